@@ -1,0 +1,47 @@
+import { type FieldError, MooringError } from '../crds/errors.ts'
+
+/** Every error code of the REST API with its status (surface, section 2). */
+export const STATUS_OF = {
+  invalid_json: 400,
+  invalid_request: 400,
+  namespace_required: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  quota_exceeded: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  too_large: 413,
+  unsupported_media_type: 415,
+  unknown_region: 422,
+  unsupported_motor: 422,
+  no_active_endpoint: 422,
+  unknown_plan: 422,
+  unsupported_addon: 422,
+  idempotency_key_reused: 422,
+  rate_limited: 429,
+  internal: 500,
+  unavailable: 503,
+} as const
+export type ApiCode = keyof typeof STATUS_OF
+
+/** An answer that is not a success. `headers` go onto the response (`Allow`, `Retry-After`, `WWW-Authenticate`). */
+export class ApiError extends MooringError {
+  declare readonly code: ApiCode
+  readonly details: readonly FieldError[]
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    code: ApiCode,
+    message: string,
+    options: ErrorOptions & { details?: readonly FieldError[]; headers?: Readonly<Record<string, string>> } = {},
+  ) {
+    super(code, message, options)
+    this.details = options.details ?? []
+    this.headers = options.headers ?? {}
+  }
+
+  get status(): number {
+    return STATUS_OF[this.code]
+  }
+}

@@ -1,0 +1,75 @@
+import type { z } from 'zod'
+import type { Caller } from '../store/access.ts'
+
+export const LISTENERS = ['shared', 'dedicated'] as const
+export type Listener = (typeof LISTENERS)[number]
+
+/** A namespace that a request is about: slugs and the Namespace object's name. */
+export interface Scope {
+  readonly organization: string
+  readonly slug: string
+  /** `acme--prod` */
+  readonly namespace: string
+}
+
+/** Who called, as authentication found out. */
+export interface Principal extends Caller {
+  /** Home namespace that the credential itself names (an API token's own, or the claim `mooring_namespace`), as `acme/prod`. */
+  readonly home?: string | undefined
+}
+
+/** What a handler gets: parsed, typed, authenticated. Absent schemas give an empty object. */
+export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
+  readonly principal: Principal
+  readonly params: P
+  readonly query: Q
+  readonly body: B
+  readonly requestId: string
+  readonly sourceIp: string
+  /** Value of `Idempotency-Key`, checked for form; only on routes that are `idempotent`. */
+  readonly idempotencyKey?: string | undefined
+  /** `If-Match` without quotes: the resourceVersion the caller expects. */
+  readonly ifMatch?: string | undefined
+  /** Value of the header `Mooring-Namespace`, unchecked. */
+  readonly namespaceHeader?: string | undefined
+}
+
+/** What a handler gives: rendered as `{"msg":"OK","data":…}`. */
+export interface Reply<D = unknown> {
+  readonly status: 200 | 201 | 202
+  readonly data: D
+  /** resourceVersion of the one resource in `data`. */
+  readonly etag?: string | undefined
+}
+
+/**
+ * One route, as data: the express app, the 405 answers and OpenAPI are all derived from the list of these.
+ * `path` is an OpenAPI template: `/v1/instances/{id}`. Body and query are made strict at every depth by whoever parses them.
+ */
+export interface Route<
+  P extends z.ZodObject = z.ZodObject,
+  Q extends z.ZodObject = z.ZodObject,
+  B extends z.ZodObject = z.ZodObject,
+> {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
+  readonly path: string
+  readonly on: readonly Listener[]
+  /** Operation id in OpenAPI, in camel case. */
+  readonly id: string
+  readonly summary: string
+  readonly params?: P
+  readonly query?: Q
+  readonly body?: B
+  /** Creates something and honours `Idempotency-Key`. */
+  readonly idempotent?: boolean
+  /** Success answers by status: the schema of `data`. */
+  readonly replies: Readonly<Partial<Record<200 | 201 | 202, z.ZodType>>>
+  readonly handle: (request: RouteRequest<z.output<P>, z.output<Q>, z.output<B>>) => Promise<Reply>
+}
+
+/** Declares a route; keeps the schemas' types for its handler and forgets them for the list. */
+export function route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodObject>(definition: Route<P, Q, B>): AnyRoute {
+  return definition as unknown as AnyRoute
+}
+
+export type AnyRoute = Route

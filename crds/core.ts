@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import type { Kind, Resource } from './kind.ts'
+
+interface CoreKind<B extends z.ZodObject> {
+  readonly group: string
+  readonly kind: string
+  readonly plural: string
+  readonly namespaced: boolean
+  readonly body: B
+  readonly immutable?: readonly string[]
+}
+
+/** The few kinds of Kubernetes itself that Mooring reads and writes; both stores know them by the same names. */
+function core<B extends z.ZodObject>({ immutable = [], ...def }: CoreKind<B>): Kind<B> {
+  const description = `Kubernetes ${def.kind}.`
+  return {
+    version: 'v1',
+    singular: def.kind.toLowerCase(),
+    shortNames: [],
+    custom: false,
+    description,
+    rules: [],
+    columns: [],
+    immutable,
+    ...def,
+  }
+}
+
+export const Namespace = core({
+  group: '',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
+  body: z.object({ status: z.object({ phase: z.string().optional() }).optional() }),
+})
+export type Namespace = Resource<typeof Namespace>
+
+/** `data` holds base64, as in Kubernetes. */
+export const Secret = core({
+  group: '',
+  kind: 'Secret',
+  plural: 'secrets',
+  namespaced: true,
+  body: z.object({ type: z.string().default('Opaque'), data: z.record(z.string(), z.base64()).default({}) }),
+  immutable: ['type'],
+})
+export type Secret = Resource<typeof Secret>
+
+const RBAC = 'rbac.authorization.k8s.io'
+const binding = z.object({
+  roleRef: z.object({ apiGroup: z.string(), kind: z.string(), name: z.string() }),
+  subjects: z
+    .array(
+      z.object({
+        kind: z.enum(['User', 'Group', 'ServiceAccount']),
+        apiGroup: z.string().optional(),
+        name: z.string(),
+        namespace: z.string().optional(),
+      }),
+    )
+    .default([]),
+})
+
+export const RoleBinding = core({
+  group: RBAC,
+  kind: 'RoleBinding',
+  plural: 'rolebindings',
+  namespaced: true,
+  body: binding,
+  immutable: ['roleRef'],
+})
+export type RoleBinding = Resource<typeof RoleBinding>
+
+export const ClusterRoleBinding = core({
+  group: RBAC,
+  kind: 'ClusterRoleBinding',
+  plural: 'clusterrolebindings',
+  namespaced: false,
+  body: binding,
+  immutable: ['roleRef'],
+})
+export type ClusterRoleBinding = Resource<typeof ClusterRoleBinding>

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
+import { Motor } from './motor.ts'
+
+export const TENANCIES = ['shared', 'dedicated'] as const
+
+/** Reasons of a server's `Ready` condition. */
+export const ServerReason = {
+  Running: 'Running',
+  Starting: 'Starting',
+  /** The engine's binaries or image for this motor are not to be had. */
+  MotorUnavailable: 'MotorUnavailable',
+  /** The engine ended or refused to start; the message has its last words. */
+  Crashed: 'Crashed',
+  Stopping: 'Stopping',
+} as const
+
+export const DatabaseServerSpec = z.object({
+  motor: Motor,
+  region: z.uuid().describe('Id of the Region.'),
+  tenancy: z.enum(TENANCIES).default('shared').describe('One database for each of many instances, or all of the server for one.'),
+  capacity: z.int().min(1).max(20_000).default(50).describe('Shared instances placed here at the most.'),
+  plan: z.string().min(1).max(63).optional().describe('Name of the Plan that sizes it.'),
+})
+
+/** One running engine: a StatefulSet in a cluster, a child process in embedded mode. */
+export const DatabaseServer = defineKind({
+  kind: 'DatabaseServer',
+  plural: 'databaseservers',
+  shortNames: ['dbs'],
+  namespaced: true,
+  description: 'One running database engine.',
+  spec: DatabaseServerSpec,
+  status: z.object({
+    ...commonStatus,
+    host: z.string().max(253).optional().describe('Host that callers connect to.'),
+    port: z.int().min(1).max(65_535).optional(),
+    engineVersion: z.string().max(64).optional().describe('What the server itself reports.'),
+  }),
+  immutable: ['spec.motor', 'spec.region', 'spec.tenancy'],
+  columns: [
+    { name: 'Motor', type: 'string', jsonPath: '.spec.motor' },
+    ...READY_COLUMNS,
+    { name: 'Host', type: 'string', jsonPath: '.status.host' },
+    { name: 'Port', type: 'integer', jsonPath: '.status.port' },
+    AGE_COLUMN,
+  ],
+})
+export type DatabaseServer = Resource<typeof DatabaseServer>

@@ -1,0 +1,23 @@
+import { z } from 'zod'
+
+/** The seven allowed values of `motor`: engine family, then the exact version (contract, "Shared instance"). */
+export const MOTORS = [
+  'mysql-5.7.38',
+  'mysql-8.0.29',
+  'mariadb-10.7.4',
+  'postgresql-14.4.0',
+  'postgresql-15.4.0',
+  'mongodb-5.0.9',
+  'mongodb-7.0.2',
+] as const
+export const Motor = z.enum(MOTORS)
+export type Motor = z.output<typeof Motor>
+
+export const FAMILIES = ['mysql', 'mariadb', 'postgresql', 'mongodb'] as const
+export type Family = (typeof FAMILIES)[number]
+
+/** `postgresql-15.4.0` → family `postgresql`, version `15.4.0`. */
+export function partsOf(motor: Motor): { family: Family; version: string } {
+  const at = motor.indexOf('-')
+  return { family: motor.slice(0, at) as Family, version: motor.slice(at + 1) }
+}

@@ -1,0 +1,54 @@
+/** API group and version of every custom resource. */
+export const GROUP = 'mooring.dev'
+export const VERSION = 'v1alpha1'
+
+/** Set at creation, removed only after verified clean-up. */
+export const FINALIZER = 'mooring.dev/cleanup'
+
+export const SYSTEM_NAMESPACE = 'mooring-system'
+export const SHARED_NAMESPACE = 'mooring-shared'
+
+export const labels = {
+  organization: 'mooring.dev/organization',
+  namespace: 'mooring.dev/namespace',
+  /** On a credential Secret: the DatabaseServer chosen for the instance, before its status says so. */
+  server: 'mooring.dev/server',
+  /** On objects that Mooring made itself, such as the three group RoleBindings of a namespace. */
+  managedBy: 'app.kubernetes.io/managed-by',
+} as const
+
+export const annotations = {
+  /** SHA-256 of the body of the POST that made the object: tells a repeated Idempotency-Key from a reused one. */
+  requestHash: 'mooring.dev/request-hash',
+  createdBy: 'mooring.dev/created-by',
+  displayName: 'mooring.dev/display-name',
+  /** On a credential Secret: which `spec.passwordVersion` its password belongs to. */
+  passwordVersion: 'mooring.dev/password-version',
+  /** `"true"` releases a resource whose database server cannot be reached; the sweeper gets the rest. */
+  forceDelete: 'mooring.dev/force-delete',
+} as const
+
+/** A slug of an organization or namespace (surface, section 2). */
+export const SLUG = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
+export const SLUG_MAX = 30
+
+/** `acme`, `prod` → `acme--prod`: slugs hold no double hyphen, so the pair can be read back. */
+export function namespaceName(organization: string, namespace: string): string {
+  return `${organization}--${namespace}`
+}
+
+/** The three roles a member can have in a namespace, weakest first. */
+export const ROLES = ['viewer', 'editor', 'admin'] as const
+export type Role = (typeof ROLES)[number]
+
+/** ClusterRole that a member's RoleBinding refers to. */
+export const clusterRoleOf = (role: Role): string => `mooring-${role}`
+export const PLATFORM_ADMIN_ROLE = 'mooring-platform-admin'
+/** Group bound to {@link PLATFORM_ADMIN_ROLE}; only Mooring's own issuer can put a caller into it. */
+export const PLATFORM_ADMIN_GROUP = 'mooring:platform-admins'
+
+/**
+ * The group that API tokens and role tokens of a namespace carry; bound in each tenant namespace to the role.
+ * The prefix `mooring:` is reserved: an outside issuer's groups always start with that issuer's name.
+ */
+export const roleGroup = (namespace: string, role: Role): string => `mooring:${namespace}:${role}`

@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { AGE_COLUMN, commonStatus, defineKind, type Resource } from './kind.ts'
+import { Motor } from './motor.ts'
+
+/** How a database server of a region is reached from outside; embedded servers ignore it. */
+export const EXPOSURES = ['LoadBalancer', 'NodePort', 'ClusterIP'] as const
+
+const RegionMotor = z.object({
+  id: Motor.describe('Engine and exact version.'),
+  image: z.string().min(1).max(512).optional().describe('Container image in place of the official one, e.g. a patched build.'),
+  warm: z.boolean().default(false).describe('Keep a server with free places running before the first request.'),
+})
+
+export const RegionSpec = z.object({
+  id: z.uuid().describe('The id callers use when they create a database.'),
+  regionId: z.int().min(1).max(2_147_483_647).describe('The id callers use when they create a tunnel.'),
+  name: z.string().min(1).max(63).describe('Human-readable name.'),
+  motors: z.array(RegionMotor).max(32).default([]).describe('Engines served here.'),
+  databases: z
+    .object({
+      exposure: z.enum(EXPOSURES).default('ClusterIP').describe('Type of the Service before a database server.'),
+      host: z.string().min(1).max(253).optional().describe('Host name callers connect to, when it is not the Service’s own.'),
+    })
+    .optional()
+    .describe('How database servers are exposed.'),
+  nodeSelector: z.record(z.string().max(317), z.string().max(63)).optional().describe('Nodes that database servers run on.'),
+})
+
+/** A place where databases and tunnels run. Reasons of `Ready`: `Serving`, `NoMotors`. */
+export const Region = defineKind({
+  kind: 'Region',
+  plural: 'regions',
+  shortNames: ['mrgn'],
+  namespaced: false,
+  description: 'A place where databases and tunnels run.',
+  spec: RegionSpec,
+  status: z.object({ ...commonStatus }),
+  immutable: ['spec.id', 'spec.regionId'],
+  columns: [
+    { name: 'Id', type: 'string', jsonPath: '.spec.id' },
+    { name: 'RegionId', type: 'integer', jsonPath: '.spec.regionId' },
+    { name: 'Display', type: 'string', jsonPath: '.spec.name' },
+    AGE_COLUMN,
+  ],
+})
+export type Region = Resource<typeof Region>

@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
+import { Motor } from './motor.ts'
+
+export const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9 ._/:@#+-]{0,62}$/
+
+/** Reasons of an instance's `Ready` condition. */
+export const InstanceReason = {
+  /** The database is there and its login works, or is switched off as `spec.enabled` says. */
+  Claimed: 'Claimed',
+  Disabled: 'Disabled',
+  /** No server of that motor has a free place yet; one is being started. */
+  WaitingForServer: 'WaitingForServer',
+  /** The server it lives on is not answering. */
+  ServerUnavailable: 'ServerUnavailable',
+  UnknownRegion: 'UnknownRegion',
+  UnsupportedMotor: 'UnsupportedMotor',
+  TemplateNotFound: 'TemplateNotFound',
+  /** Sessions are open on the template; it cannot be copied until they end. */
+  TemplateInUse: 'TemplateInUse',
+  /** The database grew past its limit: no login until it is reset or deleted. */
+  SizeExceeded: 'SizeExceeded',
+  /** The engine's catalog no longer has the database: shown, never silently made anew and empty. */
+  DatabaseMissing: 'DatabaseMissing',
+  Claiming: 'Claiming',
+  Deleting: 'Deleting',
+  /** The server cannot be reached, so absence cannot be verified. */
+  CleanupBlocked: 'CleanupBlocked',
+} as const
+
+export const SharedInstanceSpec = z.object({
+  identifier: z.string().max(63).regex(IDENTIFIER).describe('Label chosen by the caller; need not be unique.'),
+  region: z.uuid().describe('Id of the Region.'),
+  motor: Motor,
+  enabled: z.boolean().default(true).describe('False: no login, sessions ended.'),
+  expiresAt: z.iso.datetime().max(32).optional().describe('When it deletes itself.'),
+  templateRef: z
+    .object({ name: z.string().min(1).max(253) })
+    .optional()
+    .describe('SharedInstance of the same namespace that it starts as a copy of.'),
+  passwordVersion: z.int().min(1).max(1_000_000).default(1).describe('Raise it by one for a new password.'),
+  resetVersion: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .default(0)
+    .describe('Raise it by one to empty the database (or copy its template again).'),
+})
+
+/** One database and one user on a database server that other instances share. */
+export const SharedInstance = defineKind({
+  kind: 'SharedInstance',
+  plural: 'sharedinstances',
+  shortNames: ['si'],
+  namespaced: true,
+  description: 'One database and one user on a shared database server.',
+  spec: SharedInstanceSpec,
+  status: z.object({
+    ...commonStatus,
+    name: z.string().max(63).optional().describe('Name of the database.'),
+    user: z.string().max(63).optional(),
+    secretRef: z
+      .object({ name: z.string().max(253) })
+      .optional()
+      .describe('Secret with the credentials (Service Binding keys).'),
+    host: z.string().max(253).optional(),
+    port: z.int().min(1).max(65_535).optional(),
+    isEnabled: z.boolean().optional(),
+    engineVersion: z.string().max(64).optional(),
+    serverRef: z
+      .object({ name: z.string().max(253) })
+      .optional()
+      .describe('DatabaseServer in mooring-shared.'),
+    passwordVersion: z.int().optional().describe('Version of the password in force.'),
+    resetVersion: z.int().optional().describe('The last reset carried out.'),
+  }),
+  immutable: ['spec.region', 'spec.motor', 'spec.templateRef'],
+  columns: [
+    { name: 'Identifier', type: 'string', jsonPath: '.spec.identifier' },
+    { name: 'Motor', type: 'string', jsonPath: '.spec.motor' },
+    ...READY_COLUMNS,
+    { name: 'Host', type: 'string', jsonPath: '.status.host' },
+    { name: 'Port', type: 'integer', jsonPath: '.status.port' },
+    { name: 'Database', type: 'string', jsonPath: '.status.name' },
+    AGE_COLUMN,
+  ],
+})
+export type SharedInstance = Resource<typeof SharedInstance>

@@ -1,0 +1,62 @@
+import tseslint from 'typescript-eslint'
+
+/** What each folder may import: crds ← store, journal ← operator, apiserver, edge ← embedded, test. */
+const may = {
+  crds: ['crds'],
+  store: ['crds', 'store'],
+  operator: ['crds', 'store', 'operator'],
+  apiserver: ['crds', 'store', 'apiserver'],
+}
+const folders = ['crds', 'store', 'journal', 'operator', 'apiserver', 'edge', 'embedded', 'test']
+
+const boundaries = Object.entries(may).map(([folder, allowed]) => ({
+  files: [`${folder}/**/*.ts`],
+  ignores: ['**/*.test.ts'],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: folders
+          .filter((other) => !allowed.includes(other))
+          .map((other) => ({
+            regex: `^(\\.\\./)+${other}/`,
+            message: `${folder}/ may import only ${allowed.join(', ')}: components meet through resources, never through each other's code.`,
+          })),
+      },
+    ],
+  },
+}))
+
+export default tseslint.config(
+  { ignores: ['node_modules', '.mooring'] },
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      complexity: ['error', 10],
+      'max-depth': ['error', 3],
+      'max-params': ['error', 4],
+      eqeqeq: 'error',
+      'no-console': 'error',
+      '@typescript-eslint/no-non-null-assertion': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/consistent-type-definitions': 'off',
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      '@typescript-eslint/no-confusing-void-expression': [
+        'error',
+        { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true },
+      ],
+      // A generic that only ties a kind to its resource reads better than a cast at each call.
+      '@typescript-eslint/no-unnecessary-type-parameters': 'off',
+      '@typescript-eslint/require-await': 'off',
+    },
+  },
+  {
+    files: ['test/bench/**/*.ts', '**/*-cli.ts', 'crds/generate.ts', 'apiserver/generate-openapi.ts'],
+    rules: { 'no-console': 'off' },
+  },
+  ...boundaries,
+)

@@ -1,0 +1,105 @@
+import type { Family } from '../../crds/motor.ts'
+
+/** How the operator reaches one server as its admin. */
+export interface AdminTarget {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly password: string
+  /** PEM of the CA that signed the server's certificate; absent on loopback. */
+  readonly ca?: string | undefined
+}
+
+/** Caps that the engine itself enforces on a tenant. */
+export interface Limits {
+  readonly connections: number
+}
+
+/** What a tenant is called: the same name for its database and its login (surface, section 3: `[a-z][a-z0-9]{0,21}`). */
+export interface Tenant {
+  readonly name: string
+  readonly password: string
+}
+
+export const LoginState = { absent: 'absent', enabled: 'enabled', disabled: 'disabled' } as const
+export type LoginState = (typeof LoginState)[keyof typeof LoginState]
+
+/** One tenant as the server's own catalog has it. */
+export interface TenantState {
+  readonly database: boolean
+  readonly login: LoginState
+}
+
+/** All that the catalog of one server says, read in one go. */
+export interface Catalog {
+  /** Tenants by name; one with only a login or only a database is there too. */
+  readonly tenants: ReadonlyMap<string, TenantState>
+  /** Databases of the warm pool that are ready to be claimed. */
+  readonly spare: number
+  /** Names of half-made or discarded things that {@link EngineAdmin.tidy} would remove. */
+  readonly leftovers: readonly string[]
+}
+
+/** Where a new or reset database starts from: empty, or a copy of another tenant's database on the same server. */
+export interface Origin {
+  /** Name of the tenant to copy. */
+  readonly template?: string | undefined
+}
+
+export const EngineCode = {
+  /** The server cannot be reached, is starting, or ended the connection. Try again. */
+  unavailable: 'engine_unavailable',
+  /** Sessions are open on the template, so it cannot be copied now. */
+  templateInUse: 'template_in_use',
+  /** The template is not on this server. */
+  templateMissing: 'template_missing',
+  /** The tenant's login was refused: `verify` found it not to work. */
+  loginRefused: 'login_refused',
+  /** Anything else the engine said; `cause` has it. */
+  failed: 'engine_failed',
+} as const
+
+/**
+ * The admin's side of one running server. Every call is idempotent and looks before it acts, so that any of them may be
+ * repeated after a crash in its middle. All throw MooringError with a code of {@link EngineCode}. No message, log line or
+ * server log ever holds a password.
+ *
+ * How each family does it differs: PostgreSQL claims a prepared database by renaming it; MySQL and MariaDB cannot rename, but
+ * create in milliseconds; MongoDB creates on first write and its cost is the SCRAM derivation. So the pool is the engine's own affair.
+ */
+export interface EngineAdmin extends AsyncDisposable {
+  /** What the server itself reports, e.g. `15.4`. */
+  version(): Promise<string>
+  /** Closes what the engine leaves open by default (docs/isolation.md). Called once per start of the operator, before any claim. */
+  harden(): Promise<void>
+  catalog(): Promise<Catalog>
+  /** One tenant, without reading the whole catalog. */
+  find(name: string): Promise<TenantState>
+  /** Makes database and login with this password, isolated and enabled. What exists is kept, its login and password are set right. */
+  claim(tenant: Tenant, limits: Limits, origin: Origin): Promise<void>
+  /** Logs in from outside as the tenant and runs a statement. @throws `login_refused` */
+  verify(tenant: Tenant): Promise<void>
+  setPassword(tenant: Tenant): Promise<void>
+  enableLogin(name: string): Promise<void>
+  /** No new logins, and every session ended. */
+  disableLogin(name: string): Promise<void>
+  /** Replaces the database by an empty one (or a new copy); the login and its password stay. Sessions are ended. */
+  reset(name: string, origin: Origin): Promise<void>
+  /** Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. */
+  drop(name: string): Promise<void>
+  /** Brings the pool to `size` and removes leftovers. Does one unit of work a call; returns whether more is to be done. */
+  tidy(size: number): Promise<boolean>
+  /** Cancels tenants' statements that run longer than `ms` (ends the session of one that was cancelled before). Returns how many. */
+  cancelLongStatements(ms: number): Promise<number>
+  /** Bytes on disk by tenant name. */
+  sizes(): Promise<ReadonlyMap<string, number>>
+}
+
+/** One engine family. Adding one is one file beside this and one line in index.ts. */
+export interface Engine {
+  readonly family: Family
+  /** URI scheme and query of a connection string. `password` is percent-encoded by this function. */
+  uri(at: { host: string; port: number; name: string; password: string; tls: boolean }): string
+  /** Nothing is dialled before the first call. */
+  admin(target: AdminTarget): EngineAdmin
+}
