@@ -69,7 +69,7 @@ export interface Route<
 
 /** Declares a route; keeps the schemas' types for its handler and forgets them for the list. */
 export function route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodObject>(definition: Route<P, Q, B>): AnyRoute {
-  return definition as unknown as AnyRoute
+  return definition
 }
 
 export type AnyRoute = Route
