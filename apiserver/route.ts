@@ -57,11 +57,17 @@ export interface Route<
   /** Operation id in OpenAPI, in camel case. */
   readonly id: string
   readonly summary: string
+  /** More than the summary says, in Markdown, for OpenAPI. */
+  readonly description?: string
   readonly params?: P
   readonly query?: Q
   readonly body?: B
   /** Creates something and honours `Idempotency-Key`. */
   readonly idempotent?: boolean
+  /** Is about the caller's home namespace, so it honours the header `Mooring-Namespace`. */
+  readonly home?: boolean
+  /** Honours `If-Match`. */
+  readonly conditional?: boolean
   /** Success answers by status: the schema of `data`. */
   readonly replies: Readonly<Partial<Record<200 | 201 | 202, z.ZodType>>>
   readonly handle: (request: RouteRequest<z.output<P>, z.output<Q>, z.output<B>>) => Promise<Reply>

@@ -26,7 +26,8 @@ export const ApiToken = defineKind({
   columns: [
     { name: 'Display', type: 'string', jsonPath: '.spec.displayName' },
     { name: 'Role', type: 'string', jsonPath: '.spec.role' },
-    { name: 'Expires', type: 'date', jsonPath: '.spec.expiresAt' },
+    // A string, not a date: kubectl prints dates as ages, and one to come as <invalid>.
+    { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
     AGE_COLUMN,
   ],
 })

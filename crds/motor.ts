@@ -10,7 +10,7 @@ export const MOTORS = [
   'mongodb-5.0.9',
   'mongodb-7.0.2',
 ] as const
-export const Motor = z.enum(MOTORS)
+export const Motor = z.enum(MOTORS).describe('Engine and exact version.')
 export type Motor = z.output<typeof Motor>
 
 export const FAMILIES = ['mysql', 'mariadb', 'postgresql', 'mongodb'] as const

@@ -15,12 +15,18 @@ export const labels = {
   server: 'mooring.dev/server',
   /** On objects that Mooring made itself, such as the three group RoleBindings of a namespace. */
   managedBy: 'app.kubernetes.io/managed-by',
+  /** On what a POST with an Idempotency-Key made under a name of the caller's choice: the hash of that key and its owner. */
+  idempotencyKey: 'mooring.dev/idempotency-key',
 } as const
 
 export const annotations = {
   /** SHA-256 of the body of the POST that made the object: tells a repeated Idempotency-Key from a reused one. */
   requestHash: 'mooring.dev/request-hash',
   createdBy: 'mooring.dev/created-by',
+  /** On an ApiToken made with an Idempotency-Key: from it and the installation's secret its token can be derived again. */
+  tokenSalt: 'mooring.dev/token-salt',
+  /** RFC 3339 UTC. An instance that was never claimed is deleted past it: whoever asked for it has gone and cannot ask again. */
+  claimDeadline: 'mooring.dev/claim-deadline',
   displayName: 'mooring.dev/display-name',
   /** On a credential Secret: which `spec.passwordVersion` its password belongs to. */
   passwordVersion: 'mooring.dev/password-version',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { boundedMap } from './bounded-map.ts'
 import { AGE_COLUMN, commonStatus, defineKind, type Resource } from './kind.ts'
 import { Motor } from './motor.ts'
 
@@ -6,7 +7,7 @@ import { Motor } from './motor.ts'
 export const EXPOSURES = ['LoadBalancer', 'NodePort', 'ClusterIP'] as const
 
 const RegionMotor = z.object({
-  id: Motor.describe('Engine and exact version.'),
+  id: Motor,
   image: z.string().min(1).max(512).optional().describe('Container image in place of the official one, e.g. a patched build.'),
   warm: z.boolean().default(false).describe('Keep a server with free places running before the first request.'),
 })
@@ -23,7 +24,9 @@ export const RegionSpec = z.object({
     })
     .optional()
     .describe('How database servers are exposed.'),
-  nodeSelector: z.record(z.string().max(317), z.string().max(63)).optional().describe('Nodes that database servers run on.'),
+  nodeSelector: boundedMap(z.string().max(317), z.string().max(63), 16)
+    .optional()
+    .describe('Nodes that database servers run on.'),
 })
 
 /** A place where databases and tunnels run. Reasons of `Ready`: `Serving`, `NoMotors`. */

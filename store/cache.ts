@@ -1,4 +1,10 @@
 import type { Kind, Resource } from '../crds/kind.ts'
+import type { Backoff } from './backoff.ts'
+import { createCacheView, type Indexes } from './cache-view.ts'
+import type { Clock } from './clock.ts'
+import { follow, type ObjectEvent } from './follow.ts'
+import { keyOf } from './key-string.ts'
+import { createKeyWaiters } from './key-waiters.ts'
 import type { Key, ListOptions, Store } from './port.ts'
 
 /**
@@ -14,6 +20,7 @@ export interface Cache<K extends Kind> {
   synced(): Promise<void>
   get(key: Key): Resource<K> | undefined
   byUid(uid: string): Resource<K> | undefined
+  /** In no particular order. */
   list(options?: ListOptions): readonly Resource<K>[]
   /** Objects whose index function gave `value`; index names are fixed when the cache is made. */
   byIndex(index: string, value: string): readonly Resource<K>[]
@@ -32,6 +39,67 @@ export interface CacheDeps<K extends Kind> {
   readonly kind: K
   readonly scope?: ListOptions
   /** Index name → the values an object is found under. */
-  readonly indexes?: Readonly<Record<string, (object: Resource<K>) => readonly string[]>>
+  readonly indexes?: Indexes<K>
+  /** Gets every failure of a list or watch (each is followed by another try) and whatever a handler throws. */
   readonly onError?: (error: unknown) => void
+  /** A list or watch that yields nothing for so long, not even a bookmark, is taken for dead and started anew. Absent: never. */
+  readonly silentMs?: number
+  /** Between tries; 100 ms to 30 s unless given. */
+  readonly backoff?: Backoff
+  readonly clock?: Clock
+  readonly random?: () => number
+}
+
+/** Makes a {@link Cache}. Nothing is read before `run`. */
+export function createCache<K extends Kind>(deps: CacheDeps<K>): Cache<K> {
+  const { kind, onError = () => undefined } = deps
+  const view = createCacheView(deps.indexes)
+  const waiters = createKeyWaiters()
+  const handlers = new Set<(key: Key) => void>()
+  const firstList = Promise.withResolvers<undefined>()
+
+  function announce(key: Key): void {
+    for (const handler of [...handlers]) {
+      try {
+        handler(key)
+      } catch (error) {
+        onError(error)
+      }
+    }
+    waiters.notify(key)
+  }
+
+  function onList(items: readonly Resource<K>[]): void {
+    const keys = view.replace(items)
+    firstList.resolve(undefined)
+    keys.forEach(announce)
+  }
+
+  function onEvent({ type, object }: ObjectEvent<K>): void {
+    const changed = type === 'deleted' ? view.remove(object) : view.put(object)
+    if (changed) announce(keyOf(object))
+  }
+
+  function onChange(handler: (key: Key) => void): () => void {
+    // Wrapped, so that the same function may be registered twice.
+    const registered = (key: Key) => {
+      handler(key)
+    }
+    handlers.add(registered)
+    return () => {
+      handlers.delete(registered)
+    }
+  }
+
+  return {
+    kind,
+    run: (signal) => follow({ ...deps, onError, onList, onEvent }, signal),
+    synced: () => firstList.promise,
+    get: (key) => view.get(key),
+    byUid: (uid) => view.byUid(uid),
+    list: (options = {}) => view.list(options),
+    byIndex: (index, value) => view.byIndex(index, value),
+    onChange,
+    waitFor: (key, wanted, signal) => waiters.wait(key, () => wanted(view.get(key)), signal),
+  }
 }

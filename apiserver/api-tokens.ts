@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import type { ApiToken } from '../crds/api-token.ts'
+import { type Role, ROLES } from '../crds/names.ts'
+import type { Question } from '../store/access.ts'
+import { ApiError } from './errors.ts'
+import { withMilliseconds } from './rfc3339.ts'
+
+const DAY_MS = 86_400_000
+export const DEFAULT_LIFE_MS = 90 * DAY_MS
+export const MAX_LIFE_MS = 365 * DAY_MS
+
+export const ApiTokenView = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    role: z.enum(ROLES),
+    expiresAt: z.iso.datetime(),
+    createdAt: z.iso.datetime(),
+    token: z.string().optional().describe('Shown once, in the answer of its creation.'),
+  })
+  .meta({ id: 'ApiToken' })
+
+export function apiTokenView({ metadata, spec }: ApiToken): z.output<typeof ApiTokenView> {
+  return {
+    id: metadata.uid,
+    name: spec.displayName,
+    role: spec.role,
+    expiresAt: withMilliseconds(spec.expiresAt),
+    createdAt: withMilliseconds(metadata.creationTimestamp),
+  }
+}
+
+/** When a new token expires. @throws ApiError `invalid_request` naming `expiresAt` */
+export function expiryOf(expiresAt: string | undefined, now: number): string {
+  const at = expiresAt === undefined ? now + DEFAULT_LIFE_MS : Date.parse(expiresAt)
+  if (at > now && at <= now + MAX_LIFE_MS) return new Date(at).toISOString()
+  const message = at > now ? 'must be at most a year from now' : 'must be in the future'
+  throw new ApiError('invalid_request', `expiresAt ${message}`, { details: [{ field: 'expiresAt', message }] })
+}
+
+/** What only a role as strong as this may do: who may, may hand the role out. */
+export const PROOF_OF_ROLE: Readonly<Record<Role, Pick<Question, 'verb' | 'resource'>>> = {
+  viewer: { verb: 'list', resource: 'sharedinstances' },
+  editor: { verb: 'create', resource: 'sharedinstances' },
+  admin: { verb: 'create', resource: 'rolebindings' },
+}

@@ -1,0 +1,23 @@
+import { ApiError } from '../errors.ts'
+
+/** Why a caller could not be authenticated: the label of `mooring_auth_failures_total`. */
+export type FailureReason = 'missing' | 'malformed' | 'invalid' | 'expired' | 'not_yet_valid'
+
+const MESSAGES: Readonly<Record<FailureReason, string>> = {
+  missing: 'send a token in the header Authorization: Bearer',
+  malformed: 'the header Authorization must be Bearer and one token',
+  // Unknown, forged, deleted and for somebody else look the same: which one it is helps only who guesses.
+  invalid: 'the token is not valid',
+  expired: 'the token has expired',
+  not_yet_valid: 'the token is not valid yet',
+}
+
+/** 401 with `WWW-Authenticate: Bearer` (RFC 6750). `cause` goes to the log, never to the caller. */
+export class AuthenticationError extends ApiError {
+  readonly reason: FailureReason
+
+  constructor(reason: FailureReason, options?: ErrorOptions) {
+    super('unauthenticated', MESSAGES[reason], { ...options, headers: { 'WWW-Authenticate': 'Bearer' } })
+    this.reason = reason
+  }
+}

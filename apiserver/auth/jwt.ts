@@ -1,0 +1,145 @@
+import { createHash } from 'node:crypto'
+import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { z } from 'zod'
+import { namespaceName, PLATFORM_ADMIN_GROUP, roleGroup, ROLES } from '../../crds/names.ts'
+import { hasControl } from '../query.ts'
+import type { Principal } from '../route.ts'
+import { isSlug } from '../scope.ts'
+import { AuthenticationError } from './authentication-error.ts'
+import { createKeySet, type KeySource } from './key-set.ts'
+
+/** Asymmetric only: a public key must never serve as an HMAC secret (RFC 8725, section 3.1). */
+const ALGORITHMS = ['EdDSA', 'ES256', 'RS256']
+export const AUDIENCE = 'mooring'
+const CLOCK_TOLERANCE_S = 5
+const CACHE_MS = 60_000
+const CACHE_SIZE = 1_000
+
+/** Claim with the home namespace, as `acme/prod`. */
+export const NAMESPACE_CLAIM = 'mooring_namespace'
+/** Claim with a role there, or `platform-admin`; believed from Mooring's own issuer alone. */
+export const ROLE_CLAIM = 'mooring_role'
+export const PLATFORM_ADMIN = 'platform-admin'
+
+/** Who may sign tokens. Users and groups of its tokens are `{name}:…`. */
+export interface IssuerConfig {
+  readonly name: string
+  /** Exactly the claim `iss`. */
+  readonly issuer: string
+  readonly keys: KeySource
+  /** `mooring` when absent. */
+  readonly audience?: string
+  /** Mooring's own issuer: its claim `mooring_role` is believed. */
+  readonly own?: boolean
+}
+
+export interface JwtDeps {
+  readonly issuers: readonly IssuerConfig[]
+  readonly now?: () => number
+}
+
+const Name = z
+  .string()
+  .min(1)
+  .max(256)
+  .refine((name) => !hasControl(name) && !name.startsWith('system:'))
+const Home = z.string().refine((text) => {
+  const slugs = text.split('/')
+  return slugs.length === 2 && slugs.every(isSlug)
+})
+const Claims = z.object({
+  sub: Name,
+  exp: z.number(),
+  groups: z.array(Name).max(256).default([]),
+  [NAMESPACE_CLAIM]: Home.optional(),
+  [ROLE_CLAIM]: z.unknown().optional(),
+})
+const OwnRole = z.enum([...ROLES, PLATFORM_ADMIN]).optional()
+
+/** A name the issuer's users get before their own: not one that Kubernetes or Mooring keeps for itself. */
+const IssuerName = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, 'the name of an issuer must be lower-case letters, digits and hyphens')
+  .refine((name) => name !== 'system' && name !== 'mooring', 'the names system and mooring are reserved')
+
+/**
+ * Verifies JWTs of the listed issuers: `iss`, `aud`, `exp` and `sub` required, `nbf` respected, 5 s of clock tolerance. A good token is
+ * remembered by its hash for at most a minute, never past `exp`, because signatures are on the path of every request.
+ * @throws (at once) ZodError for an issuer's reserved name; (from the function) AuthenticationError, ApiError `unavailable`
+ */
+export function createJwtVerifier({ issuers, now = Date.now }: JwtDeps): (token: string) => Promise<Principal> {
+  const keySets = new Map<string, { config: IssuerConfig; keyOf: JWTVerifyGetKey }>()
+  for (const config of issuers) {
+    IssuerName.parse(config.name)
+    keySets.set(config.issuer, { config, keyOf: createKeySet(config.keys) })
+  }
+  const verified = new Map<string, { principal: Principal; until: number }>()
+
+  async function verify(token: string): Promise<{ principal: Principal; until: number }> {
+    const issuer = keySets.get(issuerOf(token))
+    if (!issuer) throw new AuthenticationError('invalid')
+    const { config, keyOf } = issuer
+    const options = {
+      issuer: config.issuer,
+      audience: config.audience ?? AUDIENCE,
+      algorithms: ALGORITHMS,
+      clockTolerance: CLOCK_TOLERANCE_S,
+      requiredClaims: ['exp', 'sub'],
+      currentDate: new Date(now()),
+    }
+    const { payload } = await jwtVerify(token, keyOf, options).catch((error: unknown) => {
+      throw toAuthenticationError(error)
+    })
+    const claims = Claims.safeParse(payload)
+    if (!claims.success) throw new AuthenticationError('invalid', { cause: claims.error })
+    return { principal: principalOf(config, claims.data), until: Math.min(claims.data.exp * 1e3, now() + CACHE_MS) }
+  }
+
+  return async function verifyJwt(token) {
+    const hash = createHash('sha256').update(token).digest('base64')
+    const known = verified.get(hash)
+    if (known && known.until > now()) return known.principal
+    verified.delete(hash)
+    const fresh = await verify(token)
+    verified.set(hash, fresh)
+    // Entries live a minute at most, so the oldest is as good to drop as the least used.
+    if (verified.size > CACHE_SIZE) for (const oldest of verified.keys().take(1)) verified.delete(oldest)
+    return fresh.principal
+  }
+}
+
+/** The claim `iss`, unverified: it only chooses whose keys must fit. */
+function issuerOf(token: string): string {
+  let payload: JWTPayload
+  try {
+    payload = decodeJwt(token)
+  } catch (cause) {
+    throw new AuthenticationError('invalid', { cause })
+  }
+  return typeof payload.iss === 'string' ? payload.iss : ''
+}
+
+function principalOf({ name, own }: IssuerConfig, claims: z.output<typeof Claims>): Principal {
+  const home = claims[NAMESPACE_CLAIM]
+  const groups = claims.groups.map((group) => `${name}:${group}`)
+  const role = own ? ownGroup(claims[ROLE_CLAIM], home) : []
+  return { user: `${name}:${claims.sub}`, groups: [...groups, ...role], ...(home === undefined ? {} : { home }) }
+}
+
+function ownGroup(claim: unknown, home: string | undefined): readonly string[] {
+  const { data: role, success } = OwnRole.safeParse(claim)
+  if (!success) throw new AuthenticationError('invalid')
+  if (role === undefined) return []
+  if (role === PLATFORM_ADMIN) return [PLATFORM_ADMIN_GROUP]
+  const [organization, namespace] = home?.split('/') ?? []
+  if (organization === undefined || namespace === undefined) throw new AuthenticationError('invalid')
+  return [roleGroup(namespaceName(organization, namespace), role)]
+}
+
+function toAuthenticationError(cause: unknown): unknown {
+  if (cause instanceof errors.JWTExpired) return new AuthenticationError('expired', { cause })
+  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'nbf' && cause.reason === 'check_failed') {
+    return new AuthenticationError('not_yet_valid', { cause })
+  }
+  return cause instanceof errors.JOSEError ? new AuthenticationError('invalid', { cause }) : cause
+}

@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { createCa, issueCertificate } from '../../embedded/local-ca.ts'
+import { createIssuer, generateIssuerKey, type TokenIssuer } from './issuer.ts'
+import { createJwtVerifier } from './jwt.ts'
+
+const ISSUER = 'https://login.corp.test'
+
+/** An issuer's web server with a certificate of a private CA. `answer` may be changed while it runs. */
+async function startJwksServer(issuer: TokenIssuer) {
+  const now = new Date()
+  const ca = await createCa(now)
+  const { certificate: cert, key } = await issueCertificate({ ca, names: ['127.0.0.1'], now })
+  const state = { status: 200, body: JSON.stringify(issuer.jwks), requests: 0 }
+  const server = createServer({ cert, key }, (_req, res) => {
+    state.requests++
+    res.writeHead(state.status, { 'content-type': 'application/json', location: '/elsewhere' }).end(state.body)
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`)
+  const dispose = async () => {
+    server.close()
+    server.closeAllConnections()
+    await once(server, 'close')
+  }
+  return { url, ca: ca.certificate, state, [Symbol.asyncDispose]: dispose }
+}
+
+const newIssuer = async () => createIssuer({ privateKey: await generateIssuerKey(), issuer: ISSUER })
+const claims = { subject: 'alice', ttlSeconds: 60 }
+
+describe('a published key set', () => {
+  test('is fetched once for many tokens, from a server of a private CA', async () => {
+    const issuer = await newIssuer()
+    await using server = await startJwksServer(issuer)
+    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: server }] })
+    const tokens = await Promise.all(['a', 'b', 'c'].map((subject) => issuer.sign({ ...claims, subject })))
+    expect(await Promise.all(tokens.map(verify))).toMatchObject([{ user: 'corp:a' }, { user: 'corp:b' }, { user: 'corp:c' }])
+    expect(server.state.requests).toBe(1)
+  })
+
+  test('is not asked again for each unknown key', async () => {
+    const [issuer, forger] = [await newIssuer(), await newIssuer()]
+    await using server = await startJwksServer(issuer)
+    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: server }] })
+    await verify(await issuer.sign(claims))
+    for (let at = 0; at < 5; at++) {
+      await expect(verify(await forger.sign({ ...claims, subject: String(at) }))).rejects.toMatchObject({ status: 401 })
+    }
+    expect(server.state.requests).toBe(1)
+  })
+
+  test.each([
+    { when: 'answers with an error', status: 500, body: '{}' },
+    { when: 'redirects', status: 302, body: '{}' },
+    { when: 'answers with something else', status: 200, body: '<html>' },
+    { when: 'answers endlessly', status: 200, body: ' '.repeat(2_000_000) },
+  ])('is unavailable while its server $when: that is not the caller’s fault', async ({ status, body }) => {
+    const issuer = await newIssuer()
+    await using server = await startJwksServer(issuer)
+    Object.assign(server.state, { status, body })
+    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: server }] })
+    await expect(verify(await issuer.sign(claims))).rejects.toMatchObject({ code: 'unavailable', status: 503 })
+    const { requests } = server.state
+    await expect(verify(await issuer.sign(claims))).rejects.toMatchObject({ status: 503 })
+    expect(server.state.requests).toBe(requests)
+  })
+
+  test('is unavailable when the certificate of its server is not trusted, or nobody listens', async () => {
+    const issuer = await newIssuer()
+    await using server = await startJwksServer(issuer)
+    for (const url of [server.url, new URL('https://127.0.0.1:1/jwks.json')]) {
+      const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: { url } }] })
+      await expect(verify(await issuer.sign(claims))).rejects.toMatchObject({ status: 503 })
+    }
+  })
+})

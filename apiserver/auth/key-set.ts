@@ -1,0 +1,96 @@
+import { request } from 'node:https'
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type FetchImplementation,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+} from 'jose'
+import { ApiError } from '../errors.ts'
+
+/** An issuer's keys: published at a URL, or known here. */
+export type KeySource =
+  | {
+      readonly url: URL
+      /** PEM of a CA beside the machine's own, for issuers inside a company. */
+      readonly ca?: string | undefined
+    }
+  | { readonly jwks: JSONWebKeySet }
+
+const TIMEOUT_MS = 3_000
+/** An unknown key id asks the issuer anew at most this often; so does an issuer that does not answer. */
+const COOLDOWN_MS = 30_000
+const FAILED_COOLDOWN_MS = 5_000
+const MAX_AGE_MS = 600_000
+const MAX_BYTES = 1_048_576
+
+/**
+ * Keys of one issuer. A published set is fetched when first needed, again after 10 minutes or at an unknown key id. While the
+ * issuer cannot be reached, keys known from before stay good.
+ * @throws (from the function) ApiError `unavailable` when the issuer cannot be reached and the key is not known
+ */
+export function createKeySet(source: KeySource): JWTVerifyGetKey {
+  return 'jwks' in source ? createLocalJWKSet(source.jwks) : remoteKeySet(source)
+}
+
+function remoteKeySet({ url, ca }: { url: URL; ca?: string | undefined }): JWTVerifyGetKey {
+  const remote = createRemoteJWKSet(url, {
+    timeoutDuration: TIMEOUT_MS,
+    cooldownDuration: COOLDOWN_MS,
+    cacheMaxAge: MAX_AGE_MS,
+    ...(ca === undefined ? {} : { [customFetch]: fetchWithCa(ca) }),
+  })
+  let failedAt = -Infinity
+
+  return async function keyOf(header, token) {
+    let cause: unknown
+    if (performance.now() - failedAt >= FAILED_COOLDOWN_MS) {
+      try {
+        return await remote(header, token)
+      } catch (error) {
+        if (isAnswer(error)) throw error
+        failedAt = performance.now()
+        cause = error
+      }
+    }
+    return lastKnown(header, token, cause)
+  }
+
+  async function lastKnown(...[header, token, cause]: [...Parameters<JWTVerifyGetKey>, unknown]) {
+    const known = remote.jwks()
+    try {
+      if (known) return await createLocalJWKSet(known)(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
+    }
+    throw new ApiError('unavailable', 'the issuer of the token cannot be reached to fetch its keys', { cause })
+  }
+}
+
+/** True when the keys were at hand and the answer is that none, or not just one, fits. */
+function isAnswer(error: unknown): boolean {
+  return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys
+}
+
+/** `fetch` of a small document from a server whose certificate may come from `ca`: Node's own `fetch` cannot be given one. */
+function fetchWithCa(ca: string): FetchImplementation {
+  return function fetchKeys(url, { headers, signal }) {
+    return new Promise((resolve, reject) => {
+      const sent = request(url, { ca, signal, headers: Object.fromEntries(headers), agent: false }, (res) => {
+        const chunks: Buffer[] = []
+        let size = 0
+        res.on('data', (chunk: Buffer) => {
+          size += chunk.length
+          if (size > MAX_BYTES) res.destroy(new Error('the key set is larger than 1 MiB'))
+          else chunks.push(chunk)
+        })
+        res.on('end', () => resolve(new Response(Buffer.concat(chunks), { status: res.statusCode ?? 500 })))
+        res.on('error', reject)
+      })
+      sent.on('error', reject)
+      sent.end()
+    })
+  }
+}

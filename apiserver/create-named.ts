@@ -1,0 +1,54 @@
+import type { Draft, DraftMeta, Kind, Resource } from '../crds/kind.ts'
+import { annotations, labels } from '../crds/names.ts'
+import { isStoreError } from '../store/errors.ts'
+import type { Store } from '../store/port.ts'
+import { ApiError } from './errors.ts'
+import { keyHash, type KeyOwner, sameRequest } from './idempotency.ts'
+
+/** The request that creates. */
+export interface NamedRequest {
+  readonly owner: KeyOwner
+  /** Of its body. */
+  readonly hash: string
+}
+
+/**
+ * Creates an object whose name the caller chose. The name cannot carry an Idempotency-Key, as with `createOnce`, so a label does: the
+ * same key finds its object. Two requests at the same moment with one key and two names may both create.
+ * @throws ApiError `conflict` when the name is taken, `idempotency_key_reused`; StoreError whatever `create` throws
+ */
+export async function createNamed<K extends Kind>(
+  store: Store,
+  kind: K,
+  draft: Draft<K>,
+  { owner, hash }: NamedRequest,
+): Promise<Resource<K>> {
+  const { metadata } = draft as { metadata: DraftMeta }
+  if (owner.key === undefined) return createNew(store, kind, draft)
+  const label = { [labels.idempotencyKey]: keyHash(owner) }
+  const find = async (): Promise<Resource<K> | undefined> => (await store.list(kind, { labels: label })).items[0]
+  const earlier = await find()
+  if (earlier) return sameRequest(earlier, hash)
+  const marked = {
+    ...metadata,
+    labels: { ...metadata.labels, ...label },
+    annotations: { ...metadata.annotations, [annotations.requestHash]: hash },
+  }
+  try {
+    return await createNew(store, kind, { ...draft, metadata: marked })
+  } catch (error) {
+    // The same request, sent twice at once: the other one was quicker.
+    const twin = error instanceof ApiError ? await find() : undefined
+    if (!twin) throw error
+    return sameRequest(twin, hash)
+  }
+}
+
+async function createNew<K extends Kind>(store: Store, kind: K, draft: Draft<K>): Promise<Resource<K>> {
+  try {
+    return await store.create(kind, draft)
+  } catch (cause) {
+    if (!isStoreError(cause, 'already_exists')) throw cause
+    throw new ApiError('conflict', `this ${kind.singular} exists already`, { cause })
+  }
+}

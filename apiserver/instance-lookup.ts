@@ -1,0 +1,42 @@
+import type { SharedInstance } from '../crds/shared-instance.ts'
+import type { Access, Verb } from '../store/access.ts'
+import type { Cache } from '../store/cache.ts'
+import { ApiError } from './errors.ts'
+import type { Principal } from './route.ts'
+import type { Scopes } from './scope.ts'
+
+export interface InstanceLookupDeps {
+  readonly instances: Cache<typeof SharedInstance>
+  readonly access: Access
+  readonly scopes: Scopes
+}
+
+/** A right that a call by id needs in the instance's namespace, beyond seeing the instance. */
+export interface Need {
+  readonly verb: Verb
+  readonly resource: 'sharedinstances' | 'secrets'
+}
+
+/**
+ * Finds the instance that `id` names.
+ * @throws ApiError `not_found` when there is none or the caller may not see it: the two look the same; `forbidden` when the caller
+ * sees it but lacks one of `needs`
+ */
+export type FindInstance = (principal: Principal, id: string, needs?: readonly Need[]) => Promise<SharedInstance>
+
+export function createInstanceLookup({ instances, access, scopes }: InstanceLookupDeps): FindInstance {
+  return async function findInstance(principal, id, needs = []) {
+    const instance = instances.byUid(id.toLowerCase())
+    const namespace = instance?.metadata.namespace
+    if (!instance || !(await access.may(principal, { verb: 'get', resource: 'sharedinstances', namespace }))) {
+      throw new ApiError('not_found', 'there is no such instance')
+    }
+    for (const need of needs) await scopes.require(principal, { ...need, namespace })
+    return instance
+  }
+}
+
+/** @throws ApiError `conflict` when the instance is being deleted */
+export function mustStay({ metadata }: SharedInstance): void {
+  if (metadata.deletionTimestamp !== undefined) throw new ApiError('conflict', 'this instance is being deleted')
+}

@@ -1,0 +1,50 @@
+import { InstanceReason, type SharedInstance } from '../crds/shared-instance.ts'
+import { conditionOf } from '../store/conditions.ts'
+import { type ApiCode, ApiError } from './errors.ts'
+
+/** Reasons after which waiting is of no use, with the answer each becomes. */
+const REFUSALS: ReadonlyMap<string, { readonly code: ApiCode; readonly field: string }> = new Map([
+  [InstanceReason.UnknownRegion, { code: 'unknown_region', field: 'region' }],
+  [InstanceReason.UnsupportedMotor, { code: 'unsupported_motor', field: 'motor' }],
+  [InstanceReason.TemplateNotFound, { code: 'invalid_request', field: 'template' }],
+])
+
+/** Seconds after which a caller of a POST that ran out of time may try again. */
+const RETRY_AFTER = '5'
+
+/**
+ * Where a claim stands: the instance when its database works, undefined while it is under way.
+ * @throws ApiError when the operator refused it, or somebody deletes it
+ */
+export function claimOutcome(instance: SharedInstance): SharedInstance | undefined {
+  if (instance.metadata.deletionTimestamp !== undefined) throw deletedMeanwhile()
+  const condition = conditionOf(instance, 'Ready')
+  if (!condition || (condition.observedGeneration ?? 0) < instance.metadata.generation) return undefined
+  if (condition.status === 'True') return instance
+  const refusal = REFUSALS.get(condition.reason)
+  if (!refusal) return undefined
+  const { code, field } = refusal
+  throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
+}
+
+export const deletedMeanwhile = () => new ApiError('conflict', 'this instance was deleted while it was being created')
+
+/** The answer to a claim that ran out of time. `last` is the instance as last seen. */
+export function claimOverdue(last: SharedInstance | undefined): ApiError {
+  const condition = last && conditionOf(last, 'Ready')
+  if (condition?.reason === InstanceReason.TemplateInUse) {
+    return new ApiError('conflict', 'the template has open sessions and cannot be copied; end them and try again')
+  }
+  return tooLate('the database did not become ready in time; try again')
+}
+
+export function tooLate(message: string): ApiError {
+  return new ApiError('unavailable', message, { headers: { 'Retry-After': RETRY_AFTER } })
+}
+
+/** Whether the operator has carried out `spec.enabled` as of `generation`. An instance past its size stays disabled whatever is wished. */
+export function isSwitched({ spec, status, metadata }: SharedInstance, generation: number): boolean {
+  if (metadata.generation < generation || (status?.observedGeneration ?? 0) < generation) return false
+  const ready = conditionOf({ status }, 'Ready')
+  return status?.isEnabled === spec.enabled || (ready?.reason === InstanceReason.SizeExceeded && status?.isEnabled === false)
+}

@@ -1,0 +1,76 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Listener } from './route.ts'
+
+export interface AnsweredRequest {
+  readonly listener: Listener
+  readonly method: string
+  /** Route template, or `unmatched`: never a path, which would be unbounded. */
+  readonly route: string
+  readonly status: number
+  readonly seconds: number
+}
+
+export interface ApiMetrics {
+  readonly registry: Registry
+  answered(request: AnsweredRequest): void
+  authFailed(reason: string): void
+  close(): void
+}
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+const DURATION_BUCKETS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const DELAY_RESOLUTION_MS = 50
+const DELAY_QUANTILES = [0.5, 0.99, 1]
+
+/** Metrics of the API (surface, section 7), in a registry that may be shared with other parts. */
+export function createMetrics(registry: Registry = new Registry()): ApiMetrics {
+  const registers = [registry]
+  const requests = new Counter({
+    name: 'mooring_http_requests_total',
+    help: 'Requests that the API answered.',
+    labelNames: ['listener', 'method', 'route', 'status'],
+    registers,
+  })
+  const durations = new Histogram({
+    name: 'mooring_http_request_duration_seconds',
+    help: 'Time from the arrival of a request at the API to the end of its answer.',
+    labelNames: ['listener', 'method', 'route', 'status'],
+    buckets: DURATION_BUCKETS,
+    registers,
+  })
+  const authFailures = new Counter({
+    name: 'mooring_auth_failures_total',
+    help: 'Requests whose caller could not be authenticated.',
+    labelNames: ['reason'],
+    registers,
+  })
+  const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
+  delay.enable()
+  new Gauge({
+    name: 'mooring_event_loop_delay_seconds',
+    help: 'How late timers of the event loop fired since the last scrape.',
+    labelNames: ['quantile'],
+    registers,
+    collect() {
+      for (const quantile of DELAY_QUANTILES) {
+        const lateMs = delay.percentile(quantile * 100) / 1e6 - DELAY_RESOLUTION_MS
+        this.set({ quantile }, Math.max(0, lateMs) / 1e3)
+      }
+      delay.reset()
+    },
+  })
+
+  function answered({ seconds, ...request }: AnsweredRequest): void {
+    const labels = { ...request, method: METHODS.has(request.method) ? request.method : 'OTHER' }
+    requests.inc(labels)
+    durations.observe(labels, seconds)
+  }
+
+  return {
+    registry,
+    answered,
+    authFailed: (reason) => authFailures.inc({ reason }),
+    close: () => delay.disable(),
+  }
+}

@@ -1,0 +1,33 @@
+import { type RequestHandler, Router } from 'express'
+import type { TokenIssuer } from './auth/issuer.ts'
+import { ApiError } from './errors.ts'
+
+export interface OpenRoutesDeps {
+  /** The issuer that comes with Mooring; its documents are published when it is there. */
+  readonly issuer?: Pick<TokenIssuer, 'jwks' | 'discovery'> | undefined
+  /** True once requests can be served. */
+  readonly isReady: () => boolean
+}
+
+/** What needs no token: `/healthz`, `/readyz` and the issuer's discovery documents, each as its own standard has it. */
+export function createOpenRoutes({ issuer, isReady }: OpenRoutesDeps): Router {
+  const router = Router({ caseSensitive: true, strict: true })
+  const get = (path: string, handler: RequestHandler) => router.route(path).get(handler).all(onlyGet)
+  get('/healthz', (_req, res) => void res.json({ status: 'ok' }))
+  get('/readyz', (_req, res) => {
+    const ready = isReady()
+    if (!ready) res.setHeader('Retry-After', '1')
+    res.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'starting' })
+  })
+  if (issuer) {
+    get('/.well-known/jwks.json', (_req, res) => void res.type('application/jwk-set+json').send(JSON.stringify(issuer.jwks)))
+    get('/.well-known/openid-configuration', (_req, res) => void res.json(issuer.discovery))
+  }
+  return router
+}
+
+const onlyGet: RequestHandler = ({ method }) => {
+  throw new ApiError('method_not_allowed', `${method} is not allowed here; allowed: GET, HEAD`, {
+    headers: { Allow: 'GET, HEAD' },
+  })
+}

@@ -1,0 +1,88 @@
+import type { z } from 'zod'
+import { STATUS_OF } from './errors.ts'
+import type { JsonObject, Schemas } from './openapi-schemas.ts'
+import type { AnyRoute } from './route.ts'
+
+const ref = (section: 'headers' | 'parameters' | 'responses', name: string) => ({ $ref: `#/components/${section}/${name}` })
+
+/** Error statuses of the API, ascending. */
+export const ERROR_STATUSES: readonly number[] = [...new Set(Object.values(STATUS_OF))].sort((a, b) => a - b)
+
+/** `Error404`: its component under `responses`. */
+export const errorName = (status: number): string => `Error${status}`
+
+/** Statuses that can be the answer to any authenticated request. */
+const ALWAYS = [400, 401, 403, 429, 500, 503]
+
+/** The OpenAPI operation of a route. */
+export function operationOf(route: AnyRoute, schemas: Schemas): JsonObject {
+  return {
+    operationId: route.id,
+    summary: route.summary,
+    ...(route.description !== undefined && { description: route.description }),
+    tags: [tagOf(route.path)],
+    parameters: parametersOf(route, schemas),
+    ...(route.body && { requestBody: requestBodyOf(route.method, route.body, schemas) }),
+    responses: responsesOf(route, schemas),
+    'x-mooring-listeners': [...route.on],
+  }
+}
+
+/** `/v1/instances/{id}` → `instances`: the first segment after the version. */
+export function tagOf(path: string): string {
+  return path.split('/')[2] ?? path
+}
+
+function parametersOf(route: AnyRoute, schemas: Schemas): readonly JsonObject[] {
+  return [
+    ...fieldsOf(route.params, 'path', schemas),
+    ...fieldsOf(route.query, 'query', schemas),
+    ...(route.home ? [ref('parameters', 'MooringNamespace')] : []),
+    ...(route.idempotent ? [ref('parameters', 'IdempotencyKey')] : []),
+    ...(route.conditional ? [ref('parameters', 'IfMatch')] : []),
+    ref('parameters', 'RequestId'),
+  ]
+}
+
+function fieldsOf(schema: z.ZodObject | undefined, place: 'path' | 'query', schemas: Schemas): JsonObject[] {
+  if (!schema) return []
+  const { properties = {}, required = [] } = schemas.of(schema, 'input')
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    required: place === 'path' || required.includes(name),
+    ...(description !== undefined && { description }),
+    schema: rest,
+  }))
+}
+
+function requestBodyOf(method: AnyRoute['method'], body: z.ZodObject, schemas: Schemas): JsonObject {
+  const content = { schema: schemas.of(body, 'input') }
+  const mergePatch = method === 'patch' ? { 'application/merge-patch+json': content } : {}
+  return { required: true, content: { 'application/json': content, ...mergePatch } }
+}
+
+function responsesOf(route: AnyRoute, schemas: Schemas): JsonObject {
+  const replies = Object.entries(route.replies).map(([status, schema]) => [status, replyOf(status, schema, schemas)] as const)
+  const errors = errorStatusesOf(route).map((status) => [status, ref('responses', errorName(status))] as const)
+  return Object.fromEntries([...replies, ...errors])
+}
+
+function replyOf(status: string, data: z.ZodType, schemas: Schemas): JsonObject {
+  const schema = {
+    type: 'object',
+    properties: { msg: { type: 'string', const: 'OK' }, data: schemas.of(data, 'output') },
+    required: ['msg', 'data'],
+  }
+  return {
+    description: { '200': 'Done.', '201': 'Created.', '202': 'Accepted and going on.' }[status] ?? 'Done.',
+    headers: { 'X-Request-Id': ref('headers', 'RequestId'), ETag: ref('headers', 'ETag') },
+    content: { 'application/json': { schema } },
+  }
+}
+
+function errorStatusesOf({ method, params, body }: AnyRoute): number[] {
+  const writes = method !== 'get'
+  const may = new Set([...ALWAYS, ...(params ? [404] : []), ...(writes ? [409] : []), ...(body ? [413, 415, 422] : [])])
+  return ERROR_STATUSES.filter((status) => may.has(status))
+}

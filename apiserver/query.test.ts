@@ -1,0 +1,38 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { hasControl, parseQuery } from './query.ts'
+
+describe('a query string', () => {
+  test.each([
+    { query: '', values: {} },
+    { query: 'a=1&b=2', values: { a: '1', b: '2' } },
+    { query: 'a', values: { a: '' } },
+    { query: 'a=b=c&', values: { a: 'b=c' } },
+    { query: 'a+b=%2B+%C3%A4', values: { 'a b': '+ ä' } },
+  ])('"$query" is read', ({ query, values }) => {
+    expect(parseQuery(query)).toEqual({ values, errors: [] })
+  })
+
+  test.each([
+    { query: 'a=1&a=1', field: 'a' },
+    { query: 'a=%', field: 'a' },
+    { query: '%ff=1', field: 'query' },
+    { query: 'a=%00', field: 'a' },
+    { query: '%0a=1', field: 'query' },
+    { query: '__proto__=1&__proto__=2', field: '__proto__' },
+  ])('"$query" is refused for $field', ({ query, field }) => {
+    expect(parseQuery(query).errors.map((error) => error.field)).toEqual([field])
+  })
+
+  test('gives back what URLSearchParams wrote', () => {
+    const text = fc.string({ unit: 'binary' }).filter((value) => !hasControl(value) && value.isWellFormed())
+    const entries = fc.uniqueArray(fc.tuple(text.filter((name) => name !== ''), text), { selector: ([name]) => name }) // prettier-ignore
+    fc.assert(
+      fc.property(entries, (pairs) => {
+        const { values, errors } = parseQuery(new URLSearchParams(pairs).toString())
+        expect(errors).toEqual([])
+        expect(Object.entries(values).sort()).toEqual([...pairs].sort())
+      }),
+    )
+  })
+})

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createFailureLimiter, createRateLimiter, DEFAULT_LIMITS, type RateLimiter } from './rate-limit.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** How many of `count` requests at this moment are granted. */
+async function granted(limit: RateLimiter, count: number, key = 'alice'): Promise<number> {
+  const results = await Promise.allSettled(Array.from({ length: count }, () => limit(key)))
+  return results.filter(({ status }) => status === 'fulfilled').length
+}
+
+describe.each([
+  { what: 'writes', rate: DEFAULT_LIMITS.writes },
+  { what: 'reads', rate: DEFAULT_LIMITS.reads },
+])('the limit of $what', ({ rate }) => {
+  test('grants a burst and not one more', async () => {
+    expect(await granted(createRateLimiter(rate), rate.burst + 1)).toBe(rate.burst)
+  })
+
+  test('never trips on the steady rate, evenly spread or all at the start of each second', async () => {
+    const evenly = createRateLimiter(rate)
+    for (let at = 0; at < 60 * rate.perSecond; at++) {
+      expect(await granted(evenly, 1)).toBe(1)
+      vi.advanceTimersByTime(1e3 / rate.perSecond)
+    }
+    const bunched = createRateLimiter(rate)
+    for (let second = 0; second < 60; second++) {
+      expect(await granted(bunched, rate.perSecond)).toBe(rate.perSecond)
+      vi.advanceTimersByTime(1e3)
+    }
+  })
+
+  test('lets at most a tenth more than the steady rate through over a minute', async () => {
+    const limit = createRateLimiter(rate)
+    let sum = 0
+    for (let tenth = 0; tenth < 600; tenth++) {
+      sum += await granted(limit, rate.perSecond)
+      vi.advanceTimersByTime(100)
+    }
+    expect(sum).toBeLessThanOrEqual(60 * rate.perSecond * 1.1 + rate.burst)
+  })
+
+  test('gives the burst back, and counts each principal for itself', async () => {
+    const limit = createRateLimiter(rate)
+    expect(await granted(limit, rate.burst + 10)).toBe(rate.burst)
+    expect(await granted(limit, rate.burst, 'bob')).toBe(rate.burst)
+    vi.advanceTimersByTime(10_000)
+    expect(await granted(limit, rate.burst + 10)).toBe(rate.burst)
+  })
+
+  test('says what is left and when', async () => {
+    const limit = createRateLimiter(rate)
+    expect(await limit('alice')).toEqual({
+      'RateLimit-Limit': String(rate.burst),
+      'RateLimit-Remaining': String(rate.burst - 1),
+      'RateLimit-Reset': '1',
+    })
+    await granted(limit, rate.burst - 1)
+    await expect(limit('alice')).rejects.toMatchObject({
+      code: 'rate_limited',
+      headers: { 'Retry-After': '1', 'RateLimit-Remaining': '0' },
+    })
+    vi.advanceTimersByTime(1_000)
+    expect(await granted(limit, 1)).toBe(1)
+  })
+})
+
+test('failures of a source are refused past the limit, until the minute is over', async () => {
+  const count = createFailureLimiter(2)
+  await count('192.0.2.1')
+  await count('192.0.2.1')
+  await expect(count('192.0.2.1')).rejects.toMatchObject({ code: 'rate_limited', headers: { 'Retry-After': '60' } })
+  await count('192.0.2.2')
+  vi.advanceTimersByTime(60_000)
+  await count('192.0.2.1')
+})

@@ -1,0 +1,81 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { ApiError } from './errors.ts'
+
+/** `burst` requests at once; `perSecond` for as long as one likes. */
+export interface Rate {
+  readonly perSecond: number
+  readonly burst: number
+}
+
+export interface Limits {
+  readonly reads: Rate
+  readonly writes: Rate
+  /** Failed authentications a minute, per source. */
+  readonly failedAuthPerMinute: number
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  reads: { perSecond: 100, burst: 200 },
+  writes: { perSecond: 20, burst: 40 },
+  failedAuthPerMinute: 20,
+}
+
+/**
+ * The burst allowance comes back once in this time, so what can be sustained is `perSecond` + (`burst` − `perSecond`) / 10: a
+ * tenth more than named. Shorter would let more through, longer make an honest burst wait longer.
+ */
+const BURST_WINDOW_S = 10
+
+export type RateLimitHeaders = Readonly<Record<'RateLimit-Limit' | 'RateLimit-Remaining' | 'RateLimit-Reset', string>>
+
+/** Counts one request of `key`. @throws ApiError `rate_limited` with `Retry-After` and the same headers */
+export type RateLimiter = (key: string) => Promise<RateLimitHeaders>
+
+/** A fixed window of one second, and above it a burst allowance of its own window. In memory: each process counts for itself. */
+export function createRateLimiter({ perSecond, burst }: Rate): RateLimiter {
+  const steady = new RateLimiterMemory({ points: perSecond, duration: 1 })
+  const extra = new RateLimiterMemory({ points: burst - perSecond, duration: BURST_WINDOW_S })
+
+  const headers = (remaining: number, resetMs: number): RateLimitHeaders => ({
+    'RateLimit-Limit': String(burst),
+    'RateLimit-Remaining': String(remaining),
+    'RateLimit-Reset': String(Math.ceil(resetMs / 1e3)),
+  })
+
+  return async function limit(key) {
+    const first = await tryConsume(steady, key)
+    if (first.granted) {
+      const left = (await extra.get(key))?.remainingPoints ?? burst - perSecond
+      return headers(first.remainingPoints + left, first.msBeforeNext)
+    }
+    const second = await tryConsume(extra, key)
+    if (second.granted) return headers(second.remainingPoints, first.msBeforeNext)
+    throw rateLimited('too many requests', first.msBeforeNext, headers(0, first.msBeforeNext))
+  }
+}
+
+/** Counts failed authentications of a source. @throws ApiError `rate_limited` once there were too many this minute */
+export function createFailureLimiter(perMinute: number): (source: string) => Promise<void> {
+  const failures = new RateLimiterMemory({ points: perMinute, duration: 60 })
+  return async function countFailure(source) {
+    const { granted, msBeforeNext } = await tryConsume(failures, source)
+    if (!granted) throw rateLimited('too many failed authentications', msBeforeNext, {})
+  }
+}
+
+function rateLimited(what: string, waitMs: number, headers: Readonly<Record<string, string>>): ApiError {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1e3))
+  return new ApiError('rate_limited', `${what}: try again in ${seconds} s`, {
+    headers: { ...headers, 'Retry-After': String(seconds) },
+  })
+}
+
+async function tryConsume(limiter: RateLimiterMemory, key: string) {
+  try {
+    const { remainingPoints, msBeforeNext } = await limiter.consume(key)
+    return { granted: true, remainingPoints, msBeforeNext }
+  } catch (refusal) {
+    if (!(refusal instanceof RateLimiterRes)) throw refusal
+    return { granted: false, remainingPoints: 0, msBeforeNext: refusal.msBeforeNext }
+  }
+}

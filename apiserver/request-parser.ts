@@ -1,0 +1,81 @@
+import type { Request } from 'express'
+import { z } from 'zod'
+import type { FieldError } from '../crds/errors.ts'
+import { strictDeep } from '../crds/strict.ts'
+import { fieldErrorsOf } from '../crds/validate.ts'
+import { ApiError } from './errors.ts'
+import { parseIdempotencyKey } from './idempotency.ts'
+import { hasControl, parseQuery } from './query.ts'
+import type { AnyRoute, Principal, RouteRequest } from './route.ts'
+import { sourceIpOf } from './source-ip.ts'
+
+const NOTHING = z.object({})
+/** Errors that the message itself names; the rest are in `details` alone. */
+const NAMED_IN_MESSAGE = 3
+
+interface Arrived {
+  readonly principal: Principal
+  readonly requestId: string
+  readonly body: object
+}
+
+/**
+ * Makes the parser of a route's requests: path, query and body by their schemas, strict at every depth.
+ * @throws (from the function) ApiError `invalid_request` with every violation at once
+ */
+export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived) => RouteRequest<never, never, never> {
+  const params = strictDeep(route.params ?? NOTHING)
+  const query = strictDeep(route.query ?? NOTHING)
+  const body = strictDeep(route.body ?? NOTHING)
+
+  return function parseRequest(req, { principal, requestId, body: json }) {
+    const errors: FieldError[] = Object.entries(req.params)
+      .filter(([, value]) => typeof value === 'string' && hasControl(value))
+      .map(([field]) => ({ field, message: 'must not contain control characters' }))
+    const rawQuery = parseQuery(queryStringOf(req.originalUrl))
+    errors.push(...rawQuery.errors)
+
+    const check = (schema: z.ZodObject, value: unknown): unknown => {
+      const result = schema.safeParse(value)
+      if (!result.success)
+        errors.push(...fieldErrorsOf(result.error).filter(({ field }) => !errors.some((e) => e.field === field)))
+      return result.data
+    }
+    // Parsed in this order, so that the caller reads of the path first.
+    const parsed = { params: check(params, req.params), query: check(query, rawQuery.values), body: check(body, json) }
+    if (errors.length > 0) throw invalidRequest(errors)
+    return {
+      ...(parsed as { params: never; query: never; body: never }),
+      principal,
+      requestId,
+      sourceIp: sourceIpOf(req.ip),
+      idempotencyKey: route.idempotent ? parseIdempotencyKey(req.get('Idempotency-Key')) : undefined,
+      ifMatch: parseIfMatch(req.get('If-Match')),
+      namespaceHeader: req.get('Mooring-Namespace'),
+    }
+  }
+}
+
+function invalidRequest(details: readonly FieldError[]): ApiError {
+  const named = details.slice(0, NAMED_IN_MESSAGE).map(({ field, message }) => `${field} ${message}`)
+  const rest = details.length - named.length
+  return new ApiError('invalid_request', named.join('; ') + (rest > 0 ? `; and ${rest} more` : ''), { details })
+}
+
+function queryStringOf(url: string): string {
+  const at = url.indexOf('?')
+  return at < 0 ? '' : url.slice(at + 1)
+}
+
+/**
+ * `"123"` or `123` → `123`; `*` → no condition, since every route says 404 by itself. A weak tag never matches (RFC 9110,
+ * section 13.1.1), so it is refused rather than ignored.
+ * @throws ApiError `invalid_request`
+ */
+function parseIfMatch(header: string | undefined): string | undefined {
+  if (header === undefined || header.trim() === '*') return undefined
+  const [, quoted, bare] = /^(?:"([\x21\x23-\x7e]+)"|([\w.-]+))$/.exec(header.trim()) ?? []
+  const tag = quoted ?? bare
+  if (tag !== undefined) return tag
+  throw invalidRequest([{ field: 'If-Match', message: 'must be one entity tag, as the ETag of an answer' }])
+}

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import { ApiToken } from '../../crds/api-token.ts'
+import { type Answer, codeOf, fieldsOf } from '../../test/support/http-app.ts'
+import { serveAcme } from '../../test/support/tenancy-app.ts'
+import { isApiToken } from '../auth/api-token.ts'
+
+type App = Awaited<ReturnType<typeof serveAcme>>
+const token = 'root'
+const NAMESPACE = '/v1/organizations/acme/namespaces/prod'
+interface TokenView {
+  readonly id: string
+  readonly token?: string
+  readonly expiresAt: string
+}
+const tokenView = (answer: Answer) => (answer.body.data as { apiToken: TokenView }).apiToken
+
+describe('API tokens', () => {
+  const post = (app: App, body: object, options: { token?: string; key?: string } = {}) =>
+    app.call('POST', `${NAMESPACE}/api-tokens`, {
+      token: options.token ?? 'admin',
+      body,
+      ...(options.key === undefined ? {} : { headers: { 'idempotency-key': options.key } }),
+    })
+  const ci = { name: 'ci', role: 'editor' }
+
+  test('work at once, are shown once, and end at once', async () => {
+    await using app = await serveAcme()
+    const created = await post(app, ci)
+    const { id, token: secret = '', expiresAt } = tokenView(created)
+    expect(isApiToken(secret)).toBe(true)
+    expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(89 * 86_400_000)
+    const me = await app.call('GET', '/v1/me', { token: secret })
+    expect(me.body.data).toEqual({
+      user: `mooring:api-token:${id}`,
+      groups: ['mooring:acme--prod:editor'],
+      namespaces: [{ organization: 'acme', namespace: 'prod', role: 'editor' }],
+    })
+    const listed = await app.call('GET', `${NAMESPACE}/api-tokens`, { token: 'viewer' })
+    expect(listed.body.data).toMatchObject({ apiTokens: [{ id, name: 'ci', role: 'editor' }] })
+    expect(JSON.stringify([listed.body, await app.store.list(ApiToken)])).not.toContain(secret)
+    expect(codeOf(await app.call('DELETE', `${NAMESPACE}/api-tokens/${id}`, { token: 'admin' }))).toBe('200 OK')
+    expect(codeOf(await app.call('GET', '/v1/me', { token: secret }))).toBe('401 unauthenticated')
+    expect(codeOf(await app.call('DELETE', `${NAMESPACE}/api-tokens/${id}`, { token: 'admin' }))).toBe('404 not_found')
+  })
+
+  test('are the same when asked for again with the same Idempotency-Key', async () => {
+    await using app = await serveAcme()
+    const first = await post(app, ci, { key: 'k1' })
+    const again = await post(app, ci, { key: 'k1' })
+    expect(again.body).toEqual(first.body)
+    expect(codeOf(await app.call('GET', '/v1/me', { token: tokenView(again).token }))).toBe('200 OK')
+    expect(codeOf(await post(app, { ...ci, role: 'viewer' }, { key: 'k1' }))).toBe('422 idempotency_key_reused')
+    expect(tokenView(await post(app, ci, { key: 'k1', token: 'root' })).id).not.toBe(tokenView(first).id)
+    const atOnce = await Promise.all([1, 2, 3].map(() => post(app, ci, { key: 'k2' })))
+    expect(new Set(atOnce.map((answer) => tokenView(answer).token)).size).toBe(1)
+  })
+
+  test('with a changed character are not valid, and expired ones are said to be', async () => {
+    let time = new Date()
+    await using app = await serveAcme({ now: () => time })
+    const { token: secret = '' } = tokenView(await post(app, ci))
+    const changed = secret.slice(0, -1) + (secret.endsWith('a') ? 'b' : 'a')
+    expect(codeOf(await app.call('GET', '/v1/me', { token: changed }))).toBe('401 unauthenticated')
+    time = new Date(Date.now() - 3 * 86_400_000)
+    const past = await post(app, { ...ci, expiresAt: new Date(Date.now() - 86_400_000).toISOString() })
+    const answer = await app.call('GET', '/v1/me', { token: tokenView(past).token })
+    expect(answer.body.msg).toBe('the token has expired')
+  })
+
+  test.each([{ expiresAt: '2020-01-01T00:00:00Z' }, { expiresAt: '2999-01-01T00:00:00Z' }, { expiresAt: 'tomorrow' }])(
+    'may not expire at $expiresAt',
+    async ({ expiresAt }) => {
+      await using app = await serveAcme()
+      const answer = await post(app, { ...ci, expiresAt })
+      expect(codeOf(answer)).toBe('400 invalid_request')
+      expect(fieldsOf(answer)).toEqual(['expiresAt'])
+    },
+  )
+
+  test('are at most 20 in a namespace, however many are asked for at once', async () => {
+    await using app = await serveAcme()
+    const answers = await Promise.all(Array.from({ length: 25 }, () => post(app, ci)))
+    expect(answers.map(codeOf).filter((code) => code === '201 OK')).toHaveLength(20)
+    expect(answers.map(codeOf).filter((code) => code === '403 quota_exceeded')).toHaveLength(5)
+  })
+
+  test.each([
+    { who: 'viewer', code: '403 forbidden' },
+    { who: 'editor', code: '403 forbidden' },
+    { who: 'eve', code: '404 not_found' },
+  ])('are not for $who to make', async ({ who, code }) => {
+    await using app = await serveAcme()
+    expect(codeOf(await post(app, ci, { token: who }))).toBe(code)
+  })
+
+  test('are of their namespace alone', async () => {
+    await using app = await serveAcme()
+    await app.call('POST', '/v1/organizations/acme/namespaces', { token, body: { slug: 'test', name: 'Test' } })
+    const { id, token: secret } = tokenView(await post(app, { name: 'ci', role: 'admin' }))
+    const other = '/v1/organizations/acme/namespaces/test'
+    expect(codeOf(await app.call('GET', `${other}/members`, { token: secret }))).toBe('404 not_found')
+    expect(codeOf(await app.call('DELETE', `${other}/api-tokens/${id}`, { token }))).toBe('404 not_found')
+  })
+})

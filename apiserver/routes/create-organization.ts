@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import { annotations } from '../../crds/names.ts'
+import { Organization } from '../../crds/organization.ts'
+import { untilKnown } from '../cache-waits.ts'
+import { createNamed } from '../create-named.ts'
+import { requestHash } from '../idempotency.ts'
+import { DisplayName, OrganizationView, organizationView, Slug } from '../organizations.ts'
+import { type AnyRoute, LISTENERS, route } from '../route.ts'
+import type { TenancyDeps } from '../tenancy-deps.ts'
+
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizationCache'>
+
+/** `POST /v1/organizations`: a platform admin's. */
+export function createOrganization({ store, scopes, organizationCache }: Deps): AnyRoute {
+  return route({
+    method: 'post',
+    path: '/v1/organizations',
+    on: LISTENERS,
+    id: 'createOrganization',
+    summary: 'Create an organization (platform admin).',
+    body: z.object({ slug: Slug, name: DisplayName }),
+    idempotent: true,
+    replies: { 201: z.object({ organization: OrganizationView }) },
+    async handle({ principal, body, idempotencyKey: key }) {
+      await scopes.require(principal, { verb: 'create', resource: 'organizations' })
+      const draft = {
+        metadata: { name: body.slug, annotations: { [annotations.createdBy]: principal.user } },
+        spec: { name: body.name },
+      }
+      const owner = { namespace: '', user: principal.user, key }
+      const organization = await createNamed(store, Organization, draft, { owner, hash: requestHash(body) })
+      await untilKnown(organizationCache, organization)
+      const etag = organization.metadata.resourceVersion
+      return { status: 201, data: { organization: organizationView(organization) }, etag }
+    },
+  })
+}

@@ -1,0 +1,41 @@
+import { Namespace } from '../../crds/core.ts'
+import { CUSTOM_KINDS } from '../../crds/index.ts'
+import type { Store } from '../../store/port.ts'
+import { untilGone } from '../cache-waits.ts'
+import { ApiError } from '../errors.ts'
+import { type AnyRoute, LISTENERS, route } from '../route.ts'
+import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
+
+/** What a namespace holds, as `3 sharedinstances`, one text a kind. */
+async function contentsOf(store: Store, namespace: string): Promise<readonly string[]> {
+  const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced)
+  const counts = await Promise.all(kinds.map(async (kind) => (await store.list(kind, { namespace })).items.length))
+  return kinds
+    .map(({ plural }, at) => ({ plural, count: counts[at] ?? 0 }))
+    .flatMap(({ plural, count }) => (count > 0 ? [`${count} ${plural}`] : []))
+}
+
+/** `DELETE /v1/organizations/{organization}/namespaces/{namespace}`: a platform admin's, and only when it is empty. */
+export function deleteNamespace({ store, scopes, namespaces }: Pick<TenancyDeps, 'store' | 'scopes' | 'namespaces'>): AnyRoute {
+  return route({
+    method: 'delete',
+    path: NAMESPACE_PATH,
+    on: LISTENERS,
+    id: 'deleteNamespace',
+    summary: 'Delete an empty namespace (platform admin).',
+    params: NamespaceParams,
+    conditional: true,
+    replies: { 200: Nothing },
+    async handle({ principal, params, ifMatch }) {
+      const { namespace: name } = await scopes.ofPath(principal, params)
+      await scopes.require(principal, { verb: 'delete', resource: 'namespaces' })
+      const object = namespaces.get({ name })
+      if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
+      const contents = await contentsOf(store, name)
+      if (contents.length > 0) throw new ApiError('conflict', `the namespace is not empty: ${contents.join(', ')}`)
+      await store.delete(Namespace, { name }, { uid: object.metadata.uid, resourceVersion: ifMatch })
+      await untilGone(namespaces, object)
+      return { status: 200, data: {} }
+    },
+  })
+}

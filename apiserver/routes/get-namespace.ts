@@ -1,0 +1,24 @@
+import { z } from 'zod'
+import { ApiError } from '../errors.ts'
+import { NamespaceView, namespaceView } from '../namespace-view.ts'
+import { type AnyRoute, LISTENERS, route } from '../route.ts'
+import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
+
+/** `GET /v1/organizations/{organization}/namespaces/{namespace}`. */
+export function getNamespace({ scopes, namespaces }: Pick<TenancyDeps, 'scopes' | 'namespaces'>): AnyRoute {
+  return route({
+    method: 'get',
+    path: NAMESPACE_PATH,
+    on: LISTENERS,
+    id: 'getNamespace',
+    summary: 'Read a namespace.',
+    params: NamespaceParams,
+    replies: { 200: z.object({ namespace: NamespaceView }) },
+    async handle({ principal, params }) {
+      const { namespace: name } = await scopes.ofPath(principal, params)
+      const object = namespaces.get({ name })
+      if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
+      return { status: 200, data: { namespace: namespaceView(object) }, etag: object.metadata.resourceVersion }
+    },
+  })
+}

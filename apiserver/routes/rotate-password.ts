@@ -1,0 +1,33 @@
+import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
+import { mustStay } from '../instance-lookup.ts'
+import { tooLate } from '../instance-verdict.ts'
+import { raiseVersion } from '../raise-version.ts'
+import { type AnyRoute, route } from '../route.ts'
+
+const NEEDS = [
+  { verb: 'patch', resource: 'sharedinstances' },
+  { verb: 'get', resource: 'secrets' },
+] as const
+
+/** `POST /v1/instances/{id}/password`: a new password, in force when the answer is sent. */
+export function rotatePassword({ store, find, waits, answer }: InstanceDeps): AnyRoute {
+  return route({
+    method: 'post',
+    path: '/v1/instances/{id}/password',
+    on: ['shared'],
+    id: 'rotatePassword',
+    summary: 'Replace the password; the answer has the new one.',
+    description: 'The old password no longer works when the answer is sent.',
+    params: InstanceParams,
+    replies: { 200: InstanceData },
+    async handle({ principal, params }) {
+      const instance = await find(principal, params.id, NEEDS)
+      mustStay(instance)
+      const raised = await raiseVersion(store, instance, 'passwordVersion')
+      const { passwordVersion } = raised.spec
+      const done = await waits.changed(raised, ({ status }) => (status?.passwordVersion ?? 0) >= passwordVersion)
+      if (!done) throw tooLate('the new password is not in force yet; try again')
+      return answer.withCredentials(200, done)
+    },
+  })
+}

@@ -1,0 +1,77 @@
+import type { Namespace } from '../crds/core.ts'
+import { labels, namespaceName, SLUG, SLUG_MAX } from '../crds/names.ts'
+import { type Access, ForbiddenError, type Question } from '../store/access.ts'
+import type { Cache } from '../store/cache.ts'
+import { ApiError } from './errors.ts'
+import type { Principal, RouteRequest, Scope } from './route.ts'
+
+export interface ScopeDeps {
+  readonly access: Access
+  readonly namespaces: Cache<typeof Namespace>
+}
+
+/** Slugs as they stand in a path. */
+export interface PathScope {
+  readonly organization: string
+  readonly namespace: string
+}
+
+/** Which namespace a request is about, and whether its caller may. */
+export interface Scopes {
+  /** @throws ApiError `not_found` when it does not exist or the caller has no role there: the two look the same */
+  ofPath(principal: Principal, slugs: PathScope): Promise<Scope>
+  /**
+   * The home namespace of a call without slugs in its path (surface, section 2, "Who"): what the credential names, else the header
+   * `Mooring-Namespace`, else the only one where the caller has a role.
+   * @throws ApiError `namespace_required` when that leaves none or several, `not_found` as ofPath
+   */
+  home(request: Pick<RouteRequest, 'principal' | 'namespaceHeader'>): Promise<Scope>
+  /** @throws ApiError `forbidden` */
+  require(principal: Principal, question: Question): Promise<void>
+}
+
+export function createScopes({ access, namespaces }: ScopeDeps): Scopes {
+  /** Every role may list instances; a member by a narrower binding of the cluster's own still has a membership. */
+  async function isVisible(principal: Principal, namespace: string): Promise<boolean> {
+    if (await access.may(principal, { verb: 'list', resource: 'sharedinstances', namespace })) return true
+    const memberships = await access.memberships(principal)
+    return memberships.some((membership) => namespaceName(membership.organization, membership.namespace) === namespace)
+  }
+
+  async function ofPath(principal: Principal, { organization, namespace: slug }: PathScope): Promise<Scope> {
+    const namespace = namespaceName(organization, slug)
+    const object = isSlug(organization) && isSlug(slug) ? namespaces.get({ name: namespace }) : undefined
+    if (object?.metadata.labels?.[labels.organization] !== organization || !(await isVisible(principal, namespace))) {
+      throw new ApiError('not_found', `there is no namespace ${organization}/${slug}`)
+    }
+    return { organization, slug, namespace }
+  }
+
+  async function home({ principal, namespaceHeader }: Pick<RouteRequest, 'principal' | 'namespaceHeader'>): Promise<Scope> {
+    const named = principal.home ?? namespaceHeader
+    if (named !== undefined) return ofPath(principal, parseHome(named))
+    const [only, ...others] = await access.memberships(principal)
+    if (only && others.length === 0) return ofPath(principal, only)
+    const why = only ? 'you have a role in several namespaces' : 'you have no role in any namespace'
+    throw new ApiError('namespace_required', `${why}: name one in the header Mooring-Namespace, as organization/namespace`)
+  }
+
+  async function require(principal: Principal, question: Question): Promise<void> {
+    if (!(await access.may(principal, question))) throw new ApiError('forbidden', new ForbiddenError(question).message)
+  }
+
+  return { ofPath, home, require }
+}
+
+export function isSlug(text: string): boolean {
+  return text.length <= SLUG_MAX && SLUG.test(text)
+}
+
+/** `acme/prod` → its slugs. @throws ApiError `invalid_request` */
+function parseHome(text: string): PathScope {
+  const [organization = '', namespace = '', ...rest] = text.split('/')
+  if (rest.length === 0 && isSlug(organization) && isSlug(namespace)) return { organization, namespace }
+  throw new ApiError('invalid_request', 'the namespace of this call must be named as organization/namespace', {
+    details: [{ field: 'Mooring-Namespace', message: 'must be organization/namespace, e.g. acme/prod' }],
+  })
+}

@@ -1,0 +1,122 @@
+import { once } from 'node:events'
+import { request } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
+import { connect } from 'node:tls'
+import type { RequestListener } from 'node:http'
+import { beforeAll, expect, test } from 'vitest'
+import { createCa, issueCertificate, type KeyPair } from '../embedded/local-ca.ts'
+import { startServers } from './servers.ts'
+
+let ca: KeyPair
+let certificate: KeyPair
+const issue = () => issueCertificate({ ca, names: ['127.0.0.1'], now: new Date() })
+
+beforeAll(async () => {
+  ca = await createCa(new Date())
+  certificate = await issue()
+})
+
+const hello: RequestListener = (_req, res) => {
+  res.end('hello')
+}
+const port = (number: number, flag: string) => ({ port: number, flag })
+
+function start(app: RequestListener = hello, sharedPort = 0) {
+  return startServers({
+    host: '127.0.0.1',
+    certificate: () => certificate,
+    listeners: {
+      shared: { app, https: port(sharedPort, '--shared-port'), http: port(0, '--shared-http-port') },
+      dedicated: { app, https: port(0, '--dedicated-port') },
+    },
+  })
+}
+
+function getByHttps(at: AddressInfo): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: '127.0.0.1', port: at.port, ca: ca.certificate, agent: false }, (res) => {
+      res.resume()
+      res.on('end', () => resolve(res.statusCode))
+    })
+    sent.on('error', reject)
+    sent.end()
+  })
+}
+
+async function serialOf(at: AddressInfo): Promise<string> {
+  const socket = connect({ host: '127.0.0.1', port: at.port, ca: ca.certificate })
+  await once(socket, 'secureConnect')
+  const { serialNumber } = socket.getPeerCertificate()
+  socket.destroy()
+  return serialNumber
+}
+
+test('serves both listeners by HTTPS, and by plain HTTP on loopback where asked to', async () => {
+  const servers = await start()
+  const { shared, dedicated } = servers.addresses
+  expect(await getByHttps(shared.https)).toBe(200)
+  expect(await getByHttps(dedicated.https)).toBe(200)
+  expect(shared.http?.address).toBe('127.0.0.1')
+  expect(await (await fetch(`http://127.0.0.1:${shared.http?.port ?? 0}/`)).text()).toBe('hello')
+  expect(dedicated.http).toBeUndefined()
+  await servers.close()
+})
+
+test('shows a renewed certificate to new connections', async () => {
+  const servers = await start()
+  const { https } = servers.addresses.shared
+  const before = await serialOf(https)
+  certificate = await issue()
+  expect(await serialOf(https)).toBe(before)
+  servers.renewCertificate()
+  expect(await serialOf(https)).not.toBe(before)
+  await servers.close()
+})
+
+test('blames a taken port on its flag and leaves nothing listening', async () => {
+  const taken = createServer()
+  await once(taken.listen(0, '127.0.0.1'), 'listening')
+  const { port: number } = taken.address() as AddressInfo
+  await expect(start(hello, number)).rejects.toMatchObject({
+    code: 'port_in_use',
+    message: `port ${number} on 127.0.0.1 is in use: choose another with --shared-port`,
+  })
+  taken.close()
+  await once(taken, 'close')
+})
+
+test('lets a request in flight finish when it closes, and takes no new one', async () => {
+  const arrived = Promise.withResolvers<undefined>()
+  const release = Promise.withResolvers<undefined>()
+  const servers = await start((_req, res) => {
+    arrived.resolve(undefined)
+    void release.promise.then(() => res.end('done'))
+  })
+  const answer = getByHttps(servers.addresses.shared.https)
+  await arrived.promise
+  const closed = servers.close(20_000)
+  await expect(getByHttps(servers.addresses.dedicated.https)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  release.resolve(undefined)
+  expect(await answer).toBe(200)
+  await closed
+})
+
+test('ends a request that does not finish by the deadline', async () => {
+  const arrived = Promise.withResolvers<undefined>()
+  const servers = await start(() => {
+    arrived.resolve(undefined)
+  })
+  const answer = getByHttps(servers.addresses.shared.https)
+  const ended = expect(answer).rejects.toMatchObject({ code: 'ECONNRESET' })
+  await arrived.promise
+  await servers.close(1)
+  await ended
+})
+
+test('closes at once with an idle keep-alive connection open', async () => {
+  const servers = await start()
+  const { port: number = 0 } = servers.addresses.shared.http ?? {}
+  const response = await fetch(`http://127.0.0.1:${number}/`, { headers: { connection: 'keep-alive' } })
+  await response.text()
+  await servers.close(60_000)
+})

@@ -1,0 +1,135 @@
+import { createServer as createHttpServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { MooringError } from '../crds/errors.ts'
+import { answerClientError } from './client-error.ts'
+import { type Listener, LISTENERS } from './route.ts'
+
+const LOOPBACK = '127.0.0.1'
+const CLOSE_DEADLINE_MS = 4_000
+
+/** Times for a caller to send its request in; how long the answer takes is the route's own matter (25 s at most). */
+const TIMEOUTS: ServerOptions = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  // Longer than the 60 s of common load balancers: the side that chose the connection should be the one that ends it.
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 5_000,
+}
+
+/** A port to listen on, 0 for any free one. `flag` is the setting that a taken port is blamed on, e.g. `--shared-port`. */
+export interface Port {
+  readonly port: number
+  readonly flag: string
+}
+
+export interface ListenerConfig {
+  readonly app: RequestListener
+  readonly https: Port
+  /** Plain HTTP, on loopback only. Off when absent. */
+  readonly http?: Port | undefined
+}
+
+export interface ServersDeps {
+  readonly listeners: Readonly<Record<Listener, ListenerConfig>>
+  /** Address of the HTTPS listeners. */
+  readonly host: string
+  /** PEM of key and certificate chain as they are now. */
+  readonly certificate: () => { readonly key: string; readonly certificate: string }
+}
+
+export interface BoundListener {
+  readonly https: AddressInfo
+  readonly http?: AddressInfo
+}
+
+export interface RunningServers {
+  readonly addresses: Readonly<Record<Listener, BoundListener>>
+  /** Asks for the certificate anew; connections from now on get it. */
+  renewCertificate(): void
+  /** Stops accepting, lets requests in flight finish until the deadline (4 s), then ends what is left. */
+  close(deadlineMs?: number): Promise<void>
+}
+
+/** @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`; nothing is left listening then */
+export async function startServers({ listeners, host, certificate }: ServersDeps): Promise<RunningServers> {
+  const servers: Server[] = []
+  const secure: HttpsServer[] = []
+  const closing = new AbortController()
+  const keyAndCert = () => {
+    const { key, certificate: cert } = certificate()
+    return { key, cert, minVersion: 'TLSv1.2' } as const
+  }
+
+  async function listen(server: Server, address: string, port: Port): Promise<AddressInfo> {
+    server.on('clientError', answerClientError)
+    endIdleOnClose(server, closing.signal)
+    servers.push(server)
+    return bind(server, address, port)
+  }
+
+  async function start({ app, https, http }: ListenerConfig): Promise<BoundListener> {
+    const server = createHttpsServer({ ...TIMEOUTS, ...keyAndCert() }, app)
+    secure.push(server)
+    const bound = await listen(server, host, https)
+    return http ? { https: bound, http: await listen(createHttpServer(TIMEOUTS, app), LOOPBACK, http) } : { https: bound }
+  }
+
+  async function close(deadlineMs = CLOSE_DEADLINE_MS): Promise<void> {
+    closing.abort()
+    await Promise.all(servers.map((server) => closeServer(server, deadlineMs)))
+  }
+
+  const addresses = {} as Record<Listener, BoundListener>
+  try {
+    for (const listener of LISTENERS) addresses[listener] = await start(listeners[listener])
+  } catch (error) {
+    await close(0)
+    throw error
+  }
+  return {
+    addresses,
+    close,
+    renewCertificate: () => secure.forEach((server) => server.setSecureContext(keyAndCert())),
+  }
+}
+
+function bind(server: Server, address: string, { port, flag }: Port): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(bindError(error, { address, port, flag })))
+    server.listen(port, address, () => resolve(server.address() as AddressInfo))
+  })
+}
+
+function bindError(cause: NodeJS.ErrnoException, { address, port, flag }: Port & { address: string }): Error {
+  switch (cause.code) {
+    case 'EADDRINUSE':
+      return new MooringError('port_in_use', `port ${port} on ${address} is in use: choose another with ${flag}`, { cause })
+    case 'EACCES':
+      return new MooringError('port_forbidden', `port ${port} may not be used by this user: choose another with ${flag}`, {
+        cause,
+      })
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new MooringError('address_unavailable', `${address} is not an address of this machine`, { cause })
+    default:
+      return cause
+  }
+}
+
+/** `close` ends the connections idle at that moment; one that answers later would keep the server open until it times out. */
+function endIdleOnClose(server: Server, closing: AbortSignal): void {
+  server.on('request', (_req, res) => {
+    if (closing.aborted) res.setHeader('Connection', 'close')
+    res.once('close', () => {
+      if (closing.aborted) setImmediate(() => server.closeIdleConnections())
+    })
+  })
+}
+
+async function closeServer(server: Server, deadlineMs: number): Promise<void> {
+  if (!server.listening) return
+  const deadline = setTimeout(() => server.closeAllConnections(), deadlineMs)
+  await new Promise((resolve) => server.close(resolve))
+  clearTimeout(deadline)
+}

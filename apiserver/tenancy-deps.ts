@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import type { ApiToken } from '../crds/api-token.ts'
+import type { Namespace, RoleBinding } from '../crds/core.ts'
+import type { Organization } from '../crds/organization.ts'
+import type { Access } from '../store/access.ts'
+import type { Cache } from '../store/cache.ts'
+import type { Store } from '../store/port.ts'
+import { createOrganizations, type Organizations } from './organizations.ts'
+import { createQuota, type Quota } from './quota.ts'
+import type { Scopes } from './scope.ts'
+
+export const API_TOKENS_PER_NAMESPACE = 20
+
+/** What the wiring hands in. */
+export interface TenancyWiring {
+  readonly store: Store
+  readonly access: Access
+  readonly scopes: Scopes
+  readonly organizations: Cache<typeof Organization>
+  readonly namespaces: Cache<typeof Namespace>
+  readonly roleBindings: Cache<typeof RoleBinding>
+  /** With `apiTokenIndexes` (auth/api-token.ts). */
+  readonly apiTokens: Cache<typeof ApiToken>
+  /** Of the installation, at least 32 random bytes: API tokens made with an Idempotency-Key are derived from it. */
+  readonly tokenSecret: Uint8Array
+  /** Most API tokens in a namespace. */
+  readonly apiTokensPerNamespace?: number
+  readonly now?: () => Date
+}
+
+/** What the routes of organizations, namespaces, members and API tokens work with. */
+export interface TenancyDeps extends Omit<TenancyWiring, 'organizations' | 'apiTokensPerNamespace'> {
+  readonly organizations: Organizations
+  readonly organizationCache: Cache<typeof Organization>
+  readonly apiTokenQuota: Quota
+  readonly now: () => Date
+}
+
+export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
+  const { organizations, apiTokensPerNamespace: max = API_TOKENS_PER_NAMESPACE, now = () => new Date(), ...rest } = wiring
+  return {
+    ...rest,
+    now,
+    organizations: createOrganizations(wiring),
+    organizationCache: organizations,
+    apiTokenQuota: createQuota({ cache: wiring.apiTokens, max, what: 'API tokens, expired ones among them' }),
+  }
+}
+
+/** Parameters of the paths; text that is no slug is not found rather than invalid. */
+export const OrganizationParams = z.object({ organization: z.string().describe('Slug of the organization.') })
+export const NamespaceParams = z.object({
+  ...OrganizationParams.shape,
+  namespace: z.string().describe('Slug of the namespace.'),
+})
+
+export const ORGANIZATION_PATH = '/v1/organizations/{organization}'
+export const NAMESPACE_PATH = `${ORGANIZATION_PATH}/namespaces/{namespace}`
+/** Data of the answer to a deletion. */
+export const Nothing = z.object({})
+/** Data of a list. */
+export const listOf = <N extends string, V extends z.ZodType>(plural: N, view: V) =>
+  z.object({ [plural]: z.array(view), nextCursor: z.string().nullable() })

@@ -1,0 +1,9 @@
+import { z } from 'zod'
+
+/** A map of at most `maxEntries` entries. zod has no such bound of its own: the check is for zod, the meta for the generated schema. */
+export function boundedMap<V extends z.ZodType>(key: z.ZodString, value: V, maxEntries: number): z.ZodRecord<z.ZodString, V> {
+  return z
+    .record(key, value)
+    .refine((map) => Object.keys(map).length <= maxEntries, { error: `at most ${maxEntries} entries` })
+    .meta({ maxProperties: maxEntries })
+}

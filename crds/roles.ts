@@ -1,0 +1,58 @@
+import { RoleBinding } from './core.ts'
+import { CUSTOM_KINDS } from './index.ts'
+import { clusterRoleOf, GROUP, PLATFORM_ADMIN_ROLE } from './names.ts'
+
+/** A rule in the form of Kubernetes RBAC (rbac.authorization.k8s.io/v1 PolicyRule). Names are exact: no wildcards, no subresources. */
+export interface PolicyRule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly verbs: readonly string[]
+}
+
+export interface ClusterRole {
+  readonly name: string
+  readonly rules: readonly PolicyRule[]
+}
+
+const READ = ['get', 'list', 'watch']
+const WRITE = ['create', 'update', 'patch', 'delete']
+
+const pluralsOf = (namespaced: boolean) =>
+  CUSTOM_KINDS.filter((kind) => kind.namespaced === namespaced).map((kind) => kind.plural)
+
+/** What tenants make. Roles name the kinds that are still to come too, so that a kind never arrives without its rules. */
+const TENANT_KINDS = ['sharedinstances', 'dedicateddatabases', 'tunnels', 'tunnelpasswords']
+const NAMESPACED = [...new Set([...pluralsOf(true), ...TENANT_KINDS])].sort()
+const CLUSTER_SCOPED = [...pluralsOf(false), 'tunnelendpoints'].sort()
+
+const viewer: readonly PolicyRule[] = [
+  { apiGroups: [GROUP], resources: NAMESPACED, verbs: READ },
+  { apiGroups: [RoleBinding.group], resources: [RoleBinding.plural], verbs: READ },
+]
+const editor: readonly PolicyRule[] = [
+  ...viewer,
+  { apiGroups: [GROUP], resources: TENANT_KINDS, verbs: WRITE },
+  // To read a credential is to get its Secret.
+  { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
+]
+const admin: readonly PolicyRule[] = [
+  ...editor,
+  { apiGroups: [GROUP], resources: ['apitokens'], verbs: WRITE },
+  { apiGroups: [RoleBinding.group], resources: [RoleBinding.plural], verbs: WRITE },
+]
+const platformAdmin: readonly PolicyRule[] = [
+  ...admin,
+  { apiGroups: [GROUP], resources: [...CLUSTER_SCOPED, 'databaseservers'], verbs: [...READ, ...WRITE] },
+  { apiGroups: [''], resources: ['namespaces'], verbs: [...READ, ...WRITE] },
+]
+
+/**
+ * Mooring's roles, weakest first; each holds all of the one before it, which is also what lets an admin hand them out (RBAC
+ * refuses to grant what the granter does not have). None writes a status: that is the operator's alone.
+ */
+export const CLUSTER_ROLES: readonly ClusterRole[] = [
+  { name: clusterRoleOf('viewer'), rules: viewer },
+  { name: clusterRoleOf('editor'), rules: editor },
+  { name: clusterRoleOf('admin'), rules: admin },
+  { name: PLATFORM_ADMIN_ROLE, rules: platformAdmin },
+]

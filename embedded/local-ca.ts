@@ -1,0 +1,119 @@
+import { type webcrypto, X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import type * as X509 from '@peculiar/x509'
+
+/** A certificate and the private key that belongs to it, both PEM; the key is PKCS #8. */
+export interface KeyPair {
+  readonly certificate: string
+  readonly key: string
+}
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const CA_LIFETIME = 3_653 * DAY
+/** At most 90 days: what leaks is of no use for long, and renewal is exercised. */
+const SERVER_LIFETIME = 90 * DAY
+
+/**
+ * Makes the certificate authority of one installation: ECDSA P-256, ten years, may sign certificates of servers and no further
+ * authority (RFC 5280, sections 4.2.1.3 and 4.2.1.9). The caller keeps both PEMs; the key is a secret.
+ */
+export async function createCa(now: Date): Promise<KeyPair> {
+  const x509 = await loadX509()
+  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const id = Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString('hex')
+  const usage = x509.KeyUsageFlags
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    // The name differs from installation to installation: clients that trust two must tell them apart.
+    name: `CN=Mooring local CA ${id}`,
+    serialNumber: serialNumber(),
+    notBefore: new Date(now.getTime() - HOUR),
+    notAfter: new Date(now.getTime() + CA_LIFETIME),
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(usage.keyCertSign | usage.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  })
+  return { certificate: pemOf(certificate), key: await keyPem(keys.privateKey) }
+}
+
+export interface IssueRequest {
+  readonly ca: KeyPair
+  /** Host names and IP addresses the server is reached by; at least one. */
+  readonly names: readonly string[]
+  readonly now: Date
+}
+
+/** Issues a server certificate for 90 days, or for as long as the authority itself has. A new key each time. */
+export async function issueCertificate({ ca, names, now }: IssueRequest): Promise<KeyPair> {
+  const x509 = await loadX509()
+  const issuer = new x509.X509Certificate(ca.certificate)
+  const signingKey = await crypto.subtle.importKey('pkcs8', derOf(ca.key), ALGORITHM, false, ['sign'])
+  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject: 'CN=Mooring',
+    issuer: issuer.subjectName,
+    serialNumber: serialNumber(),
+    notBefore: new Date(Math.max(issuer.notBefore.getTime(), now.getTime() - HOUR)),
+    notAfter: new Date(Math.min(issuer.notAfter.getTime(), now.getTime() + SERVER_LIFETIME)),
+    publicKey: keys.publicKey,
+    signingKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }))),
+      await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  })
+  return { certificate: pemOf(certificate), key: await keyPem(keys.privateKey) }
+}
+
+/** When two thirds of a certificate's lifetime are over. */
+export function renewalTime(certificate: string): Date {
+  const { validFromDate, validToDate } = new X509Certificate(certificate)
+  const from = validFromDate.getTime()
+  return new Date(from + ((validToDate.getTime() - from) * 2) / 3)
+}
+
+/** True when `stored` may serve on: signed by this authority, good for every name, and not yet due for renewal. */
+export function stillGood(stored: KeyPair, { ca, names, now }: IssueRequest): boolean {
+  const certificate = new X509Certificate(stored.certificate)
+  const authority = new X509Certificate(ca.certificate)
+  return (
+    certificate.checkIssued(authority) &&
+    certificate.verify(authority.publicKey) &&
+    names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined) &&
+    now < renewalTime(stored.certificate) &&
+    now >= certificate.validFromDate
+  )
+}
+
+/** The library costs 20 MB and 160 ms, so it is loaded by a process that has to issue something, and by no other. */
+async function loadX509(): Promise<typeof X509> {
+  // Its dependency injection needs this polyfill, and needs it first.
+  await import('reflect-metadata')
+  return import('@peculiar/x509')
+}
+
+/** 16 bytes, positive, never with a leading zero (RFC 5280, section 4.1.2.2). */
+function serialNumber(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40
+  return Buffer.from(bytes).toString('hex')
+}
+
+const pemOf = (certificate: X509.X509Certificate): string => `${certificate.toString('pem')}\n`
+
+async function keyPem(key: webcrypto.CryptoKey): Promise<string> {
+  const der = Buffer.from(await crypto.subtle.exportKey('pkcs8', key)).toString('base64')
+  return `-----BEGIN PRIVATE KEY-----\n${(der.match(/.{1,64}/g) ?? []).join('\n')}\n-----END PRIVATE KEY-----\n`
+}
+
+function derOf(pem: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64'))
+}

@@ -1,0 +1,175 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseSettings, type Settings } from './settings.ts'
+
+function settingsOf(argv: readonly string[], env: Record<string, string> = {}): Settings {
+  const parsed = parseSettings(argv, env)
+  if (!('ok' in parsed)) throw new Error(parsed.text)
+  return parsed.ok
+}
+
+test('nothing given, everything is as documented', () => {
+  expect(settingsOf([])).toEqual({
+    dataDir: '.mooring',
+    listen: '127.0.0.1',
+    sharedPort: 8443,
+    dedicatedPort: 8444,
+    sharedHttpPort: 8080,
+    dedicatedHttpPort: 8081,
+    sshPort: 22222,
+    httpPort: 28080,
+    httpsPort: 28443,
+    metricsPort: 9464,
+    domain: 'tunnel.localhost',
+    compatibleMotors: false,
+    serverCapacity: 50,
+    warmPool: 5,
+    instanceSizeLimitMib: 1024,
+    statementLimitSeconds: 300,
+    quotaInstances: 50,
+    quotaApiTokens: 20,
+    writeRate: 20,
+    writeBurst: 40,
+    readRate: 100,
+    readBurst: 200,
+    failedAuthPerMinute: 20,
+    issuer: [],
+    logLevel: 'info',
+  })
+})
+
+test.each<{ does: string; argv: string[]; env?: Record<string, string>; gives: Partial<Settings> }>([
+  { does: 'a variable sets what no flag sets', argv: [], env: { MOORING_DATA_DIR: '/srv/m' }, gives: { dataDir: '/srv/m' } },
+  { does: 'a flag wins over its variable', argv: ['--data-dir', 'a'], env: { MOORING_DATA_DIR: 'b' }, gives: { dataDir: 'a' } },
+  { does: 'a flag wins over a wrong variable', argv: ['--ssh-port=1'], env: { MOORING_SSH_PORT: 'x' }, gives: { sshPort: 1 } },
+  { does: 'an empty variable counts as unset', argv: [], env: { MOORING_LISTEN: '' }, gives: { listen: '127.0.0.1' } },
+  { does: 'auto asks for a free port', argv: ['--shared-port', 'auto'], gives: { sharedPort: 'auto' } },
+  { does: 'port 0 means auto', argv: ['--shared-port', '0', '--ssh-port=0'], gives: { sharedPort: 'auto', sshPort: 'auto' } },
+  { does: 'a plain HTTP port of 0 is off', argv: ['--shared-http-port', '0'], gives: { sharedHttpPort: 'off' } },
+  { does: 'the last of a flag given twice counts', argv: ['--warm-pool=1', '--warm-pool=2'], gives: { warmPool: 2 } },
+  {
+    does: 'a switch alone is on',
+    argv: ['--compatible-motors', '--warm-pool', '0'],
+    gives: { compatibleMotors: true, warmPool: 0 },
+  },
+  {
+    does: 'a switch can be turned off against its variable',
+    argv: ['--compatible-motors=off'],
+    env: { MOORING_COMPATIBLE_MOTORS: 'true' },
+    gives: { compatibleMotors: false },
+  },
+  {
+    does: 'a switch reads 1 from its variable',
+    argv: [],
+    env: { MOORING_COMPATIBLE_MOTORS: '1' },
+    gives: { compatibleMotors: true },
+  },
+  {
+    does: 'issuers add up',
+    argv: ['--issuer', 'a=https://a.example/x', '--issuer', 'b=http://127.0.0.1:9'],
+    gives: {
+      issuer: [
+        { name: 'a', url: 'https://a.example/x' },
+        { name: 'b', url: 'http://127.0.0.1:9' },
+      ],
+    },
+  },
+  {
+    does: 'issuers of the variable are a list',
+    argv: [],
+    env: { MOORING_ISSUER: 'a=https://a.example, b=https://b.example' },
+    gives: {
+      issuer: [
+        { name: 'a', url: 'https://a.example' },
+        { name: 'b', url: 'https://b.example' },
+      ],
+    },
+  },
+  { does: 'IPv6 addresses can be listened on', argv: ['--listen', '::1'], gives: { listen: '::1' } },
+  { does: 'the log format has no default', argv: ['--log-format', 'json'], gives: { logFormat: 'json' } },
+  { does: 'variables that are no settings are left alone', argv: [], env: { MOORING_TOKEN: 'x', MOORING_URL: 'y' }, gives: {} },
+])('$does', ({ argv, env, gives }) => expect(settingsOf(argv, env)).toMatchObject(gives))
+
+const PORT = 'a port from 1 to 65535, or auto (0 means the same) for a free one'
+test.each<{ argv: string[]; env?: Record<string, string>; says: string }>([
+  { argv: ['--shared-port', 'x'], says: `--shared-port must be ${PORT}, not "x".` },
+  { argv: ['--shared-port', '65536'], says: `--shared-port must be ${PORT}, not "65536".` },
+  { argv: ['--shared-port', '-1'], says: `--shared-port must be ${PORT}, not "-1".` },
+  { argv: ['--shared-port='], says: `--shared-port must be ${PORT}, not "".` },
+  {
+    argv: [],
+    env: { MOORING_SSH_PORT: '1.5' },
+    says: `--ssh-port (MOORING_SSH_PORT in the environment) must be ${PORT}, not "1.5".`,
+  },
+  { argv: ['--dedicated-port', '8443'], says: '--dedicated-port must be another port than --shared-port, not 8443 too.' },
+  {
+    argv: ['--shared-http-port', 'off'],
+    says: '--shared-http-port must be a port from 1 to 65535, auto for a free one, or 0 for off',
+  },
+  { argv: ['--write-rate', '41'], says: '--write-burst must be at least --write-rate, which is 41.' },
+  { argv: ['--listen', 'localhost'], says: '--listen must be an IP address' },
+  { argv: ['--domain', 'Tunnel.Example'], says: '--domain must be a domain name in lower case' },
+  { argv: ['--domain', `${'a.'.repeat(118)}aa`], says: '--domain must be a domain name' },
+  { argv: ['--compatible-motors', 'maybe'], says: '--compatible-motors must be on or off, not "maybe".' },
+  { argv: ['--compatible-motors', 'toString'], says: '--compatible-motors must be on or off, not "toString".' },
+  {
+    argv: ['--log-level', 'loud'],
+    says: '--log-level must be one of trace, debug, info, warn, error, fatal, silent, not "loud".',
+  },
+  { argv: ['--write-rate', '0'], says: '--write-rate must be a whole number from 1 to 1000000, not "0".' },
+  { argv: ['--warm-pool', '1e3'], says: '--warm-pool must be a whole number from 0 to 1000, not "1e3".' },
+  { argv: ['--data-dir', ''], says: '--data-dir must be a path, not "".' },
+  { argv: ['--data-dir', 'a\nb'], says: '--data-dir must be a path without control characters, not "a\\nb".' },
+  { argv: ['--issuer', 'a=http://a.example'], says: '--issuer must be name=https://issuer' },
+  { argv: ['--issuer', 'system=https://a.example'], says: '--issuer must be name=https://issuer' },
+  { argv: ['--issuer', 'https://a.example'], says: '--issuer must be name=https://issuer' },
+  { argv: ['--issuer', 'a=https://u:p@a.example'], says: '--issuer must be name=https://issuer' },
+  {
+    argv: ['--issuer', 'a=https://a.example', '--issuer', 'a=https://b.example'],
+    says: '--issuer must be a list without a name twice',
+  },
+  { argv: ['--data-dir'], says: "option '--data-dir <path>' argument missing; npm start -- --help lists every setting." },
+  {
+    argv: ['--dta-dir', 'x'],
+    says: "unknown option '--dta-dir' (Did you mean --data-dir?); npm start -- --help lists every setting.",
+  },
+  { argv: ['stray'], says: 'too many arguments.' },
+])('$argv $env is refused in one sentence', ({ argv, env = {}, says }) => {
+  const parsed = parseSettings(argv, env)
+  expect(parsed).toMatchObject({ exit: 2, text: expect.stringContaining(`mooring: ${says}`) as string })
+  expect('text' in parsed && parsed.text.split('\n')).toHaveLength(1)
+})
+
+test('all that is wrong is said at once', () => {
+  const parsed = parseSettings(['--ssh-port', 'x', '--listen', 'y'], { MOORING_WARM_POOL: 'z' })
+  expect('text' in parsed && parsed.text.split('\n').map((line) => line.split(' ')[1])).toEqual([
+    '--listen',
+    '--ssh-port',
+    '--warm-pool',
+  ])
+})
+
+test('the help names every setting with its variable and ends well', () => {
+  const parsed = parseSettings(['--help'], { MOORING_SSH_PORT: 'wrong' })
+  expect(parsed).toMatchObject({ exit: 0 })
+  const help = 'text' in parsed ? parsed.text : ''
+  for (const name of [...Object.keys(settingsOf([])), 'logFormat', 'readyFile']) {
+    const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+    expect(help).toContain(`${flag} `)
+    expect(help).toContain(flag.replace('--', 'MOORING_').replaceAll('-', '_').toUpperCase())
+  }
+  expect(help).toContain('default 8443')
+})
+
+test('whatever is given, the answer is settings or sentences, never a throw', () => {
+  const word = fc.oneof(
+    fc.constantFrom('--ssh-port', '--issuer', '--help', '--', '-x', '--compatible-motors', 'auto'),
+    fc.string(),
+  )
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 6 }), fc.string(), (argv, value) => {
+      const parsed = parseSettings(argv, { MOORING_DOMAIN: value, MOORING_ISSUER: value })
+      return 'ok' in parsed || parsed.text.length > 0
+    }),
+  )
+})

@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { writeClientFiles } from './client-files.ts'
+import { dataDirAt, openDataDir } from './data-dir.ts'
+import { createCa, issueCertificate } from './local-ca.ts'
+import { welcome } from './welcome.ts'
+
+const run = promisify(execFile)
+const REGION = '0195d3c0-0000-7000-8000-000000000001'
+const URI = 'postgresql://first0:pa%24s@127.0.0.1:5432/first0?sslmode=verify-full'
+
+const linesToTry = (message: string): string[] =>
+  message
+    .split('\n')
+    .filter((line) => /^ {2}(\. |uri=|psql )/.test(line))
+    .map((line) => line.trim())
+
+test.each([
+  { answer: { msg: 'OK', data: { instance: { uri: URI } } }, connects: URI },
+  { answer: { msg: 'unknown region: x', error: { code: 'unknown_region' } }, connects: 'unknown region: x' },
+])('the three lines, pasted into a shell, ask for a database and connect to $connects', async ({ answer, connects }) => {
+  await using parent = await mkdtempDisposable(join(tmpdir(), 'welcome-'))
+  const dataDir = await openDataDir(join(parent.path, "it's here"))
+  const ca = await createCa(new Date())
+  const { certificate, key } = await issueCertificate({ ca, names: ['127.0.0.1'], now: new Date() })
+  const asked: unknown[] = []
+  await using api = createServer({ cert: certificate, key }, (req, res) => {
+    void text(req).then((body) => {
+      asked.push({
+        url: req.url,
+        method: req.method,
+        authorization: req.headers.authorization,
+        body: JSON.parse(body) as unknown,
+      })
+      res.end(JSON.stringify(answer))
+    })
+  }).listen(0, '127.0.0.1')
+  await once(api, 'listening')
+  const sharedUrl = `https://127.0.0.1:${(api.address() as AddressInfo).port}`
+  await writeClientFiles(dataDir, { sharedUrl, dedicatedUrl: sharedUrl, token: 'a.b.c', ca: ca.certificate })
+  await writeFile(join(parent.path, 'psql'), '#!/bin/sh\necho "connects to $1"\n', { mode: 0o755 })
+
+  const lines = linesToTry(welcome({ sharedUrl, dedicatedUrl: sharedUrl, dataDir, region: REGION, motor: 'postgresql-15.4.0' }))
+  expect(lines).toHaveLength(3)
+  const PATH = [parent.path, dirname(process.execPath), process.env.PATH].join(':')
+  const { stdout } = await run('sh', ['-c', lines.join('\n')], { env: { PATH, NO_PROXY: '*' } })
+  expect(stdout).toBe(`${connects}\nconnects to ${connects}\n`)
+  expect(asked).toEqual([
+    {
+      url: '/v1/instances',
+      method: 'POST',
+      authorization: 'Bearer a.b.c',
+      body: { identifier: 'first', region: REGION, motor: 'postgresql-15.4.0' },
+    },
+  ])
+  api.closeAllConnections()
+})
+
+test('it says where things are, and tries nothing where no motor is served', () => {
+  const facts = { sharedUrl: 'https://a:1', dedicatedUrl: 'https://a:2', dataDir: dataDirAt('/data'), region: REGION }
+  const message = welcome({ ...facts, motor: undefined })
+  for (const said of ['https://a:1', 'https://a:2', '/data/token', 'Ctrl-C']) expect(message).toContain(said)
+  expect(linesToTry(message)).toEqual([])
+})

@@ -1,0 +1,47 @@
+import type { Motor } from '../crds/motor.ts'
+import { shellQuote } from './client-files.ts'
+import type { DataDir } from './data-dir.ts'
+
+export interface WelcomeFacts {
+  readonly sharedUrl: string
+  readonly dedicatedUrl: string
+  readonly dataDir: DataDir
+  /** UUID of the region to try. */
+  readonly region: string
+  /** A motor that the region serves; absent when it serves none. */
+  readonly motor: Motor | undefined
+}
+
+/**
+ * What `npm start` says when all is ready: where things are, and three lines that a stranger copies into another terminal to be
+ * connected to a database of their own. They need a POSIX shell, curl, node and psql. Holds no secret. Pure.
+ */
+export function welcome({ sharedUrl, dedicatedUrl, dataDir, region, motor }: WelcomeFacts): string {
+  return `
+Mooring is ready.
+
+  shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
+  dedicated API  ${dedicatedUrl}
+  token          ${dataDir.token}   (platform admin, home default/default, 12 h)
+  state          ${dataDir.path}   (delete it to start afresh)
+${motor === undefined ? '' : firstDatabase({ env: dataDir.env, region, motor })}
+Ctrl-C stops all that was started here; the data stays.
+`
+}
+
+function firstDatabase({ env, region, motor }: { env: string; region: string; motor: Motor }): string {
+  const body = JSON.stringify({ identifier: 'first', region, motor })
+  const request = [
+    `curl -sS --cacert "$MOORING_CA" -H "Authorization: Bearer $MOORING_TOKEN"`,
+    `-H 'Content-Type: application/json' -d ${shellQuote(body)} "$MOORING_URL/v1/instances"`,
+  ].join(' ')
+  // On a refusal the sentence of the answer takes the place of the uri, so that it is seen.
+  const extract = `node -p 'r=JSON.parse(require("fs").readFileSync(0,"utf8")); r.data?.instance.uri ?? r.msg'`
+  return `
+Your first database, in another terminal:
+
+  . ${/^[\w/.-]+$/.test(env) ? env : shellQuote(env)}
+  uri=$(${request} | ${extract}); echo "$uri"
+  psql "$uri" -c 'select version()'
+`
+}

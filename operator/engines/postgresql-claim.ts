@@ -1,0 +1,88 @@
+import type { EngineAdmin, Limits, Origin, Tenant, TenantState } from './engine.ts'
+import { LoginState } from './engine.ts'
+import { adopt } from './postgresql-adopt.ts'
+import { type Builder, grantDatabase } from './postgresql-build.ts'
+import { readTenant } from './postgresql-catalog.ts'
+import type { Connection } from './postgresql-connection.ts'
+import { quoteName, quoteText } from './postgresql-connection.ts'
+import { SqlState, sqlStateOf } from './postgresql-errors.ts'
+import { assertTenantName } from './postgresql-names.ts'
+import { scramVerifier } from './postgresql-password.ts'
+import { rename, type WarmPool } from './postgresql-pool.ts'
+import type { Replace } from './postgresql-reset.ts'
+
+interface Deps {
+  readonly connection: Connection
+  readonly builder: Builder
+  readonly pool: WarmPool
+  readonly replace: Replace
+}
+
+/** Spares that may turn out to be gone before the pool counts as empty. */
+const ATTEMPTS = 10
+
+/** The name is taken: somebody was here before, perhaps this claim itself before a crash. */
+const TAKEN: readonly unknown[] = [SqlState.duplicateObject, SqlState.duplicateDatabase]
+/** The spare is gone, in use, or being claimed by another process. */
+const LOST: readonly unknown[] = [
+  SqlState.undefinedObject,
+  SqlState.undefinedDatabase,
+  SqlState.objectInUse,
+  SqlState.internalError,
+]
+
+/** A claim: with a warm pool and a new name one round trip and one transaction, in which the server itself sees that the name is free. */
+export function claiming({ connection, builder, pool, replace }: Deps): EngineAdmin['claim'] {
+  type Outcome = 'claimed' | 'taken' | 'empty'
+
+  async function fromPool(handOver: (from: string) => Promise<void>): Promise<Outcome> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      try {
+        return (await pool.withSpare(handOver)) ? 'claimed' : 'empty'
+      } catch (error) {
+        const state = sqlStateOf(error)
+        if (TAKEN.includes(state)) return 'taken'
+        if (!LOST.includes(state)) throw error
+      }
+    }
+    return 'empty'
+  }
+
+  async function complete(name: string, found: TenantState, origin: Origin): Promise<void> {
+    if (!found.database) await replace(name, origin)
+    else if (found.login === LoginState.absent) await giveTo(name)
+    const database = quoteName(name)
+    const open = `REVOKE ALL ON DATABASE ${database} FROM PUBLIC; ALTER DATABASE ${database} ALLOW_CONNECTIONS true`
+    await connection.query(`${grantDatabase(name, name)}; ${open}`)
+  }
+
+  /** The former login is gone with all that it owned, so what is there is the admin's. */
+  async function giveTo(name: string): Promise<void> {
+    await connection.inside(name, async (session) => {
+      await session.query('CREATE SCHEMA IF NOT EXISTS public')
+      await adopt(session, { owner: name, origin: {} })
+    })
+  }
+
+  return async function claim(tenant: Tenant, limits: Limits, origin: Origin): Promise<void> {
+    assertTenantName(tenant.name)
+    const name = quoteName(tenant.name)
+    const verifier = quoteText(await scramVerifier(tenant.password))
+    const limit = `ALTER ROLE ${name} LOGIN CONNECTION LIMIT ${limits.connections}`
+    // ALTER ROLE … PASSWORD derives a key once more, to see whether the password is empty: the better part of a claim's time.
+    const password = `UPDATE pg_authid SET rolpassword = ${verifier} WHERE rolname = ${quoteText(tenant.name)}`
+    const handOver = async (from: string): Promise<void> => {
+      await connection.query(`${rename(from, tenant.name)}; ${limit}; ${password}`)
+    }
+    if (origin.template === undefined && (await fromPool(handOver)) === 'claimed') return
+
+    const found = await readTenant(connection, tenant.name)
+    if (!found.database && found.login === LoginState.absent) {
+      await builder.withRole(origin, handOver)
+      return
+    }
+    if (found.login === LoginState.absent) await connection.query(`CREATE ROLE ${name} NOLOGIN`)
+    await complete(tenant.name, found, origin)
+    await connection.query(`${limit}; ${password}`)
+  }
+}

@@ -1,0 +1,77 @@
+import { MooringError } from '../../crds/errors.ts'
+import { EngineCode, LoginState } from './engine.ts'
+import { readTenant } from './postgresql-catalog.ts'
+import type { Connection } from './postgresql-connection.ts'
+import { quoteName } from './postgresql-connection.ts'
+import { SqlState, sqlStateOf } from './postgresql-errors.ts'
+import { kindOf } from './postgresql-names.ts'
+import { endTransactions, terminateSessions } from './postgresql-sessions.ts'
+
+const ATTEMPTS = 5
+
+interface Deps {
+  readonly connection: Connection
+  readonly inFlight: ReadonlySet<string>
+}
+
+/** Removes the database and the role of that name, whatever is in their way, and verifies that the catalog has neither. */
+export type Discard = (name: string) => Promise<void>
+
+export function discarding({ connection, inFlight }: Deps): Discard {
+  async function dropDatabase(name: string): Promise<void> {
+    await connection.patient.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
+  }
+
+  async function dropRole(role: string, attempts = ATTEMPTS): Promise<void> {
+    await terminateSessions(connection, role)
+    try {
+      await connection.query(`DROP ROLE IF EXISTS ${quoteName(role)}`)
+    } catch (error) {
+      if (attempts === 1 || sqlStateOf(error) !== SqlState.dependentObjects) throw error
+      await release(role)
+      await dropRole(role, attempts - 1)
+    }
+  }
+
+  /** Another tenant may have granted this role something or named it in a policy: that must not keep it alive. */
+  async function release(role: string): Promise<void> {
+    // What it may do with databases. The maintenance database itself holds nothing of a tenant.
+    await connection.query(`DROP OWNED BY ${quoteName(role)}`)
+    for (const database of await databasesNaming(role)) {
+      if (inFlight.has(database)) throw new MooringError(EngineCode.unavailable, `${role} is being copied`)
+      if (kindOf(database) === 'making' || kindOf(database) === 'trash') await dropDatabase(database)
+      else await releaseInside(database, role)
+    }
+  }
+
+  async function databasesNaming(role: string): Promise<readonly string[]> {
+    const rows = await connection.query<{ datname: string }>(
+      `SELECT DISTINCT datname FROM pg_shdepend JOIN pg_database d ON d.oid = dbid
+       WHERE refclassid = 'pg_authid'::regclass AND refobjid = (SELECT oid FROM pg_roles WHERE rolname = $1)`,
+      [role],
+    )
+    return rows.map(({ datname }) => datname)
+  }
+
+  async function releaseInside(database: string, role: string): Promise<void> {
+    try {
+      await connection.inside(database, (session) =>
+        session.query(`SET lock_timeout = '2s'; DROP OWNED BY ${quoteName(role)} CASCADE`),
+      )
+    } catch (error) {
+      if (sqlStateOf(error) !== SqlState.lockNotAvailable) throw error
+      // The caller tries again.
+      await endTransactions(connection, database)
+    }
+  }
+
+  return async function discard(name) {
+    const found = await readTenant(connection, name)
+    if (found.login === LoginState.enabled) await connection.query(`ALTER ROLE ${quoteName(name)} NOLOGIN`)
+    if (found.database) await dropDatabase(name)
+    if (found.login !== LoginState.absent) await dropRole(name)
+    const left = await readTenant(connection, name)
+    if (left.database || left.login !== LoginState.absent)
+      throw new MooringError(EngineCode.failed, `${name} is still in the catalog`)
+  }
+}

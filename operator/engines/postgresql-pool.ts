@@ -1,0 +1,83 @@
+import type { Catalog } from './engine.ts'
+import type { Builder } from './postgresql-build.ts'
+import { catalogOf, isSpare, readEntries } from './postgresql-catalog.ts'
+import type { Connection } from './postgresql-connection.ts'
+import { quoteName } from './postgresql-connection.ts'
+import type { Discard } from './postgresql-drop.ts'
+import { freshName } from './postgresql-names.ts'
+
+interface Deps {
+  readonly connection: Connection
+  readonly builder: Builder
+  readonly discard: Discard
+}
+
+export interface WarmPool {
+  /** Reserves a spare for this caller alone and gives its name to `use`; false when there is none. */
+  withSpare(use: (spare: string) => Promise<void>): Promise<boolean>
+  catalog(): Promise<Catalog>
+  tidy(size: number): Promise<boolean>
+}
+
+/**
+ * The warm pool: databases `pool_…` with a role of the same name, ready but for name and password. It lives in the catalog; what is
+ * kept here is only a list of names that were seen there, so that a claim need not ask. A stale name makes its claim fail, not succeed twice.
+ */
+export function warmPool({ connection, builder, discard }: Deps): WarmPool {
+  let known: string[] = []
+  const reserved = new Set<string>()
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function look(): Promise<Catalog> {
+    const entries = await readEntries(connection)
+    known = entries.filter((entry) => isSpare(entry) && !reserved.has(entry.name)).map(({ name }) => name)
+    return catalogOf(entries, builder.inFlight)
+  }
+
+  async function withSpare(use: (spare: string) => Promise<void>): Promise<boolean> {
+    if (known.length === 0) await look()
+    const spare = known.pop()
+    if (spare === undefined) return false
+    reserved.add(spare)
+    try {
+      await use(spare)
+      return true
+    } finally {
+      reserved.delete(spare)
+    }
+  }
+
+  async function makeSpare(): Promise<void> {
+    const spare = freshName('pool')
+    await builder.withRole({}, async (making) => {
+      await connection.query(rename(making, spare))
+    })
+    known.push(spare)
+  }
+
+  async function oneUnit(size: number): Promise<boolean> {
+    const { spare, leftovers } = await look()
+    const [leftover] = leftovers
+    // A leftover that cannot be removed must not keep the pool empty, so spares come first.
+    if (spare < size) await makeSpare()
+    else if (spare > size) await withSpare(discard)
+    else if (leftover !== undefined) await discard(leftover)
+    return Math.abs(size - spare) + leftovers.length > 1
+  }
+
+  return {
+    withSpare,
+    catalog: look,
+    tidy(size) {
+      // One after another, or two calls would both make the last spare.
+      const unit = last.then(() => oneUnit(size))
+      last = unit.catch(() => undefined)
+      return unit
+    },
+  }
+}
+
+/** A role and a database of one name, renamed together. */
+export function rename(from: string, to: string): string {
+  return `ALTER ROLE ${quoteName(from)} RENAME TO ${quoteName(to)}; ALTER DATABASE ${quoteName(from)} RENAME TO ${quoteName(to)}`
+}

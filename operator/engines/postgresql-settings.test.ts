@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { postgresqlConf, postgresqlHba, postgresqlSettings } from './postgresql-settings.ts'
+
+const server = { listen: '127.0.0.1', port: 5432, hbaFile: '/config/pg_hba.conf' }
+
+test('data is safe after a crash, whatever else is tuned', () => {
+  expect(postgresqlSettings(server)).toMatchObject({ fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' })
+})
+
+test('no statement can reach the log', () => {
+  expect(postgresqlSettings(server)).toMatchObject({
+    log_statement: 'none',
+    log_min_duration_statement: '-1',
+    log_min_error_statement: 'panic',
+  })
+})
+
+test('connection slots follow what tenants may open, with some left for the admin', () => {
+  expect(postgresqlSettings(server)).toMatchObject({ max_connections: '640', superuser_reserved_connections: '10' })
+  expect(postgresqlSettings({ ...server, tenants: 10, connectionsPerTenant: 5 }).max_connections).toBe('90')
+})
+
+test('TLS is on with a certificate', () => {
+  const tls = { certFile: '/config/server.crt', keyFile: '/config/server.key' }
+  expect(postgresqlSettings({ ...server, tls })).toMatchObject({
+    ssl: 'on',
+    ssl_min_protocol_version: 'TLSv1.2',
+    ssl_key_file: tls.keyFile,
+  })
+  expect(postgresqlSettings(server).ssl).toBe('off')
+})
+
+test('the log goes to rotated files of bounded size, or to stderr', () => {
+  expect(postgresqlSettings({ ...server, logDirectory: '/log' })).toMatchObject({
+    logging_collector: 'on',
+    log_rotation_size: '10MB',
+  })
+  expect(postgresqlSettings(server).logging_collector).toBe('off')
+})
+
+test('values are quoted', () => {
+  expect(postgresqlConf({ a: "it's", b: '' })).toBe("a = 'it''s'\nb = ''\n")
+})
+
+test('tenants reach their own database only, and nobody without a password', () => {
+  expect(postgresqlHba({ admin: 'mooring', reach: 'loopback' }).split('\n')).toEqual([
+    'local all "mooring"  scram-sha-256',
+    'local sameuser all  scram-sha-256',
+    'host all "mooring" 127.0.0.0/8 scram-sha-256',
+    'host sameuser all 127.0.0.0/8 scram-sha-256',
+    'host all "mooring" ::1/128 scram-sha-256',
+    'host sameuser all ::1/128 scram-sha-256',
+    '',
+  ])
+})
+
+test('from elsewhere only TLS is let in', () => {
+  const records = postgresqlHba({ admin: 'mooring', reach: 'network' }).trimEnd().split('\n')
+  expect(records.slice(6)).toEqual(['hostssl all "mooring" all scram-sha-256', 'hostssl sameuser all all scram-sha-256'])
+})

@@ -1,0 +1,69 @@
+import type { AdminTarget, Engine, EngineAdmin } from './engine.ts'
+import { builder } from './postgresql-build.ts'
+import { readSizes, readTenant } from './postgresql-catalog.ts'
+import { claiming } from './postgresql-claim.ts'
+import { connect, type Connection, quoteName, quoteText, TIMEOUTS } from './postgresql-connection.ts'
+import { discarding } from './postgresql-drop.ts'
+import { withEngineErrors as safely } from './postgresql-errors.ts'
+import { harden } from './postgresql-harden.ts'
+import { assertTenantName } from './postgresql-names.ts'
+import { scramVerifier } from './postgresql-password.ts'
+import { warmPool } from './postgresql-pool.ts'
+import { replacing } from './postgresql-reset.ts'
+import { endSessions, watchdog } from './postgresql-sessions.ts'
+import { verifying } from './postgresql-verify.ts'
+
+/** The admin's side of a PostgreSQL 14 or 15 server, over `connection`, which it owns from then on. */
+export function postgresqlAdmin(target: AdminTarget, connection: Connection = connect(target)): EngineAdmin {
+  const making = builder(connection)
+  const discard = discarding({ connection, inFlight: making.inFlight })
+  const replace = replacing({ connection, builder: making })
+  const pool = warmPool({ connection, builder: making, discard })
+
+  async function alterRole(name: string, change: string): Promise<void> {
+    assertTenantName(name)
+    await connection.query(`ALTER ROLE ${quoteName(name)} ${change}`)
+  }
+
+  return {
+    version: safely(async () => {
+      const [row] = await connection.query<{ server_version: string }>('SHOW server_version')
+      // Distributors append their own: "15.4 (Debian 15.4-1)".
+      return row?.server_version.split(' ')[0] ?? ''
+    }),
+    harden: safely(() => harden(connection)),
+    catalog: safely(() => pool.catalog()),
+    find: safely((name) => readTenant(connection, name)),
+    claim: safely(claiming({ connection, builder: making, pool, replace })),
+    verify: safely(verifying(target, TIMEOUTS)),
+    setPassword: safely(async ({ name, password }) => {
+      await alterRole(name, `PASSWORD ${quoteText(await scramVerifier(password))}`)
+    }),
+    enableLogin: safely((name) => alterRole(name, 'LOGIN')),
+    disableLogin: safely(async (name) => {
+      await alterRole(name, 'NOLOGIN')
+      await endSessions(connection, name)
+    }),
+    reset: safely(async (name, origin) => {
+      assertTenantName(name)
+      await replace(name, origin)
+    }),
+    drop: safely(async (name) => {
+      assertTenantName(name)
+      await discard(name)
+    }),
+    tidy: safely((size) => pool.tidy(size)),
+    cancelLongStatements: safely(watchdog(connection)),
+    sizes: safely(() => readSizes(connection)),
+    [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
+  }
+}
+
+export const postgresql: Engine = {
+  family: 'postgresql',
+  uri({ host, port, name, password, tls }) {
+    const at = host.includes(':') ? `[${host}]` : host
+    return `postgresql://${name}:${encodeURIComponent(password)}@${at}:${port}/${name}${tls ? '?sslmode=require' : ''}`
+  },
+  admin: (target) => postgresqlAdmin(target),
+}

@@ -1,0 +1,113 @@
+import type { Logger } from 'pino'
+import { MooringError } from '../../crds/errors.ts'
+import type { Backoff } from '../../store/backoff.ts'
+import { type Clock, systemClock } from '../../store/clock.ts'
+import { StoreCode } from '../../store/errors.ts'
+import { keyFromString, keyToString } from '../../store/key-string.ts'
+import type { Key } from '../../store/port.ts'
+import { createQueue } from './queue.ts'
+import type { Source } from './source.ts'
+
+/** What a reconcile came to. `waiting` is a verdict too: something else must happen first, and `reason` says what. */
+export interface Outcome {
+  readonly verdict: 'settled' | 'waiting'
+  /** A documented reason of a condition, in CamelCase. */
+  readonly reason: string
+  /** Look again after this time even if nothing changes. */
+  readonly requeueAfterMs?: number | undefined
+}
+
+/** One finished reconcile. `result` `failed` has the error's code as `reason`, `unexpected` when it is no MooringError. */
+export interface ReconcileResult {
+  readonly controller: string
+  readonly result: Outcome['verdict'] | 'failed'
+  readonly reason: string
+  readonly seconds: number
+}
+
+export interface ControllerDeps {
+  readonly name: string
+  readonly concurrency: number
+  /**
+   * Brings one object nearer to what it should be; gets its key alone, whether it still exists or not. A throw means: again, after
+   * a back-off. The signal aborts when the controller stops: finish the step at hand and begin no other.
+   */
+  readonly reconcile: (key: Key, signal: AbortSignal) => Promise<Outcome>
+  readonly sources: readonly Source[]
+  readonly log: Pick<Logger, 'debug' | 'warn' | 'error'>
+  /** Groups take turns; the namespace unless given. */
+  readonly group?: (key: Key) => string
+  readonly backoff?: Backoff
+  readonly clock?: Clock
+  readonly random?: () => number
+  readonly onResult?: (result: ReconcileResult) => void
+  readonly onDepth?: (controller: string, depth: number) => void
+}
+
+/** Reconciles every object once when its sources have synced, and then each that one of them names. */
+export interface Controller {
+  readonly name: string
+  /** Runs until `signal` aborts; resolves when the reconciles under way have ended. Call it once. Rejects only when a source does. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function createController(deps: ControllerDeps): Controller {
+  const { name, sources, log, clock = systemClock } = deps
+  const groupOf = deps.group ?? (({ namespace = '' }: Key) => namespace)
+
+  async function work(text: string, signal: AbortSignal): Promise<Outcome> {
+    const started = clock.now()
+    const report = (result: ReconcileResult['result'], reason: string) => {
+      deps.onResult?.({ controller: name, result, reason, seconds: (clock.now() - started) / 1000 })
+    }
+    try {
+      const outcome = await deps.reconcile(keyFromString(text), signal)
+      report(outcome.verdict, outcome.reason)
+      return outcome
+    } catch (error) {
+      // What a stop cut short did not fail: it is taken up again by the first pass of the next start.
+      if (!signal.aborted) {
+        report('failed', codeOf(error))
+        logFailure(text, error)
+      }
+      throw error
+    }
+  }
+
+  function logFailure(key: string, error: unknown): void {
+    const fields = { controller: name, key, code: codeOf(error) }
+    if (fields.code === StoreCode.conflict) log.debug(fields, 'another writer was quicker')
+    else if (error instanceof MooringError) log.warn({ ...fields, reason: error.message }, 'reconcile failed')
+    // Name and stack alone: other fields of a foreign error may hold what it was given, a password included.
+    else log.error({ ...fields, stack: error instanceof Error ? error.stack : String(error) }, 'reconcile failed')
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    const stopped = new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      else signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+    await Promise.race([stopped, Promise.all(sources.map((source) => source.synced()))])
+    if (signal.aborted) return
+    await using queue = createQueue({
+      ...deps,
+      work,
+      group: (text) => groupOf(keyFromString(text)),
+      onDepth: (depth) => deps.onDepth?.(name, depth),
+    })
+    const enqueue = (key: Key) => {
+      queue.add(keyToString(key))
+    }
+    // Subscribed before the first pass and in the same turn: no change falls between.
+    const unsubscribe = sources.map((source) => source.subscribe(enqueue))
+    for (const source of sources) source.initial().forEach(enqueue)
+    await stopped
+    for (const stop of unsubscribe) stop()
+  }
+
+  return { name, run }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof MooringError ? error.code : 'unexpected'
+}

@@ -1,0 +1,40 @@
+import type { Kind } from '../../crds/kind.ts'
+import type { Cache } from '../../store/cache.ts'
+import { keyOf } from '../../store/key-string.ts'
+import type { Key } from '../../store/port.ts'
+
+/** Something that wakes a controller. */
+export interface Source {
+  /** Resolves when it may be asked, and when reconciling may rely on what it shows. */
+  synced(): Promise<void>
+  /** Keys of the first pass. */
+  initial(): readonly Key[]
+  /** Calls `enqueue` with each key that a change concerns. Returns how to stop that. */
+  subscribe(enqueue: (key: Key) => void): () => void
+}
+
+/** The objects of the kind that is reconciled: all of them at first, then each that changes. */
+export function objectsOf<K extends Kind>(cache: Cache<K>): Source {
+  return {
+    synced: () => cache.synced(),
+    initial: () => cache.list().map(keyOf),
+    subscribe: (enqueue) => cache.onChange(enqueue),
+  }
+}
+
+/**
+ * Objects that a change of another kind concerns; `concerned` maps the key of what changed to theirs. What it needs to know of a deleted
+ * object must follow from its key. Adds nothing to the first pass, which has every object anyway.
+ */
+export function changesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: Key) => readonly Key[]): Source {
+  return {
+    synced: () => cache.synced(),
+    initial: () => [],
+    subscribe: (enqueue) => cache.onChange((changed) => concerned(changed).forEach(enqueue)),
+  }
+}
+
+/** Keys that come from elsewhere than a cache, such as a process that ended. */
+export function eventsOf(subscribe: Source['subscribe']): Source {
+  return { synced: () => Promise.resolve(), initial: () => [], subscribe }
+}

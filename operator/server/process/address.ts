@@ -1,0 +1,23 @@
+import { isIPv6 } from 'node:net'
+import { networkInterfaces } from 'node:os'
+
+export function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || /^127(\.\d{1,3}){3}$/.test(address)
+}
+
+const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
+
+/** Where Mooring itself dials a server that listens on `listen`. */
+export function adminHost(listen: string): string {
+  if (!isWildcard(listen)) return listen
+  return isIPv6(listen) ? '::1' : '127.0.0.1'
+}
+
+/** Where callers dial it: for a wildcard the machine's first address that others can reach. */
+export function callersHost(listen: string): string {
+  if (!isWildcard(listen)) return listen
+  const family = isIPv6(listen) ? 'IPv6' : 'IPv4'
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  const outside = addresses.find((at) => !at.internal && at.family === family && !at.address.startsWith('fe80:'))
+  return outside?.address ?? adminHost(listen)
+}

@@ -1,0 +1,134 @@
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { MooringError } from '../../../crds/errors.ts'
+import type { AdminCredentials } from '../runtime.ts'
+import type { Binaries } from './binaries.ts'
+import { writeDurably } from './durable-file.ts'
+import { keepLogsBounded, lastWords } from './engine-log.ts'
+import type { EngineUser } from './engine-user.ts'
+import { findServing } from './find-serving.ts'
+import { initialiseData } from './initialise.ts'
+import { makeDirectories, type ServerPaths } from './paths.ts'
+import { choosePort } from './port.ts'
+import { type ProcessId, processOf, sendSignal, watchExit } from './proc.ts'
+import type { EngineCertificate, EngineProgram } from './program.ts'
+import { type Record, writeRecord } from './record.ts'
+import { openDirectory, spawnEngine, type Spawned } from './spawn-engine.ts'
+import { withLock } from './start-lock.ts'
+import { IN_GOOD_ORDER, stopServing } from './stop-serving.ts'
+
+/** How often a process that is not our child is looked at. */
+const WATCH_MS = 1000
+
+export interface BringUpDeps {
+  readonly paths: ServerPaths
+  readonly program: EngineProgram
+  readonly binaries: Binaries
+  /** Directory of the binaries, ready to run. */
+  readonly install: () => Promise<string>
+  readonly user: EngineUser
+  /** Tenants it is made for. */
+  readonly capacity: number
+  readonly listen: string
+  readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
+  /** Ports of the other servers. */
+  readonly reservedPorts: () => Promise<ReadonlySet<number>>
+  readonly logger: Logger
+}
+
+/** A server whose process runs; whether it answers yet is another question. */
+export interface Serving {
+  readonly process: ProcessId
+  readonly port: number
+  /** Resolves when the process ends. Never rejects. */
+  readonly exited: Promise<unknown>
+}
+
+/**
+ * Adopts the server that runs on a data directory, or starts one. Any step may be the last before a crash: data gets its name when it
+ * is whole, the port is recorded before the start and the process after it, and a process is found even without its record.
+ * @throws MooringError what the parts throw, and `engine_exited`; the signal's reason when it aborts
+ */
+export async function bringUp(deps: BringUpDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<Serving> {
+  const installation = await deps.install()
+  return withLock(deps.paths.root, signal, async () => {
+    const { main, record } = await findServing(deps.paths, deps.program)
+    if (main && record && isAsWanted(record, deps)) return adopt(deps, { main, record, admin: credentials.user }, signal)
+    return start(deps, { installation, credentials, preferred: record?.port }, signal)
+  })
+}
+
+function isAsWanted(record: Record, { binaries, listen }: BringUpDeps): boolean {
+  return record.package === binaries.package && record.version === binaries.version && record.listen === listen
+}
+
+interface Adoption {
+  readonly main: ProcessId
+  readonly record: Record
+  readonly admin: string
+}
+
+async function adopt(deps: BringUpDeps, { main, record, admin }: Adoption, signal: AbortSignal): Promise<Serving> {
+  const { paths, program, logger } = deps
+  await writeRecord(paths, { ...record, process: main })
+  // A certificate renewed meanwhile, and settings that a reload can change, apply without ending a session.
+  await configure(deps, record.port, admin)
+  await sendSignal(main, program.signals.reload)
+  logger.info({ pid: main.pid, port: record.port }, 'database server adopted')
+  const exited = watchExit(main, WATCH_MS, signal).catch(() => undefined)
+  keepLogsBounded(paths, exited, signal)
+  return { process: main, port: record.port, exited }
+}
+
+interface Start {
+  readonly installation: string
+  readonly credentials: AdminCredentials
+  readonly preferred: number | undefined
+}
+
+async function start(deps: BringUpDeps, { installation, credentials, preferred }: Start, signal: AbortSignal): Promise<Serving> {
+  const { paths, program, binaries, listen, user, logger } = deps
+  await stopServing(paths, program, IN_GOOD_ORDER)
+  await makeDirectories(paths, user)
+  if (!(await exists(paths.data))) await initialiseData({ paths, program, installation, user }, credentials, signal)
+  const port = await choosePort({ host: listen, preferred, reserved: await deps.reservedPorts() })
+  const record = { package: binaries.package, version: binaries.version, listen, port }
+  await configure(deps, port, credentials.user)
+  await writeRecord(paths, record)
+  signal.throwIfAborted()
+  const { child, exited } = await serve(deps, installation)
+  // It is meant to outlive us.
+  child.unref()
+  const main = child.pid === undefined ? undefined : await processOf(child.pid)
+  if (!main) {
+    throw new MooringError('engine_exited', `it ended at once: ${await lastWords(paths, (line) => program.isShowable(line))}`)
+  }
+  await writeRecord(paths, { ...record, process: main })
+  logger.info({ pid: main.pid, port, version: binaries.version }, 'database server started')
+  keepLogsBounded(paths, exited, signal)
+  return { process: main, port, exited }
+}
+
+/** In the order of `at`. */
+async function serve({ paths, program, user }: BringUpDeps, installation: string): Promise<Spawned> {
+  await using data = await openDirectory(paths.data)
+  await using config = await openDirectory(paths.config)
+  await using log = await openDirectory(paths.log)
+  return await spawnEngine({ installation, command: program.serve, user, inherit: [data, config, log], output: paths.early })
+}
+
+async function configure(deps: BringUpDeps, port: number, admin: string): Promise<void> {
+  const { paths, program, listen, user, capacity } = deps
+  const certificate = await deps.certificate()
+  for (const { name, content, secret } of program.configure({ listen, port, admin, capacity, certificate })) {
+    await writeDurably(join(paths.config, name), content, secret ? { mode: 0o600, owner: user } : { mode: 0o644 })
+  }
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,43 @@
+import pg from 'pg'
+import type { AdminTarget } from '../../engines/engine.ts'
+import { codeOf } from './error-code.ts'
+import type { LoginAnswer } from './program.ts'
+
+const TIMEOUT_MS = 2000
+
+/** Nobody listens, the connection broke off, or `cannot_connect_now`. An error without a code is the driver's time-out. */
+const NOT_YET = new Set<string | undefined>([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  '57P01',
+  '57P02',
+  '57P03',
+  undefined,
+])
+/** `too_many_connections`: it is up, and busy. */
+const BUSY = '53300'
+
+/** Logs in as the admin, once. */
+export async function logInToPostgresql({ ca, ...target }: AdminTarget): Promise<LoginAnswer> {
+  const client = new pg.Client({
+    ...target,
+    database: 'postgres',
+    application_name: 'mooring',
+    connectionTimeoutMillis: TIMEOUT_MS,
+    ...(ca !== undefined && { ssl: { ca } }),
+  })
+  // A connection that breaks after its error was reported emits another.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return { login: 'accepted' }
+  } catch (error) {
+    const code = codeOf(error)
+    if (NOT_YET.has(code)) return { login: 'notYet' }
+    return code === BUSY ? { login: 'accepted' } : { login: 'refused', code: code ?? 'unknown' }
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}

@@ -1,0 +1,56 @@
+import { constants, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql-settings.ts'
+import { isLoopback } from './address.ts'
+import type { ConfigFile, EngineProgram, Wanted } from './program.ts'
+import { at } from './program.ts'
+import { logInToPostgresql } from './postgresql-login.ts'
+
+const CONFIG = 'postgresql.conf'
+const HBA = 'pg_hba.conf'
+
+function configure({ listen, port, admin, capacity, certificate }: Wanted): readonly ConfigFile[] {
+  const settings = postgresqlSettings({
+    listen,
+    port,
+    hbaFile: `${at.config}/${HBA}`,
+    tls: { certFile: `${at.config}/server.crt`, keyFile: `${at.config}/server.key` },
+    logDirectory: at.log,
+    tenants: capacity,
+  })
+  return [
+    { name: CONFIG, content: postgresqlConf(settings) },
+    { name: HBA, content: postgresqlHba({ admin, reach: isLoopback(listen) ? 'loopback' : 'network' }) },
+    { name: 'server.crt', content: certificate.certificate },
+    { name: 'server.key', content: certificate.key, secret: true },
+  ]
+}
+
+/** First line of postmaster.pid (PostgreSQL, "Creating a Database Cluster"; miscadmin.h, LOCK_FILE_LINE_PID). */
+async function mainPid(data: string): Promise<number | undefined> {
+  try {
+    // The directory is the engine's: it may have put a link or a pipe there.
+    await using file = await open(join(data, 'postmaster.pid'), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0)
+    const pid = Number(buffer.toString('latin1', 0, bytesRead).split('\n')[0])
+    return Number.isInteger(pid) && pid > 1 ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const initialise = (user: string, locale: string): readonly string[] => [
+  ...['-D', at.data, '-U', user, '--auth=scram-sha-256', `--pwfile=${at.password}`],
+  ...['-E', 'UTF8', `--locale=${locale}`, '--no-instructions'],
+]
+
+export const postgresql: EngineProgram = {
+  // A C library older than 2.35 may not know C.UTF-8.
+  initialise: (user) => ['C.UTF-8', 'C'].map((locale) => ({ file: 'native/bin/initdb', args: initialise(user, locale) })),
+  configure,
+  serve: { file: 'native/bin/postgres', args: ['-D', at.data, '-c', `config_file=${at.config}/${CONFIG}`] },
+  mainPid,
+  logIn: logInToPostgresql,
+  signals: { reload: 'SIGHUP', fast: 'SIGINT', immediate: 'SIGQUIT' },
+  isShowable: (line) => /\b(FATAL|PANIC|LOG|WARNING|HINT): /.test(line) || /^(initdb|postgres): /.test(line),
+}

@@ -1,0 +1,139 @@
+import { rm } from 'node:fs/promises'
+import type { Logger } from 'pino'
+import type { DatabaseServer } from '../../../crds/database-server.ts'
+import { partsOf } from '../../../crds/motor.ts'
+import type { ServerRuntime, ServerState } from '../runtime.ts'
+import { adminHost, callersHost, isLoopback } from './address.ts'
+import { type Binaries, BINARIES, binariesFor, type CompatibleMotors, servableMotors } from './binaries.ts'
+import { bringUp } from './bring-up.ts'
+import { lastWords } from './engine-log.ts'
+import { engineUser } from './engine-user.ts'
+import { installEngine } from './installation.ts'
+import { type ServerPaths, serverPaths } from './paths.ts'
+import type { EngineCertificate, EngineProgram } from './program.ts'
+import { PROGRAMS } from './programs.ts'
+import { readRecords, type Record } from './record.ts'
+import { withLock } from './start-lock.ts'
+import { AT_ONCE, IN_GOOD_ORDER, stopServing } from './stop-serving.ts'
+import { Supervisor } from './supervisor.ts'
+
+export interface ProcessRuntimeDeps {
+  /** Absolute; each server has `<uid of the DatabaseServer>/` in it. */
+  readonly directory: string
+  /** IP address that the servers listen on. Off loopback they require TLS. */
+  readonly listen: string
+  /** For TLS, valid for `listen`. Called at each start and adoption of a server. `ca` is for the operator's own connections. */
+  readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
+  readonly compatibleMotors: CompatibleMotors
+  readonly logger: Logger
+}
+
+/** How long a removal or stop waits for another process that is at the same server. */
+const LOCK_MS = 500
+
+/**
+ * Servers as child processes, for the embedded home. They outlive us when we are killed, are adopted by the next start, and are
+ * stopped in good order by `close`, within 5 s. As root, they run as another user.
+ */
+export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
+  const { directory, listen, logger } = deps
+  const supervisors = new Map<string, Supervisor>()
+  const installations = new Map<string, Promise<string>>()
+  const handlers: ((name: string) => void)[] = []
+  const user = engineUser()
+  // Whoever needs it sees the error; a rejection nobody has waited for yet must not end the process.
+  user.catch(() => undefined)
+  let closed = false
+
+  async function install(binaries: Binaries): Promise<string> {
+    const installation = installations.get(binaries.package) ?? user.then((user) => installEngine(binaries, { user }))
+    installations.set(binaries.package, installation)
+    installation.catch(() => installations.delete(binaries.package))
+    return installation
+  }
+
+  async function reservedPorts(uid: string): Promise<ReadonlySet<number>> {
+    const records = await readRecords(directory)
+    return new Set([...records].flatMap(([other, record]) => (other === uid ? [] : [record.port])))
+  }
+
+  function supervise({ metadata, spec }: DatabaseServer, binaries: Binaries, program: EngineProgram): Supervisor {
+    const paths = serverPaths(directory, metadata.uid)
+    const log = logger.child({ server: metadata.name })
+    return new Supervisor({
+      host: callersHost(listen),
+      admin: async () => {
+        const host = adminHost(listen)
+        return isLoopback(host) ? { host } : { host, ca: (await deps.certificate()).ca }
+      },
+      bringUp: async (credentials, signal) =>
+        bringUp(
+          {
+            ...deps,
+            ...{ paths, program, binaries, logger: log, user: await user, capacity: spec.capacity },
+            install: () => install(binaries),
+            reservedPorts: () => reservedPorts(metadata.uid),
+          },
+          credentials,
+          signal,
+        ),
+      logIn: async (target) => program.logIn(target),
+      lastWords: () => lastWords(paths, (line) => program.isShowable(line)),
+      changed: () => {
+        for (const handler of handlers) handler(metadata.name)
+      },
+      logger: log,
+    })
+  }
+
+  async function ensure(server: DatabaseServer, credentials: Parameters<ServerRuntime['ensure']>[1]): Promise<ServerState> {
+    if (closed) return { phase: 'absent' }
+    const { motor } = server.spec
+    const binaries = binariesFor(motor, deps.compatibleMotors)
+    const program = binaries && PROGRAMS[binaries.family]
+    if (!program) return { phase: 'failed', reason: 'MotorUnavailable', message: `there are no binaries of ${motor} here` }
+    const supervisor = supervisors.get(server.metadata.uid) ?? supervise(server, binaries, program)
+    supervisors.set(server.metadata.uid, supervisor)
+    return supervisor.ensure(credentials)
+  }
+
+  async function remove({ metadata, spec }: DatabaseServer): Promise<boolean> {
+    await supervisors.get(metadata.uid)?.release()
+    supervisors.delete(metadata.uid)
+    const paths = serverPaths(directory, metadata.uid)
+    const program = PROGRAMS[partsOf(spec.motor).family]
+    return withLock(paths.root, AbortSignal.timeout(LOCK_MS), async () => {
+      if (program && !(await stopServing(paths, program, AT_ONCE))) return false
+      await rm(paths.root, { recursive: true, force: true, maxRetries: 3 })
+      logger.info({ server: metadata.name }, 'database server removed')
+      return true
+    })
+  }
+
+  /** Stops a server known by its record alone: it may be one that a former process left and nobody asked for since. */
+  async function stop(paths: ServerPaths, { package: name }: Record): Promise<void> {
+    const binaries = BINARIES.find((binaries) => binaries.package === name)
+    const program = binaries && PROGRAMS[binaries.family]
+    if (!program) return
+    await withLock(paths.root, AbortSignal.timeout(LOCK_MS), () => stopServing(paths, program, IN_GOOD_ORDER))
+  }
+
+  async function close(): Promise<void> {
+    closed = true
+    await Promise.all([...supervisors.values()].map((supervisor) => supervisor.release()))
+    supervisors.clear()
+    const records = await readRecords(directory)
+    const stops = [...records].map(([uid, record]) => stop(serverPaths(directory, uid), record))
+    for (const result of await Promise.allSettled(stops)) {
+      if (result.status === 'rejected') logger.error({ err: result.reason as unknown }, 'a database server was not stopped')
+    }
+  }
+
+  return {
+    motors: () => servableMotors(deps.compatibleMotors),
+    ensure,
+    remove,
+    onChange: (handler) => void handlers.push(handler),
+    close,
+  }
+}

@@ -1,0 +1,29 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { isReachable, mayExecute } from './reachable.ts'
+
+const user = { uid: 1000, gid: 100 }
+
+test.each([
+  { does: 'counts the owner bit for the owner alone', owned: { uid: 1000, gid: 1, mode: 0o100 }, may: true },
+  { does: 'ignores other bits for the owner', owned: { uid: 1000, gid: 100, mode: 0o011 }, may: false },
+  { does: 'counts the group bit for the group', owned: { uid: 1, gid: 100, mode: 0o010 }, may: true },
+  { does: 'ignores the last bit for the group', owned: { uid: 1, gid: 100, mode: 0o701 }, may: false },
+  { does: 'counts the last bit for others', owned: { uid: 1, gid: 1, mode: 0o001 }, may: true },
+  { does: 'stops others at a home of its owner alone', owned: { uid: 0, gid: 0, mode: 0o700 }, may: false },
+])('$does', ({ owned, may }) => {
+  expect(mayExecute(owned, user)).toBe(may)
+})
+
+test('looks at every directory above', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'mooring-reach-'))
+  const program = join(home, 'a', 'program')
+  await mkdir(join(home, 'a'), { mode: 0o755 })
+  await writeFile(program, '', { mode: 0o755 })
+  expect(await isReachable(program, { uid: 65_534, gid: 65_534 })).toBe(process.getuid?.() === 65_534)
+  await chmod(home, 0o755)
+  expect(await isReachable(program, { uid: 65_534, gid: 65_534 })).toBe(true)
+  await rm(home, { recursive: true })
+})

@@ -1,0 +1,43 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { constants, type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { EngineUser } from './engine-user.ts'
+import type { Command } from './program.ts'
+
+interface SpawnDeps {
+  readonly installation: string
+  readonly command: Command
+  readonly user: EngineUser
+  /** What the program gets from descriptor 3 on. */
+  readonly inherit: readonly FileHandle[]
+  /** File for what it prints. Never a pipe to us: the engine outlives us, and writing to a broken pipe would end it. */
+  readonly output: string
+}
+
+/** Opens a directory to be handed to an engine, which then needs no right to traverse the way to it. */
+export function openDirectory(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+}
+
+export interface Spawned {
+  readonly child: ChildProcess
+  /** Resolves with its exit status (null: a signal ended it). Never rejects. */
+  readonly exited: Promise<number | null>
+}
+
+/** Runs a program of an engine with an empty environment, in a process group of its own: ctrl-C in our terminal is not for it. */
+export async function spawnEngine({ installation, command, user, inherit, output }: SpawnDeps): Promise<Spawned> {
+  await using printed = await open(output, 'w', 0o600)
+  const child = spawn(join(installation, command.file), command.args, {
+    ...user,
+    cwd: '/',
+    env: {},
+    detached: true,
+    stdio: ['ignore', printed.fd, printed.fd, ...inherit.map((handle) => handle.fd)],
+  })
+  // Listened for at once: a program that cannot load its libraries ends before we have closed our files.
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  await once(child, 'spawn')
+  return { child, exited }
+}

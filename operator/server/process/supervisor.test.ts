@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { MooringError } from '../../../crds/errors.ts'
+import { backoffMs } from './backoff.ts'
+import type { Serving } from './bring-up.ts'
+import type { LoginAnswer } from './program.ts'
+import { Supervisor } from './supervisor.ts'
+
+const credentials = { user: 'admin', password: 'secret' }
+
+interface Script {
+  readonly bringUp?: () => Promise<Serving>
+  readonly answers?: LoginAnswer[]
+}
+
+/** A server that does what `script` says, and the way to wait for its next change. */
+function staged({ bringUp, answers = [] }: Script) {
+  let wake = (): void => undefined
+  const end = Promise.withResolvers<undefined>()
+  const supervisor = new Supervisor({
+    host: 'db.example',
+    admin: () => Promise.resolve({ host: '127.0.0.1' }),
+    bringUp: bringUp ?? (() => Promise.resolve({ process: { pid: 2, startTime: '1' }, port: 5432, exited: end.promise })),
+    logIn: () => Promise.resolve(answers.shift() ?? { login: 'accepted' }),
+    lastWords: () => Promise.resolve('out of memory'),
+    changed: () => wake(),
+    logger: pino({ level: 'silent' }),
+  })
+  const change = (): Promise<void> => new Promise((resolve) => (wake = resolve))
+  return { supervisor, change, end: () => end.resolve(undefined) }
+}
+
+const running = { phase: 'running', host: 'db.example', port: 5432, admin: { host: '127.0.0.1', port: 5432 } }
+
+test('a server runs once it takes the admin in', async () => {
+  const { supervisor, change } = staged({ answers: [{ login: 'notYet' }, { login: 'notYet' }] })
+  const changed = change()
+  expect(supervisor.ensure(credentials)).toEqual({ phase: 'starting' })
+  expect(supervisor.ensure(credentials)).toEqual({ phase: 'starting' })
+  await changed
+  expect(supervisor.ensure(credentials)).toEqual(running)
+})
+
+test('a server that ends is failed with its last words, then due again', async () => {
+  const { supervisor, change, end } = staged({})
+  const started = change()
+  supervisor.ensure(credentials)
+  await started
+  const failed = change()
+  end()
+  await failed
+  expect(supervisor.ensure(credentials)).toEqual({ phase: 'failed', reason: 'Crashed', message: 'it ended: out of memory' })
+  await change()
+  expect(supervisor.ensure(credentials)).toEqual({ phase: 'starting' })
+})
+
+test.each([
+  { does: 'a refused admin', script: { answers: [{ login: 'refused', code: '28P01' } as const] }, reason: 'Crashed' },
+  {
+    does: 'missing binaries',
+    script: { bringUp: () => Promise.reject(new MooringError('engine_not_installed', 'not there')) },
+    reason: 'MotorUnavailable',
+  },
+  { does: 'any other error', script: { bringUp: () => Promise.reject(new Error('private detail')) }, reason: 'Crashed' },
+])('$does is a failure, told without private details', async ({ script, reason }) => {
+  const { supervisor, change } = staged(script)
+  const changed = change()
+  supervisor.ensure(credentials)
+  await changed
+  const state = supervisor.ensure(credentials)
+  expect(state).toMatchObject({ phase: 'failed', reason })
+  expect(JSON.stringify(state)).not.toContain('private')
+})
+
+test('a released server is left alone', async () => {
+  const { supervisor } = staged({ bringUp: () => Promise.reject(new Error('aborted')) })
+  supervisor.ensure(credentials)
+  await supervisor.release()
+  expect(supervisor.ensure(credentials)).toEqual({ phase: 'absent' })
+})
+
+test('the back-off grows, and never past half a minute', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 2000 }), (failures) => {
+      expect(backoffMs(failures)).toBeGreaterThan(0)
+      expect(backoffMs(failures + 1)).toBeGreaterThanOrEqual(backoffMs(failures))
+      expect(backoffMs(failures)).toBeLessThanOrEqual(30_000)
+    }),
+  )
+})

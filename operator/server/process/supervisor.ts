@@ -1,0 +1,143 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { MooringError } from '../../../crds/errors.ts'
+import type { AdminTarget } from '../../engines/engine.ts'
+import type { AdminCredentials, ServerState } from '../runtime.ts'
+import { backoffMs } from './backoff.ts'
+import type { Serving } from './bring-up.ts'
+import { codeOf } from './error-code.ts'
+import type { LoginAnswer } from './program.ts'
+
+const PROBE_MS = 25
+/** Recovery after a crash can take minutes: then there is no hurry any more. */
+const SLOW_PROBE_MS = 250
+const SLOW_AFTER_MS = 5000
+/** Having run this long, a failure is the first of a new row. */
+const STEADY_MS = 60_000
+
+export interface SupervisorDeps {
+  /** Callers' host. */
+  readonly host: string
+  readonly admin: () => Promise<Pick<AdminTarget, 'host' | 'ca'>>
+  readonly bringUp: (credentials: AdminCredentials, signal: AbortSignal) => Promise<Serving>
+  readonly logIn: (target: AdminTarget) => Promise<LoginAnswer>
+  readonly lastWords: () => Promise<string>
+  readonly changed: () => void
+  readonly logger: Logger
+}
+
+/**
+ * Keeps one server going.
+ *
+ *     absent ─ensure─▶ starting ─login accepted─▶ running
+ *                       ▲    │                      │
+ *        ensure, once   │    └─ error, exit ──┐     │ exit
+ *        back-off ended │                     ▼     ▼
+ *                       └──────────────────── failed
+ *
+ * `release` ends all of this and leaves the process alone.
+ */
+export class Supervisor {
+  readonly #deps: SupervisorDeps
+  readonly #released = new AbortController()
+  #state: ServerState = { phase: 'absent' }
+  #bringing: Promise<unknown> = Promise.resolve()
+  #serving: Serving | undefined
+  #runningSince: number | undefined
+  #failures = 0
+  #retryAt = 0
+
+  constructor(deps: SupervisorDeps) {
+    this.#deps = deps
+  }
+
+  /** Where the server is now; sets it going when it is not. */
+  ensure(credentials: AdminCredentials): ServerState {
+    const { phase } = this.#state
+    const due = phase === 'absent' || (phase === 'failed' && performance.now() >= this.#retryAt)
+    if (due && !this.#released.signal.aborted) {
+      this.#state = { phase: 'starting' }
+      void this.#start(credentials)
+    }
+    return this.#state
+  }
+
+  /** Stops looking after the server. Resolves when no step of a start is under way any more. */
+  async release(): Promise<void> {
+    this.#released.abort()
+    await this.#bringing
+    this.#state = { phase: 'absent' }
+  }
+
+  async #start(credentials: AdminCredentials): Promise<void> {
+    const { signal } = this.#released
+    try {
+      const bringing = this.#deps.bringUp(credentials, signal)
+      this.#bringing = bringing.catch(() => undefined)
+      const serving = await bringing
+      this.#serving = serving
+      void serving.exited.then(() => this.#exited(serving))
+      await this.#untilItAnswers(serving, credentials)
+    } catch (error) {
+      if (!signal.aborted) this.#fail(error)
+    }
+  }
+
+  async #untilItAnswers(serving: Serving, credentials: AdminCredentials): Promise<void> {
+    const begin = performance.now()
+    const admin = { ...(await this.#deps.admin()), port: serving.port }
+    const { signal } = this.#released
+    while (this.#isServing(serving)) {
+      const answer = await this.#deps.logIn({ ...admin, ...credentials })
+      if (!this.#isServing(serving)) return
+      if (answer.login === 'refused') throw new MooringError('admin_refused', `it refuses the admin's login (${answer.code})`)
+      if (answer.login === 'accepted') {
+        this.#runningSince = performance.now()
+        this.#set({ phase: 'running', host: this.#deps.host, port: serving.port, admin })
+        return
+      }
+      const waited = performance.now() - begin
+      await delay(waited > SLOW_AFTER_MS ? SLOW_PROBE_MS : PROBE_MS, undefined, { signal })
+    }
+  }
+
+  #isServing(serving: Serving): boolean {
+    return this.#serving === serving && !this.#released.signal.aborted
+  }
+
+  async #exited(serving: Serving): Promise<void> {
+    if (!this.#isServing(serving)) return
+    this.#serving = undefined
+    const words = await this.#deps.lastWords()
+    this.#fail(new MooringError('engine_exited', words === '' ? 'it ended without a word' : `it ended: ${words}`))
+  }
+
+  #fail(error: unknown): void {
+    if (this.#runningSince !== undefined && performance.now() - this.#runningSince > STEADY_MS) this.#failures = 0
+    this.#runningSince = undefined
+    this.#serving = undefined
+    this.#failures += 1
+    const wait = backoffMs(this.#failures)
+    this.#retryAt = performance.now() + wait
+    this.#deps.logger.warn({ err: error, failures: this.#failures }, 'database server failed')
+    this.#set({ phase: 'failed', ...explain(error) })
+    setTimeout(() => {
+      // A timer may be early by a part of a millisecond, and nobody would come back then.
+      this.#retryAt = 0
+      if (!this.#released.signal.aborted) this.#deps.changed()
+    }, wait).unref()
+  }
+
+  #set(state: ServerState): void {
+    this.#state = state
+    this.#deps.changed()
+  }
+}
+
+const UNAVAILABLE = new Set<string | undefined>(['engine_not_installed', 'unsafe_directory', 'no_engine_user'])
+
+function explain(error: unknown): { reason: 'MotorUnavailable' | 'Crashed'; message: string } {
+  const code = codeOf(error)
+  const message = error instanceof MooringError ? error.message : `it could not be started (${code ?? 'unexpected error'})`
+  return { reason: UNAVAILABLE.has(code) ? 'MotorUnavailable' : 'Crashed', message }
+}

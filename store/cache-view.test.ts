@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import type { Organization } from '../crds/organization.ts'
+import { organization } from '../test/support/scripted-store.ts'
+import { createCacheView } from './cache-view.ts'
+
+/** A view that holds `uid@revision` under the name a. */
+function viewOf(text: string) {
+  const view = createCacheView<typeof Organization>()
+  view.put(state(text))
+  return view
+}
+
+function state(text: string) {
+  const [uid = '', revision = ''] = text.split('@')
+  return organization('a', uid, revision)
+}
+
+test.each([
+  { does: 'ignores an older state of the same object', held: 'u1@20', put: 'u1@9', changed: false },
+  { does: 'ignores the state it has', held: 'u1@20', put: 'u1@20', changed: false },
+  { does: 'takes a newer state of the same object', held: 'u1@9', put: 'u1@20', changed: true },
+  { does: 'takes another object of the same name, whatever its revision', held: 'u1@20', put: 'u2@9', changed: true },
+  { does: 'takes a state whose revision cannot be compared', held: 'u1@b', put: 'u1@a', changed: true },
+])('$does', ({ held, put, changed }) => {
+  const view = viewOf(held)
+  expect(view.put(state(put))).toBe(changed)
+  expect(view.list({})).toEqual([state(changed ? put : held)])
+  expect(view.byUid(state(held).metadata.uid) !== undefined).toBe(!changed || held.slice(0, 2) === put.slice(0, 2))
+})
+
+test.each([
+  { does: 'removes the object it holds, whatever the revision', held: 'u1@20', gone: 'u1@9', changed: true },
+  { does: 'removes another object of that name that went later', held: 'u1@9', gone: 'u2@20', changed: true },
+  { does: 'keeps the successor of an object that went before', held: 'u2@20', gone: 'u1@9', changed: false },
+])('$does', ({ held, gone, changed }) => {
+  const view = viewOf(held)
+  expect(view.remove(state(gone))).toBe(changed)
+  expect(view.list({})).toHaveLength(changed ? 0 : 1)
+})
+
+test('a replacement tells exactly the keys that appeared, changed or went', () => {
+  const view = createCacheView<typeof Organization>()
+  view.replace([organization('same', 'u1', 1), organization('changed', 'u2', 2), organization('gone', 'u3', 3)])
+  const keys = view.replace([organization('same', 'u1', 1), organization('changed', 'u2', 5), organization('new', 'u4', 4)])
+  expect(keys.map(({ name }) => name).sort()).toEqual(['changed', 'gone', 'new'])
+})

@@ -1,0 +1,50 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { createEmbeddedStore } from '../embedded.ts'
+import { temporaryDir } from './open-temporary.ts'
+
+const program = fileURLToPath(new URL('endless-writer.ts', import.meta.url))
+
+/** What was last said of each name: its newest resourceVersion, or that it is being deleted (either may be true then), or is. */
+type Said = Map<string, number | 'deleting' | 'deleted'>
+
+/** Runs the writer on the file until it has said `lines` lines, then kills it; returns all that it said. */
+async function killedAfter(lines: number, path: string, prefix: string): Promise<Said> {
+  const child = spawn(process.execPath, [program, path, prefix], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const exit = once(child, 'exit')
+  const said: Said = new Map()
+  let count = 0
+  for await (const line of createInterface({ input: child.stdout })) {
+    // The last line may have been cut off.
+    const [, act, name = '', revision] = /^(put|deleting|deleted) (\S+)(?: (\d+))?\.$/.exec(line) ?? []
+    if (act === 'put') said.set(name, Number(revision))
+    else if (act === 'deleting' || act === 'deleted') said.set(name, act)
+    count += 1
+    if (count === lines) {
+      await expect(createEmbeddedStore({ path })).rejects.toMatchObject({ code: 'locked' })
+      child.kill('SIGKILL')
+    }
+  }
+  expect(await exit).toEqual([null, 'SIGKILL'])
+  return said
+}
+
+test('what was acknowledged before kill -9 is there afterwards, time and again', async () => {
+  await using dir = await temporaryDir()
+  const said: Said = new Map()
+  for (const [round, lines] of [50, 400, 1500].entries()) {
+    for (const [name, state] of await killedAfter(lines, dir.path, `r${round}`)) said.set(name, state)
+    await using store = await createEmbeddedStore(dir)
+    const { items, resourceVersion } = await store.list(SharedInstance)
+    const found = new Map(items.map(({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]))
+    const lost = [...said].filter(([name, state]) => typeof state === 'number' && (found.get(name) ?? 0) < state)
+    const undead = [...said].filter(([name, state]) => state === 'deleted' && found.has(name))
+    expect({ lost, undead }).toEqual({ lost: [], undead: [] })
+    expect(Math.max(...found.values())).toBeLessThanOrEqual(Number(resourceVersion))
+  }
+  expect(said.size).toBeGreaterThan(500)
+})

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { MooringError } from '../../crds/errors.ts'
+import { StoreError } from '../errors.ts'
+import type { Batch, Contents, Reply, Request } from './messages.ts'
+
+/** The durable half of the store, in its own thread: an fsync stalls nobody else. */
+export interface Database {
+  /** What was in the file when it was opened. */
+  readonly contents: Contents
+  /** Resolves once the batch is on disk. One at a time. @throws StoreError `unavailable`: nothing of it was kept */
+  commit(batch: Batch): Promise<void>
+  /** Ends the thread and gives the lock back. */
+  close(): Promise<void>
+}
+
+function errorOf(code: string, message: string, path: string): MooringError {
+  if (code === 'locked') return new MooringError('locked', `${path} is in use by another process`)
+  if (code === 'unavailable') return new StoreError('unavailable', `the state cannot be written: ${message}`)
+  return new MooringError(code, message)
+}
+
+/**
+ * Opens the file at `path`, whose directory must exist.
+ * @throws MooringError `locked` when another process has it open, `newer_layout`; StoreError `unavailable` for all else
+ */
+export async function openDatabase(path: string): Promise<Database> {
+  // Flags of this process (an inspector, a loader, --eval) are not for the thread.
+  const worker = new Worker(new URL('worker.ts', import.meta.url), { workerData: path, execArgv: [] })
+  let waiting: PromiseWithResolvers<Reply> | undefined
+  let ended: MooringError | undefined
+  const exited = once(worker, 'exit')
+
+  function settle(reply: Reply): void {
+    const asked = waiting
+    waiting = undefined
+    if (reply.type === 'failed') asked?.reject(errorOf(reply.code, reply.message, path))
+    else asked?.resolve(reply)
+  }
+  function end(reason: string): void {
+    ended ??= errorOf('unavailable', reason, path)
+    waiting?.reject(ended)
+    waiting = undefined
+  }
+  async function ask(request?: Request): Promise<Reply> {
+    if (ended) throw ended
+    waiting = Promise.withResolvers<Reply>()
+    if (request) worker.postMessage(request)
+    return waiting.promise
+  }
+
+  worker.on('message', settle)
+  worker.on('error', (error: Error) => end(error.message))
+  worker.on('exit', () => end('its thread has ended'))
+
+  const opened = await ask().catch(async (error: unknown) => {
+    await exited
+    throw error
+  })
+  if (opened.type !== 'opened') throw errorOf('unavailable', 'its thread did not start', path)
+  return {
+    contents: opened.contents,
+    async commit(batch) {
+      await ask({ type: 'commit', batch })
+    },
+    async close() {
+      if (!ended) await ask({ type: 'close' })
+      await exited
+    },
+  }
+}

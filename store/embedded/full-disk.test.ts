@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { Namespace, Secret } from '../../crds/core.ts'
+import { createEmbeddedStore, type EmbeddedStore } from '../embedded.ts'
+import { isStoreError } from '../errors.ts'
+
+const run = promisify(execFile)
+
+interface SmallDisk extends AsyncDisposable {
+  readonly dir: string
+  readonly grow: (mebibytes: number) => Promise<void>
+}
+
+/** A file system of its own. @throws when this process may not mount one */
+async function smallDisk(mebibytes: number): Promise<SmallDisk> {
+  const dir = await mkdtemp(join(tmpdir(), 'mooring-disk-'))
+  await run('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', dir]).catch(async (cause: unknown) => {
+    await rm(dir, { recursive: true })
+    throw new Error('this test fills a small tmpfs: it needs root, mount(8) and the right to mount', { cause })
+  })
+  return {
+    dir,
+    grow: async (size) => {
+      await run('mount', ['-o', `remount,size=${size}m`, dir])
+    },
+    async [Symbol.asyncDispose]() {
+      await run('umount', [dir])
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+const namespace = 'test'
+/** Base64 of random bytes, so that nothing can make it smaller. */
+const bulk = (): { blob: string } => ({ blob: randomBytes(30_000).toString('base64') })
+
+/** The names that must be there: each change is acknowledged, or refused because there is no room. */
+class Ledger {
+  readonly #names = new Set<string>()
+
+  async create(store: EmbeddedStore, name: string): Promise<boolean> {
+    const done = await acknowledged(store.create(Secret, { metadata: { namespace, name }, data: bulk() }))
+    if (done) this.#names.add(name)
+    return done
+  }
+
+  async delete(store: EmbeddedStore, name: string): Promise<void> {
+    if (await acknowledged(store.delete(Secret, { namespace, name }))) this.#names.delete(name)
+  }
+
+  /** Creates four at a time until one is refused. */
+  async fill(store: EmbeddedStore, prefix: string): Promise<void> {
+    for (let round = 0, full = false; !full; round += 1) {
+      const names = ['a', 'b', 'c', 'd'].map((letter) => `${prefix}-${round}-${letter}`)
+      full = (await Promise.all(names.map((name) => this.create(store, name)))).includes(false)
+    }
+  }
+
+  async expectIn(store: EmbeddedStore): Promise<void> {
+    const { items } = await store.list(Secret)
+    expect(items.map(({ metadata }) => metadata.name).sort()).toEqual([...this.#names].sort())
+  }
+}
+
+async function acknowledged(write: Promise<unknown>): Promise<boolean> {
+  try {
+    await write
+    return true
+  } catch (error) {
+    expect(isStoreError(error, 'unavailable')).toBe(true)
+    return false
+  }
+}
+
+async function fillUp(dir: string): Promise<() => Promise<void>> {
+  const path = join(dir, 'filler')
+  await expect(writeFile(path, Buffer.alloc(64 << 20))).rejects.toMatchObject({ code: 'ENOSPC' })
+  return () => rm(path)
+}
+
+test('a full disk fails writes and nothing else; with room they work again, and nothing acknowledged is lost', async () => {
+  await using disk = await smallDisk(3)
+  const path = join(disk.dir, 'state.db')
+  const ledger = new Ledger()
+  {
+    await using store = await createEmbeddedStore({ path })
+    await store.create(Namespace, { metadata: { name: namespace } })
+    // Each time there is room for a whole write-ahead log more, which the file takes first.
+    for (const mebibytes of [12, 30, 40]) {
+      await ledger.fill(store, `before${mebibytes}`)
+      await ledger.expectIn(store)
+      await ledger.delete(store, `before${mebibytes}-0-a`)
+      await ledger.expectIn(store)
+      await disk.grow(mebibytes)
+      expect(await ledger.create(store, `room${mebibytes}`)).toBe(true)
+      await ledger.expectIn(store)
+    }
+  }
+  await using store = await createEmbeddedStore({ path })
+  await ledger.expectIn(store)
+})
+
+test('a store on a full disk can be opened, read and closed, and written as soon as something else is removed', async () => {
+  await using disk = await smallDisk(8)
+  const path = join(disk.dir, 'state.db')
+  const ledger = new Ledger()
+  {
+    await using store = await createEmbeddedStore({ path })
+    await store.create(Namespace, { metadata: { name: namespace } })
+    for (const name of ['a', 'b', 'c']) await ledger.create(store, name)
+  }
+  const makeRoom = await fillUp(disk.dir)
+  {
+    await using store = await createEmbeddedStore({ path })
+    await ledger.expectIn(store)
+    expect(await ledger.create(store, 'late')).toBe(false)
+    await makeRoom()
+    expect(await ledger.create(store, 'room')).toBe(true)
+  }
+  await using store = await createEmbeddedStore({ path })
+  await ledger.expectIn(store)
+})

@@ -1,0 +1,156 @@
+import { Namespace } from '../../crds/core.ts'
+import { apiVersionOf, type Kind, type OwnerReference } from '../../crds/kind.ts'
+import { isStoreError } from '../errors.ts'
+import type { Key, Patch, Preconditions } from '../port.ts'
+import { type Change, keyOf, kindId, type Stored } from './object.ts'
+import type { Table } from './table.ts'
+
+/** What a key in the work set refers to. */
+interface Ref {
+  readonly kind: Kind
+  readonly key: Key
+}
+
+export interface GarbageCollector {
+  /** Looks at what a transaction changed; acts later. */
+  observe(changes: readonly Change[]): void
+  /** Waits for the work under way. */
+  close(): Promise<void>
+}
+
+export interface GarbageCollectorDeps {
+  readonly kinds: readonly Kind[]
+  readonly head: () => Table
+  readonly delete: (kind: Kind, key: Key, preconditions: Preconditions) => Promise<unknown>
+  readonly patch: (kind: Kind, key: Key, patch: Patch, preconditions: Preconditions) => Promise<unknown>
+  /** Removes a Namespace that is being deleted, provided that nothing is in it and it has no finalizers. */
+  readonly removeNamespace: (namespace: Stored) => Promise<unknown>
+  /** Pause before work that could not be written is tried again. */
+  readonly retryMs: number
+  readonly onError: (error: unknown) => void
+}
+
+const idOf = ({ kind, key }: Ref): string => `${kindId(kind)}/${key.namespace ?? ''}/${key.name}`
+const exactly = ({ metadata }: Stored): Preconditions => ({ uid: metadata.uid, resourceVersion: metadata.resourceVersion })
+
+/** All that is in a namespace, of every kind. */
+export function contentsOf(table: Table, kinds: readonly Kind[], namespace: string): (Ref & { readonly object: Stored })[] {
+  return kinds
+    .filter((kind) => kind.namespaced)
+    .flatMap((kind) => table.list(kind, namespace).map((object) => ({ kind, key: keyOf(object), object })))
+}
+
+/**
+ * Deletes dependants whose owners are all gone, and what is in a Namespace that is being deleted, then the Namespace itself.
+ * Level-triggered: it keeps keys to look at, and decides on the newest state each time.
+ */
+export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageCollector {
+  const { kinds, head } = deps
+  const dependants = new Map<string, Map<string, Ref>>()
+  const work = new Map<string, Ref>()
+  /** What could not be written, until the next try. */
+  const later = new Map<string, Ref>()
+  let running: Promise<void> | undefined
+  let retry: NodeJS.Timeout | undefined
+  let closed = false
+
+  function index(ref: Ref, { metadata }: Stored, act: 'link' | 'unlink'): void {
+    for (const { uid } of metadata.ownerReferences ?? []) {
+      const refs = dependants.get(uid) ?? new Map<string, Ref>()
+      if (act === 'link') refs.set(idOf(ref), ref)
+      else refs.delete(idOf(ref))
+      if (refs.size > 0) dependants.set(uid, refs)
+      else dependants.delete(uid)
+    }
+  }
+
+  function enqueue(refs: Iterable<Ref>): void {
+    for (const ref of refs) work.set(idOf(ref), ref)
+  }
+
+  function note({ kind, type, object, previous }: Change): void {
+    const ref = { kind, key: keyOf(object) }
+    if (previous) index(ref, previous, 'unlink')
+    if (type === 'deleted') {
+      enqueue(dependants.get(object.metadata.uid)?.values() ?? [])
+      if (object.metadata.namespace !== undefined) enqueue([{ kind: Namespace, key: { name: object.metadata.namespace } }])
+      return
+    }
+    index(ref, object, 'link')
+    if (object.metadata.ownerReferences || kind === Namespace) enqueue([ref])
+  }
+
+  /** An owner of a kind that the store does not know cannot be judged, so it counts as there. */
+  function isThere(owner: OwnerReference, namespace: string | undefined): boolean {
+    const kind = kinds.find((each) => each.kind === owner.kind && apiVersionOf(each) === owner.apiVersion)
+    if (!kind) return true
+    return head().get(kind, { namespace: kind.namespaced ? namespace : undefined, name: owner.name })?.metadata.uid === owner.uid
+  }
+
+  async function collectOrphan({ kind, key }: Ref, object: Stored): Promise<void> {
+    const owners = object.metadata.ownerReferences ?? []
+    const left = owners.filter((owner) => isThere(owner, object.metadata.namespace))
+    if (left.length === owners.length || object.metadata.deletionTimestamp !== undefined) return
+    if (left.length === 0) await deps.delete(kind, key, exactly(object))
+    else await deps.patch(kind, key, { metadata: { ownerReferences: left } }, exactly(object))
+  }
+
+  async function emptyNamespace(namespace: Stored): Promise<void> {
+    if (namespace.metadata.deletionTimestamp === undefined) return
+    const contents = contentsOf(head(), kinds, namespace.metadata.name)
+    const untouched = contents.filter(({ object }) => object.metadata.deletionTimestamp === undefined)
+    await Promise.all(untouched.map(({ kind, key, object }) => settle({ kind, key }, deps.delete(kind, key, exactly(object)))))
+    await deps.removeNamespace(namespace)
+  }
+
+  /** A conflict or a missing object is news on its way to `observe`; what could not be written is tried again. */
+  async function settle(ref: Ref, act: Promise<unknown>): Promise<void> {
+    try {
+      await act
+    } catch (error) {
+      if (isStoreError(error, 'conflict') || isStoreError(error, 'not_found')) return
+      if (!isStoreError(error, 'unavailable')) deps.onError(error)
+      later.set(idOf(ref), ref)
+    }
+  }
+
+  async function look(ref: Ref): Promise<void> {
+    const object = head().get(ref.kind, ref.key)
+    if (!object) return
+    await settle(ref, collectOrphan(ref, object))
+    if (ref.kind === Namespace) await settle(ref, emptyNamespace(object))
+  }
+
+  async function run(): Promise<void> {
+    while (work.size > 0 && !closed) {
+      const refs = [...work.values()]
+      work.clear()
+      await Promise.all(refs.map(look))
+    }
+    running = undefined
+    if (later.size > 0) retry ??= setTimeout(again, deps.retryMs).unref()
+  }
+
+  function again(): void {
+    retry = undefined
+    enqueue(later.values())
+    later.clear()
+    start()
+  }
+
+  function start(): void {
+    if (!closed && work.size > 0) running ??= run()
+  }
+
+  return {
+    observe(changes) {
+      for (const change of changes) note(change)
+      start()
+    },
+    async close() {
+      closed = true
+      clearTimeout(retry)
+      await running
+    },
+  }
+}

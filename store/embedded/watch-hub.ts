@@ -1,0 +1,138 @@
+import type { Kind } from '../../crds/kind.ts'
+import { StoreError } from '../errors.ts'
+import type { WatchOptions } from '../port.ts'
+import { type Change, isSelected, kindId, type Stored } from './object.ts'
+
+/** As in the port, for an object of any kind. */
+export type StoredEvent =
+  | { readonly type: 'added' | 'modified' | 'deleted'; readonly object: Stored }
+  | { readonly type: 'bookmark'; readonly resourceVersion: string }
+
+export interface WatchHub {
+  /** Adds what was committed, in the order of its revisions, and wakes the watchers. */
+  publish(changes: readonly Change[], revision: number): void
+  watch(kind: Kind, options: WatchOptions): AsyncGenerator<StoredEvent, void, undefined>
+  /** Forgets the past: every watch that is not up to date is `gone`. */
+  compact(): void
+  /** Ends every watch without an error. */
+  close(): void
+}
+
+export interface WatchHubDeps {
+  /** Revision that the history starts after. */
+  readonly revision: number
+  /** Events kept, of all kinds together. */
+  readonly limit: number
+  /** A watch that is up to date yields a bookmark this often. */
+  readonly bookmarkMs: number
+}
+
+const gone = (): StoreError => new StoreError('gone', 'the revision is too old or not of this store: list again')
+
+/** What a change means to a watcher of a part of the collection: an object may also enter or leave that part. */
+function seen(change: Change, options: WatchOptions): StoredEvent | undefined {
+  const { object, previous, type } = change
+  const was = previous !== undefined && isSelected(previous, options)
+  const is = type !== 'deleted' && isSelected(object, options)
+  if (is) return { type: was ? 'modified' : 'added', object }
+  if (!was) return undefined
+  if (type === 'deleted') return { type, object }
+  // As Kubernetes does: the last state that was selected, with the revision at which it left.
+  const metadata = Object.freeze({ ...previous.metadata, resourceVersion: String(change.revision) })
+  return { type: 'deleted', object: Object.freeze({ ...previous, metadata }) }
+}
+
+/**
+ * A bounded history that every watch reads at its own pace: a watch is a position in it, so nothing can fall between replay
+ * and following, and a slow reader costs no memory; one that is overtaken gets `gone`.
+ */
+export function createWatchHub({ revision: start, limit, bookmarkMs }: WatchHubDeps): WatchHub {
+  const history: Change[] = []
+  /** How many events were dropped from the front of `history`; positions count from the very first. */
+  let dropped = 0
+  let floor = start
+  let revision = start
+  let ticks = 0
+  let closed = false
+  const sleepers = new Set<() => void>()
+
+  function wake(): void {
+    for (const sleeper of sleepers) sleeper()
+  }
+  const timer = setInterval(() => {
+    ticks += 1
+    wake()
+  }, bookmarkMs).unref()
+
+  function drop(count: number): void {
+    const last = history.splice(0, count).at(-1)
+    if (!last) return
+    dropped += count
+    floor = last.revision
+  }
+
+  /** Position of the first event after the revision. @throws StoreError `gone` */
+  function positionAfter(text: string): number {
+    const after = /^\d+$/.test(text) ? Number(text) : -1
+    if (after < floor || after > revision) throw gone()
+    let low = 0
+    let high = history.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((history[middle]?.revision ?? 0) <= after) low = middle + 1
+      else high = middle
+    }
+    return dropped + low
+  }
+
+  function sleep(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const sleeper = (): void => {
+      sleepers.delete(sleeper)
+      signal.removeEventListener('abort', sleeper)
+      resolve(undefined)
+    }
+    sleepers.add(sleeper)
+    signal.addEventListener('abort', sleeper)
+    return promise
+  }
+
+  async function* watch(kind: Kind, options: WatchOptions): AsyncGenerator<StoredEvent, void, undefined> {
+    const id = kindId(kind)
+    let position = positionAfter(options.resourceVersion)
+    let seenTicks = ticks
+    while (!options.signal.aborted && !closed) {
+      if (position < dropped) throw gone()
+      const change = history[position - dropped]
+      if (change) {
+        position += 1
+        const event = kindId(change.kind) === id ? seen(change, options) : undefined
+        if (event) yield event
+      } else if (seenTicks !== ticks) {
+        seenTicks = ticks
+        yield { type: 'bookmark', resourceVersion: String(revision) }
+      } else {
+        await sleep(options.signal)
+      }
+    }
+  }
+
+  return {
+    publish(changes, newest) {
+      for (const change of changes) history.push(change)
+      revision = newest
+      drop(Math.max(0, history.length - limit))
+      wake()
+    },
+    watch,
+    compact() {
+      drop(history.length)
+      floor = revision
+    },
+    close() {
+      closed = true
+      clearInterval(timer)
+      wake()
+    },
+  }
+}
