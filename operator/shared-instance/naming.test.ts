@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { IDENTIFIER } from '../../crds/shared-instance.ts'
-import { randomPassword, suffixOf, tenantName, tenantSuffix } from './naming.ts'
+import { suffixOf, tenantName, tenantSuffix } from './naming.ts'
 
 const uid = '3f1c3a52-5d3c-4a77-9a31-0f5f0c3f8f10'
 
@@ -26,10 +26,4 @@ test('every allowed identifier gives a name that needs no quoting and can be tra
 
 test.each(['postgres', 'pool_0123456789abcdef', 'template1', 'making_00', 'trash_00'])('the name %s is nobody’s', (name) => {
   expect(suffixOf(name)).toBeUndefined()
-})
-
-test('a password is 24 base62 characters and never the same', () => {
-  const many = new Set(Array.from({ length: 1_000 }, randomPassword))
-  expect(many.size).toBe(1_000)
-  expect([...many].every((password) => /^[0-9A-Za-z]{24}$/.test(password))).toBe(true)
 })

@@ -1,10 +1,8 @@
-import { createHash, randomInt } from 'node:crypto'
+import { createHash } from 'node:crypto'
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
-const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const SUFFIX_LENGTH = 10
 const STEM_LENGTH = 12
-const PASSWORD_LENGTH = 24
 
 /** The ten base32 characters by which a database says whose it is: from the uid alone, so they never change. */
 export function tenantSuffix(uid: string): string {
@@ -22,9 +20,4 @@ export function tenantName(identifier: string, uid: string): string {
 /** The suffix of a name that {@link tenantName} may have made, else undefined: the sweeper touches nothing else. */
 export function suffixOf(name: string): string | undefined {
   return /^[a-z][a-z0-9]{0,11}([a-z2-7]{10})$/.exec(name)?.[1]
-}
-
-/** 24 base62 characters from a CSPRNG, some 142 bits. */
-export function randomPassword(): string {
-  return Array.from({ length: PASSWORD_LENGTH }, () => BASE62[randomInt(BASE62.length)]).join('')
 }

@@ -1,0 +1,67 @@
+import { DatabaseServer } from '../../crds/database-server.ts'
+import type { Motor } from '../../crds/motor.ts'
+import { FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
+import type { Region } from '../../crds/region.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
+import type { Cache } from '../../store/cache.ts'
+import { isStoreError } from '../../store/errors.ts'
+import type { Key, Store } from '../../store/port.ts'
+import type { Outcome } from '../runtime/controller.ts'
+import { waitingFor } from '../shared-instance/indexes.ts'
+import type { Places } from '../shared-instance/places.ts'
+import { nextServer, serverName } from './plan.ts'
+
+export interface FleetDeps {
+  readonly store: Store
+  readonly regions: Cache<typeof Region>
+  readonly servers: Cache<typeof DatabaseServer>
+  readonly instances: Cache<typeof SharedInstance>
+  readonly places: Places
+  /** Shared instances on one server. */
+  readonly capacity: number
+}
+
+/** Sees to it that a region has as many shared servers of each motor as its instances need. */
+export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Outcome> {
+  const { store, regions, servers, instances, places } = deps
+
+  async function add(motor: Motor, region: Region, ordinal: number): Promise<void> {
+    try {
+      await store.create(DatabaseServer, {
+        metadata: {
+          namespace: SHARED_NAMESPACE,
+          name: serverName(motor, region.spec.regionId, ordinal),
+          finalizers: [FINALIZER],
+        },
+        spec: { motor, region: region.spec.id, tenancy: 'shared', capacity: deps.capacity },
+      })
+    } catch (error) {
+      if (!isStoreError(error, 'already_exists')) throw error
+    }
+  }
+
+  return async function reconcileFleet(key) {
+    const region = regions.get(key)
+    if (!region) return { verdict: 'settled', reason: 'Gone' }
+    let added = false
+    for (const { id: motor, warm } of region.spec.motors) {
+      const mine = servers
+        .list()
+        .filter(({ spec }) => spec.region === region.spec.id && spec.motor === motor && spec.tenancy === 'shared')
+      const names = mine.map(({ metadata }) => metadata.name)
+      const ordinal = nextServer({
+        motor,
+        warm,
+        free: mine.reduce((sum, server) => sum + places.freeOn(server), 0),
+        waiting: instances
+          .byIndex('waiting', waitingFor(region.spec.id, motor))
+          .filter((waiting) => !places.has(waiting.metadata.uid)).length,
+        ordinals: names.map((name) => Number(name.slice(name.lastIndexOf('-') + 1))),
+      })
+      if (ordinal === undefined) continue
+      await add(motor, region, ordinal)
+      added = true
+    }
+    return { verdict: 'settled', reason: added ? 'ServerAdded' : 'Enough' }
+  }
+}

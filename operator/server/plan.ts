@@ -1,0 +1,16 @@
+import { ServerReason } from '../../crds/database-server.ts'
+import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import type { ServerState } from './runtime.ts'
+
+/** What a server's state means for its `Ready` condition. Pure. */
+export function serverVerdict(state: ServerState, engineVersion: string | undefined): Verdict {
+  switch (state.phase) {
+    case 'running':
+      return ready(ServerReason.Running, `the server reports version ${engineVersion ?? 'unknown'}`)
+    case 'failed':
+      return notReady(state.reason, state.message)
+    case 'absent':
+    case 'starting':
+      return notReady(ServerReason.Starting, 'the server is starting')
+  }
+}

@@ -1,0 +1,32 @@
+import type { DatabaseServer } from '../../crds/database-server.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
+import type { Cache } from '../../store/cache.ts'
+import { isReady } from '../../store/conditions.ts'
+import type { Key } from '../../store/port.ts'
+import type { Outcome } from '../runtime/controller.ts'
+import type { Admins } from './admins.ts'
+
+export interface PoolDeps {
+  readonly servers: Cache<typeof DatabaseServer>
+  /** With an index `server`: the DatabaseServer an instance lives on. */
+  readonly instances: Cache<typeof SharedInstance>
+  readonly admins: Admins
+  /** Spare databases on a server. */
+  readonly size: number
+}
+
+/**
+ * Keeps the warm pool of one server full, one unit of work a reconcile, so that other work is never far behind. Woken when the server
+ * comes up and when an instance on it appears or goes.
+ */
+export function createPoolReconciler({ servers, instances, admins, size }: PoolDeps): (key: Key) => Promise<Outcome> {
+  return async function reconcilePool(key) {
+    const server = servers.get(key)
+    const open = admins.get(key.name)
+    if (!server || !open || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
+      return { verdict: 'waiting', reason: 'ServerNotReady' }
+    const free = Math.max(0, server.spec.capacity - instances.byIndex('server', key.name).length)
+    const more = await open.admin.tidy(Math.min(size, free))
+    return more ? { verdict: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { verdict: 'settled', reason: 'Full' }
+  }
+}

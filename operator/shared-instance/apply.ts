@@ -1,0 +1,158 @@
+import { MooringError } from '../../crds/errors.ts'
+import { FINALIZER } from '../../crds/names.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { keyOf, keyToString } from '../../store/key-string.ts'
+import type { Store } from '../../store/port.ts'
+import { stepDone } from '../../store/steps.ts'
+import { EngineCode, type Limits } from '../engines/engine.ts'
+import type { OpenServer } from '../server/admins.ts'
+import {
+  type Address,
+  createCredentials,
+  type Credentials,
+  deleteCredentials,
+  renewed,
+  updateCredentials,
+} from './credentials.ts'
+import type { Observation } from './observe.ts'
+import type { Action } from './plan.ts'
+import type { Suspicions } from './suspicions.ts'
+
+export interface ApplyDeps {
+  readonly store: Store
+  readonly limits: Limits
+  /** PEM of the CA that callers check database servers by. */
+  readonly ca: () => string
+  readonly suspicions: Suspicions
+}
+
+/** Carries out a plan's actions in order and gives the credentials as they are then. Each announces itself when done (store/steps.ts). */
+export async function applyActions(
+  deps: ApplyDeps,
+  seen: Observation,
+  actions: readonly Action[],
+): Promise<Credentials | undefined> {
+  const { instance } = seen.world
+  const key = keyToString(keyOf(instance))
+  const flow = flowOf(seen)
+  let credentials = seen.credentials
+  for (const action of actions) {
+    credentials = (await perform(deps, { ...seen, credentials }, action)) ?? credentials
+    stepDone(`${flow}.${action}`, key)
+  }
+  return credentials
+}
+
+/** Which of the flows the steps belong to: their names are what traces and fault tests go by. */
+function flowOf({ world: { instance } }: Observation): string {
+  if (instance.metadata.deletionTimestamp !== undefined) return 'delete'
+  if (instance.status?.name === undefined) return 'claim'
+  return (instance.status.resetVersion ?? 0) < instance.spec.resetVersion ? 'reset' : 'change'
+}
+
+async function perform(deps: ApplyDeps, seen: Observation, action: Action): Promise<Credentials | undefined> {
+  const { store, suspicions } = deps
+  const { instance } = seen.world
+  const { uid } = instance.metadata
+  switch (action) {
+    case 'add-finalizer':
+      await store.mergePatch(
+        SharedInstance,
+        keyOf(instance),
+        { metadata: { finalizers: [...(instance.metadata.finalizers ?? []), FINALIZER] } },
+        { uid },
+      )
+      return undefined
+    case 'expire':
+      await store.delete(SharedInstance, keyOf(instance), { uid })
+      return undefined
+    case 'forget-secret':
+      await deleteCredentials(store, instance)
+      return undefined
+    case 'release':
+      await release(store, instance)
+      return undefined
+    case 'secret':
+      return createCredentials(store, instance, addressOf(deps, seen))
+    case 'renew-secret':
+    case 'move-secret':
+      return rewrite(deps, seen, action)
+    case 'reset':
+      await onEngine(deps, seen, action)
+      suspicions.missing.delete(uid)
+      suspicions.oversize.delete(uid)
+      return undefined
+    default:
+      await onEngine(deps, seen, action)
+      return undefined
+  }
+}
+
+async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret' | 'move-secret'): Promise<Credentials> {
+  const { instance } = seen.world
+  const before = existing(seen)
+  const address = addressOf(deps, seen)
+  const moved = { ...before, host: address.host, port: address.port }
+  const credentials = action === 'move-secret' ? moved : renewed(moved, instance.spec.passwordVersion)
+  await updateCredentials(deps.store, instance, { credentials, address })
+  return credentials
+}
+
+type EngineAction = Exclude<
+  Action,
+  'add-finalizer' | 'expire' | 'forget-secret' | 'release' | 'secret' | 'renew-secret' | 'move-secret'
+>
+
+async function onEngine({ limits }: ApplyDeps, seen: Observation, action: EngineAction): Promise<void> {
+  const { admin } = reachable(seen)
+  const name = seen.credentials?.name ?? seen.world.instance.status?.name
+  if (name === undefined) {
+    // Deleted before it was claimed, and its Secret is gone with its namespace: the sweeper drops what there may be.
+    if (action === 'drop') return
+    throw new MooringError(EngineCode.failed, 'the instance has no name yet')
+  }
+  const origin = { template: seen.template }
+  const steps: Readonly<Record<EngineAction, () => Promise<void>>> = {
+    claim: () => admin.claim(tenantOf(seen), limits, origin),
+    verify: () => admin.verify(tenantOf(seen)),
+    password: () => admin.setPassword(tenantOf(seen)),
+    reset: () => admin.reset(name, origin),
+    enable: () => admin.enableLogin(name),
+    disable: () => admin.disableLogin(name),
+    drop: () => admin.drop(name),
+  }
+  await steps[action]()
+}
+
+const tenantOf = (seen: Observation) => {
+  const { name, password } = existing(seen)
+  return { name, password }
+}
+
+function existing({ credentials }: Observation): Credentials {
+  if (!credentials) throw new MooringError(EngineCode.failed, 'the credentials are not there')
+  return credentials
+}
+
+function reachable({ open }: Observation): OpenServer {
+  if (!open) throw new MooringError(EngineCode.unavailable, 'the database server does not answer')
+  return open
+}
+
+function addressOf({ ca }: ApplyDeps, seen: Observation): Address {
+  const { server, world } = seen
+  if (!server || world.placement.found !== 'reachable')
+    throw new MooringError(EngineCode.unavailable, 'the database server does not answer')
+  const { host, port } = world.placement
+  return { server, engine: reachable(seen).engine, host, port, ca: ca() }
+}
+
+async function release(store: Store, instance: SharedInstance): Promise<void> {
+  const finalizers = (instance.metadata.finalizers ?? []).filter((name) => name !== FINALIZER)
+  try {
+    await store.mergePatch(SharedInstance, keyOf(instance), { metadata: { finalizers } }, { uid: instance.metadata.uid })
+  } catch (error) {
+    if (!isStoreError(error, 'not_found')) throw error
+  }
+}

@@ -1,0 +1,17 @@
+import type { Motor } from '../../crds/motor.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { tenantSuffix } from './naming.ts'
+
+/** Value of the index `waiting`. */
+export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`
+
+/** Indexes that the cache of SharedInstances is made with. */
+export const instanceIndexes = {
+  /** The DatabaseServer it lives on. */
+  server: ({ status }: SharedInstance): readonly string[] => (status?.serverRef ? [status.serverRef.name] : []),
+  /** What it still needs a place for. */
+  waiting: ({ status, spec, metadata }: SharedInstance): readonly string[] =>
+    status?.serverRef || metadata.deletionTimestamp !== undefined ? [] : [waitingFor(spec.region, spec.motor)],
+  /** The ten characters its database's name ends in. */
+  suffix: ({ metadata }: SharedInstance): readonly string[] => [tenantSuffix(metadata.uid)],
+}

@@ -1,0 +1,165 @@
+import { annotations, FINALIZER } from '../../crds/names.ts'
+import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
+import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+
+/** Where the instance can live, or lives. */
+export type Placement =
+  | { readonly found: 'reachable'; readonly host: string; readonly port: number }
+  /** Its server is known, but does not answer now. */
+  | { readonly found: 'down' }
+  /** The server it lived on was removed. */
+  | { readonly found: 'removed' }
+  /** No server with a free place. */
+  | { readonly found: 'none' }
+
+/** All that a decision may depend on, read once by observe.ts. */
+export interface World {
+  readonly instance: SharedInstance
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly region: 'served' | 'unknown' | 'motor-missing'
+  readonly placement: Placement
+  /** What its Secret says, if it is there. */
+  readonly secret: { readonly passwordVersion: number; readonly host: string; readonly port: number } | undefined
+  readonly template: 'none' | 'ready' | 'missing'
+  readonly oversize: boolean
+  /** The engine's catalog lacks the database (looked up only on suspicion). */
+  readonly missing: boolean
+}
+
+/** What to do, in order. Each is a step after which a crash is harmless. */
+export type Action =
+  | 'add-finalizer'
+  | 'expire'
+  | 'secret'
+  | 'claim'
+  | 'renew-secret'
+  | 'move-secret'
+  | 'password'
+  | 'reset'
+  | 'enable'
+  | 'disable'
+  | 'verify'
+  | 'drop'
+  | 'forget-secret'
+  | 'release'
+
+export interface Plan {
+  readonly actions: readonly Action[]
+  /** What status will say once the actions are done; undefined when there is no status to write any more. */
+  readonly verdict: Verdict | undefined
+  readonly requeueAfterMs?: number | undefined
+}
+
+const doing = (actions: readonly Action[], verdict?: Verdict, requeueAfterMs?: number): Plan => ({
+  actions,
+  verdict,
+  requeueAfterMs,
+})
+
+/** Decides what a SharedInstance needs. Pure: each branch is a row in plan.test.ts. */
+export function planInstance(world: World): Plan {
+  const { instance } = world
+  if (instance.metadata.deletionTimestamp !== undefined) return planDeletion(world)
+  const end = endOf(world)
+  if (end !== undefined && end <= world.now) return doing(['expire'])
+  const plan = refusal(world) ?? (isClaimed(instance) ? planClaimed(world) : planClaim(world))
+  const actions = instance.metadata.finalizers?.includes(FINALIZER) ? plan.actions : (['add-finalizer', ...plan.actions] as const)
+  return { ...plan, actions, requeueAfterMs: plan.requeueAfterMs ?? (end === undefined ? undefined : end - world.now) }
+}
+
+/** Claimed once: from then on its database is never made anew but by a reset. */
+export function isClaimed({ status }: SharedInstance): boolean {
+  return status?.name !== undefined
+}
+
+/** When it is to go: its expiry, or the moment a request that nobody can repeat gives up. */
+function endOf({ instance }: World): number | undefined {
+  const deadline = isClaimed(instance) ? undefined : instance.metadata.annotations?.[annotations.claimDeadline]
+  const ends = [instance.spec.expiresAt, deadline].flatMap((text) => (text === undefined ? [] : [Date.parse(text)]))
+  return ends.length === 0 ? undefined : Math.min(...ends)
+}
+
+function planDeletion({ instance, placement }: World): Plan {
+  if (!instance.metadata.finalizers?.includes(FINALIZER)) return doing([])
+  const forced = instance.metadata.annotations?.[annotations.forceDelete] === 'true'
+  if (placement.found === 'reachable') return doing(['drop', 'forget-secret', 'release'])
+  if (placement.found === 'down' && !forced) {
+    return doing(
+      [],
+      notReady(InstanceReason.CleanupBlocked, 'the database server does not answer, so the database cannot be dropped yet'),
+      1_000,
+    )
+  }
+  return doing(['forget-secret', 'release'])
+}
+
+function refusal({ instance, region }: World): Plan | undefined {
+  if (isClaimed(instance) || region === 'served') return undefined
+  if (region === 'unknown') return doing([], notReady(InstanceReason.UnknownRegion, `unknown region: ${instance.spec.region}`))
+  return doing([], notReady(InstanceReason.UnsupportedMotor, `this region does not run ${instance.spec.motor}`))
+}
+
+function planClaim(world: World): Plan {
+  const { instance, placement, template } = world
+  if (template === 'missing') return doing([], templateMissing, TEMPLATE_AGAIN_MS)
+  if (placement.found === 'none' || placement.found === 'removed') {
+    return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free place yet'))
+  }
+  if (placement.found === 'down') return doing([], unreachable)
+  return doing(['secret', 'claim', instance.spec.enabled ? 'verify' : 'disable'], standing(world, instance.spec.enabled))
+}
+
+/** A template may appear later, when kubectl applies several at once. */
+const TEMPLATE_AGAIN_MS = 5_000
+const templateMissing = notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready')
+const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
+
+function planClaimed(world: World): Plan {
+  const { placement, missing, template } = world
+  if (placement.found === 'removed' || placement.found === 'none') {
+    return doing([], notReady(InstanceReason.DatabaseMissing, 'the database server it lived on is gone'))
+  }
+  if (placement.found === 'down') return doing([], unreachable)
+  if (wantsReset(world) && template === 'missing') {
+    return doing([], templateMissing, TEMPLATE_AGAIN_MS)
+  }
+  if (missing && !wantsReset(world)) {
+    return doing(
+      [],
+      notReady(InstanceReason.DatabaseMissing, 'the engine no longer has the database; a reset makes an empty one'),
+    )
+  }
+  const wanted = loginWanted(world)
+  const actions: Action[] = [...resetSteps(world), ...passwordSteps(world, placement), ...loginSteps(world, wanted)]
+  if (wanted && actions.some((action) => action !== 'move-secret')) actions.push('verify')
+  return doing(actions, standing(world, wanted))
+}
+
+const wantsReset = ({ instance }: World): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion
+
+/** A database that grew past its limit gets no logins, but a reset empties it. */
+const loginWanted = (world: World): boolean => world.instance.spec.enabled && (!world.oversize || wantsReset(world))
+
+const resetSteps = (world: World): readonly Action[] => (wantsReset(world) ? ['reset'] : [])
+
+function passwordSteps({ instance, secret }: World, at: { readonly host: string; readonly port: number }): readonly Action[] {
+  const wished = instance.spec.passwordVersion
+  // A Secret that somebody deleted comes back, with a new password: the old one is nowhere else.
+  if (!secret) return ['secret', 'password']
+  if (secret.passwordVersion !== wished) return ['renew-secret', 'password']
+  if (instance.status?.passwordVersion !== wished) return ['password']
+  return secret.host !== at.host || secret.port !== at.port ? ['move-secret'] : []
+}
+
+function loginSteps({ instance }: World, wanted: boolean): readonly Action[] {
+  if (instance.status?.isEnabled === wanted) return []
+  return [wanted ? 'enable' : 'disable']
+}
+
+function standing(world: World, wanted: boolean): Verdict {
+  if (wanted) return ready(InstanceReason.Claimed, 'the database is there and its login works')
+  if (world.instance.spec.enabled)
+    return notReady(InstanceReason.SizeExceeded, 'the database grew past its limit; reset or delete it')
+  return notReady(InstanceReason.Disabled, 'disabled: no logins')
+}

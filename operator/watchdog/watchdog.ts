@@ -1,0 +1,134 @@
+import type { Logger } from 'pino'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
+import type { Cache } from '../../store/cache.ts'
+import { keyOf } from '../../store/key-string.ts'
+import type { Key, Store } from '../../store/port.ts'
+import type { Admins, OpenServer } from '../server/admins.ts'
+import { suffixOf } from '../shared-instance/naming.ts'
+import type { Suspicions } from '../shared-instance/suspicions.ts'
+import { findOrphans } from './orphans.ts'
+
+export interface WatchdogDeps {
+  readonly store: Store
+  /** With the indexes of shared-instance/indexes.ts. */
+  readonly instances: Cache<typeof SharedInstance>
+  readonly admins: Admins
+  readonly suspicions: Suspicions
+  readonly log: Pick<Logger, 'info' | 'warn'>
+  readonly limits: { readonly statementMs: number; readonly sizeBytes: number }
+  readonly every: { readonly statementsMs: number; readonly sweepMs: number }
+}
+
+/** Looks after what SQL cannot limit: statements that run too long, databases that grow too large, and what the catalog and the store disagree on. */
+export interface Watchdog {
+  /** Until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>
+  /** Calls `wake` with instances that need a decision. */
+  onSuspicion(wake: (key: Key) => void): () => void
+  /** One look at sizes and catalogs of every server, both ways. */
+  sweep(): Promise<void>
+}
+
+export function createWatchdog(deps: WatchdogDeps): Watchdog {
+  const { instances, admins, suspicions, log, limits, every } = deps
+  const wakers = new Set<(key: Key) => void>()
+  let suspects: ReadonlySet<string> = new Set()
+
+  const wake = (instance: SharedInstance) => wakers.forEach((waker) => waker(keyOf(instance)))
+  const isOccupied = (server: string) => instances.byIndex('server', server).length > 0
+  const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
+
+  async function eachServer(look: (name: string, open: OpenServer) => Promise<void>): Promise<void> {
+    for (const name of admins.names()) {
+      const open = admins.get(name)
+      try {
+        if (open) await look(name, open)
+      } catch (error) {
+        log.warn(
+          { server: name, reason: error instanceof Error ? error.message : 'unknown' },
+          'a database server could not be looked at',
+        )
+      }
+    }
+  }
+
+  const cancelLong = () =>
+    eachServer(async (server, { admin }) => {
+      if (!isOccupied(server)) return
+      const cancelled = await admin.cancelLongStatements(limits.statementMs)
+      if (cancelled > 0) log.info({ server, cancelled }, 'statements past their time were cancelled')
+    })
+
+  async function checkSizes({ admin }: OpenServer): Promise<void> {
+    for (const [name, bytes] of await admin.sizes()) {
+      const owner = ownerOf(name)
+      if (!owner) continue
+      const { uid } = owner.metadata
+      if (bytes > limits.sizeBytes === suspicions.oversize.has(uid)) continue
+      if (bytes > limits.sizeBytes) suspicions.oversize.add(uid)
+      else suspicions.oversize.delete(uid)
+      wake(owner)
+    }
+  }
+
+  async function checkCatalog(server: string, { admin }: OpenServer, next: Set<string>): Promise<void> {
+    const { tenants } = await admin.catalog()
+    for (const instance of instances.byIndex('server', server)) {
+      const name = instance.status?.name
+      const known = suspicions.missing.has(instance.metadata.uid)
+      const gone = name !== undefined && tenants.get(name)?.database !== true
+      if (gone === known) continue
+      if (gone) suspicions.missing.add(instance.metadata.uid)
+      wake(instance)
+    }
+    for (const name of await findOrphans(deps.store, tenants.keys())) {
+      // Twice in a row: what appeared while we were looking has its resource by the next time.
+      if (!suspects.has(`${server}/${name}`)) next.add(`${server}/${name}`)
+      else {
+        await admin.drop(name)
+        log.warn({ server, database: name }, 'dropped a database that belongs to no resource')
+      }
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const next = new Set<string>()
+    await eachServer(async (server, open) => {
+      if (isOccupied(server)) await checkSizes(open)
+      await checkCatalog(server, open, next)
+    })
+    suspects = next
+  }
+
+  function repeat(ms: number, work: () => Promise<void>): () => Promise<void> {
+    let running: Promise<void> = Promise.resolve()
+    let busy = false
+    const timer = setInterval(() => {
+      if (busy) return
+      busy = true
+      running = work().finally(() => (busy = false))
+    }, ms)
+    return async () => {
+      clearInterval(timer)
+      await running
+    }
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    const stops = [repeat(every.statementsMs, cancelLong), repeat(every.sweepMs, sweep)]
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      else signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+    await Promise.all(stops.map((stop) => stop()))
+  }
+
+  return {
+    run,
+    sweep,
+    onSuspicion(waker) {
+      wakers.add(waker)
+      return () => void wakers.delete(waker)
+    },
+  }
+}
