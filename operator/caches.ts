@@ -1,8 +1,8 @@
-import { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
-import { DatabaseServer } from '../crds/database-server.ts'
-import { Organization } from '../crds/organization.ts'
-import { Region } from '../crds/region.ts'
-import { SharedInstance } from '../crds/shared-instance.ts'
+import type { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
+import type { DatabaseServer } from '../crds/database-server.ts'
+import type { Organization } from '../crds/organization.ts'
+import type { Region } from '../crds/region.ts'
+import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Cache } from '../store/cache.ts'
 
 /** The shared copies that the operator works from; who makes them may share them with others. */

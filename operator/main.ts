@@ -45,7 +45,7 @@ export interface OperatorSettings {
 }
 
 /** Wires the operator's controllers. `run` ends when `signal` aborts and what was under way is done. */
-export function createOperator(deps: OperatorDeps): { run(signal: AbortSignal): Promise<void> } {
+export function createOperator(deps: OperatorDeps): { readonly run: (signal: AbortSignal) => Promise<void> } {
   const { store, caches, runtime, log, settings } = deps
   const { instances, servers, regions, namespaces, roleBindings } = caches
   const now = () => new Date()
@@ -127,14 +127,14 @@ export function createOperator(deps: OperatorDeps): { run(signal: AbortSignal): 
         objectsOf(instances),
         changesOf(servers, concernedByServer),
         changesOf(regions, waitingIn),
-        eventsOf(watchdog.onSuspicion),
+        eventsOf((enqueue) => watchdog.onSuspicion(enqueue)),
       ],
     }),
   ]
 
   return {
     async run(signal) {
-      await Promise.all([...controllers.map(({ run }) => run(signal)), watchdog.run(signal)])
+      await Promise.all([...controllers.map((each) => each.run(signal)), watchdog.run(signal)])
       await admins[Symbol.asyncDispose]()
     },
   }

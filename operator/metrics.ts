@@ -11,7 +11,9 @@ export interface OperatorMetricsDeps {
 }
 
 /** Registers what the operator knows of instances and pools (surface, section 7). */
-export function createOperatorMetrics({ registry, instances, admins }: OperatorMetricsDeps): { claimed(seconds: number): void } {
+export function createOperatorMetrics({ registry, instances, admins }: OperatorMetricsDeps): {
+  readonly claimed: (seconds: number) => void
+} {
   const claims = new Histogram({
     name: 'mooring_instance_claim_duration_seconds',
     help: 'Time that the claim of a shared instance took, from the first look at it to its status.',
@@ -33,7 +35,7 @@ export function createOperatorMetrics({ registry, instances, admins }: OperatorM
     help: 'Spare databases in the warm pools of all servers.',
     registers: [registry],
     async collect() {
-      const catalogs = await Promise.allSettled(admins.names().map((name) => admins.get(name)?.admin.catalog()))
+      const catalogs = await Promise.allSettled(admins.names().map(async (name) => admins.get(name)?.admin.catalog()))
       this.set(catalogs.reduce((sum, result) => sum + (result.status === 'fulfilled' ? (result.value?.spare ?? 0) : 0), 0))
     },
   })

@@ -1,4 +1,5 @@
-import { Namespace, RoleBinding } from '../../crds/core.ts'
+import type { Namespace } from '../../crds/core.ts'
+import { RoleBinding } from '../../crds/core.ts'
 import { clusterRoleOf, labels, namespaceName, roleGroup, ROLES, type Role } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
 import type { Cache } from '../../store/cache.ts'

@@ -64,16 +64,21 @@ interface Chosen {
 }
 
 /** The server it has, else (unless it is going) the template's, else one with room. */
-function serverOf({ servers, places }: ObserveDeps, { instance, credentials, template }: Chosen): DatabaseServer | undefined {
-  const byName = (name: string) => servers.get({ namespace: SHARED_NAMESPACE, name })
-  const name = instance.status?.serverRef?.name ?? credentials?.server
-  if (name !== undefined) {
-    if (instance.status?.serverRef === undefined) places.hold(instance.metadata.uid, name)
-    return byName(name)
+function serverOf(deps: ObserveDeps, { instance, credentials, template }: Chosen): DatabaseServer | undefined {
+  const { servers, places } = deps
+  const { status, spec, metadata } = instance
+  const name = status?.serverRef?.name ?? credentials?.server
+  if (name === undefined) {
+    if (metadata.deletionTimestamp !== undefined) return undefined
+    return spec.templateRef === undefined ? places.choose(instance) : serverOfTemplate(deps, template)
   }
-  if (instance.metadata.deletionTimestamp !== undefined) return undefined
-  if (instance.spec.templateRef === undefined) return places.choose(instance)
-  return template?.status?.serverRef && byName(template.status.serverRef.name)
+  if (status?.serverRef === undefined) places.hold(metadata.uid, name)
+  return servers.get({ namespace: SHARED_NAMESPACE, name })
+}
+
+function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | undefined): DatabaseServer | undefined {
+  const name = template?.status?.serverRef?.name
+  return name === undefined ? undefined : servers.get({ namespace: SHARED_NAMESPACE, name })
 }
 
 function placementOf({ instance, credentials, server }: Chosen & { readonly server: DatabaseServer | undefined }): Placement {
