@@ -106,7 +106,7 @@ async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposa
   const apps: Record<'shared' | 'dedicated', RequestListener> = { shared: notYet, dedicated: notYet }
   const servers = await startServers({
     host: settings.listen,
-    certificate: certificates.current,
+    certificate: () => certificates.current(),
     listeners: {
       shared: listenerConfig((req, res) => apps.shared(req, res), settings, 'shared'),
       dedicated: listenerConfig((req, res) => apps.dedicated(req, res), settings, 'dedicated'),
