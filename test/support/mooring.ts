@@ -145,7 +145,7 @@ function send(url: URL, { method, ca, token, headers, body }: Call): Promise<Ans
           resolve({
             status: res.statusCode ?? 0,
             headers: res.headers,
-            body: answer === '' ? undefined : (JSON.parse(answer) as Body),
+            body: JSON.parse(answer) as Body,
           }),
         )
         res.on('error', reject)
