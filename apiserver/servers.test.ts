@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { connect } from 'node:tls'
 import type { RequestListener } from 'node:http'
 import { beforeAll, expect, test } from 'vitest'
-import { createCa, issueCertificate, type KeyPair } from '../embedded/local-ca.ts'
+import { createCa, issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { startServers } from './servers.ts'
 
 let ca: KeyPair

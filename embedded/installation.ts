@@ -15,7 +15,7 @@ import { Organization } from '../crds/organization.ts'
 import { Region } from '../crds/region.ts'
 import { isStoreError } from '../store/errors.ts'
 import type { Store } from '../store/port.ts'
-import { createCa, type KeyPair } from './local-ca.ts'
+import { createCa, type KeyPair } from '../operator/certificates/local-ca.ts'
 
 /** Organization and namespace that embedded mode starts with, both of this slug (surface, section 2). */
 const DEFAULT = 'default'

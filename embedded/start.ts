@@ -1,31 +1,33 @@
-import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { createApi } from '../apiserver/api.ts'
 import { createIssuer, generateIssuerKey, type TokenIssuer } from '../apiserver/auth/issuer.ts'
 import { createMetrics } from '../apiserver/metrics.ts'
-import { type ListenerConfig, type Port, startServers } from '../apiserver/servers.ts'
 import type { Motor } from '../crds/motor.ts'
-import { createOperator } from '../operator/main.ts'
+import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
+import { type Certificates, createCertificates } from '../operator/certificates/renewing.ts'
+import type { OperatorCaches } from '../operator/caches.ts'
+import { createOperator } from '../operator/operator.ts'
 import { createProcessRuntime } from '../operator/server/process/process-runtime.ts'
+import { createCacheSet } from '../store/cache-set.ts'
 import { isReady } from '../store/conditions.ts'
 import { createEmbeddedStore } from '../store/embedded.ts'
-import { createApi } from './api.ts'
-import { type Caches, createCaches } from './caches.ts'
-import { createCertificates, serverNames } from './certificates.ts'
-import { writeClientFiles } from './client-files.ts'
+import type { Store } from '../store/port.ts'
+import { createRoleAccess } from '../store/role-access.ts'
+import { createCaches } from './caches.ts'
 import { type DataDir, openDataDir } from './data-dir.ts'
 import { keepSecret, keptSecret, openInstallation } from './installation.ts'
 import { readIssuer, writeIssuer } from './issuer-file.ts'
-import { issueCertificate } from './local-ca.ts'
+import { openListeners } from './listeners.ts'
 import { startMetrics } from './metrics-listener.ts'
 import { outsideIssuers } from './outside-issuers.ts'
+import { publish } from './publish.ts'
 import { createReadyFile } from './ready-file.ts'
+import { serverNames } from './server-names.ts'
 import type { Settings } from './settings.ts'
 import { welcome } from './welcome.ts'
 
 const CERTIFICATE_SECRET = 'mooring-api-certificate'
-const ADMIN_TOKEN_HOURS = 12
-const RENEW_TOKEN_MS = 6 * 3_600_000
 const MIB = 1_048_576
 const EVERY = { statementsMs: 5_000, sweepMs: 60_000 }
 
@@ -52,49 +54,35 @@ export async function start(settings: Settings, log: Logger): Promise<Running> {
   }
 }
 
+/** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
 async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposableStack): Promise<Running> {
   const dir = await openDataDir(settings.dataDir)
   const store = cleanup.use(await createEmbeddedStore({ path: join(dir.path, 'state.db'), logger: log }))
   const readyFile = await createReadyFile(settings.readyFile)
   cleanup.defer(() => readyFile.remove())
-  const compatibleMotors = settings.compatibleMotors ? 'nearest' : 'exact'
-  const names = serverNames(settings.listen)
 
-  let engineCertificate = (): { key: string; certificate: string; ca: string } => {
-    throw new Error('the certificate is not there yet')
-  }
   const runtime = createProcessRuntime({
     directory: join(dir.path, 'servers'),
     listen: settings.listen,
-    certificate: () => engineCertificate(),
-    compatibleMotors,
+    certificate: () => ({ ...certificates.current(), ca: ca.certificate }),
+    compatibleMotors: settings.compatibleMotors ? 'nearest' : 'exact',
     logger: log,
   })
   cleanup.defer(() => runtime.close())
   const motors = [...(await runtime.motors()).keys()]
   const { ca, tokenSecret, region } = await openInstallation(store, motors)
-
-  const stored = await keptSecret(store, CERTIFICATE_SECRET, async () => ({
-    ...(await issueCertificate({ ca, names, now: new Date() })),
-  }))
-  const certificates = cleanup.use(
-    await createCertificates({
-      ...{ ca, names, stored: { certificate: stored.certificate ?? '', key: stored.key ?? '' } },
-      onError: (error) => log.error({ err: error }, 'the certificate could not be renewed'),
-    }),
-  )
-  await keepSecret(store, CERTIFICATE_SECRET, { ...certificates.current() })
-  engineCertificate = () => ({ ...certificates.current(), ca: ca.certificate })
+  const certificates = cleanup.use(await openCertificates(store, { ca, listen: settings.listen, log }))
 
   const metrics = createMetrics()
   cleanup.defer(() => metrics.close())
-  const stopping = new AbortController()
-  const { caches, ...following } = createCaches(store, (error) => log.warn({ err: error }, 'a watch was restarted'))
+  const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
+  const caches = createCaches(following)
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
     ca: () => ca.certificate,
     settings: operatorSettings(settings),
   })
+  const stopping = new AbortController()
   const work = Promise.all([following.run(stopping.signal), operator.run(stopping.signal)])
   cleanup.defer(async () => {
     stopping.abort()
@@ -102,62 +90,39 @@ async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposa
   })
   await following.synced()
 
-  // The listeners come before the API: the issuer is named after the port they got.
-  const apps: Record<'shared' | 'dedicated', RequestListener> = { shared: notYet, dedicated: notYet }
-  const servers = await startServers({
-    host: settings.listen,
-    certificate: () => certificates.current(),
-    listeners: {
-      shared: listenerConfig((req, res) => apps.shared(req, res), settings, 'shared'),
-      dedicated: listenerConfig((req, res) => apps.dedicated(req, res), settings, 'dedicated'),
-    },
-  })
-  cleanup.defer(() => servers.close())
-  certificates.onRenew(() => {
-    servers.renewCertificate()
-    keepSecret(store, CERTIFICATE_SECRET, { ...certificates.current() }).catch((error: unknown) =>
-      log.error({ err: error }, 'the renewed certificate was not kept'),
-    )
-  })
+  const listeners = cleanup.use(await openListeners(settings, certificates))
+  certificates.onRenew(() => listeners.renewCertificate())
+  const { sharedUrl, dedicatedUrl } = listeners
   const metricsUrl = await startMetrics(metrics.registry, settings.metricsPort, cleanup)
-  const sharedUrl = urlOf(settings.listen, servers.addresses.shared.https.port)
-  const dedicatedUrl = urlOf(settings.listen, servers.addresses.dedicated.https.port)
   const issuer = await openIssuer(dir, sharedUrl)
-
-  let ready = false
-  const issuers = await outsideIssuers(settings.issuer)
-  Object.assign(
-    apps,
-    createApi({ ...{ store, caches, issuer, issuers, tokenSecret, settings, metrics, log }, isReady: () => ready }),
+  let serving = false
+  listeners.serve(
+    createApi({
+      ...{ store, caches, issuer, tokenSecret, metrics, log },
+      access: createRoleAccess(caches),
+      issuers: await outsideIssuers(settings.issuer),
+      limits: settings,
+      isReady: () => serving,
+    }),
   )
 
-  async function publish(): Promise<void> {
-    const token = await issuer.sign({
-      subject: 'admin',
-      namespace: 'default/default',
-      role: 'platform-admin',
-      ttlSeconds: ADMIN_TOKEN_HOURS * 3_600,
-    })
-    await writeClientFiles(dir, { sharedUrl, dedicatedUrl, token, ca: ca.certificate })
-    await readyFile.write({
-      ...{ sharedUrl, dedicatedUrl, token, ca: dir.ca, metricsUrl, domain: settings.domain },
-      ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, dashboardUrl: null },
-      regionId: region.spec.regionId,
-      region: region.spec.id,
-    })
-  }
   await warm(caches, motors, stopping.signal)
-  ready = true
-  await publish()
-  const renewal = setInterval(() => {
-    publish().catch((error: unknown) => log.error({ err: error }, 'the token was not renewed'))
-  }, RENEW_TOKEN_MS).unref()
-  cleanup.defer(() => clearInterval(renewal))
+  serving = true
+  const published = await publish({
+    ...{ dir, issuer, readyFile, log },
+    client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
+    ready: {
+      ...{ sharedUrl, dedicatedUrl, ca: dir.ca, metricsUrl, domain: settings.domain },
+      ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, dashboardUrl: null },
+      ...{ regionId: region.spec.regionId, region: region.spec.id },
+    },
+  })
+  cleanup.use(published)
   const motor = region.spec.motors.find((served) => served.warm)?.id
   return {
     message: welcome({ sharedUrl, dedicatedUrl, dataDir: dir, region: region.spec.id, motor }),
     stop: async () => {
-      ready = false
+      serving = false
       await cleanup.disposeAsync()
     },
   }
@@ -173,26 +138,25 @@ function operatorSettings(settings: Settings) {
   }
 }
 
-const notYet: RequestListener = (_req, res) => {
-  res
-    .writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' })
-    .end('{"msg":"starting","error":{"code":"unavailable","details":[]}}')
-}
-
-function listenerConfig(app: RequestListener, settings: Settings, listener: 'shared' | 'dedicated'): ListenerConfig {
-  const port = (value: number | 'auto', flag: string): Port => ({ port: value === 'auto' ? 0 : value, flag })
-  const http = settings[`${listener}HttpPort`]
-  return {
-    app,
-    https: port(settings[`${listener}Port`], `--${listener}-port`),
-    http: http === 'off' ? undefined : port(http, `--${listener}-http-port`),
-  }
-}
-
-/** The address a caller on this machine uses. */
-function urlOf(listen: string, port: number): string {
-  const host = listen === '0.0.0.0' ? '127.0.0.1' : listen === '::' ? '[::1]' : listen.includes(':') ? `[${listen}]` : listen
-  return `https://${host}:${port}`
+/** The certificate of the listeners and the database servers: kept in the store, renewed in time. */
+async function openCertificates(
+  store: Store,
+  { ca, listen, log }: { ca: KeyPair; listen: string; log: Logger },
+): Promise<Certificates> {
+  const names = serverNames(listen)
+  const kept = await keptSecret(store, CERTIFICATE_SECRET, async () => ({
+    ...(await issueCertificate({ ca, names, now: new Date() })),
+  }))
+  const certificates = await createCertificates({
+    ...{ ca, names, stored: { certificate: kept.certificate ?? '', key: kept.key ?? '' } },
+    onError: (error) => log.error({ err: error }, 'the certificate could not be renewed'),
+  })
+  const keep = () => keepSecret(store, CERTIFICATE_SECRET, { ...certificates.current() })
+  certificates.onRenew(() => {
+    keep().catch((error: unknown) => log.error({ err: error }, 'the renewed certificate was not kept'))
+  })
+  await keep()
+  return certificates
 }
 
 /** The issuer keeps its first name and key for good: tokens outlive a restart on other ports. */
@@ -205,15 +169,15 @@ async function openIssuer(dir: DataDir, url: string): Promise<TokenIssuer> {
 }
 
 /** Waits for the servers that are to be there before the first request. */
-async function warm(caches: Caches, motors: readonly Motor[], signal: AbortSignal): Promise<void> {
+async function warm({ servers }: OperatorCaches, motors: readonly Motor[], signal: AbortSignal): Promise<void> {
   if (motors.length === 0) return
   await new Promise<void>((resolve) => {
     const look = () => {
-      if (!signal.aborted && !caches.servers.list().some(isReady)) return
+      if (!signal.aborted && !servers.list().some(isReady)) return
       stop()
       resolve()
     }
-    const stop = caches.servers.onChange(look)
+    const stop = servers.onChange(look)
     signal.addEventListener('abort', look, { once: true })
     look()
   })

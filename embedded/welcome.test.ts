@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { writeClientFiles } from './client-files.ts'
 import { dataDirAt, openDataDir } from './data-dir.ts'
-import { createCa, issueCertificate } from './local-ca.ts'
+import { createCa, issueCertificate } from '../operator/certificates/local-ca.ts'
 import { welcome } from './welcome.ts'
 
 const run = promisify(execFile)

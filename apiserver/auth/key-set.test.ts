@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { createCa, issueCertificate } from '../../embedded/local-ca.ts'
+import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { createIssuer, generateIssuerKey, type TokenIssuer } from './issuer.ts'
 import { createJwtVerifier } from './jwt.ts'
 

@@ -1,10 +1,8 @@
-import { isIP } from 'node:net'
-import { hostname, networkInterfaces } from 'node:os'
 import { issueCertificate, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
 
 export interface CertificatesDeps {
   readonly ca: KeyPair
-  /** Host names and IP addresses that the certificate is for, see {@link serverNames}. */
+  /** Host names and IP addresses that the certificate is for. */
   readonly names: readonly string[]
   /** A certificate of an earlier start; used on while it is good. */
   readonly stored?: KeyPair | undefined
@@ -44,17 +42,4 @@ export async function createCertificates(deps: CertificatesDeps): Promise<Certif
     check,
     [Symbol.dispose]: () => clearInterval(timer),
   }
-}
-
-/** Every name that a server listening on `listen` is reached by on this machine; on `0.0.0.0` or `::`, those of all interfaces. */
-export function serverNames(listen: string): readonly string[] {
-  const all = listen === '0.0.0.0' || listen === '::'
-  // A link-local address carries a zone and is no use in a certificate.
-  const addresses = all
-    ? Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
-    : [listen]
-  const usable = addresses.filter((address) => isIP(address) !== 0 && !/^fe80:/i.test(address))
-  const host = hostname().toLowerCase()
-  const hosts = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(host) ? [host] : []
-  return [...new Set(['localhost', '127.0.0.1', '::1', ...usable, ...hosts])]
 }

@@ -9,8 +9,9 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
-import { createCertificates, serverNames } from './certificates.ts'
+import { serverNames } from '../../embedded/server-names.ts'
 import { createCa, issueCertificate, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
+import { createCertificates } from './renewing.ts'
 
 const run = promisify(execFile)
 const NAMES = ['localhost', '127.0.0.1', '::1', 'host.example']

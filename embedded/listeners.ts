@@ -1,0 +1,58 @@
+import type { RequestListener } from 'node:http'
+import { type ListenerConfig, type Port, type RunningServers, startServers } from '../apiserver/servers.ts'
+import type { Certificates } from '../operator/certificates/renewing.ts'
+import type { Settings } from './settings.ts'
+
+type Apps = Readonly<Record<'shared' | 'dedicated', RequestListener>>
+
+/** The ports are open, and answer 503 until there is something to serve. */
+export interface Listeners extends AsyncDisposable {
+  readonly sharedUrl: string
+  readonly dedicatedUrl: string
+  serve(apps: Apps): void
+  /** Connections from now on get the certificate as it is now. */
+  renewCertificate(): void
+}
+
+/**
+ * Opens the ports of both listeners. They come before the API, whose issuer is named after the port they got.
+ * @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`
+ */
+export async function openListeners(settings: Settings, certificates: Certificates): Promise<Listeners> {
+  let apps: Apps = { shared: notYet, dedicated: notYet }
+  const config = (listener: keyof Apps) => listenerConfig((req, res) => apps[listener](req, res), settings, listener)
+  const servers: RunningServers = await startServers({
+    host: settings.listen,
+    certificate: () => certificates.current(),
+    listeners: { shared: config('shared'), dedicated: config('dedicated') },
+  })
+  return {
+    sharedUrl: urlOf(settings.listen, servers.addresses.shared.https.port),
+    dedicatedUrl: urlOf(settings.listen, servers.addresses.dedicated.https.port),
+    serve: (all) => void (apps = all),
+    renewCertificate: () => servers.renewCertificate(),
+    [Symbol.asyncDispose]: () => servers.close(),
+  }
+}
+
+const notYet: RequestListener = (_req, res) => {
+  res
+    .writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' })
+    .end('{"msg":"starting","error":{"code":"unavailable","details":[]}}')
+}
+
+function listenerConfig(app: RequestListener, settings: Settings, listener: keyof Apps): ListenerConfig {
+  const port = (value: number | 'auto', flag: string): Port => ({ port: value === 'auto' ? 0 : value, flag })
+  const http = settings[`${listener}HttpPort`]
+  return {
+    app,
+    https: port(settings[`${listener}Port`], `--${listener}-port`),
+    http: http === 'off' ? undefined : port(http, `--${listener}-http-port`),
+  }
+}
+
+/** The address a caller on this machine uses. */
+function urlOf(listen: string, port: number): string {
+  const host = listen === '0.0.0.0' ? '127.0.0.1' : listen === '::' ? '[::1]' : listen.includes(':') ? `[${listen}]` : listen
+  return `https://${host}:${port}`
+}

@@ -1,0 +1,37 @@
+import type { Logger } from 'pino'
+import type { TokenIssuer } from '../apiserver/auth/issuer.ts'
+import { type ClientFiles, writeClientFiles } from './client-files.ts'
+import type { DataDir } from './data-dir.ts'
+import type { Ready, ReadyFile } from './ready-file.ts'
+
+const ADMIN_TOKEN_HOURS = 12
+const RENEW_MS = 6 * 3_600_000
+
+export interface PublishDeps {
+  readonly dir: DataDir
+  readonly issuer: TokenIssuer
+  readonly readyFile: ReadyFile
+  readonly client: Omit<ClientFiles, 'token'>
+  readonly ready: Omit<Ready, 'token'>
+  readonly log: Logger
+}
+
+/** Writes what clients start from, with a platform admin's token, and writes it anew before that token expires. Dispose of it to stop. */
+export async function publish({ dir, issuer, readyFile, client, ready, log }: PublishDeps): Promise<Disposable> {
+  async function write(): Promise<void> {
+    const token = await issuer.sign({
+      subject: 'admin',
+      namespace: 'default/default',
+      role: 'platform-admin',
+      ttlSeconds: ADMIN_TOKEN_HOURS * 3_600,
+    })
+    await writeClientFiles(dir, { ...client, token })
+    await readyFile.write({ ...ready, token })
+  }
+
+  await write()
+  const renewal = setInterval(() => {
+    write().catch((error: unknown) => log.error({ err: error }, 'the token was not renewed'))
+  }, RENEW_MS).unref()
+  return { [Symbol.dispose]: () => clearInterval(renewal) }
+}
