@@ -1,13 +1,14 @@
 import tseslint from 'typescript-eslint'
 
-/** What each folder may import: crds ← store, journal ← operator, apiserver, edge ← embedded, test. */
+/** What each folder may import: crds ← store, journal, process ← operator, apiserver, edge ← embedded, test. */
 const may = {
   crds: ['crds'],
   store: ['crds', 'store'],
-  operator: ['crds', 'store', 'operator'],
-  apiserver: ['crds', 'store', 'apiserver'],
+  process: ['crds', 'process'],
+  operator: ['crds', 'store', 'process', 'operator'],
+  apiserver: ['crds', 'store', 'process', 'apiserver'],
 }
-const folders = ['crds', 'store', 'journal', 'operator', 'apiserver', 'edge', 'embedded', 'test']
+const folders = ['crds', 'store', 'journal', 'process', 'operator', 'apiserver', 'edge', 'embedded', 'test']
 
 const boundaries = Object.entries(may).map(([folder, allowed]) => ({
   files: [`${folder}/**/*.ts`],

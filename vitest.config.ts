@@ -6,19 +6,65 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{crds,store,operator,apiserver,embedded}/**/*.test.ts'],
+          include: ['{crds,store,process,operator,apiserver,embedded,test/bench}/**/*.test.ts'],
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },
       },
-      // Real servers and real clients: one file at a time, on a machine of two cores.
+      // The outside surface, on the home that MOORING_TEST_HOME names; its files share one Mooring and do not disturb each other.
       {
         test: {
           name: 'behaviour',
-          include: ['test/behaviour/**/*.test.ts', 'test/embedded/**/*.test.ts'],
+          include: ['test/behaviour/**/*.test.ts'],
+          globalSetup: ['test/support/home-setup.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      // What only a process of its own can show: one file at a time, on a machine of two cores.
+      {
+        test: {
+          name: 'embedded',
+          include: ['test/embedded/**/*.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      // A real API server over a real etcd, without nodes, which a test may kill: what KubernetesStore and the leader election promise.
+      {
+        test: {
+          name: 'control-plane',
+          include: ['test/control-plane/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 1_200_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 4 },
+        },
+      },
+      // The cluster of KUBECONFIG, else one of its own: the same outside surface in the other home, and what only a cluster can show.
+      {
+        test: {
+          name: 'cluster',
+          include: ['test/behaviour/**/*.test.ts', 'test/cluster/**/*.test.ts'],
+          globalSetup: ['test/cluster/setup.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 240_000,
+          fileParallelism: false,
+        },
+      },
+      // The slow half of what a process of its own can show: the process killed at each of its steps, and crowds.
+      {
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

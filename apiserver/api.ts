@@ -31,6 +31,8 @@ export interface ApiDeps {
   readonly metrics: ApiMetrics
   readonly log: Logger
   readonly isReady: () => boolean
+  /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed. None when absent. */
+  readonly trustedProxies?: readonly string[] | undefined
 }
 
 /** Limits of surface, section 2: a principal's rates, a namespace's quotas. */

@@ -51,7 +51,7 @@ export interface AppDeps {
   readonly metrics: ApiMetrics
   readonly log: Logger
   /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed. None when absent. */
-  readonly trustedProxies?: readonly string[]
+  readonly trustedProxies?: readonly string[] | undefined
 }
 
 /** The API of one listener, derived from its routes: whatever is not in the list is 404, or 405 with `Allow`. */

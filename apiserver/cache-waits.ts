@@ -1,5 +1,6 @@
 import type { Kind, Resource } from '../crds/kind.ts'
 import type { Cache } from '../store/cache.ts'
+import { type Conditioned, conditionOf } from '../store/conditions.ts'
 import { withinBudget } from './budget.ts'
 import { ApiError } from './errors.ts'
 
@@ -12,6 +13,27 @@ const found = { found: true } as const
 export async function untilKnown<K extends Kind>(cache: Cache<K>, object: Resource<K>, ms = WAIT_MS): Promise<void> {
   const isIt = (now: Resource<K> | undefined) => (now?.metadata.uid === object.metadata.uid ? found : undefined)
   await inTime(ms, (signal) => cache.waitFor(object.metadata, isIt, signal))
+}
+
+/**
+ * Waits until this very object is ready, or has a reason after which waiting is of no use, and gives it as it is then: the operator
+ * writes nothing more of its own accord, so that its resourceVersion is one to come back with.
+ * @throws ApiError `unavailable`, `conflict` when somebody deletes it meanwhile
+ */
+export async function untilReady<K extends Kind>(
+  cache: Cache<K>,
+  object: Resource<K>,
+  final: readonly string[] = [],
+): Promise<Resource<K>> {
+  let seen = false
+  const look = (now: Resource<K> | undefined): Resource<K> | undefined => {
+    const isIt = now?.metadata.uid === object.metadata.uid
+    if (seen && !isIt) throw new ApiError('conflict', 'this was deleted while it was being created')
+    seen = isIt
+    const verdict = now && isIt ? conditionOf(now as Conditioned, 'Ready') : undefined
+    return verdict && (verdict.status === 'True' || final.includes(verdict.reason)) ? now : undefined
+  }
+  return inTime(WAIT_MS, (signal) => cache.waitFor(object.metadata, look, signal))
 }
 
 /** Waits until this very object is gone from the cache. @throws ApiError `unavailable` */
@@ -41,7 +63,8 @@ function change<K extends Kind>(cache: Cache<K>, holds: () => boolean, signal: A
   })
 }
 
-async function inTime(ms: number, wait: (signal: AbortSignal) => Promise<typeof found>): Promise<void> {
-  if (await withinBudget(ms, wait)) return
+async function inTime<T extends object>(ms: number, wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const result = await withinBudget(ms, wait)
+  if (result) return result
   throw new ApiError('unavailable', 'this is not finished yet; it goes on, so look again soon')
 }

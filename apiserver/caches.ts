@@ -1,14 +1,19 @@
-import type { ApiToken } from '../crds/api-token.ts'
-import type { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
-import type { Organization } from '../crds/organization.ts'
-import type { Plan } from '../crds/plan.ts'
-import type { Region } from '../crds/region.ts'
-import type { SharedInstance } from '../crds/shared-instance.ts'
+import { ApiToken } from '../crds/api-token.ts'
+import { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
+import { Organization } from '../crds/organization.ts'
+import { Plan } from '../crds/plan.ts'
+import { Region } from '../crds/region.ts'
+import { SharedInstance } from '../crds/shared-instance.ts'
+import { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { Cache } from '../store/cache.ts'
+import type { CacheSet } from '../store/cache-set.ts'
+import { bindingIndexes } from '../store/role-access.ts'
+import { apiTokenIndexes } from './auth/api-token.ts'
 
 /** The shared copies that the API works from; who makes them may share them with others. */
 export interface ApiCaches {
   readonly organizations: Cache<typeof Organization>
+  readonly tenantNamespaces: Cache<typeof TenantNamespace>
   readonly namespaces: Cache<typeof Namespace>
   /** With `bindingIndexes` (store/role-access.ts), as the next. */
   readonly roleBindings: Cache<typeof RoleBinding>
@@ -18,4 +23,19 @@ export interface ApiCaches {
   readonly regions: Cache<typeof Region>
   readonly plans: Cache<typeof Plan>
   readonly instances: Cache<typeof SharedInstance>
+}
+
+/** Caches for an API server by itself. */
+export function createApiCaches({ cached }: CacheSet): ApiCaches {
+  return {
+    organizations: cached(Organization),
+    tenantNamespaces: cached(TenantNamespace),
+    namespaces: cached(Namespace),
+    roleBindings: cached(RoleBinding, bindingIndexes),
+    clusterRoleBindings: cached(ClusterRoleBinding, bindingIndexes),
+    apiTokens: cached(ApiToken, apiTokenIndexes),
+    regions: cached(Region),
+    plans: cached(Plan),
+    instances: cached(SharedInstance),
+  }
 }

@@ -10,6 +10,8 @@ export interface NamedRequest {
   readonly owner: KeyOwner
   /** Of its body. */
   readonly hash: string
+  /** What callers call the kind, when that is not its own name. */
+  readonly what?: string
 }
 
 /**
@@ -21,10 +23,10 @@ export async function createNamed<K extends Kind>(
   store: Store,
   kind: K,
   draft: Draft<K>,
-  { owner, hash }: NamedRequest,
+  { owner, hash, what = kind.singular }: NamedRequest,
 ): Promise<Resource<K>> {
   const { metadata } = draft as { metadata: DraftMeta }
-  if (owner.key === undefined) return createNew(store, kind, draft)
+  if (owner.key === undefined) return createNew({ store, kind, what }, draft)
   const label = { [labels.idempotencyKey]: keyHash(owner) }
   const find = async (): Promise<Resource<K> | undefined> => (await store.list(kind, { labels: label })).items[0]
   const earlier = await find()
@@ -35,7 +37,7 @@ export async function createNamed<K extends Kind>(
     annotations: { ...metadata.annotations, [annotations.requestHash]: hash },
   }
   try {
-    return await createNew(store, kind, { ...draft, metadata: marked })
+    return await createNew({ store, kind, what }, { ...draft, metadata: marked })
   } catch (error) {
     // The same request, sent twice at once: the other one was quicker.
     const twin = error instanceof ApiError ? await find() : undefined
@@ -44,11 +46,17 @@ export async function createNamed<K extends Kind>(
   }
 }
 
-async function createNew<K extends Kind>(store: Store, kind: K, draft: Draft<K>): Promise<Resource<K>> {
+interface Target<K extends Kind> {
+  readonly store: Store
+  readonly kind: K
+  readonly what: string
+}
+
+async function createNew<K extends Kind>({ store, kind, what }: Target<K>, draft: Draft<K>): Promise<Resource<K>> {
   try {
     return await store.create(kind, draft)
   } catch (cause) {
     if (!isStoreError(cause, 'already_exists')) throw cause
-    throw new ApiError('conflict', `this ${kind.singular} exists already`, { cause })
+    throw new ApiError('conflict', `this ${what} exists already`, { cause })
   }
 }

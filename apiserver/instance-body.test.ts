@@ -74,6 +74,7 @@ test.each([
   { does: 'takes any one field', body: { isEnabled: false }, fields: [] },
   { does: 'takes null for expiresAt', body: { expiresAt: null }, fields: [] },
   { does: 'needs at least one field', body: {}, fields: ['body'] },
+  { does: 'of an unknown field alone names that alone', body: { motor: 'postgresql-14.4.0' }, fields: ['motor'] },
   { does: 'cannot remove the identifier', body: { identifier: null }, fields: ['identifier'] },
   { does: 'cannot remove isEnabled', body: { isEnabled: null }, fields: ['isEnabled'] },
   { does: 'does not take false in text', body: { isEnabled: 'false' }, fields: ['isEnabled'] },

@@ -44,6 +44,8 @@ export const PatchInstanceBody = z
   .refine((body) => Object.values(body).some((value) => value !== undefined), {
     path: ['body'],
     error: 'must have at least one of identifier, isEnabled, expiresAt',
+    // A body of unknown fields alone is told of these.
+    when: ({ issues }) => issues.length === 0,
   })
   .meta({ id: 'PatchInstance', examples: [{ isEnabled: false }] })
 export type PatchInstanceBody = z.output<typeof PatchInstanceBody>

@@ -1,5 +1,5 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Histogram, Registry } from 'prom-client'
+import { watchEventLoop } from '../process/event-loop-delay.ts'
 import type { Listener } from './route.ts'
 
 export interface AnsweredRequest {
@@ -20,8 +20,6 @@ export interface ApiMetrics {
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const DURATION_BUCKETS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
-const DELAY_RESOLUTION_MS = 50
-const DELAY_QUANTILES = [0.5, 0.99, 1]
 
 /** Metrics of the API (surface, section 7), in a registry that may be shared with other parts. */
 export function createMetrics(registry: Registry = new Registry()): ApiMetrics {
@@ -45,21 +43,7 @@ export function createMetrics(registry: Registry = new Registry()): ApiMetrics {
     labelNames: ['reason'],
     registers,
   })
-  const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
-  delay.enable()
-  new Gauge({
-    name: 'mooring_event_loop_delay_seconds',
-    help: 'How late timers of the event loop fired since the last scrape.',
-    labelNames: ['quantile'],
-    registers,
-    collect() {
-      for (const quantile of DELAY_QUANTILES) {
-        const lateMs = delay.percentile(quantile * 100) / 1e6 - DELAY_RESOLUTION_MS
-        this.set({ quantile }, Math.max(0, lateMs) / 1e3)
-      }
-      delay.reset()
-    },
-  })
+  const eventLoop = watchEventLoop(registry)
 
   function answered({ seconds, ...request }: AnsweredRequest): void {
     const labels = { ...request, method: METHODS.has(request.method) ? request.method : 'OTHER' }
@@ -71,6 +55,6 @@ export function createMetrics(registry: Registry = new Registry()): ApiMetrics {
     registry,
     answered,
     authFailed: (reason) => authFailures.inc({ reason }),
-    close: () => delay.disable(),
+    close: () => eventLoop[Symbol.dispose](),
   }
 }

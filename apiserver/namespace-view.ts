@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { Namespace } from '../crds/core.ts'
-import { annotations, labels } from '../crds/names.ts'
+import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import { withMilliseconds } from './rfc3339.ts'
 
 export const NamespaceView = z
@@ -8,12 +7,7 @@ export const NamespaceView = z
   .meta({ id: 'Namespace' })
 
 /** Renders a namespace. One that kubectl made without a display name is called by its slug. */
-export function namespaceView({ metadata }: Namespace): z.output<typeof NamespaceView> {
-  const slug = metadata.labels?.[labels.namespace] ?? metadata.name
-  return {
-    slug,
-    name: metadata.annotations?.[annotations.displayName] ?? slug,
-    organization: metadata.labels?.[labels.organization] ?? '',
-    createdAt: withMilliseconds(metadata.creationTimestamp),
-  }
+export function namespaceView({ metadata, spec }: TenantNamespace): z.output<typeof NamespaceView> {
+  const { organization, namespace: slug, displayName: name = slug } = spec
+  return { slug, name, organization, createdAt: withMilliseconds(metadata.creationTimestamp) }
 }

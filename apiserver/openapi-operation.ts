@@ -81,8 +81,9 @@ function replyOf(status: string, data: z.ZodType, schemas: Schemas): JsonObject 
   }
 }
 
-function errorStatusesOf({ method, params, body }: AnyRoute): number[] {
+function errorStatusesOf({ method, params, home, body }: AnyRoute): number[] {
   const writes = method !== 'get'
-  const may = new Set([...ALWAYS, ...(params ? [404] : []), ...(writes ? [409] : []), ...(body ? [413, 415, 422] : [])])
+  const named = params !== undefined || home === true
+  const may = new Set([...ALWAYS, ...(named ? [404] : []), ...(writes ? [409] : []), ...(body ? [413, 415, 422] : [])])
   return ERROR_STATUSES.filter((status) => may.has(status))
 }

@@ -83,6 +83,10 @@ test('each error status lists its codes', () => {
   expect(refsOf(pick('#/paths/~1v1~1instances/post/responses'))).toContain('#/components/responses/Error422')
 })
 
+test('a home namespace that the header names may not be found', () => {
+  expect(refsOf(pick('#/paths/~1v1~1instances/post/responses/404'))).toEqual(['#/components/responses/Error404'])
+})
+
 test('the examples of a schema satisfy it', () => {
   const { examples = [] } = z.toJSONSchema(CreateInstanceBody, { io: 'input' }).$defs?.CreateInstance ?? {}
   expect(examples).not.toHaveLength(0)

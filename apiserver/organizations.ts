@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { SLUG, SLUG_MAX } from '../crds/names.ts'
+import { SLUG, SLUG_MAX, SLUG_RULE } from '../crds/names.ts'
 import type { Organization } from '../crds/organization.ts'
 import type { Access } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
@@ -8,10 +8,7 @@ import { withMilliseconds } from './rfc3339.ts'
 import type { Principal } from './route.ts'
 
 /** A slug in a body; in a path any other text is simply not found. */
-export const Slug = z
-  .string()
-  .max(SLUG_MAX)
-  .regex(SLUG, 'must be lower-case letters, digits and single hyphens between them, a letter first')
+export const Slug = z.string().max(SLUG_MAX).regex(SLUG, SLUG_RULE)
 
 /** What people call it. */
 export const DisplayName = z

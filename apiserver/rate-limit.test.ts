@@ -74,7 +74,8 @@ test('failures of a source are refused past the limit, until the minute is over'
   const count = createFailureLimiter(2)
   await count('192.0.2.1')
   await count('192.0.2.1')
-  await expect(count('192.0.2.1')).rejects.toMatchObject({ code: 'rate_limited', headers: { 'Retry-After': '60' } })
+  const headers = { 'Retry-After': '60', 'RateLimit-Limit': '2', 'RateLimit-Remaining': '0', 'RateLimit-Reset': '60' }
+  await expect(count('192.0.2.1')).rejects.toMatchObject({ code: 'rate_limited', headers })
   await count('192.0.2.2')
   vi.advanceTimersByTime(60_000)
   await count('192.0.2.1')

@@ -36,37 +36,39 @@ export function createRateLimiter({ perSecond, burst }: Rate): RateLimiter {
   const steady = new RateLimiterMemory({ points: perSecond, duration: 1 })
   const extra = new RateLimiterMemory({ points: burst - perSecond, duration: BURST_WINDOW_S })
 
-  const headers = (remaining: number, resetMs: number): RateLimitHeaders => ({
-    'RateLimit-Limit': String(burst),
-    'RateLimit-Remaining': String(remaining),
-    'RateLimit-Reset': String(Math.ceil(resetMs / 1e3)),
-  })
-
   return async function limit(key) {
     const first = await tryConsume(steady, key)
     if (first.granted) {
       const left = (await extra.get(key))?.remainingPoints ?? burst - perSecond
-      return headers(first.remainingPoints + left, first.msBeforeNext)
+      return headersOf(burst, first.remainingPoints + left, first.msBeforeNext)
     }
     const second = await tryConsume(extra, key)
-    if (second.granted) return headers(second.remainingPoints, first.msBeforeNext)
-    throw rateLimited('too many requests', first.msBeforeNext, headers(0, first.msBeforeNext))
+    if (second.granted) return headersOf(burst, second.remainingPoints, first.msBeforeNext)
+    throw rateLimited('too many requests', first.msBeforeNext, burst)
   }
 }
 
-/** Counts failed authentications of a source. @throws ApiError `rate_limited` once there were too many this minute */
+/** Counts failed authentications of a source. @throws ApiError `rate_limited`, with the same headers, once there were too many this minute */
 export function createFailureLimiter(perMinute: number): (source: string) => Promise<void> {
   const failures = new RateLimiterMemory({ points: perMinute, duration: 60 })
   return async function countFailure(source) {
     const { granted, msBeforeNext } = await tryConsume(failures, source)
-    if (!granted) throw rateLimited('too many failed authentications', msBeforeNext, {})
+    if (!granted) throw rateLimited('too many failed authentications', msBeforeNext, perMinute)
   }
 }
 
-function rateLimited(what: string, waitMs: number, headers: Readonly<Record<string, string>>): ApiError {
+function headersOf(limit: number, remaining: number, resetMs: number): RateLimitHeaders {
+  return {
+    'RateLimit-Limit': String(limit),
+    'RateLimit-Remaining': String(remaining),
+    'RateLimit-Reset': String(Math.ceil(resetMs / 1e3)),
+  }
+}
+
+function rateLimited(what: string, waitMs: number, limit: number): ApiError {
   const seconds = Math.max(1, Math.ceil(waitMs / 1e3))
   return new ApiError('rate_limited', `${what}: try again in ${seconds} s`, {
-    headers: { ...headers, 'Retry-After': String(seconds) },
+    headers: { ...headersOf(limit, 0, waitMs), 'Retry-After': String(seconds) },
   })
 }
 

@@ -1,5 +1,5 @@
 import type { Namespace } from '../crds/core.ts'
-import { labels, namespaceName, SLUG, SLUG_MAX } from '../crds/names.ts'
+import { isSlug, labels, namespaceName } from '../crds/names.ts'
 import { type Access, ForbiddenError, type Question } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import { ApiError } from './errors.ts'
@@ -61,10 +61,6 @@ export function createScopes({ access, namespaces }: ScopeDeps): Scopes {
   }
 
   return { ofPath, home, require }
-}
-
-export function isSlug(text: string): boolean {
-  return text.length <= SLUG_MAX && SLUG.test(text)
 }
 
 /** `acme/prod` → its slugs. @throws ApiError `invalid_request` */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ApiToken } from '../crds/api-token.ts'
 import type { Namespace, RoleBinding } from '../crds/core.ts'
 import type { Organization } from '../crds/organization.ts'
+import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { Access } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
@@ -17,6 +18,7 @@ export interface TenancyWiring {
   readonly access: Access
   readonly scopes: Scopes
   readonly organizations: Cache<typeof Organization>
+  readonly tenantNamespaces: Cache<typeof TenantNamespace>
   readonly namespaces: Cache<typeof Namespace>
   readonly roleBindings: Cache<typeof RoleBinding>
   /** With `apiTokenIndexes` (auth/api-token.ts). */

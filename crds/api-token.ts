@@ -1,14 +1,22 @@
 import { z } from 'zod'
-import { AGE_COLUMN, commonStatus, defineKind, type Resource } from './kind.ts'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 import { ROLES } from './names.ts'
+
+/** Reasons of an API token's `Ready` condition. */
+export const ApiTokenReason = {
+  /** It is accepted. */
+  Active: 'Active',
+  /** Its time has passed: it is refused. */
+  Expired: 'Expired',
+} as const
 
 export const ApiTokenSpec = z.object({
   displayName: z.string().min(1).max(100).describe('What its owner calls it.'),
   role: z.enum(ROLES).describe('Role in the namespace it lives in.'),
-  expiresAt: z.iso.datetime().max(32),
+  expiresAt: z.iso.datetime(UTC_RULE).max(32).describe('When it stops being accepted.'),
   sha256: z
     .string()
-    .regex(/^[0-9a-f]{64}$/)
+    .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')
     .max(64)
     .describe('SHA-256 of the token; the token itself is kept nowhere.'),
 })
@@ -28,6 +36,7 @@ export const ApiToken = defineKind({
     { name: 'Role', type: 'string', jsonPath: '.spec.role' },
     // A string, not a date: kubectl prints dates as ages, and one to come as <invalid>.
     { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
+    ...READY_COLUMNS,
     AGE_COLUMN,
   ],
 })

@@ -80,3 +80,23 @@ export const ClusterRoleBinding = core({
   immutable: ['roleRef'],
 })
 export type ClusterRoleBinding = Resource<typeof ClusterRoleBinding>
+
+/** Times with microseconds, as Kubernetes' MicroTime: `2030-01-31T12:00:00.000000Z`. No holder: it is free. */
+export const Lease = core({
+  group: 'coordination.k8s.io',
+  kind: 'Lease',
+  plural: 'leases',
+  namespaced: true,
+  body: z.object({
+    spec: z
+      .object({
+        holderIdentity: z.string().optional(),
+        leaseDurationSeconds: z.int().positive().optional(),
+        acquireTime: z.string().optional(),
+        renewTime: z.string().optional(),
+        leaseTransitions: z.int().nonnegative().optional(),
+      })
+      .default({}),
+  }),
+})
+export type Lease = Resource<typeof Lease>

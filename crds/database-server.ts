@@ -17,7 +17,7 @@ export const ServerReason = {
 
 export const DatabaseServerSpec = z.object({
   motor: Motor,
-  region: z.uuid().describe('Id of the Region.'),
+  region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id of the Region.'),
   tenancy: z.enum(TENANCIES).default('shared').describe('One database for each of many instances, or all of the server for one.'),
   capacity: z.int().min(1).max(20_000).default(50).describe('Shared instances placed here at the most.'),
   plan: z.string().min(1).max(63).optional().describe('Name of the Plan that sizes it.'),
@@ -34,7 +34,7 @@ export const DatabaseServer = defineKind({
   status: z.object({
     ...commonStatus,
     host: z.string().max(253).optional().describe('Host that callers connect to.'),
-    port: z.int().min(1).max(65_535).optional(),
+    port: z.int().min(1).max(65_535).optional().describe('Port that callers connect to.'),
     engineVersion: z.string().max(64).optional().describe('What the server itself reports.'),
   }),
   immutable: ['spec.motor', 'spec.region', 'spec.tenancy'],

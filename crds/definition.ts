@@ -11,6 +11,9 @@ const TYPE_META: Record<string, StructuralSchema> = {
   metadata: { type: 'object' },
 }
 
+/** A rule can name only what the schema has: of `metadata`, an API server lets it have the name. */
+const NAMED: StructuralSchema = { type: 'object', properties: { name: { type: 'string', maxLength: 253 } } }
+
 const PARTS = { spec: 'What is wished for.', status: 'What is; written by the operator alone.' }
 
 /** The CustomResourceDefinition (apiextensions.k8s.io/v1) of one of Mooring's own kinds. */
@@ -46,12 +49,19 @@ export function objectSchema(kind: Kind): StructuralSchema {
     if (part) part.description ??= description
   }
   for (const path of kind.immutable) addTransitionRule(body, path)
-  const spec = body.properties?.spec
-  if (spec) for (const rule of kind.rules) addRule(spec, specRule(rule))
-  return { ...body, description: kind.description, properties: { ...TYPE_META, ...body.properties } }
+  for (const rule of kind.rules) addRule(placeOf(rule, body), celRule(rule))
+  const metadata = kind.rules.every(isOverSpec) ? TYPE_META : { ...TYPE_META, metadata: NAMED }
+  return { ...body, description: kind.description, properties: { ...metadata, ...body.properties } }
 }
 
-function specRule({ cel, message, field }: Rule): ValidationRule {
-  const path = /^spec((?:\.\w+)+)$/.exec(field)?.[1]
-  return path === undefined ? { rule: cel, message } : { rule: cel, message, fieldPath: path }
+function placeOf(rule: Rule, body: StructuralSchema): StructuralSchema {
+  return (isOverSpec(rule) ? body.properties?.spec : undefined) ?? body
+}
+
+const isOverSpec = ({ field }: Rule): boolean => !field.startsWith('metadata.')
+
+function celRule(rule: Rule): ValidationRule {
+  const { cel, message, field } = rule
+  const path = isOverSpec(rule) ? field.slice('spec'.length) : `.${field}`
+  return path === '' ? { rule: cel, message } : { rule: cel, message, fieldPath: path }
 }

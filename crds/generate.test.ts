@@ -1,52 +1,71 @@
-import { appendFile, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { appendFile, cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { customResourceDefinition } from './definition.ts'
+import { customResourceDefinition, objectSchema } from './definition.ts'
 import { staleManifests, writeManifests } from './generate.ts'
 import { CUSTOM_KINDS } from './index.ts'
 import { defineKind } from './kind.ts'
+import type { StructuralSchema } from './structural-schema.ts'
 
-const committed = import.meta.dirname
+const ROOT = join(import.meta.dirname, '..')
+const FOLDERS = ['crds', 'charts/mooring/crds', 'charts/mooring/generated']
 
-/** A copy of the committed files that is removed afterwards. */
+/** A copy of the committed files, in their places, that is removed afterwards. */
 async function copyOfManifests() {
   const path = await mkdtemp(join(tmpdir(), 'manifests-'))
-  for (const name of await readdir(committed)) {
-    if (name.endsWith('.yaml')) await cp(join(committed, name), join(path, name))
+  for (const folder of FOLDERS) {
+    await mkdir(join(path, folder), { recursive: true })
+    for (const name of await manifestsIn(folder)) await cp(join(ROOT, folder, name), join(path, folder, name))
   }
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
 }
 
+async function manifestsIn(folder: string): Promise<string[]> {
+  return (await readdir(join(ROOT, folder))).filter((name) => name.endsWith('.yaml')).sort()
+}
+
 test('the committed files are what their sources say', async () => {
-  expect(await staleManifests(committed)).toEqual([])
+  expect(await staleManifests(ROOT)).toEqual([])
 })
 
-test('there is a file for every kind, and one for the roles', async () => {
-  const expected = [...CUSTOM_KINDS.map((kind) => `mooring.dev_${kind.plural}.yaml`), 'clusterroles.yaml'].sort()
-  const present = (await readdir(committed)).filter((name) => name.endsWith('.yaml')).sort()
-  expect(present).toEqual(expected)
+test('there is a file for every kind, and one for the roles; the chart has copies', async () => {
+  const kinds = CUSTOM_KINDS.map((kind) => `mooring.dev_${kind.plural}.yaml`).sort()
+  expect(await Promise.all(FOLDERS.map(manifestsIn))).toEqual([
+    [...kinds, 'clusterroles.yaml'].sort(),
+    kinds,
+    ['clusterroles.yaml'],
+  ])
 })
 
 test.each([
   {
     does: 'altered',
-    break: (folder: string) => appendFile(join(folder, 'mooring.dev_plans.yaml'), '\n'),
-    stale: 'mooring.dev_plans.yaml',
+    break: (root: string) => appendFile(join(root, 'crds/mooring.dev_plans.yaml'), '\n'),
+    stale: 'crds/mooring.dev_plans.yaml',
   },
-  { does: 'missing', break: (folder: string) => rm(join(folder, 'clusterroles.yaml')), stale: 'clusterroles.yaml' },
+  {
+    does: 'altered in the chart',
+    break: (root: string) => appendFile(join(root, 'charts/mooring/crds/mooring.dev_plans.yaml'), '\n'),
+    stale: 'charts/mooring/crds/mooring.dev_plans.yaml',
+  },
+  {
+    does: 'missing',
+    break: (root: string) => rm(join(root, 'charts/mooring/generated/clusterroles.yaml')),
+    stale: 'charts/mooring/generated/clusterroles.yaml',
+  },
   {
     does: 'without a source',
-    break: (folder: string) => writeFile(join(folder, 'mooring.dev_olds.yaml'), ''),
-    stale: 'mooring.dev_olds.yaml',
+    break: (root: string) => writeFile(join(root, 'crds/mooring.dev_olds.yaml'), ''),
+    stale: 'crds/mooring.dev_olds.yaml',
   },
 ])('a file that is $does is named, and put right by the next run', async ({ break: damage, stale }) => {
-  await using folder = await copyOfManifests()
-  await damage(folder.path)
-  expect(await staleManifests(folder.path)).toEqual([stale])
-  await writeManifests(folder.path)
-  expect(await staleManifests(folder.path)).toEqual([])
+  await using root = await copyOfManifests()
+  await damage(root.path)
+  expect(await staleManifests(root.path)).toEqual([stale])
+  await writeManifests(root.path)
+  expect(await staleManifests(root.path)).toEqual([])
 })
 
 test('a rule of a kind becomes CEL at its spec, with the path of the field it is about', () => {
@@ -58,4 +77,29 @@ test('a rule of a kind becomes CEL at its spec, with the path of the field it is
   expect(schema?.properties?.spec?.['x-kubernetes-validations']).toEqual([
     { rule: 'self.lo <= self.hi', message: 'lo is at most hi', fieldPath: '.lo' },
   ])
+})
+
+/** Paths of all fields of a schema, with their descriptions. */
+function fieldsOf(schema: StructuralSchema, path: string): { path: string; description: string | undefined }[] {
+  const inner = Object.entries(schema.properties ?? {}).flatMap(([name, field]) =>
+    fieldsOf(field, path ? `${path}.${name}` : name),
+  )
+  const items = schema.items ? fieldsOf({ description: path, ...schema.items }, `${path}[]`) : []
+  return [{ path, description: schema.description }, ...items, ...inner]
+}
+
+test.each(CUSTOM_KINDS)('kubectl explains every field of $kind', (kind) => {
+  const undescribed = fieldsOf(objectSchema(kind), '').filter(
+    ({ path, description }) => !description && !path.startsWith('metadata'),
+  )
+  expect(undescribed.map(({ path }) => path)).toEqual([])
+})
+
+test.each(CUSTOM_KINDS)('kubectl get shows of $kind whether it is ready, and why not', ({ columns }) => {
+  expect(columns.map(({ name }) => name)).toEqual(expect.arrayContaining(['Ready', 'Reason', 'Age']))
+})
+
+test.each(CUSTOM_KINDS)('what $kind refuses for its form, it refuses in words', (kind) => {
+  const patterns = JSON.stringify(objectSchema(kind)).match(/"pattern":"[^"]*"/g) ?? []
+  expect(patterns).toEqual([])
 })

@@ -1,14 +1,23 @@
 import { ApiToken } from './api-token.ts'
-import { ClusterRoleBinding, Namespace, RoleBinding, Secret } from './core.ts'
+import { ClusterRoleBinding, Lease, Namespace, RoleBinding, Secret } from './core.ts'
 import { DatabaseServer } from './database-server.ts'
 import type { Kind } from './kind.ts'
 import { Organization } from './organization.ts'
 import { Plan } from './plan.ts'
 import { Region } from './region.ts'
 import { SharedInstance } from './shared-instance.ts'
+import { TenantNamespace } from './tenant-namespace.ts'
 
 /** Mooring's own kinds: a CRD is generated for each. */
-export const CUSTOM_KINDS: readonly Kind[] = [Organization, Region, Plan, DatabaseServer, SharedInstance, ApiToken]
+export const CUSTOM_KINDS: readonly Kind[] = [
+  Organization,
+  TenantNamespace,
+  Region,
+  Plan,
+  DatabaseServer,
+  SharedInstance,
+  ApiToken,
+]
 
 /** Every kind that a store serves. */
-export const KINDS: readonly Kind[] = [...CUSTOM_KINDS, Namespace, Secret, RoleBinding, ClusterRoleBinding]
+export const KINDS: readonly Kind[] = [...CUSTOM_KINDS, Namespace, Secret, RoleBinding, ClusterRoleBinding, Lease]

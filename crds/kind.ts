@@ -24,13 +24,16 @@ export interface OwnerReference {
   readonly uid: string
 }
 
-/** A rule over the whole spec: `cel` for the API server, `holds` the same rule for the EmbeddedStore. */
+/**
+ * A rule over the whole spec: `cel` for the API server, `holds` the same rule for the EmbeddedStore. One whose field is in `metadata` is over
+ * the whole object: its CEL sees `self.metadata.name` and `self.spec`.
+ */
 export interface Rule {
   readonly cel: string
   readonly message: string
   /** Dotted path the message is about. */
   readonly field: string
-  readonly holds: (spec: never) => boolean
+  readonly holds: (spec: never, metadata: Pick<ObjectMeta, 'name'>) => boolean
 }
 
 /** `type` and `jsonPath` as in a CRD's additionalPrinterColumns. */
@@ -85,14 +88,17 @@ export type DeepReadonly<T> = T extends (infer E)[]
     ? { readonly [P in keyof T]: DeepReadonly<T[P]> }
     : T
 
+/** What a time in a spec must be: words for {@link Rule} and for zod alike. */
+export const UTC_RULE = 'must be a UTC time such as 2030-01-31T12:00:00Z'
+
 /** One entry of `status.conditions` (Kubernetes API conventions). */
 export const Condition = z.object({
-  type: z.string().max(64),
-  status: z.enum(['True', 'False', 'Unknown']),
-  reason: z.string().max(64),
-  message: z.string().max(1024),
-  lastTransitionTime: z.string().max(32),
-  observedGeneration: z.int().optional(),
+  type: z.string().max(64).describe('What it is about; `Ready` sums the others up.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
+  reason: z.string().max(64).describe('Why, in one documented word.'),
+  message: z.string().max(1024).describe('Why, for people.'),
+  lastTransitionTime: z.string().max(32).describe('When `status` last became what it is.'),
+  observedGeneration: z.int().optional().describe('Generation of the spec that it speaks of.'),
 })
 export type Condition = DeepReadonly<z.output<typeof Condition>>
 

@@ -32,11 +32,18 @@ export const annotations = {
   passwordVersion: 'mooring.dev/password-version',
   /** `"true"` releases a resource whose database server cannot be reached; the sweeper gets the rest. */
   forceDelete: 'mooring.dev/force-delete',
+  /** `"true"` on the Namespace mooring-shared: uninstalling may delete all databases. */
+  deleteData: 'mooring.dev/delete-data',
 } as const
 
 /** A slug of an organization or namespace (surface, section 2). */
 export const SLUG = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 export const SLUG_MAX = 30
+export const SLUG_RULE = 'must be lower-case letters, digits and single hyphens between them, a letter first'
+
+export function isSlug(text: string): boolean {
+  return text.length <= SLUG_MAX && SLUG.test(text)
+}
 
 /** `acme`, `prod` → `acme--prod`: slugs hold no double hyphen, so the pair can be read back. */
 export function namespaceName(organization: string, namespace: string): string {
@@ -49,6 +56,16 @@ export type Role = (typeof ROLES)[number]
 
 /** ClusterRole that a member's RoleBinding refers to. */
 export const clusterRoleOf = (role: Role): string => `mooring-${role}`
+
+/**
+ * The two components' service accounts in mooring-system, and the ClusterRole that each is bound to in a tenant namespace by a RoleBinding
+ * of the service account's name. Only in a cluster; nothing outside their own tenant namespaces is granted by these.
+ */
+export const SERVICE_ACCOUNTS = [
+  { name: 'mooring-operator', clusterRole: 'mooring-tenant-operator' },
+  { name: 'mooring-apiserver', clusterRole: 'mooring-tenant-apiserver' },
+] as const
+
 export const PLATFORM_ADMIN_ROLE = 'mooring-platform-admin'
 /** Group bound to {@link PLATFORM_ADMIN_ROLE}; only Mooring's own issuer can put a caller into it. */
 export const PLATFORM_ADMIN_GROUP = 'mooring:platform-admins'

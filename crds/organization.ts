@@ -1,7 +1,13 @@
 import { z } from 'zod'
-import { AGE_COLUMN, commonStatus, defineKind, type Resource } from './kind.ts'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
 
-/** An organization; its object name is its slug, its namespaces are Namespaces labelled with it. */
+/** Reasons of an organization's `Ready` condition. */
+export const OrganizationReason = {
+  /** Namespaces can be made in it. Deleting it while it has some brings it back. */
+  Active: 'Active',
+} as const
+
+/** An organization; its object name is its slug, its namespaces are the TenantNamespaces that name it. */
 export const Organization = defineKind({
   kind: 'Organization',
   plural: 'organizations',
@@ -10,6 +16,6 @@ export const Organization = defineKind({
   description: 'An organization: the owner of namespaces.',
   spec: z.object({ name: z.string().min(1).max(100).describe('Human-readable name.') }),
   status: z.object({ ...commonStatus }),
-  columns: [{ name: 'Display', type: 'string', jsonPath: '.spec.name' }, AGE_COLUMN],
+  columns: [{ name: 'Display', type: 'string', jsonPath: '.spec.name' }, ...READY_COLUMNS, AGE_COLUMN],
 })
 export type Organization = Resource<typeof Organization>

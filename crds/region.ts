@@ -1,7 +1,14 @@
 import { z } from 'zod'
 import { boundedMap } from './bounded-map.ts'
-import { AGE_COLUMN, commonStatus, defineKind, type Resource } from './kind.ts'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
 import { Motor } from './motor.ts'
+
+/** Reasons of a region's `Ready` condition. */
+export const RegionReason = {
+  /** It lists motors, so databases can be had here; each server has a condition of its own. */
+  Serving: 'Serving',
+  NoMotors: 'NoMotors',
+} as const
 
 /** How a database server of a region is reached from outside; embedded servers ignore it. */
 export const EXPOSURES = ['LoadBalancer', 'NodePort', 'ClusterIP'] as const
@@ -13,7 +20,7 @@ const RegionMotor = z.object({
 })
 
 export const RegionSpec = z.object({
-  id: z.uuid().describe('The id callers use when they create a database.'),
+  id: z.uuid('must be a UUID').max(36).describe('The id callers use when they create a database.'),
   regionId: z.int().min(1).max(2_147_483_647).describe('The id callers use when they create a tunnel.'),
   name: z.string().min(1).max(63).describe('Human-readable name.'),
   motors: z.array(RegionMotor).max(32).default([]).describe('Engines served here.'),
@@ -29,7 +36,7 @@ export const RegionSpec = z.object({
     .describe('Nodes that database servers run on.'),
 })
 
-/** A place where databases and tunnels run. Reasons of `Ready`: `Serving`, `NoMotors`. */
+/** A place where databases and tunnels run. */
 export const Region = defineKind({
   kind: 'Region',
   plural: 'regions',
@@ -43,6 +50,7 @@ export const Region = defineKind({
     { name: 'Id', type: 'string', jsonPath: '.spec.id' },
     { name: 'RegionId', type: 'integer', jsonPath: '.spec.regionId' },
     { name: 'Display', type: 'string', jsonPath: '.spec.name' },
+    ...READY_COLUMNS,
     AGE_COLUMN,
   ],
 })

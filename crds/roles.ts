@@ -43,7 +43,8 @@ const admin: readonly PolicyRule[] = [
 const platformAdmin: readonly PolicyRule[] = [
   ...admin,
   { apiGroups: [GROUP], resources: [...CLUSTER_SCOPED, 'databaseservers'], verbs: [...READ, ...WRITE] },
-  { apiGroups: [''], resources: ['namespaces'], verbs: [...READ, ...WRITE] },
+  // To make and delete one is to make and delete its TenantNamespace.
+  { apiGroups: [''], resources: ['namespaces'], verbs: READ },
 ]
 
 /**

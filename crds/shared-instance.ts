@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 import { Motor } from './motor.ts'
 
 export const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9 ._/:@#+-]{0,62}$/
+const IDENTIFIER_RULE = 'must be 1 to 63 letters, digits, blanks or ._/:@#+- and start with a letter or digit'
 
 /** Reasons of an instance's `Ready` condition. */
 export const InstanceReason = {
@@ -22,20 +23,27 @@ export const InstanceReason = {
   SizeExceeded: 'SizeExceeded',
   /** The engine's catalog no longer has the database: shown, never silently made anew and empty. */
   DatabaseMissing: 'DatabaseMissing',
+  /** A Secret of another owner has the name of its own: it is left alone. */
+  SecretTaken: 'SecretTaken',
+  /** The operator may keep Secrets in the namespaces of organizations alone, and this is none (yet). */
+  NoAccess: 'NoAccess',
   Claiming: 'Claiming',
   Deleting: 'Deleting',
-  /** The server cannot be reached, so absence cannot be verified. */
+  /**
+   * The server cannot be reached, so absence cannot be verified; a condition of this type says so too. The annotation
+   * `mooring.dev/force-delete: "true"` releases it.
+   */
   CleanupBlocked: 'CleanupBlocked',
 } as const
 
 export const SharedInstanceSpec = z.object({
-  identifier: z.string().max(63).regex(IDENTIFIER).describe('Label chosen by the caller; need not be unique.'),
-  region: z.uuid().describe('Id of the Region.'),
+  identifier: z.string().max(63).regex(IDENTIFIER, IDENTIFIER_RULE).describe('Label chosen by the caller; need not be unique.'),
+  region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id of the Region: its `spec.id`.'),
   motor: Motor,
   enabled: z.boolean().default(true).describe('False: no login, sessions ended.'),
-  expiresAt: z.iso.datetime().max(32).optional().describe('When it deletes itself.'),
+  expiresAt: z.iso.datetime(UTC_RULE).max(32).optional().describe('When it deletes itself, in UTC.'),
   templateRef: z
-    .object({ name: z.string().min(1).max(253) })
+    .object({ name: z.string().min(1).max(253).describe('Its name.') })
     .optional()
     .describe('SharedInstance of the same namespace that it starts as a copy of.'),
   passwordVersion: z.int().min(1).max(1_000_000).default(1).describe('Raise it by one for a new password.'),
@@ -58,17 +66,17 @@ export const SharedInstance = defineKind({
   status: z.object({
     ...commonStatus,
     name: z.string().max(63).optional().describe('Name of the database.'),
-    user: z.string().max(63).optional(),
+    user: z.string().max(63).optional().describe('Name of the login.'),
     secretRef: z
-      .object({ name: z.string().max(253) })
+      .object({ name: z.string().max(253).describe('Its name.') })
       .optional()
       .describe('Secret with the credentials (Service Binding keys).'),
-    host: z.string().max(253).optional(),
-    port: z.int().min(1).max(65_535).optional(),
-    isEnabled: z.boolean().optional(),
-    engineVersion: z.string().max(64).optional(),
+    host: z.string().max(253).optional().describe('Host to connect to.'),
+    port: z.int().min(1).max(65_535).optional().describe('Port to connect to.'),
+    isEnabled: z.boolean().optional().describe('Whether its login is accepted.'),
+    engineVersion: z.string().max(64).optional().describe('What the server itself reports.'),
     serverRef: z
-      .object({ name: z.string().max(253) })
+      .object({ name: z.string().max(253).describe('Its name.') })
       .optional()
       .describe('DatabaseServer in mooring-shared.'),
     passwordVersion: z.int().optional().describe('Version of the password in force.'),

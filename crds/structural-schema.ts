@@ -48,6 +48,7 @@ export function structuralSchema(schema: z.ZodType): StructuralSchema {
     io: 'input',
     override: ({ zodSchema, jsonSchema }) => {
       if (zodSchema._zod.def.type === 'record') Object.assign(jsonSchema, keyRule(zodSchema._zod.def.keyType))
+      if (zodSchema._zod.def.type === 'string') sayPattern(zodSchema, jsonSchema as unknown as StructuralSchema)
     },
   })
   const structural = json as unknown as StructuralSchema
@@ -61,6 +62,30 @@ function keyRule(keyType: z.core.$ZodType): Pick<StructuralSchema, 'x-kubernetes
   if (maxLength === undefined) return {}
   const message = `keys may have at most ${maxLength} characters`
   return { 'x-kubernetes-validations': [{ rule: `self.all(key, size(key) <= ${maxLength})`, message }] }
+}
+
+/** An API server names a broken pattern by its regular expression alone. One that has words for people becomes a rule that says them. */
+function sayPattern(schema: z.core.$ZodType, json: StructuralSchema): void {
+  const { pattern } = json
+  const words = pattern === undefined ? undefined : wordsOf(schema._zod.def as unknown as StringDef, pattern)
+  if (words === undefined) return
+  delete json.pattern
+  // A CEL rule sees a date-time as a point in time, and how it was written no more.
+  if (json.format === 'date-time') delete json.format
+  json['x-kubernetes-validations'] = [{ rule: `self.matches(${JSON.stringify(pattern)})`, message: words }]
+}
+
+/** What this file reads of a string's definition, or of one of its checks. */
+interface StringDef {
+  readonly pattern?: RegExp
+  readonly error?: (issue: object) => unknown
+  readonly checks?: readonly { readonly _zod: { readonly def: StringDef } }[]
+}
+
+function wordsOf(def: StringDef, pattern: string): string | undefined {
+  const checks = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)]
+  const words = checks.find((check) => check.pattern?.source === pattern)?.error?.({})
+  return typeof words === 'string' ? words : undefined
 }
 
 function normalize(schema: StructuralSchema, path: string): void {

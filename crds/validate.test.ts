@@ -44,7 +44,7 @@ test('every wrong field is named at once, with its rule', () => {
       'metadata.namespace is required',
       'metadata.colour is not a known field',
       'spec.identifier is required',
-      'spec.region must be a UUID',
+      'spec.region must be the id (a UUID) of a Region',
       expect.stringMatching(/^spec\.motor must be one of: mysql-5\.7\.38, .*, mongodb-7\.0\.2$/),
       'spec.enabled must be true or false',
       'spec.passwordVersion must be at least 1',

@@ -53,8 +53,9 @@ function immutabilityErrors(kind: Kind, body: Fields, old: Fields, parsed: boole
     .map((field) => ({ field, message: IMMUTABLE_MESSAGE }))
 }
 
-function ruleErrors(kind: Kind, body: Fields): FieldError[] {
-  return kind.rules.filter((rule) => !rule.holds(body.spec as never)).map(({ field, message }) => ({ field, message }))
+function ruleErrors(kind: Kind, body: Fields, metadata: Fields): FieldError[] {
+  const about = { name: String(metadata.name) }
+  return kind.rules.filter((rule) => !rule.holds(body.spec as never, about)).map(({ field, message }) => ({ field, message }))
 }
 
 /**
@@ -69,7 +70,7 @@ export function validate<K extends Kind>(kind: K, object: unknown, old?: unknown
   const parsed = schema.safeParse(body)
   const errors = [...typeErrors(kind, { apiVersion, kind: name }), ...metadataErrors(kind, metadata, fieldsOf(old).metadata)]
   if (!parsed.success) errors.push(...fieldErrorsOf(parsed.error))
-  else errors.push(...ruleErrors(kind, parsed.data))
+  else errors.push(...ruleErrors(kind, parsed.data, fieldsOf(metadata)))
   if (isFields(old)) errors.push(...immutabilityErrors(kind, parsed.success ? parsed.data : body, old, parsed.success))
   if (errors.length > 0 || !parsed.success) throw new InvalidObjectError(kind, errors)
   return parsed.data as z.output<K['body']>

@@ -7,6 +7,7 @@ import { Organization } from '../crds/organization.ts'
 import { Plan } from '../crds/plan.ts'
 import { Region } from '../crds/region.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
+import { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { OperatorCaches } from '../operator/caches.ts'
 import { instanceIndexes } from '../operator/shared-instance/indexes.ts'
 import type { CacheSet } from '../store/cache-set.ts'
@@ -16,6 +17,7 @@ import { bindingIndexes } from '../store/role-access.ts'
 export function createCaches({ cached }: CacheSet): ApiCaches & OperatorCaches {
   return {
     organizations: cached(Organization),
+    tenantNamespaces: cached(TenantNamespace),
     namespaces: cached(Namespace),
     roleBindings: cached(RoleBinding, bindingIndexes),
     clusterRoleBindings: cached(ClusterRoleBinding, bindingIndexes),

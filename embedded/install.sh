@@ -17,6 +17,8 @@ fail() {
 }
 
 want=${1:---omit=dev}
+# A start does not take away what somebody has for testing.
+if [ -x node_modules/.bin/vitest ]; then want=--dev; fi
 if fresh "$want"; then exit 0; fi
 
 [ "$(uname -sm)" = 'Linux x86_64' ] || fail "needs Linux on x86-64, and this is $(uname -sm)."

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { ClusterRoleBinding, Namespace, Secret } from '../crds/core.ts'
+import { ClusterRoleBinding, Namespace } from '../crds/core.ts'
 import type { Draft, Kind, Resource } from '../crds/kind.ts'
 import type { Motor } from '../crds/motor.ts'
 import {
-  annotations,
-  labels,
+  FINALIZER,
   namespaceName,
   PLATFORM_ADMIN_GROUP,
   PLATFORM_ADMIN_ROLE,
@@ -13,12 +12,17 @@ import {
 } from '../crds/names.ts'
 import { Organization } from '../crds/organization.ts'
 import { Region } from '../crds/region.ts'
+import { TenantNamespace } from '../crds/tenant-namespace.ts'
 import { isStoreError } from '../store/errors.ts'
 import type { Store } from '../store/port.ts'
-import { createCa, type KeyPair } from '../operator/certificates/local-ca.ts'
+import type { KeyPair } from '../operator/certificates/local-ca.ts'
+import { openCa } from '../operator/installation/ca.ts'
+import { keptSecret } from '../operator/installation/kept-secret.ts'
 
 /** Organization and namespace that embedded mode starts with, both of this slug (surface, section 2). */
 const DEFAULT = 'default'
+/** Object name of that namespace. */
+export const HOME = namespaceName(DEFAULT, DEFAULT)
 const REGION = 'local'
 /** The motor that has a server before the first request. */
 const WARM: Motor = 'postgresql-15.4.0'
@@ -35,12 +39,9 @@ export interface Installation {
 export async function openInstallation(store: Store, motors: readonly Motor[]): Promise<Installation> {
   for (const name of [SYSTEM_NAMESPACE, SHARED_NAMESPACE]) await ensure(store, Namespace, { metadata: { name } })
   await ensure(store, Organization, { metadata: { name: DEFAULT }, spec: { name: 'Default' } })
-  await ensure(store, Namespace, {
-    metadata: {
-      name: namespaceName(DEFAULT, DEFAULT),
-      labels: { [labels.organization]: DEFAULT, [labels.namespace]: DEFAULT },
-      annotations: { [annotations.displayName]: 'Default' },
-    },
+  await ensure(store, TenantNamespace, {
+    metadata: { name: HOME, finalizers: [FINALIZER] },
+    spec: { organization: DEFAULT, namespace: DEFAULT, displayName: 'Default' },
   })
   await ensure(store, ClusterRoleBinding, {
     metadata: { name: 'mooring-platform-admins' },
@@ -48,33 +49,12 @@ export async function openInstallation(store: Store, motors: readonly Motor[]): 
     subjects: [{ kind: 'Group', apiGroup: ClusterRoleBinding.group, name: PLATFORM_ADMIN_GROUP }],
   })
   const region = await openRegion(store, motors)
-  const { certificate = '', key = '' } = await keptSecret(store, 'mooring-ca', async () => ({ ...(await createCa(new Date())) }))
+  const ca = await openCa(store)
   const { secret = '' } = await keptSecret(store, 'mooring-api-tokens', async () => ({
     secret: randomBytes(TOKEN_SECRET_BYTES).toString('hex'),
   }))
-  return { ca: { certificate, key }, tokenSecret: Buffer.from(secret, 'hex'), region }
+  return { ca, tokenSecret: Buffer.from(secret, 'hex'), region }
 }
-
-/** The texts of a Secret in mooring-system, made by `make` the first time. */
-export async function keptSecret(
-  store: Store,
-  name: string,
-  make: () => Promise<Record<string, string>>,
-): Promise<Record<string, string>> {
-  const found = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
-  if (found) return texts(found)
-  const data = Object.fromEntries(Object.entries(await make()).map(([key, text]) => [key, Buffer.from(text).toString('base64')]))
-  return texts(await store.create(Secret, { metadata: { namespace: SYSTEM_NAMESPACE, name }, data }))
-}
-
-/** Replaces the texts of a Secret that {@link keptSecret} made. */
-export async function keepSecret(store: Store, name: string, values: Readonly<Record<string, string>>): Promise<void> {
-  const data = Object.fromEntries(Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]))
-  await store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name }, { data })
-}
-
-const texts = ({ data }: Secret): Record<string, string> =>
-  Object.fromEntries(Object.entries(data).map(([key, base64]) => [key, Buffer.from(base64, 'base64').toString('utf8')]))
 
 /** One region; what it serves follows from the binaries that are here, at each start. */
 async function openRegion(store: Store, served: readonly Motor[]): Promise<Region> {

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import { answerNotYet } from '../apiserver/not-yet.ts'
 import { type ListenerConfig, type Port, type RunningServers, startServers } from '../apiserver/servers.ts'
 import type { Certificates } from '../operator/certificates/renewing.ts'
 import type { Settings } from './settings.ts'
@@ -19,7 +20,7 @@ export interface Listeners extends AsyncDisposable {
  * @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`
  */
 export async function openListeners(settings: Settings, certificates: Certificates): Promise<Listeners> {
-  let apps: Apps = { shared: notYet, dedicated: notYet }
+  let apps: Apps = { shared: answerNotYet, dedicated: answerNotYet }
   const config = (listener: keyof Apps) => listenerConfig((req, res) => apps[listener](req, res), settings, listener)
   const servers: RunningServers = await startServers({
     host: settings.listen,
@@ -33,12 +34,6 @@ export async function openListeners(settings: Settings, certificates: Certificat
     renewCertificate: () => servers.renewCertificate(),
     [Symbol.asyncDispose]: () => servers.close(),
   }
-}
-
-const notYet: RequestListener = (_req, res) => {
-  res
-    .writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' })
-    .end('{"msg":"starting","error":{"code":"unavailable","details":[]}}')
 }
 
 function listenerConfig(app: RequestListener, settings: Settings, listener: keyof Apps): ListenerConfig {

@@ -1,61 +1,63 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { createApi } from '../apiserver/api.ts'
-import { createIssuer, generateIssuerKey, type TokenIssuer } from '../apiserver/auth/issuer.ts'
+import { createIssuer, type TokenIssuer } from '../apiserver/auth/issuer.ts'
+import { createOutsideIssuers } from '../apiserver/auth/outside-issuers.ts'
 import { createMetrics } from '../apiserver/metrics.ts'
 import type { Motor } from '../crds/motor.ts'
+import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { type Certificates, createCertificates } from '../operator/certificates/renewing.ts'
 import type { OperatorCaches } from '../operator/caches.ts'
-import { createOperator } from '../operator/operator.ts'
+import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
+import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
+import { createOperator, type Operator } from '../operator/operator.ts'
 import { createProcessRuntime } from '../operator/server/process/process-runtime.ts'
+import { operatorSettings } from '../operator/settings.ts'
+import type { Running } from '../process/run.ts'
+import { startStatus } from '../process/status-listener.ts'
 import { createCacheSet } from '../store/cache-set.ts'
-import { isReady } from '../store/conditions.ts'
+import { conditionOf, isReady } from '../store/conditions.ts'
 import { createEmbeddedStore } from '../store/embedded.ts'
 import type { Store } from '../store/port.ts'
 import { createRoleAccess } from '../store/role-access.ts'
 import { createCaches } from './caches.ts'
 import { type DataDir, openDataDir } from './data-dir.ts'
-import { keepSecret, keptSecret, openInstallation } from './installation.ts'
+import { HOME, openInstallation } from './installation.ts'
 import { readIssuer, writeIssuer } from './issuer-file.ts'
 import { openListeners } from './listeners.ts'
-import { startMetrics } from './metrics-listener.ts'
-import { outsideIssuers } from './outside-issuers.ts'
 import { publish } from './publish.ts'
 import { createReadyFile } from './ready-file.ts'
 import { serverNames } from './server-names.ts'
 import type { Settings } from './settings.ts'
 import { welcome } from './welcome.ts'
 
+const LOOPBACK = '127.0.0.1'
 const CERTIFICATE_SECRET = 'mooring-api-certificate'
-const MIB = 1_048_576
-const EVERY = { statementsMs: 5_000, sweepMs: 60_000 }
-
-/** A running Mooring. */
-export interface Running {
-  /** What a person is told. */
-  readonly message: string
-  /** Stops everything that was started here, within 5 s; data stays. */
-  stop(): Promise<void>
-}
 
 /**
  * Starts all of Mooring in this process and resolves when the first request can be served.
  * @throws MooringError `locked` (another process has the data directory), `data_dir_unusable`, `port_in_use` and what else prevents a start;
- *   what was started by then is stopped
+ *   what was started by then is stopped; the reason of `stopping` when that aborts
  */
-export async function start(settings: Settings, log: Logger): Promise<Running> {
+export async function start(settings: Settings, log: Logger, stopping: AbortSignal): Promise<Running> {
   const cleanup = new AsyncDisposableStack()
   try {
-    return await startParts(settings, log, cleanup)
+    return await startParts({ settings, log, stopping }, cleanup)
   } catch (error) {
     await cleanup.disposeAsync()
     throw error
   }
 }
 
+interface StartDeps {
+  readonly settings: Settings
+  readonly log: Logger
+  readonly stopping: AbortSignal
+}
+
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
-async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposableStack): Promise<Running> {
+async function startParts({ settings, log, stopping }: StartDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   const dir = await openDataDir(settings.dataDir)
   const store = cleanup.use(await createEmbeddedStore({ path: join(dir.path, 'state.db'), logger: log }))
   const readyFile = await createReadyFile(settings.readyFile)
@@ -73,6 +75,7 @@ async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposa
   const { ca, tokenSecret, region } = await openInstallation(store, motors)
   const certificates = cleanup.use(await openCertificates(store, { ca, listen: settings.listen, log }))
 
+  let serving = false
   const metrics = createMetrics()
   cleanup.defer(() => metrics.close())
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
@@ -80,12 +83,13 @@ async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposa
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
     ca: () => ca.certificate,
+    serviceAccounts: false,
     settings: operatorSettings(settings),
   })
-  const stopping = new AbortController()
-  const work = Promise.all([following.run(stopping.signal), operator.run(stopping.signal)])
+  const ending = new AbortController()
+  const work = Promise.all([following.run(ending.signal), operator.run(ending.signal)])
   cleanup.defer(async () => {
-    stopping.abort()
+    ending.abort()
     await work
   })
   await following.synced()
@@ -93,20 +97,22 @@ async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposa
   const listeners = cleanup.use(await openListeners(settings, certificates))
   certificates.onRenew(() => listeners.renewCertificate())
   const { sharedUrl, dedicatedUrl } = listeners
-  const metricsUrl = await startMetrics(metrics.registry, settings.metricsPort, cleanup)
+  const { metricsUrl } = cleanup.use(
+    await startStatus({ registry: metrics.registry, host: LOOPBACK, port: settings.metricsPort, isReady: () => serving }),
+  )
   const issuer = await openIssuer(dir, sharedUrl)
-  let serving = false
   listeners.serve(
     createApi({
       ...{ store, caches, issuer, tokenSecret, metrics, log },
       access: createRoleAccess(caches),
-      issuers: await outsideIssuers(settings.issuer),
+      issuers: createOutsideIssuers({ issuers: settings.issuer, log }),
       limits: settings,
       isReady: () => serving,
     }),
   )
 
-  await warm(caches, motors, stopping.signal)
+  await warm({ ...caches, ...operator }, motors, stopping)
+  await homeJudged(caches, stopping)
   serving = true
   const published = await publish({
     ...{ dir, issuer, readyFile, log },
@@ -125,16 +131,6 @@ async function startParts(settings: Settings, log: Logger, cleanup: AsyncDisposa
       serving = false
       await cleanup.disposeAsync()
     },
-  }
-}
-
-function operatorSettings(settings: Settings) {
-  return {
-    warmPool: settings.warmPool,
-    capacity: settings.serverCapacity,
-    statementMs: settings.statementLimitSeconds * 1_000,
-    sizeBytes: settings.instanceSizeLimitMib * MIB,
-    every: EVERY,
   }
 }
 
@@ -168,17 +164,35 @@ async function openIssuer(dir: DataDir, url: string): Promise<TokenIssuer> {
   return createIssuer(fresh)
 }
 
-/** Waits for the servers that are to be there before the first request. */
-async function warm({ servers }: OperatorCaches, motors: readonly Motor[], signal: AbortSignal): Promise<void> {
+/** Waits for the servers that are to be there before the first request. @throws the signal's reason when it aborts */
+async function warm(
+  { servers, firstServer }: Pick<OperatorCaches, 'servers'> & Pick<Operator, 'firstServer'>,
+  motors: readonly Motor[],
+  signal: AbortSignal,
+): Promise<void> {
   if (motors.length === 0) return
   await new Promise<void>((resolve) => {
+    let up = false
     const look = () => {
-      if (!signal.aborted && !servers.list().some(isReady)) return
+      // What a status says may be from before the last stop.
+      if (!signal.aborted && !(up && servers.list().some(isReady))) return
       stop()
       resolve()
     }
     const stop = servers.onChange(look)
     signal.addEventListener('abort', look, { once: true })
+    void firstServer.then(() => {
+      up = true
+      look()
+    })
     look()
   })
+  signal.throwIfAborted()
+}
+
+/** Waits until the operator has looked at the home namespace. Ready is not waited for: one that is being deleted never will be. */
+async function homeJudged({ tenantNamespaces }: OperatorCaches, signal: AbortSignal): Promise<void> {
+  const look = (home: TenantNamespace | undefined) =>
+    home?.metadata.deletionTimestamp !== undefined ? true : home && conditionOf(home, 'Ready') && true
+  await tenantNamespaces.waitFor({ name: HOME }, look, signal)
 }

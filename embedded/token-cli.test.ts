@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { expect, test } from 'vitest'
-import { createIssuer, generateIssuerKey } from '../apiserver/auth/issuer.ts'
+import { createIssuer } from '../apiserver/auth/issuer.ts'
+import { Ttl } from '../apiserver/token-request.ts'
+import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { dataDirAt } from './data-dir.ts'
 import { writeIssuer } from './issuer-file.ts'
-import { parseTokenRequest, Ttl } from './token-request.ts'
+import { parseTokenRequest } from './token-request.ts'
 
 const run = promisify(execFile)
 const cli = join(import.meta.dirname, 'token-cli.ts')

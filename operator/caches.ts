@@ -1,18 +1,40 @@
-import type { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
-import type { DatabaseServer } from '../crds/database-server.ts'
-import type { Organization } from '../crds/organization.ts'
-import type { Region } from '../crds/region.ts'
-import type { SharedInstance } from '../crds/shared-instance.ts'
+import { ApiToken } from '../crds/api-token.ts'
+import { Namespace, RoleBinding } from '../crds/core.ts'
+import { DatabaseServer } from '../crds/database-server.ts'
+import { Organization } from '../crds/organization.ts'
+import { Plan } from '../crds/plan.ts'
+import { Region } from '../crds/region.ts'
+import { SharedInstance } from '../crds/shared-instance.ts'
+import { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { Cache } from '../store/cache.ts'
+import type { CacheSet } from '../store/cache-set.ts'
+import { instanceIndexes } from './shared-instance/indexes.ts'
 
 /** The shared copies that the operator works from; who makes them may share them with others. */
 export interface OperatorCaches {
   readonly organizations: Cache<typeof Organization>
+  readonly tenantNamespaces: Cache<typeof TenantNamespace>
   readonly namespaces: Cache<typeof Namespace>
   readonly roleBindings: Cache<typeof RoleBinding>
-  readonly clusterRoleBindings: Cache<typeof ClusterRoleBinding>
   readonly regions: Cache<typeof Region>
+  readonly plans: Cache<typeof Plan>
+  readonly apiTokens: Cache<typeof ApiToken>
   readonly servers: Cache<typeof DatabaseServer>
   /** With the indexes of shared-instance/indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
+}
+
+/** Caches for an operator by itself. */
+export function createOperatorCaches({ cached }: CacheSet): OperatorCaches {
+  return {
+    organizations: cached(Organization),
+    tenantNamespaces: cached(TenantNamespace),
+    namespaces: cached(Namespace),
+    roleBindings: cached(RoleBinding),
+    regions: cached(Region),
+    plans: cached(Plan),
+    apiTokens: cached(ApiToken),
+    servers: cached(DatabaseServer),
+    instances: cached(SharedInstance, instanceIndexes),
+  }
 }

@@ -1,12 +1,20 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { SHARED_NAMESPACE } from '../crds/names.ts'
-import { keyOf } from '../store/key-string.ts'
+import type { Kind } from '../crds/kind.ts'
+import type { Cache } from '../store/cache.ts'
+import { keyOf, keyToString } from '../store/key-string.ts'
 import type { Key, Store } from '../store/port.ts'
 import type { OperatorCaches } from './caches.ts'
+import { createCatalogControllers } from './catalog/controllers.ts'
+import { tellFailures } from './events/condition-failures.ts'
+import { createLogEvents, type Events } from './events/events.ts'
+import { toldBy } from './events/reconcile-failures.ts'
 import { createFleetReconciler } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
+import { namespaceWatches } from './namespace/watches.ts'
+import { createReporter } from './reporter.ts'
 import { createController, type ControllerDeps } from './runtime/controller.ts'
 import { createControllerMetrics } from './runtime/metrics.ts'
 import { changesOf, eventsOf, objectsOf } from './runtime/source.ts'
@@ -32,6 +40,10 @@ export interface OperatorDeps {
   /** PEM of the CA that callers check database servers by. */
   readonly ca: () => string
   readonly settings: OperatorSettings
+  /** Whether the components run under service accounts, which need a RoleBinding of their own in each tenant namespace. */
+  readonly serviceAccounts: boolean
+  /** Where failures are told beside the log. */
+  readonly events?: Events | undefined
 }
 
 export interface OperatorSettings {
@@ -44,23 +56,34 @@ export interface OperatorSettings {
   readonly every: { readonly statementsMs: number; readonly sweepMs: number }
 }
 
-/** Wires the operator's controllers. `run` ends when `signal` aborts and what was under way is done. */
-export function createOperator(deps: OperatorDeps): { readonly run: (signal: AbortSignal) => Promise<void> } {
+export interface Operator {
+  /** Ends when `signal` aborts and what was under way is done. */
+  run(signal: AbortSignal): Promise<void>
+  /** Resolves when `run` has found the first database server up. */
+  readonly firstServer: Promise<unknown>
+}
+
+/** Wires the operator's controllers. */
+export function createOperator(deps: OperatorDeps): Operator {
   const { store, caches, runtime, log, settings } = deps
-  const { instances, servers, regions, namespaces, roleBindings } = caches
+  const { instances, servers, regions } = caches
   const now = () => new Date()
+  const events = deps.events ?? createLogEvents(log)
+  const report = createReporter({ store, now })
   const admins = createAdmins()
   const suspicions = createSuspicions()
   const places = createPlaces({ servers, instances })
   const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, admins })
   const watchdog = createWatchdog({
-    ...{ store, instances, admins, suspicions, log },
+    ...{ store, instances, admins, suspicions, log, ca: deps.ca },
     limits: { statementMs: settings.statementMs, sizeBytes: settings.sizeBytes },
     every: settings.every,
   })
   const metrics = createControllerMetrics(deps.registry)
-  const controller = (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources'>) =>
+  const controller = (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) =>
     createController({ ...about, log, ...metrics })
+
+  const toldOf = (cache: Cache<Kind>) => deps.events && toldBy(deps.events, cache)
 
   const onServer = (name: string) => instances.byIndex('server', name).map(keyOf)
   const allRegions = () => regions.list().map(keyOf)
@@ -81,20 +104,21 @@ export function createOperator(deps: OperatorDeps): { readonly run: (signal: Abo
   }
 
   function poolOf(key: Key): readonly Key[] {
-    const server = instances.get(key)?.status?.serverRef?.name
+    const instance = instances.get(key)
     // Of one that is gone nobody knows any more where it was.
-    return server === undefined ? servers.list().map(keyOf) : [serverKey(server)]
+    if (!instance) return servers.list().map(keyOf)
+    const server = instance.status?.serverRef?.name
+    // It takes a spare soon; until then a look at the pools only keeps the servers from its claim.
+    return server === undefined ? [] : [serverKey(server)]
   }
 
   const controllers = [
+    ...createCatalogControllers({ ...caches, report, now, controller }),
     controller({
       name: 'namespace',
       concurrency: 2,
-      reconcile: createNamespaceReconciler({ ...caches, store }),
-      sources: [
-        objectsOf(namespaces),
-        changesOf(roleBindings, ({ namespace }) => (namespace === undefined ? [] : [{ name: namespace }])),
-      ],
+      reconcile: createNamespaceReconciler({ ...caches, store, report, serviceAccounts: deps.serviceAccounts }),
+      sources: namespaceWatches(caches),
     }),
     controller({
       name: 'fleet',
@@ -105,20 +129,32 @@ export function createOperator(deps: OperatorDeps): { readonly run: (signal: Abo
     controller({
       name: 'server',
       concurrency: 4,
+      onFailure: toldOf(servers),
       reconcile: createServerReconciler({ store, servers, runtime, admins, now }),
       sources: [objectsOf(servers), eventsOf((enqueue) => onRuntimeChange(runtime, (name) => enqueue(serverKey(name))))],
     }),
     controller({
       name: 'pool',
-      concurrency: 1,
+      concurrency: 2,
       reconcile: createPoolReconciler({ servers, instances, admins, size: settings.warmPool }),
       sources: [objectsOf(servers), changesOf(instances, poolOf)],
     }),
     controller({
+      name: 'admission',
+      concurrency: 2,
+      onFailure: toldOf(servers),
+      async reconcile({ name }) {
+        await runtime.tenantsChanged?.(name)
+        return { verdict: 'settled', reason: 'TenantsAdmitted' }
+      },
+      sources: [changesOf(instances, poolOf)],
+    }),
+    controller({
       name: 'shared-instance',
-      concurrency: 8,
+      concurrency: 16,
+      onFailure: toldOf(instances),
       reconcile: createInstanceReconciler({
-        ...{ store, instances, servers, regions, admins, places, suspicions, now },
+        ...{ store, instances, servers, regions, admins, places, suspicions, now, report },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
         onClaim: claimed,
@@ -126,17 +162,36 @@ export function createOperator(deps: OperatorDeps): { readonly run: (signal: Abo
       sources: [
         objectsOf(instances),
         changesOf(servers, concernedByServer),
+        changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),
         changesOf(regions, waitingIn),
+        // Who is gone has left a place.
+        changesOf(instances, (key) => (instances.get(key) ? [] : allRegions().flatMap(waitingIn))),
         eventsOf((enqueue) => watchdog.onSuspicion(enqueue)),
       ],
     }),
   ]
 
   return {
+    firstServer: admins.firstOpen,
     async run(signal) {
+      const telling = [instances, servers].map((cache) => whenSynced(cache, () => tellFailures(cache, events)))
       await Promise.all([...controllers.map((each) => each.run(signal)), watchdog.run(signal)])
+      for (const stop of telling) stop()
       await admins[Symbol.asyncDispose]()
     },
+  }
+}
+
+/** Starts once the cache has synced, unless it was stopped by then. Returns how to stop. */
+function whenSynced(cache: Cache<Kind>, start: () => () => void): () => void {
+  let stop: (() => void) | undefined
+  let stopped = false
+  void cache.synced().then(() => {
+    if (!stopped) stop = start()
+  })
+  return () => {
+    stopped = true
+    stop?.()
   }
 }
 

@@ -47,7 +47,7 @@ export function withoutCondition(conditions: readonly Condition[] | undefined, t
 }
 
 /** Anything with conditions in its status. */
-interface Conditioned {
+export interface Conditioned {
   readonly status?: { readonly conditions?: readonly Condition[] | undefined } | undefined
 }
 

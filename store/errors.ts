@@ -11,7 +11,7 @@ export const StoreCode = {
   /** The watch or list position was compacted: list again. */
   gone: 'gone',
   forbidden: 'forbidden',
-  /** The store cannot write or be reached now; nothing was changed. */
+  /** The store cannot write or be reached now. Nothing was changed, unless an answer was lost on its way: look before trying again. */
   unavailable: 'unavailable',
 } as const
 export type StoreCode = (typeof StoreCode)[keyof typeof StoreCode]

@@ -1,4 +1,5 @@
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, type JWK, SignJWT } from 'jose'
+import { calculateJwkThumbprint, importJWK, type JSONWebKeySet, type JWK, SignJWT } from 'jose'
+import { z } from 'zod'
 import type { Role } from '../../crds/names.ts'
 import { AUDIENCE, NAMESPACE_CLAIM, type PLATFORM_ADMIN, ROLE_CLAIM } from './jwt.ts'
 
@@ -33,15 +34,21 @@ export interface TokenIssuer {
   readonly discovery: Discovery
 }
 
-/** A new private Ed25519 key with its thumbprint as `kid`. Who calls this keeps it, and keeps it secret. */
-export async function generateIssuerKey(): Promise<JWK> {
-  const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true })
-  const jwk = await exportJWK(privateKey)
-  return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: ALGORITHM, use: 'sig' }
+/** What an issuer signs with, and the name it signs under. A secret. */
+export interface IssuerKey {
+  /** The claim `iss`. It stays for good: tokens outlive a restart under another address. */
+  readonly issuer: string
+  /** Private Ed25519 key. */
+  readonly privateKey: JWK
 }
 
-/** @param privateKey of {@link generateIssuerKey} */
-export async function createIssuer({ privateKey, issuer }: { privateKey: JWK; issuer: string }): Promise<TokenIssuer> {
+/** The stored form of an {@link IssuerKey}. */
+export const IssuerKeyFile = z.object({
+  issuer: z.url(),
+  privateKey: z.looseObject({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string(), d: z.string() }),
+})
+
+export async function createIssuer({ privateKey, issuer }: IssuerKey): Promise<TokenIssuer> {
   const key = await importJWK(privateKey, ALGORITHM)
   const { kty, crv, x } = privateKey
   const kid = privateKey.kid ?? (await calculateJwkThumbprint(privateKey))
@@ -63,12 +70,17 @@ export async function createIssuer({ privateKey, issuer }: { privateKey: JWK; is
     issuer,
     sign,
     jwks: { keys: [publicKey] },
-    discovery: {
-      issuer,
-      jwks_uri: `${issuer.replace(/\/$/, '')}/.well-known/jwks.json`,
-      id_token_signing_alg_values_supported: [ALGORITHM],
-      response_types_supported: ['id_token'],
-      subject_types_supported: ['public'],
-    },
+    discovery: discoveryOf(issuer),
+  }
+}
+
+/** What Mooring's own issuer of that name publishes about itself. */
+export function discoveryOf(issuer: string): Discovery {
+  return {
+    issuer,
+    jwks_uri: `${issuer.replace(/\/$/, '')}/.well-known/jwks.json`,
+    id_token_signing_alg_values_supported: [ALGORITHM],
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
   }
 }

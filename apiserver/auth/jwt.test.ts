@@ -2,7 +2,8 @@ import { createPublicKey } from 'node:crypto'
 import { exportJWK, generateKeyPair, importJWK, type JWTPayload, SignJWT } from 'jose'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { AuthenticationError, type FailureReason } from './authentication-error.ts'
-import { createIssuer, generateIssuerKey, type TokenIssuer } from './issuer.ts'
+import { generateIssuerKey } from '../../operator/installation/issuer-key.ts'
+import { createIssuer, type TokenIssuer } from './issuer.ts'
 import { createJwtVerifier, type IssuerConfig } from './jwt.ts'
 
 type Signer = Awaited<ReturnType<typeof generateKeyPair>>

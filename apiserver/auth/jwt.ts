@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { z } from 'zod'
-import { namespaceName, PLATFORM_ADMIN_GROUP, roleGroup, ROLES } from '../../crds/names.ts'
+import { isSlug, namespaceName, PLATFORM_ADMIN_GROUP, roleGroup, ROLES } from '../../crds/names.ts'
 import { hasControl } from '../query.ts'
 import type { Principal } from '../route.ts'
-import { isSlug } from '../scope.ts'
 import { AuthenticationError } from './authentication-error.ts'
 import { createKeySet, type KeySource } from './key-set.ts'
 

@@ -18,6 +18,8 @@ export type KeySource =
       readonly ca?: string | undefined
     }
   | { readonly jwks: JSONWebKeySet }
+  /** Where the set is published has to be found out first. @throws ApiError `unavailable` while it cannot be; it is called again then */
+  | { readonly find: () => Promise<URL> }
 
 const TIMEOUT_MS = 3_000
 /** An unknown key id asks the issuer anew at most this often; so does an issuer that does not answer. */
@@ -32,7 +34,19 @@ const MAX_BYTES = 1_048_576
  * @throws (from the function) ApiError `unavailable` when the issuer cannot be reached and the key is not known
  */
 export function createKeySet(source: KeySource): JWTVerifyGetKey {
-  return 'jwks' in source ? createLocalJWKSet(source.jwks) : remoteKeySet(source)
+  if ('jwks' in source) return createLocalJWKSet(source.jwks)
+  return 'find' in source ? foundKeySet(source.find) : remoteKeySet(source)
+}
+
+function foundKeySet(find: () => Promise<URL>): JWTVerifyGetKey {
+  let keyOf: JWTVerifyGetKey | undefined
+  return async function keyOfFound(header, token) {
+    if (!keyOf) {
+      const url = await find()
+      keyOf ??= remoteKeySet({ url })
+    }
+    return keyOf(header, token)
+  }
 }
 
 function remoteKeySet({ url, ca }: { url: URL; ca?: string | undefined }): JWTVerifyGetKey {

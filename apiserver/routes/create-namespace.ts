@@ -1,8 +1,11 @@
 import { z } from 'zod'
-import { Namespace } from '../../crds/core.ts'
 import type { Draft } from '../../crds/kind.ts'
-import { annotations, labels, namespaceName, roleGroup } from '../../crds/names.ts'
-import { untilAny, untilKnown } from '../cache-waits.ts'
+import { annotations, FINALIZER, namespaceName, roleGroup } from '../../crds/names.ts'
+import { TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
+import { isReady } from '../../store/conditions.ts'
+import type { Store } from '../../store/port.ts'
+import { untilAny, untilReady } from '../cache-waits.ts'
+import { ApiError } from '../errors.ts'
 import { createNamed } from '../create-named.ts'
 import { requestHash } from '../idempotency.ts'
 import { areRolesBound } from '../members.ts'
@@ -14,18 +17,30 @@ import { ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tena
 const Body = z.object({ slug: Slug, name: DisplayName })
 
 /** Pure. */
-function newNamespace(organization: string, { slug, name }: z.output<typeof Body>, createdBy: string): Draft<typeof Namespace> {
+function newNamespace(
+  organization: string,
+  { slug, name }: z.output<typeof Body>,
+  createdBy: string,
+): Draft<typeof TenantNamespace> {
   return {
     metadata: {
       name: namespaceName(organization, slug),
-      labels: { [labels.organization]: organization, [labels.namespace]: slug },
-      annotations: { [annotations.displayName]: name, [annotations.createdBy]: createdBy },
+      finalizers: [FINALIZER],
+      annotations: { [annotations.createdBy]: createdBy },
     },
+    spec: { organization, namespace: slug, displayName: name },
   }
 }
 
+/** Takes back a wish that cannot come true, so that it leaves nothing. @throws ApiError `conflict` */
+async function withdraw(store: Store, { metadata: { name, uid } }: TenantNamespace): Promise<never> {
+  await store.delete(TenantNamespace, { name }, { uid })
+  throw new ApiError('conflict', `there is a Namespace ${name} already that is not Mooring's`)
+}
+
 /** `POST /v1/organizations/{organization}/namespaces`: a platform admin's; answers when roles can be had in it. */
-export function createNamespace({ store, scopes, organizations, namespaces, roleBindings }: TenancyDeps): AnyRoute {
+export function createNamespace(deps: TenancyDeps): AnyRoute {
+  const { store, scopes, organizations, tenantNamespaces, namespaces, roleBindings } = deps
   return route({
     method: 'post',
     path: `${ORGANIZATION_PATH}/namespaces`,
@@ -38,14 +53,16 @@ export function createNamespace({ store, scopes, organizations, namespaces, role
     replies: { 201: z.object({ namespace: NamespaceView }) },
     async handle({ principal, params, body, idempotencyKey: key }) {
       const { metadata: organization } = await organizations.find(principal, params.organization)
-      await scopes.require(principal, { verb: 'create', resource: 'namespaces' })
+      await scopes.require(principal, { verb: 'create', resource: 'tenantnamespaces' })
       const draft = newNamespace(organization.name, body, principal.user)
       const owner = { namespace: organization.name, user: principal.user, key }
-      const object = await createNamed(store, Namespace, draft, { owner, hash: requestHash(body) })
-      const { name: namespace, resourceVersion: etag } = object.metadata
-      await untilKnown(namespaces, object)
+      const object = await createNamed(store, TenantNamespace, draft, { owner, hash: requestHash(body), what: 'namespace' })
+      const made = await untilReady(tenantNamespaces, object, [TenantNamespaceReason.NamespaceTaken])
+      if (!isReady(made)) return withdraw(store, made)
+      const { name: namespace, resourceVersion: etag } = made.metadata
+      await untilAny(namespaces, () => namespaces.get({ name: namespace })?.metadata.deletionTimestamp === undefined)
       await untilAny(roleBindings, () => areRolesBound(roleBindings.list({ namespace }), (role) => roleGroup(namespace, role)))
-      return { status: 201, data: { namespace: namespaceView(object) }, etag }
+      return { status: 201, data: { namespace: namespaceView(made) }, etag }
     },
   })
 }

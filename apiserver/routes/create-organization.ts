@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { annotations } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
-import { untilKnown } from '../cache-waits.ts'
+import { untilReady } from '../cache-waits.ts'
 import { createNamed } from '../create-named.ts'
 import { requestHash } from '../idempotency.ts'
 import { DisplayName, OrganizationView, organizationView, Slug } from '../organizations.ts'
@@ -28,8 +28,8 @@ export function createOrganization({ store, scopes, organizationCache }: Deps): 
         spec: { name: body.name },
       }
       const owner = { namespace: '', user: principal.user, key }
-      const organization = await createNamed(store, Organization, draft, { owner, hash: requestHash(body) })
-      await untilKnown(organizationCache, organization)
+      const created = await createNamed(store, Organization, draft, { owner, hash: requestHash(body) })
+      const organization = await untilReady(organizationCache, created)
       const etag = organization.metadata.resourceVersion
       return { status: 201, data: { organization: organizationView(organization) }, etag }
     },

@@ -1,7 +1,7 @@
-import { Namespace } from '../../crds/core.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
+import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import type { Store } from '../../store/port.ts'
-import { untilGone } from '../cache-waits.ts'
+import { untilAny, untilGone } from '../cache-waits.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
@@ -15,8 +15,10 @@ async function contentsOf(store: Store, namespace: string): Promise<readonly str
     .flatMap(({ plural, count }) => (count > 0 ? [`${count} ${plural}`] : []))
 }
 
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'tenantNamespaces' | 'namespaces'>
+
 /** `DELETE /v1/organizations/{organization}/namespaces/{namespace}`: a platform admin's, and only when it is empty. */
-export function deleteNamespace({ store, scopes, namespaces }: Pick<TenancyDeps, 'store' | 'scopes' | 'namespaces'>): AnyRoute {
+export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces }: Deps): AnyRoute {
   return route({
     method: 'delete',
     path: NAMESPACE_PATH,
@@ -28,13 +30,15 @@ export function deleteNamespace({ store, scopes, namespaces }: Pick<TenancyDeps,
     replies: { 200: Nothing },
     async handle({ principal, params, ifMatch }) {
       const { namespace: name } = await scopes.ofPath(principal, params)
-      await scopes.require(principal, { verb: 'delete', resource: 'namespaces' })
-      const object = namespaces.get({ name })
+      await scopes.require(principal, { verb: 'delete', resource: 'tenantnamespaces' })
+      const object = tenantNamespaces.get({ name })
       if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
       const contents = await contentsOf(store, name)
       if (contents.length > 0) throw new ApiError('conflict', `the namespace is not empty: ${contents.join(', ')}`)
-      await store.delete(Namespace, { name }, { uid: object.metadata.uid, resourceVersion: ifMatch })
-      await untilGone(namespaces, object)
+      await store.delete(TenantNamespace, { name }, { uid: object.metadata.uid, resourceVersion: ifMatch })
+      await untilGone(tenantNamespaces, object)
+      // The operator lets go of it once its Namespace is gone, which this copy of all Namespaces may show a moment later.
+      await untilAny(namespaces, () => namespaces.get({ name }) === undefined)
       return { status: 200, data: {} }
     },
   })

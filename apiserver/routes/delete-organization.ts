@@ -1,10 +1,22 @@
 import { Namespace } from '../../crds/core.ts'
 import { labels } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
+import { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import type { Store } from '../../store/port.ts'
 import { untilGone } from '../cache-waits.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { Nothing, ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
+
+/** Names of its namespaces: those that are wished for, and those that are there, whichever came first. */
+async function namespacesOf(store: Store, organization: string): Promise<ReadonlySet<string>> {
+  const [wished, made] = await Promise.all([
+    store.list(TenantNamespace),
+    store.list(Namespace, { labels: { [labels.organization]: organization } }),
+  ])
+  const own = wished.items.filter(({ spec }) => spec.organization === organization)
+  return new Set([...own, ...made.items].map(({ metadata }) => metadata.name))
+}
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizations' | 'organizationCache'>
 
@@ -23,8 +35,8 @@ export function deleteOrganization({ store, scopes, organizations, organizationC
       const organization = await organizations.find(principal, params.organization)
       await scopes.require(principal, { verb: 'delete', resource: 'organizations' })
       const { name, uid } = organization.metadata
-      const { items } = await store.list(Namespace, { labels: { [labels.organization]: name } })
-      if (items.length > 0) throw new ApiError('conflict', `organization ${name} still has ${items.length} namespaces`)
+      const count = (await namespacesOf(store, name)).size
+      if (count > 0) throw new ApiError('conflict', `organization ${name} still has ${count} namespaces`)
       await store.delete(Organization, { name }, { uid, resourceVersion: ifMatch })
       await untilGone(organizationCache, organization)
       return { status: 200, data: {} }

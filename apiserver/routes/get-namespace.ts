@@ -5,7 +5,7 @@ import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
 /** `GET /v1/organizations/{organization}/namespaces/{namespace}`. */
-export function getNamespace({ scopes, namespaces }: Pick<TenancyDeps, 'scopes' | 'namespaces'>): AnyRoute {
+export function getNamespace({ scopes, tenantNamespaces }: Pick<TenancyDeps, 'scopes' | 'tenantNamespaces'>): AnyRoute {
   return route({
     method: 'get',
     path: NAMESPACE_PATH,
@@ -16,7 +16,7 @@ export function getNamespace({ scopes, namespaces }: Pick<TenancyDeps, 'scopes' 
     replies: { 200: z.object({ namespace: NamespaceView }) },
     async handle({ principal, params }) {
       const { namespace: name } = await scopes.ofPath(principal, params)
-      const object = namespaces.get({ name })
+      const object = tenantNamespaces.get({ name })
       if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
       return { status: 200, data: { namespace: namespaceView(object) }, etag: object.metadata.resourceVersion }
     },

@@ -6,7 +6,7 @@ import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { listOf, ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
 
 /** `GET /v1/organizations/{organization}/namespaces`: those in which the caller has a role; all for a platform admin. */
-export function listNamespaces({ access, organizations, namespaces }: TenancyDeps): AnyRoute {
+export function listNamespaces({ access, organizations, tenantNamespaces, namespaces }: TenancyDeps): AnyRoute {
   return route({
     method: 'get',
     path: `${ORGANIZATION_PATH}/namespaces`,
@@ -18,11 +18,15 @@ export function listNamespaces({ access, organizations, namespaces }: TenancyDep
     replies: { 200: listOf('namespaces', NamespaceView) },
     async handle({ principal, params, query }) {
       const { metadata } = await organizations.find(principal, params.organization)
-      const all = namespaces.list({ labels: { [labels.organization]: metadata.name } })
-      const seesAll = await access.may(principal, { verb: 'list', resource: 'namespaces' })
+      // One whose Namespace is not there, or is somebody else's, is not to be found under its path either.
+      const isThere = (name: string) => namespaces.get({ name })?.metadata.labels?.[labels.organization] === metadata.name
+      const all = tenantNamespaces
+        .list()
+        .filter((each) => each.spec.organization === metadata.name && isThere(each.metadata.name))
+      const seesAll = await access.may(principal, { verb: 'list', resource: 'tenantnamespaces' })
       const memberships = seesAll ? [] : await access.memberships(principal)
       const own = new Set(memberships.filter((m) => m.organization === metadata.name).map((m) => m.namespace))
-      const visible = seesAll ? all : all.filter((object) => own.has(object.metadata.labels?.[labels.namespace] ?? ''))
+      const visible = seesAll ? all : all.filter(({ spec }) => own.has(spec.namespace))
       const { items, nextCursor } = page(visible, query, resourceKey)
       return { status: 200, data: { namespaces: items.map(namespaceView), nextCursor } }
     },

@@ -100,6 +100,11 @@ export interface Engine {
   readonly family: Family
   /** URI scheme and query of a connection string. `password` is percent-encoded by this function. */
   uri(at: { host: string; port: number; name: string; password: string; tls: boolean }): string
+  /**
+   * Told of a password as soon as it is drawn, while it is being stored: what takes long to derive from it can be under way when it is
+   * needed. Reaches no server.
+   */
+  prepare(password: string): void
   /** Nothing is dialled before the first call. */
   admin(target: AdminTarget): EngineAdmin
 }

@@ -7,15 +7,16 @@ import type { Connection } from './postgresql-connection.ts'
 import { quoteName, quoteText } from './postgresql-connection.ts'
 import { SqlState, sqlStateOf } from './postgresql-errors.ts'
 import { assertTenantName } from './postgresql-names.ts'
-import { scramVerifier } from './postgresql-password.ts'
 import { rename, type WarmPool } from './postgresql-pool.ts'
 import type { Replace } from './postgresql-reset.ts'
+import type { Scram } from './postgresql-scram.ts'
 
 interface Deps {
   readonly connection: Connection
   readonly builder: Builder
   readonly pool: WarmPool
   readonly replace: Replace
+  readonly scram: Scram
 }
 
 /** Spares that may turn out to be gone before the pool counts as empty. */
@@ -32,7 +33,7 @@ const LOST: readonly unknown[] = [
 ]
 
 /** A claim: with a warm pool and a new name one round trip and one transaction, in which the server itself sees that the name is free. */
-export function claiming({ connection, builder, pool, replace }: Deps): EngineAdmin['claim'] {
+export function claiming({ connection, builder, pool, replace, scram }: Deps): EngineAdmin['claim'] {
   type Outcome = 'claimed' | 'taken' | 'empty'
 
   async function fromPool(handOver: (from: string) => Promise<void>): Promise<Outcome> {
@@ -67,7 +68,7 @@ export function claiming({ connection, builder, pool, replace }: Deps): EngineAd
   return async function claim(tenant: Tenant, limits: Limits, origin: Origin): Promise<void> {
     assertTenantName(tenant.name)
     const name = quoteName(tenant.name)
-    const verifier = quoteText(await scramVerifier(tenant.password))
+    const verifier = quoteText(await scram.verifier(tenant.password))
     const limit = `ALTER ROLE ${name} LOGIN CONNECTION LIMIT ${limits.connections}`
     // ALTER ROLE … PASSWORD derives a key once more, to see whether the password is empty: the better part of a claim's time.
     const password = `UPDATE pg_authid SET rolpassword = ${verifier} WHERE rolname = ${quoteText(tenant.name)}`

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { postgresqlBench } from '../../test/support/engine.ts'
 import { DENIED, OPEN, REFUSED, WITHOUT_EFFECT } from '../../test/support/postgres-attempts.ts'
 import { SERIES } from '../../test/support/postgres.ts'
+import { dialling, TIMEOUTS } from './postgresql-connection.ts'
 
 describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
   const bench = postgresqlBench(series)
@@ -87,8 +88,8 @@ describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
   })
 
   test.each(['true', 'database'])('cannot open a replication connection (%s)', async (replication) => {
-    const { host, port } = bench.server.target
-    const config = { host, port, user: 'mallory', password: mallory.password, database: 'mallory', replication }
+    const dial = dialling(bench.server.target, TIMEOUTS)
+    const config = { ...dial, user: 'mallory', password: mallory.password, database: 'mallory', replication }
     const client = new pg.Client(config)
     client.on('error', () => undefined)
     expect(await rejection(client.connect())).toMatchObject({ code: expect.stringMatching(/^(28000|42501|53300)$/) as string })

@@ -125,11 +125,11 @@ export function postgresqlConf(settings: Settings): string {
     .join('')
 }
 
-/** Who may log in. `loopback`: nobody from elsewhere; `network`: everybody, with TLS. */
+/** Who may log in. `loopback`: nobody from elsewhere; `network`: from elsewhere everybody, with TLS; `tls`: everybody, with TLS even on loopback. */
 export interface HbaOptions {
   /** Name of the server's admin role, the only one that may use any database. */
   readonly admin: string
-  readonly reach: 'loopback' | 'network'
+  readonly reach: 'loopback' | 'network' | 'tls'
 }
 
 /**
@@ -138,6 +138,11 @@ export interface HbaOptions {
  */
 export function postgresqlHba({ admin, reach }: HbaOptions): string {
   const who = [`all "${admin.replaceAll('"', '""')}"`, 'sameuser all']
-  const from = [['local', ''], ['host', '127.0.0.0/8'], ['host', '::1/128'], ...(reach === 'network' ? [['hostssl', 'all']] : [])]
+  const loopback = [
+    ['local', ''],
+    ['host', '127.0.0.0/8'],
+    ['host', '::1/128'],
+  ]
+  const from = [...(reach === 'tls' ? [] : loopback), ...(reach === 'loopback' ? [] : [['hostssl', 'all']])]
   return from.flatMap(([type, address]) => who.map((pair) => `${type} ${pair} ${address} scram-sha-256\n`)).join('')
 }

@@ -7,14 +7,18 @@ import { discarding } from './postgresql-drop.ts'
 import { withEngineErrors as safely } from './postgresql-errors.ts'
 import { harden } from './postgresql-harden.ts'
 import { assertTenantName } from './postgresql-names.ts'
-import { scramVerifier } from './postgresql-password.ts'
 import { warmPool } from './postgresql-pool.ts'
 import { replacing } from './postgresql-reset.ts'
+import { createScram, type Scram } from './postgresql-scram.ts'
 import { endSessions, watchdog } from './postgresql-sessions.ts'
 import { verifying } from './postgresql-verify.ts'
 
 /** The admin's side of a PostgreSQL 14 or 15 server, over `connection`, which it owns from then on. */
-export function postgresqlAdmin(target: AdminTarget, connection: Connection = connect(target)): EngineAdmin {
+export function postgresqlAdmin(
+  target: AdminTarget,
+  connection: Connection = connect(target),
+  scram: Scram = createScram(),
+): EngineAdmin {
   const making = builder(connection)
   const discard = discarding({ connection, inFlight: making.inFlight })
   const replace = replacing({ connection, builder: making })
@@ -34,10 +38,10 @@ export function postgresqlAdmin(target: AdminTarget, connection: Connection = co
     harden: safely(() => harden(connection)),
     catalog: safely(() => pool.catalog()),
     find: safely((name) => readTenant(connection, name)),
-    claim: safely(claiming({ connection, builder: making, pool, replace })),
-    verify: safely(verifying(target, TIMEOUTS)),
+    claim: safely(claiming({ connection, builder: making, pool, replace, scram })),
+    verify: safely(verifying({ target, timeouts: TIMEOUTS, scram })),
     setPassword: safely(async ({ name, password }) => {
-      await alterRole(name, `PASSWORD ${quoteText(await scramVerifier(password))}`)
+      await alterRole(name, `PASSWORD ${quoteText(await scram.verifier(password))}`)
     }),
     enableLogin: safely((name) => alterRole(name, 'LOGIN')),
     disableLogin: safely(async (name) => {
@@ -59,11 +63,14 @@ export function postgresqlAdmin(target: AdminTarget, connection: Connection = co
   }
 }
 
+const scram = createScram()
+
 export const postgresql: Engine = {
   family: 'postgresql',
   uri({ host, port, name, password, tls }) {
     const at = host.includes(':') ? `[${host}]` : host
     return `postgresql://${name}:${encodeURIComponent(password)}@${at}:${port}/${name}${tls ? '?sslmode=require' : ''}`
   },
-  admin: (target) => postgresqlAdmin(target),
+  prepare: (password) => scram.prepare(password),
+  admin: (target) => postgresqlAdmin(target, connect(target), scram),
 }

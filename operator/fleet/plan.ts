@@ -4,6 +4,8 @@ import type { Motor } from '../../crds/motor.ts'
 export interface MotorWorld {
   readonly motor: Motor
   readonly warm: boolean
+  /** Places that a warm motor keeps free, so that a burst does not wait for a server to start. */
+  readonly headroom: number
   /** Places still free on its servers, those that are starting included. */
   readonly free: number
   /** Instances that wait for a place. */
@@ -12,9 +14,9 @@ export interface MotorWorld {
   readonly ordinals: readonly number[]
 }
 
-/** Ordinal of the server to make, or undefined. A warm motor keeps one free place at least; a cold one gets a server when asked for. Pure. */
-export function nextServer({ warm, free, waiting, ordinals }: MotorWorld): number | undefined {
-  const wanted = Math.max(waiting, warm ? 1 : 0)
+/** Ordinal of the server to make, or undefined. A warm motor keeps some places free; a cold one gets a server when asked for. Pure. */
+export function nextServer({ warm, headroom, free, waiting, ordinals }: MotorWorld): number | undefined {
+  const wanted = Math.max(waiting, warm ? headroom : 0)
   if (free >= wanted) return undefined
   let ordinal = 1
   while (ordinals.includes(ordinal)) ordinal += 1

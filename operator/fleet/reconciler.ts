@@ -52,6 +52,8 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
       const ordinal = nextServer({
         motor,
         warm,
+        // A server takes a second or more to start, in which half of the one before can fill up.
+        headroom: Math.ceil(deps.capacity / 2),
         free: mine.reduce((sum, server) => sum + places.freeOn(server), 0),
         waiting: instances
           .byIndex('waiting', waitingFor(region.spec.id, motor))

@@ -1,58 +1,35 @@
 import type { Namespace } from '../../crds/core.ts'
-import { RoleBinding } from '../../crds/core.ts'
-import { clusterRoleOf, labels, namespaceName, roleGroup, ROLES, type Role } from '../../crds/names.ts'
-import { Organization } from '../../crds/organization.ts'
-import type { Cache } from '../../store/cache.ts'
-import { isStoreError } from '../../store/errors.ts'
-import type { Key, Store } from '../../store/port.ts'
+import { TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
+import type { Key } from '../../store/port.ts'
+import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
+import { perform } from './apply.ts'
+import { observe, type ObserveDeps } from './observe.ts'
+import { type Action, planNamespace, type World } from './plan.ts'
 
-export interface NamespaceDeps {
-  readonly store: Store
-  readonly namespaces: Cache<typeof Namespace>
-  readonly roleBindings: Cache<typeof RoleBinding>
-  readonly organizations: Cache<typeof Organization>
+export interface NamespaceDeps extends ObserveDeps {
+  readonly report: Report
 }
 
-/** Makes what every tenant namespace has: one RoleBinding a role, for the group its tokens carry, and its organization. */
-export function createNamespaceReconciler({
-  store,
-  namespaces,
-  roleBindings,
-  organizations,
-}: NamespaceDeps): (key: Key) => Promise<Outcome> {
-  async function bind(namespace: string, role: Role): Promise<void> {
-    const name = `mooring-${role}`
-    if (roleBindings.get({ namespace, name })) return
-    await once(
-      store.create(RoleBinding, {
-        metadata: { namespace, name, labels: { [labels.managedBy]: 'mooring' } },
-        roleRef: { apiGroup: RoleBinding.group, kind: 'ClusterRole', name: clusterRoleOf(role) },
-        subjects: [{ kind: 'Group', apiGroup: RoleBinding.group, name: roleGroup(namespace, role) }],
-      }),
-    )
+/**
+ * Keeps each TenantNamespace and its Namespace of the same name in step, with the RoleBindings that every tenant namespace has and its
+ * organization. Keys are the names of either.
+ */
+export function createNamespaceReconciler(deps: NamespaceDeps): (key: Key) => Promise<Outcome> {
+  /** Carries the actions out and gives the Namespace as it is then. */
+  async function apply(world: World, actions: readonly Action[]): Promise<Namespace | undefined> {
+    let { namespace } = world
+    for (const action of actions) namespace = (await perform(deps.store, { ...world, namespace }, action)) ?? namespace
+    return namespace
   }
 
   return async function reconcileNamespace({ name }) {
-    const namespace = namespaces.get({ name })
-    const organization = namespace?.metadata.labels?.[labels.organization]
-    const slug = namespace?.metadata.labels?.[labels.namespace]
-    if (!organization || !slug || namespace.metadata.deletionTimestamp !== undefined)
-      return { verdict: 'settled', reason: 'NotTenant' }
-    // Labels that say another name than the object's own would give away somebody else's namespace.
-    if (namespaceName(organization, slug) !== name) return { verdict: 'settled', reason: 'LabelsDisagree' }
-    await Promise.all(ROLES.map((role) => bind(name, role)))
-    if (!organizations.get({ name: organization })) {
-      await once(store.create(Organization, { metadata: { name: organization }, spec: { name: organization } }))
-    }
-    return { verdict: 'settled', reason: 'Bound' }
-  }
-}
-
-async function once(creation: Promise<unknown>): Promise<void> {
-  try {
-    await creation
-  } catch (error) {
-    if (!isStoreError(error, 'already_exists')) throw error
+    const world = await observe(deps, name)
+    const { actions, verdict, reason = verdict?.reason ?? 'Nothing' } = planNamespace(world)
+    const namespace = await apply(world, actions)
+    if (!verdict || !world.tenant) return { verdict: 'settled', reason }
+    const isBound = verdict.reason === TenantNamespaceReason.Bound
+    await deps.report(TenantNamespace, world.tenant, verdict, isBound ? { namespaceUid: namespace?.metadata.uid } : {})
+    return { verdict: isBound ? 'settled' : 'waiting', reason }
   }
 }

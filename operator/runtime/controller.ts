@@ -41,6 +41,8 @@ export interface ControllerDeps {
   readonly clock?: Clock
   readonly random?: () => number
   readonly onResult?: (result: ReconcileResult) => void
+  /** Gets what a reconcile threw, after it was logged. */
+  readonly onFailure?: ((key: Key, error: unknown) => void) | undefined
   readonly onDepth?: (controller: string, depth: number) => void
 }
 
@@ -69,6 +71,7 @@ export function createController(deps: ControllerDeps): Controller {
       if (!signal.aborted) {
         report('failed', codeOf(error))
         logFailure(text, error)
+        deps.onFailure?.(keyFromString(text), error)
       }
       throw error
     }

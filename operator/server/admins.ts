@@ -16,12 +16,15 @@ export interface Admins extends AsyncDisposable {
   names(): readonly string[]
   /** Opens it, or keeps what is open when nothing changed. @returns undefined when no engine file serves its family */
   open(server: DatabaseServer, target: AdminTarget): { readonly opened: OpenServer; readonly fresh: boolean } | undefined
+  /** Resolves when the first server is open: until then a status that says Ready is one from before the last stop. */
+  readonly firstOpen: Promise<unknown>
   /** The server is gone or down. */
   forget(name: string): Promise<void>
 }
 
 export function createAdmins(): Admins {
   const open = new Map<string, { readonly id: string; readonly server: OpenServer }>()
+  const first = Promise.withResolvers<undefined>()
 
   async function forget(name: string): Promise<void> {
     const entry = open.get(name)
@@ -42,8 +45,10 @@ export function createAdmins(): Admins {
       if (known) void known.server.admin[Symbol.asyncDispose]()
       const opened = { engine, admin: engine.admin(target) }
       open.set(name, { id, server: opened })
+      first.resolve(undefined)
       return { opened, fresh: true }
     },
+    firstOpen: first.promise,
     forget,
     async [Symbol.asyncDispose]() {
       await Promise.allSettled([...open.keys()].map(forget))

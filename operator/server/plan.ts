@@ -10,7 +10,8 @@ export function serverVerdict(state: ServerState, engineVersion: string | undefi
     case 'failed':
       return notReady(state.reason, state.message)
     case 'absent':
-    case 'starting':
       return notReady(ServerReason.Starting, 'the server is starting')
+    case 'starting':
+      return notReady(ServerReason.Starting, state.message ?? 'the server is starting')
   }
 }

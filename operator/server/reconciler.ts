@@ -1,12 +1,14 @@
 import { DatabaseServer, ServerReason } from '../../crds/database-server.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
-import { type Verdict, withCondition } from '../../store/conditions.ts'
+import type { Verdict } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
+import { createReporter } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
-import type { Admins } from './admins.ts'
+import type { Admins, OpenServer } from './admins.ts'
 import { adminCredentials } from './credentials.ts'
+import { createFirstLook } from './first-look.ts'
 import { serverVerdict } from './plan.ts'
 import type { ServerRuntime, ServerState } from './runtime.ts'
 
@@ -24,6 +26,8 @@ const LOOK_AGAIN_MS = 1_000
 /** Brings one DatabaseServer up, or away: what its runtime says goes into its status, and its admin connections are kept open. */
 export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<Outcome> {
   const { store, servers, runtime, admins } = deps
+  const say = createReporter(deps)
+  const isUnknown = createFirstLook(deps.now)
 
   async function remove(server: DatabaseServer): Promise<Outcome> {
     await admins.forget(server.metadata.name)
@@ -43,8 +47,18 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     const way = admins.open(server, { ...state.admin, ...credentials })
     if (!way) return undefined
     if (!way.fresh) return server.status?.engineVersion ?? way.opened.admin.version()
-    await way.opened.admin.harden()
-    return way.opened.admin.version()
+    return hardened(server, way.opened)
+  }
+
+  /** A way in that is kept is one to a hardened server. */
+  async function hardened(server: DatabaseServer, { admin }: OpenServer): Promise<string> {
+    try {
+      await admin.harden()
+      return await admin.version()
+    } catch (error) {
+      await admins.forget(server.metadata.name)
+      throw error
+    }
   }
 
   async function report(
@@ -52,15 +66,8 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     state: ServerState,
     about: { verdict: Verdict; engineVersion: string | undefined },
   ): Promise<void> {
-    const { generation, uid } = server.metadata
-    const conditions = withCondition(server.status?.conditions, about.verdict, { type: 'Ready', generation, now: deps.now() })
     const address = state.phase === 'running' ? { host: state.host, port: state.port } : {}
-    await store.patchStatus(
-      DatabaseServer,
-      keyOf(server),
-      { ...address, engineVersion: about.engineVersion, observedGeneration: generation, conditions },
-      { uid },
-    )
+    await say(DatabaseServer, server, about.verdict, { ...address, engineVersion: about.engineVersion })
   }
 
   return async function reconcileServer(key) {
@@ -68,6 +75,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     if (!server) return { verdict: 'settled', reason: 'Gone' }
     if (server.metadata.deletionTimestamp !== undefined) return remove(server)
     const state = await runtime.ensure(server, await adminCredentials(store, server))
+    if (isUnknown(server, state)) return { verdict: 'waiting', reason: ServerReason.Starting, requeueAfterMs: LOOK_AGAIN_MS }
     const engineVersion = await versionOf(server, state)
     const verdict = serverVerdict(state, engineVersion)
     await report(server, state, { verdict, engineVersion })

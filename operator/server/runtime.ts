@@ -5,7 +5,8 @@ import type { AdminTarget } from '../engines/engine.ts'
 /** What a runtime sees of one server now. */
 export type ServerState =
   | { readonly phase: 'absent' }
-  | { readonly phase: 'starting' }
+  /** `message` says what it waits for, where that is known. */
+  | { readonly phase: 'starting'; readonly message?: string }
   /** It accepts connections. `host` and `port` are the callers'; `admin` is how the operator gets in. */
   | {
       readonly phase: 'running'
@@ -33,6 +34,8 @@ export interface ServerRuntime {
   remove(server: DatabaseServer): Promise<boolean>
   /** Called with a server's object name when its state may have changed. */
   onChange(handler: (name: string) => void): void
-  /** Stops every server in good order; data stays. */
+  /** A tenant came to a server, by its object name, or left it: lets in who is on it now. Absent where nothing hangs on that. */
+  tenantsChanged?(server: string): Promise<void>
+  /** The end of looking after them. Child processes are stopped in good order; pods are left running. Data stays. */
   close(): Promise<void>
 }

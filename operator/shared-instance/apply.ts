@@ -7,14 +7,9 @@ import type { Store } from '../../store/port.ts'
 import { stepDone } from '../../store/steps.ts'
 import { EngineCode, type Limits } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
-import {
-  type Address,
-  createCredentials,
-  type Credentials,
-  deleteCredentials,
-  renewed,
-  updateCredentials,
-} from './credentials.ts'
+import { type Address, createCredentials, deleteCredentials, freshCredentials, updateCredentials } from './credentials.ts'
+import type { Credentials } from './kept-secret.ts'
+import { tenantName } from './naming.ts'
 import type { Observation } from './observe.ts'
 import type { Action } from './plan.ts'
 import type { Suspicions } from './suspicions.ts'
@@ -54,24 +49,15 @@ function flowOf({ world: { instance } }: Observation): string {
 async function perform(deps: ApplyDeps, seen: Observation, action: Action): Promise<Credentials | undefined> {
   const { store, suspicions } = deps
   const { instance } = seen.world
-  const { uid } = instance.metadata
   switch (action) {
     case 'add-finalizer':
-      await store.mergePatch(
-        SharedInstance,
-        keyOf(instance),
-        { metadata: { finalizers: [...(instance.metadata.finalizers ?? []), FINALIZER] } },
-        { uid },
-      )
-      return undefined
     case 'expire':
-      await store.delete(SharedInstance, keyOf(instance), { uid })
+    case 'doubt-password':
+    case 'release':
+      await onResource(store, instance, action)
       return undefined
     case 'forget-secret':
       await deleteCredentials(store, instance)
-      return undefined
-    case 'release':
-      await release(store, instance)
       return undefined
     case 'secret':
       return createCredentials(store, instance, addressOf(deps, seen))
@@ -80,8 +66,8 @@ async function perform(deps: ApplyDeps, seen: Observation, action: Action): Prom
       return rewrite(deps, seen, action)
     case 'reset':
       await onEngine(deps, seen, action)
-      suspicions.missing.delete(uid)
-      suspicions.oversize.delete(uid)
+      suspicions.missing.delete(instance.metadata.uid)
+      suspicions.oversize.delete(instance.metadata.uid)
       return undefined
     default:
       await onEngine(deps, seen, action)
@@ -89,29 +75,40 @@ async function perform(deps: ApplyDeps, seen: Observation, action: Action): Prom
   }
 }
 
+type ResourceAction = 'add-finalizer' | 'expire' | 'doubt-password' | 'release'
+
+async function onResource(store: Store, instance: SharedInstance, action: ResourceAction): Promise<void> {
+  const { uid, finalizers = [] } = instance.metadata
+  const key = keyOf(instance)
+  const steps: Readonly<Record<ResourceAction, () => Promise<unknown>>> = {
+    'add-finalizer': () =>
+      store.mergePatch(SharedInstance, key, { metadata: { finalizers: [...finalizers, FINALIZER] } }, { uid }),
+    expire: () => store.delete(SharedInstance, key, { uid }),
+    'doubt-password': () => store.patchStatus(SharedInstance, key, { passwordVersion: null }, { uid }),
+    release: () => release(store, instance),
+  }
+  await steps[action]()
+}
+
 async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret' | 'move-secret'): Promise<Credentials> {
   const { instance } = seen.world
-  const before = existing(seen)
   const address = addressOf(deps, seen)
-  const moved = { ...before, host: address.host, port: address.port }
-  const credentials = action === 'move-secret' ? moved : renewed(moved, instance.spec.passwordVersion)
+  const fresh = freshCredentials(instance, address)
+  const kept = action === 'move-secret' ? existing(seen) : seen.credentials
+  // A name is for life; of a damaged Secret it follows from the status, as for one that is gone.
+  const { name, server } = kept ?? fresh
+  const { password, passwordVersion } = action === 'move-secret' ? existing(seen) : fresh
+  const credentials = { ...fresh, name, server, password, passwordVersion }
+  if (action === 'renew-secret') address.engine.prepare(credentials.password)
   await updateCredentials(deps.store, instance, { credentials, address })
   return credentials
 }
 
-type EngineAction = Exclude<
-  Action,
-  'add-finalizer' | 'expire' | 'forget-secret' | 'release' | 'secret' | 'renew-secret' | 'move-secret'
->
+type EngineAction = Exclude<Action, ResourceAction | 'forget-secret' | 'secret' | 'renew-secret' | 'move-secret'>
 
 async function onEngine({ limits }: ApplyDeps, seen: Observation, action: EngineAction): Promise<void> {
   const { admin } = reachable(seen)
-  const name = seen.credentials?.name ?? seen.world.instance.status?.name
-  if (name === undefined) {
-    // Deleted before it was claimed, and its Secret is gone with its namespace: the sweeper drops what there may be.
-    if (action === 'drop') return
-    throw new MooringError(EngineCode.failed, 'the instance has no name yet')
-  }
+  const name = nameOf(seen)
   const origin = { template: seen.template }
   const steps: Readonly<Record<EngineAction, () => Promise<void>>> = {
     claim: () => admin.claim(tenantOf(seen), limits, origin),
@@ -123,6 +120,11 @@ async function onEngine({ limits }: ApplyDeps, seen: Observation, action: Engine
     drop: () => admin.drop(name),
   }
   await steps[action]()
+}
+
+/** Without a status and a Secret it was not claimed, or deleted amid its claim: the name that it would get, or got. */
+function nameOf({ credentials, world: { instance } }: Observation): string {
+  return credentials?.name ?? instance.status?.name ?? tenantName(instance.spec.identifier, instance.metadata.uid)
 }
 
 const tenantOf = (seen: Observation) => {

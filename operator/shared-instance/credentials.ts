@@ -1,6 +1,5 @@
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
-import { MooringError } from '../../crds/errors.ts'
 import { apiVersionOf } from '../../crds/kind.ts'
 import { partsOf } from '../../crds/motor.ts'
 import { annotations, labels } from '../../crds/names.ts'
@@ -8,19 +7,9 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { Engine } from '../engines/engine.ts'
-import { decodeSecret, encodeSecret, randomPassword } from '../secret-data.ts'
+import { encodeSecret, randomPassword } from '../secret-data.ts'
+import { type Credentials, type Judgement, judgeSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
 import { tenantName } from './naming.ts'
-
-/** What an instance's Secret says. The Secret, not the status, is where a claim begins: it fixes server, name and password. */
-export interface Credentials {
-  readonly name: string
-  readonly password: string
-  /** Object name of the DatabaseServer. */
-  readonly server: string
-  readonly passwordVersion: number
-  readonly host: string
-  readonly port: number
-}
 
 /** What the rest of the Secret follows from. */
 export interface Address {
@@ -35,23 +24,19 @@ export interface Address {
 export const secretName = (instance: SharedInstance): string => `${instance.metadata.name}-credentials`
 const secretKey = (instance: SharedInstance) => ({ namespace: instance.metadata.namespace ?? '', name: secretName(instance) })
 
-/** @throws MooringError `foreign_secret` when somebody else's Secret has the name, `invalid_secret` */
-export async function readCredentials(store: Store, instance: SharedInstance): Promise<Credentials | undefined> {
-  const secret = await store.get(Secret, secretKey(instance))
-  return secret && parse(secret, instance)
+/** What its Secret says (kept-secret.ts), undefined when there is none. */
+export async function readCredentials(
+  store: Store,
+  judgement: Judgement,
+): Promise<Credentials | 'damaged' | 'foreign' | undefined> {
+  const secret = await store.get(Secret, secretKey(judgement.instance))
+  return secret && judgeSecret(secret, judgement)
 }
 
 /** Draws name and password and records them with the chosen server, once: a Secret that is there already wins. */
 export async function createCredentials(store: Store, instance: SharedInstance, address: Address): Promise<Credentials> {
-  const { metadata, spec, status } = instance
-  const credentials = {
-    name: status?.name ?? tenantName(spec.identifier, metadata.uid),
-    password: randomPassword(),
-    server: address.server.metadata.name,
-    passwordVersion: spec.passwordVersion,
-    host: address.host,
-    port: address.port,
-  }
+  const credentials = freshCredentials(instance, address)
+  address.engine.prepare(credentials.password)
   try {
     await store.create(Secret, {
       metadata: { ...secretKey(instance), ...secretMeta(instance, credentials) },
@@ -60,9 +45,21 @@ export async function createCredentials(store: Store, instance: SharedInstance, 
     })
     return credentials
   } catch (error) {
-    const found = isStoreError(error, 'already_exists') ? await readCredentials(store, instance) : undefined
-    if (!found) throw error
+    const judgement = { instance, ca: address.ca }
+    const found = isStoreError(error, 'already_exists') ? await readCredentials(store, judgement) : undefined
+    if (typeof found !== 'object') throw error
     return found
+  }
+}
+
+/** The name that an instance has or gets, with a new password. */
+export function freshCredentials({ metadata, spec, status }: SharedInstance, { server, host, port }: Address): Credentials {
+  return {
+    name: status?.name ?? tenantName(spec.identifier, metadata.uid),
+    password: randomPassword(),
+    server: server.metadata.name,
+    passwordVersion: spec.passwordVersion,
+    ...{ host, port, tidy: true },
   }
 }
 
@@ -72,24 +69,20 @@ export async function updateCredentials(
   instance: SharedInstance,
   change: { credentials: Credentials; address: Address },
 ): Promise<void> {
-  const { annotations: notes, labels: marks } = secretMeta(instance, change.credentials)
   await store.mergePatch(Secret, secretKey(instance), {
-    metadata: { annotations: notes, labels: marks },
+    metadata: secretMeta(instance, change.credentials),
     data: dataOf(instance, change),
   })
 }
 
-export function renewed(credentials: Credentials, passwordVersion: number): Credentials {
-  return { ...credentials, password: randomPassword(), passwordVersion }
-}
-
+/** In a namespace that is going, the right to delete it may have gone first; it follows its owner anyway. */
 export async function deleteCredentials(store: Store, instance: SharedInstance): Promise<void> {
-  const secret = await store.get(Secret, secretKey(instance))
-  if (!secret || !isOwn(secret, instance)) return
   try {
+    const secret = await store.get(Secret, secretKey(instance))
+    if (!secret || !isOwn(secret, instance)) return
     await store.delete(Secret, secretKey(instance), { uid: secret.metadata.uid })
   } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
+    if (!isStoreError(error, 'not_found') && !isStoreError(error, 'forbidden')) throw error
   }
 }
 
@@ -97,7 +90,7 @@ const typeOf = ({ spec }: SharedInstance): string => partsOf(spec.motor).family
 
 function secretMeta({ metadata }: SharedInstance, { server, passwordVersion }: Credentials) {
   return {
-    labels: { [labels.server]: server, [labels.managedBy]: 'mooring' },
+    labels: { [labels.server]: server, [labels.managedBy]: MANAGED_BY },
     annotations: { [annotations.passwordVersion]: String(passwordVersion) },
     ownerReferences: [
       { apiVersion: apiVersionOf(SharedInstance), kind: SharedInstance.kind, name: metadata.name, uid: metadata.uid },
@@ -114,7 +107,7 @@ function dataOf(
   const { host, port, engine, ca } = address
   return encodeSecret({
     type: typeOf(instance),
-    provider: 'mooring',
+    provider: PROVIDER,
     host,
     port: String(port),
     username: name,
@@ -132,15 +125,3 @@ function isLoopback(host: string): boolean {
 
 const isOwn = (secret: Secret, { metadata }: SharedInstance): boolean =>
   secret.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid) === true
-
-function parse(secret: Secret, instance: SharedInstance): Credentials {
-  if (!isOwn(secret, instance))
-    throw new MooringError('foreign_secret', `Secret ${secret.metadata.name} is not this instance's own`)
-  const { labels: marks, annotations: notes } = secret.metadata
-  const [name, password, host] = ['database', 'password', 'host'].map((key) => decodeSecret(secret.data, key))
-  const server = marks?.[labels.server]
-  if (!name || !password || !host || !server)
-    throw new MooringError('invalid_secret', `Secret ${secret.metadata.name} is not complete`)
-  const port = Number(decodeSecret(secret.data, 'port'))
-  return { name, password, server, host, port, passwordVersion: Number(notes?.[annotations.passwordVersion] ?? 0) }
-}

@@ -1,5 +1,6 @@
 import type { Motor } from '../../crds/motor.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { keyToString } from '../../store/key-string.ts'
 import { tenantSuffix } from './naming.ts'
 
 /** Value of the index `waiting`. */
@@ -12,6 +13,9 @@ export const instanceIndexes = {
   /** What it still needs a place for. */
   waiting: ({ status, spec, metadata }: SharedInstance): readonly string[] =>
     status?.serverRef || metadata.deletionTimestamp !== undefined ? [] : [waitingFor(spec.region, spec.motor)],
+  /** What it is to be a copy of, as long as it is not. */
+  template: ({ status, spec, metadata }: SharedInstance): readonly string[] =>
+    spec.templateRef && status?.name === undefined ? [keyToString({ ...metadata, name: spec.templateRef.name })] : [],
   /** The ten characters its database's name ends in. */
   suffix: ({ metadata }: SharedInstance): readonly string[] => [tenantSuffix(metadata.uid)],
 }

@@ -4,11 +4,13 @@ import type { Region } from '../../crds/region.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
+import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
-import { type Credentials, readCredentials } from './credentials.ts'
+import { readCredentials } from './credentials.ts'
+import type { Credentials } from './kept-secret.ts'
 import type { Places } from './places.ts'
-import type { Placement, World } from './plan.ts'
+import { isClaimed, type Placement, type World } from './plan.ts'
 import type { Suspicions } from './suspicions.ts'
 
 export interface ObserveDeps {
@@ -19,6 +21,8 @@ export interface ObserveDeps {
   readonly admins: Admins
   readonly places: Places
   readonly suspicions: Suspicions
+  /** PEM of the CA that callers check database servers by. */
+  readonly ca: () => string
   readonly now: () => Date
 }
 
@@ -34,7 +38,8 @@ export interface Observation {
 
 /** Reads all that a decision about an instance needs; writes nothing, but holds a place for one that has none. */
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
-  const credentials = await readCredentials(deps.store, instance)
+  const secret = await secretOf(deps, instance)
+  const credentials = typeof secret === 'object' ? secret : undefined
   const template = templateOf(deps, instance)
   const server = serverOf(deps, { instance, credentials, template })
   const open = server && deps.admins.get(server.metadata.name)
@@ -44,12 +49,28 @@ export async function observe(deps: ObserveDeps, instance: SharedInstance): Prom
     now: deps.now().getTime(),
     region: regionOf(deps, instance),
     placement,
-    secret: credentials,
+    secret,
     template: instance.spec.templateRef === undefined ? 'none' : template?.status?.name === undefined ? 'missing' : 'ready',
     oversize: deps.suspicions.oversize.has(instance.metadata.uid),
     missing: await isMissing(deps, instance, open),
   }
   return { world, credentials, server, open, template: template?.status?.name }
+}
+
+/** Clean-up may not depend on what is in the tenant's namespace: when that goes, the Secret or the right to read it may be gone first. */
+async function secretOf(
+  { store, ca }: ObserveDeps,
+  instance: SharedInstance,
+): Promise<Credentials | 'damaged' | 'foreign' | undefined> {
+  const judgement = { instance, ca: ca() }
+  if (instance.metadata.deletionTimestamp === undefined) return readCredentials(store, judgement)
+  if (isClaimed(instance)) return undefined
+  try {
+    return await readCredentials(store, judgement)
+  } catch (error) {
+    if (!isStoreError(error, 'forbidden')) throw error
+    return undefined
+  }
 }
 
 function templateOf({ instances }: ObserveDeps, { spec, metadata }: SharedInstance): SharedInstance | undefined {
@@ -66,14 +87,20 @@ interface Chosen {
 /** The server it has, else (unless it is going) the template's, else one with room. */
 function serverOf(deps: ObserveDeps, { instance, credentials, template }: Chosen): DatabaseServer | undefined {
   const { servers, places } = deps
-  const { status, spec, metadata } = instance
-  const name = status?.serverRef?.name ?? credentials?.server
+  const { uid, deletionTimestamp } = instance.metadata
+  const placed = instance.status?.serverRef?.name
+  const name = placed ?? credentials?.server
   if (name === undefined) {
-    if (metadata.deletionTimestamp !== undefined) return undefined
-    return spec.templateRef === undefined ? places.choose(instance) : serverOfTemplate(deps, template)
+    if (deletionTimestamp === undefined) return newServerOf(deps, { instance, credentials, template })
+    // Deleted amid its claim, Secret and all, it may have its database where its place was held.
+    return servers.get({ namespace: SHARED_NAMESPACE, name: places.of(uid) ?? '' })
   }
-  if (status?.serverRef === undefined) places.hold(metadata.uid, name)
+  if (placed === undefined) places.hold(uid, name)
   return servers.get({ namespace: SHARED_NAMESPACE, name })
+}
+
+function newServerOf(deps: ObserveDeps, { instance, template }: Chosen): DatabaseServer | undefined {
+  return instance.spec.templateRef === undefined ? deps.places.choose(instance) : serverOfTemplate(deps, template)
 }
 
 function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | undefined): DatabaseServer | undefined {

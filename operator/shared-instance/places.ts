@@ -17,6 +17,8 @@ export interface Places {
   hold(uid: string, server: string): void
   release(uid: string): void
   has(uid: string): boolean
+  /** The server on which a place is held. */
+  of(uid: string): string | undefined
   freeOn(server: DatabaseServer): number
 }
 
@@ -27,8 +29,16 @@ export function createPlaces({ servers, instances }: PlacesDeps): Places {
     const name = server.metadata.name
     const living = instances.byIndex('server', name)
     const known = new Set(living.map(({ metadata }) => metadata.uid))
-    const coming = [...held].filter(([uid, on]) => on === name && !known.has(uid)).length
-    return server.spec.capacity - living.length - coming
+    const coming = [...held].filter(([uid, on]) => on === name && !known.has(uid) && isThere(uid)).length
+    // One that holds too many takes nothing away from the others.
+    return Math.max(0, server.spec.capacity - living.length - coming)
+  }
+
+  /** One that went without being seen to go, as one without a finalizer may, gives its place back here. */
+  function isThere(uid: string): boolean {
+    const there = instances.byUid(uid) !== undefined
+    if (!there) held.delete(uid)
+    return there
   }
 
   function choose({ metadata, spec }: SharedInstance): DatabaseServer | undefined {
@@ -51,6 +61,7 @@ export function createPlaces({ servers, instances }: PlacesDeps): Places {
     hold: (uid, server) => void held.set(uid, server),
     release: (uid) => void held.delete(uid),
     has: (uid) => held.has(uid),
+    of: (uid) => held.get(uid),
     freeOn,
   }
 }

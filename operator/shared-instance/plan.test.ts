@@ -3,6 +3,7 @@ import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { planInstance, type World } from './plan.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')
+const SECRET = { passwordVersion: 1, host: '127.0.0.1', port: 5432, tidy: true }
 const LATER = '2026-01-01T00:01:00.000Z'
 
 interface Given {
@@ -48,7 +49,7 @@ function world(given: Given, rest: Partial<World> = {}): World {
     now: NOW,
     region: 'served',
     placement: { found: 'reachable', host: '127.0.0.1', port: 5432 },
-    secret: given.status ? { passwordVersion: 1, host: '127.0.0.1', port: 5432 } : undefined,
+    secret: given.status ? SECRET : undefined,
     template: 'none',
     oversize: false,
     missing: false,
@@ -111,22 +112,56 @@ test.each<{ does: string; given: World; actions: readonly string[]; reason: stri
   },
   {
     does: 'goes on with a rotation whose Secret was written before a crash',
-    given: world(
-      { status: claimed, spec: { passwordVersion: 2 } },
-      { secret: { passwordVersion: 2, host: '127.0.0.1', port: 5432 } },
-    ),
+    given: world({ status: claimed, spec: { passwordVersion: 2 } }, { secret: { ...SECRET, passwordVersion: 2 } }),
     actions: ['password', 'verify'],
     reason: 'Claimed',
   },
   {
     does: 'restores a deleted Secret with a new password',
     given: world({ status: claimed }, { secret: undefined }),
-    actions: ['secret', 'password', 'verify'],
+    actions: ['doubt-password', 'secret', 'password', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'goes on with a restored Secret whose password the engine did not get before a crash',
+    given: world({ status: { ...claimed, passwordVersion: undefined } }),
+    actions: ['password', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'restores a damaged Secret with a new password',
+    given: world({ status: claimed }, { secret: 'damaged' }),
+    actions: ['doubt-password', 'renew-secret', 'password', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'restores the Secret of a disabled instance, which stays disabled',
+    given: world({ status: { ...claimed, isEnabled: false }, spec: { enabled: false } }, { secret: undefined }),
+    actions: ['doubt-password', 'secret', 'password'],
+    reason: 'Disabled',
+  },
+  {
+    does: 'claims with a damaged Secret as with none',
+    given: world({}, { secret: 'damaged' }),
+    actions: ['renew-secret', 'claim', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'keeps its hands off a Secret that is somebody else’s',
+    given: world({ status: claimed }, { secret: 'foreign' }),
+    actions: [],
+    reason: 'SecretTaken',
+  },
+  { does: 'claims nothing under such a Secret', given: world({}, { secret: 'foreign' }), actions: [], reason: 'SecretTaken' },
+  {
+    does: 'writes a Secret anew in which something beside the password was changed',
+    given: world({ status: claimed }, { secret: { ...SECRET, tidy: false } }),
+    actions: ['move-secret'],
     reason: 'Claimed',
   },
   {
     does: 'writes a new address into the Secret',
-    given: world({ status: claimed }, { secret: { passwordVersion: 1, host: '127.0.0.1', port: 1 } }),
+    given: world({ status: claimed }, { secret: { ...SECRET, port: 1 } }),
     actions: ['move-secret'],
     reason: 'Claimed',
   },

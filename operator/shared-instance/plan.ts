@@ -1,6 +1,7 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import type { Credentials } from './kept-secret.ts'
 
 /** Where the instance can live, or lives. */
 export type Placement =
@@ -19,8 +20,8 @@ export interface World {
   readonly now: number
   readonly region: 'served' | 'unknown' | 'motor-missing'
   readonly placement: Placement
-  /** What its Secret says, if it is there. */
-  readonly secret: { readonly passwordVersion: number; readonly host: string; readonly port: number } | undefined
+  /** What its Secret says (kept-secret.ts); undefined when there is none. */
+  readonly secret: Pick<Credentials, 'passwordVersion' | 'host' | 'port' | 'tidy'> | 'damaged' | 'foreign' | undefined
   readonly template: 'none' | 'ready' | 'missing'
   readonly oversize: boolean
   /** The engine's catalog lacks the database (looked up only on suspicion). */
@@ -31,6 +32,8 @@ export interface World {
 export type Action =
   | 'add-finalizer'
   | 'expire'
+  /** The status names no password in force until the next one is: a crash between Secret and engine is made up for. */
+  | 'doubt-password'
   | 'secret'
   | 'claim'
   | 'renew-secret'
@@ -107,20 +110,24 @@ function planClaim(world: World): Plan {
     return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free place yet'))
   }
   if (placement.found === 'down') return doing([], unreachable)
-  return doing(['secret', 'claim', instance.spec.enabled ? 'verify' : 'disable'], standing(world, instance.spec.enabled))
+  if (world.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
+  const secret = world.secret === 'damaged' ? 'renew-secret' : 'secret'
+  return doing([secret, 'claim', instance.spec.enabled ? 'verify' : 'disable'], standing(world, instance.spec.enabled))
 }
 
 /** A template may appear later, when kubectl applies several at once. */
 const TEMPLATE_AGAIN_MS = 5_000
+/** Whoever has the Secret may give it up, which nothing tells us. */
+const SECRET_AGAIN_MS = 30_000
+const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret that is not its own has the name of its credentials')
 const templateMissing = notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready')
+const serverGone = notReady(InstanceReason.DatabaseMissing, 'the database server it lived on is gone')
 const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
 function planClaimed(world: World): Plan {
   const { placement, missing, template } = world
-  if (placement.found === 'removed' || placement.found === 'none') {
-    return doing([], notReady(InstanceReason.DatabaseMissing, 'the database server it lived on is gone'))
-  }
-  if (placement.found === 'down') return doing([], unreachable)
+  if (placement.found !== 'reachable') return doing([], placement.found === 'down' ? unreachable : serverGone)
+  if (world.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   if (wantsReset(world) && template === 'missing') {
     return doing([], templateMissing, TEMPLATE_AGAIN_MS)
   }
@@ -143,13 +150,25 @@ const loginWanted = (world: World): boolean => world.instance.spec.enabled && (!
 
 const resetSteps = (world: World): readonly Action[] => (wantsReset(world) ? ['reset'] : [])
 
-function passwordSteps({ instance, secret }: World, at: { readonly host: string; readonly port: number }): readonly Action[] {
+function passwordSteps({ instance, secret }: World, at: Address): readonly Action[] {
   const wished = instance.spec.passwordVersion
-  // A Secret that somebody deleted comes back, with a new password: the old one is nowhere else.
-  if (!secret) return ['secret', 'password']
-  if (secret.passwordVersion !== wished) return ['renew-secret', 'password']
-  if (instance.status?.passwordVersion !== wished) return ['password']
-  return secret.host !== at.host || secret.port !== at.port ? ['move-secret'] : []
+  const isInForce = instance.status?.passwordVersion === wished
+  const draw = drawing(secret, wished)
+  if (draw) return isInForce ? ['doubt-password', draw, 'password'] : [draw, 'password']
+  if (!isInForce) return ['password']
+  return isAsWritten(secret, at) ? [] : ['move-secret']
+}
+
+type Address = Pick<Credentials, 'host' | 'port'>
+
+/** A Secret that somebody deleted or damaged comes back, with a new password: the old one is nowhere else. */
+function drawing(secret: World['secret'], wished: number): 'secret' | 'renew-secret' | undefined {
+  if (typeof secret !== 'object') return secret === undefined ? 'secret' : 'renew-secret'
+  return secret.passwordVersion === wished ? undefined : 'renew-secret'
+}
+
+function isAsWritten(secret: World['secret'], { host, port }: Address): boolean {
+  return typeof secret === 'object' && secret.tidy && secret.host === host && secret.port === port
 }
 
 function loginSteps({ instance }: World, wanted: boolean): readonly Action[] {

@@ -1,40 +1,40 @@
 import { MooringError } from '../../crds/errors.ts'
 import { InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
-import { notReady, type Verdict, withCondition } from '../../store/conditions.ts'
+import type { Condition } from '../../crds/kind.ts'
+import { notReady, ready, type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 import { stepDone } from '../../store/steps.ts'
 import { EngineCode } from '../engines/engine.ts'
+import type { Findings, Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { applyActions, type ApplyDeps } from './apply.ts'
-import { type Credentials, secretName } from './credentials.ts'
+import { secretName } from './credentials.ts'
+import type { Credentials } from './kept-secret.ts'
 import { observe, type Observation, type ObserveDeps } from './observe.ts'
 import { type Plan, planInstance, type World } from './plan.ts'
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
+  readonly report: Report
   /** Called with the seconds that a claim took. */
   readonly onClaim?: (seconds: number) => void
 }
+
+const NO_ACCESS = 'its namespace is none of an organization, so the operator may not keep Secrets there'
 
 /** How soon a template with open sessions is tried again. */
 const TEMPLATE_AGAIN_MS = 500
 
 /** Observe, plan, apply, report. The status is written last, and only then is a claim known to anyone. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
-  async function report({ instance }: World, verdict: Verdict, standing: object = {}): Promise<void> {
-    const { generation, uid } = instance.metadata
-    const conditions = withCondition(instance.status?.conditions, verdict, { type: 'Ready', generation, now: deps.now() })
-    try {
-      await deps.store.patchStatus(
-        SharedInstance,
-        keyOf(instance),
-        { ...standing, observedGeneration: generation, conditions },
-        { uid },
-      )
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-    }
+  async function report(
+    { instance }: Pick<World, 'instance'>,
+    verdict: Verdict,
+    standing: Findings<typeof SharedInstance> = {},
+  ): Promise<void> {
+    const conditions = alarms(instance, verdict, deps.now())
+    await deps.report(SharedInstance, instance, verdict, { ...standing, conditions })
   }
 
   async function carryOut(seen: Observation, plan: Plan): Promise<void> {
@@ -50,6 +50,21 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
+  /** What an engine's refusal comes to. @throws the error, when it is to be tried again after a back-off */
+  async function recover(seen: Observation, error: MooringError): Promise<Outcome> {
+    if (error.code === EngineCode.templateInUse) {
+      await report(seen.world, notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'))
+      return { verdict: 'waiting', reason: InstanceReason.TemplateInUse, requeueAfterMs: TEMPLATE_AGAIN_MS }
+    }
+    const isGoing = seen.world.instance.metadata.deletionTimestamp !== undefined
+    if (!isGoing || (error.code !== EngineCode.unavailable && error.code !== EngineCode.failed)) throw error
+    // Said to be up, but it does not drop: to the tenant that is the same as a server that is down.
+    const plan = planInstance({ ...seen.world, placement: { found: 'down' } })
+    await carryOut(seen, plan)
+    if (plan.verdict) throw error
+    return { verdict: 'settled', reason: InstanceReason.Deleting }
+  }
+
   async function handle(instance: SharedInstance): Promise<Outcome> {
     const started = performance.now()
     const seen = await observe(deps, instance)
@@ -58,24 +73,42 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     try {
       await carryOut(seen, plan)
     } catch (error) {
-      if (!(error instanceof MooringError) || error.code !== EngineCode.templateInUse) throw error
-      await report(seen.world, notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'))
-      return { verdict: 'waiting', reason: InstanceReason.TemplateInUse, requeueAfterMs: TEMPLATE_AGAIN_MS }
+      if (!(error instanceof MooringError)) throw error
+      return recover(seen, error)
     }
     if (plan.actions.includes('claim')) deps.onClaim?.((performance.now() - started) / 1_000)
     if (!verdict) return { verdict: 'settled', reason: InstanceReason.Deleting }
     return { verdict: isStanding(verdict) ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs }
   }
 
+  /** Says so when it is the right to Secrets that is missing: tried again after a back-off, it may have come by then. */
+  async function withAccess(instance: SharedInstance): Promise<Outcome> {
+    try {
+      return await handle(instance)
+    } catch (error) {
+      const isStaying = instance.metadata.deletionTimestamp === undefined
+      if (isStoreError(error, 'forbidden') && isStaying) await report({ instance }, notReady(InstanceReason.NoAccess, NO_ACCESS))
+      throw error
+    }
+  }
+
   return async function reconcileInstance(key) {
     const instance = deps.instances.get(key)
     if (!instance) return { verdict: 'settled', reason: 'Gone' }
-    const outcome = await handle(instance)
+    const outcome = await withAccess(instance)
+    const isGone = instance.metadata.deletionTimestamp !== undefined && outcome.verdict === 'settled'
     // From here on the status itself counts, or nothing does.
-    if (instance.status?.serverRef !== undefined || instance.metadata.deletionTimestamp !== undefined)
-      deps.places.release(instance.metadata.uid)
+    if (instance.status?.serverRef !== undefined || isGone) deps.places.release(instance.metadata.uid)
     return outcome
   }
+}
+
+/** Its conditions beside Ready: that the clean-up is blocked is one that can be waited for by itself. */
+function alarms({ status, metadata }: SharedInstance, { reason, message }: Verdict, now: Date): readonly Condition[] {
+  const type = InstanceReason.CleanupBlocked
+  if (reason !== type) return withoutCondition(status?.conditions, type)
+  const blocked = ready(InstanceReason.ServerUnavailable, message)
+  return withCondition(status?.conditions, blocked, { type, generation: metadata.generation, now })
 }
 
 /** Verdicts that say the wish has been carried out as far as it can be. */

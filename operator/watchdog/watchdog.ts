@@ -7,6 +7,7 @@ import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf } from '../shared-instance/naming.ts'
 import type { Suspicions } from '../shared-instance/suspicions.ts'
 import { findOrphans } from './orphans.ts'
+import { findUnsoundSecrets } from './secrets.ts'
 
 export interface WatchdogDeps {
   readonly store: Store
@@ -14,6 +15,8 @@ export interface WatchdogDeps {
   readonly instances: Cache<typeof SharedInstance>
   readonly admins: Admins
   readonly suspicions: Suspicions
+  /** PEM of the CA that callers check database servers by. */
+  readonly ca: () => string
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly limits: { readonly statementMs: number; readonly sizeBytes: number }
   readonly every: { readonly statementsMs: number; readonly sweepMs: number }
@@ -25,9 +28,11 @@ export interface Watchdog {
   run(signal: AbortSignal): Promise<void>
   /** Calls `wake` with instances that need a decision. */
   onSuspicion(wake: (key: Key) => void): () => void
-  /** One look at sizes and catalogs of every server, both ways. */
+  /** One look at sizes and catalogs of every server, both ways, and at the Secrets of every tenant namespace. */
   sweep(): Promise<void>
 }
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
 export function createWatchdog(deps: WatchdogDeps): Watchdog {
   const { instances, admins, suspicions, log, limits, every } = deps
@@ -44,10 +49,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       try {
         if (open) await look(name, open)
       } catch (error) {
-        log.warn(
-          { server: name, reason: error instanceof Error ? error.message : 'unknown' },
-          'a database server could not be looked at',
-        )
+        log.warn({ server: name, reason: reasonOf(error) }, 'a database server could not be looked at')
       }
     }
   }
@@ -91,6 +93,15 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     }
   }
 
+  async function checkSecrets(): Promise<void> {
+    const onError = (namespace: string, error: unknown) =>
+      log.warn({ namespace, reason: reasonOf(error) }, 'the Secrets of a namespace could not be looked at')
+    for (const instance of await findUnsoundSecrets({ ...deps, onError })) {
+      log.info({ instance: keyOf(instance) }, 'a credential Secret is gone or was changed by hand')
+      wake(instance)
+    }
+  }
+
   async function sweep(): Promise<void> {
     const next = new Set<string>()
     await eachServer(async (server, open) => {
@@ -98,6 +109,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       await checkCatalog(server, open, next)
     })
     suspects = next
+    await checkSecrets()
   }
 
   function repeat(ms: number, work: () => Promise<void>): () => Promise<void> {

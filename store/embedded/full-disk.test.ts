@@ -1,39 +1,10 @@
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../crds/core.ts'
+import { smallDisk } from '../../test/support/small-disk.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../embedded.ts'
 import { isStoreError } from '../errors.ts'
-
-const run = promisify(execFile)
-
-interface SmallDisk extends AsyncDisposable {
-  readonly dir: string
-  readonly grow: (mebibytes: number) => Promise<void>
-}
-
-/** A file system of its own. @throws when this process may not mount one */
-async function smallDisk(mebibytes: number): Promise<SmallDisk> {
-  const dir = await mkdtemp(join(tmpdir(), 'mooring-disk-'))
-  await run('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', dir]).catch(async (cause: unknown) => {
-    await rm(dir, { recursive: true })
-    throw new Error('this test fills a small tmpfs: it needs root, mount(8) and the right to mount', { cause })
-  })
-  return {
-    dir,
-    grow: async (size) => {
-      await run('mount', ['-o', `remount,size=${size}m`, dir])
-    },
-    async [Symbol.asyncDispose]() {
-      await run('umount', [dir])
-      await rm(dir, { recursive: true })
-    },
-  }
-}
 
 const namespace = 'test'
 /** Base64 of random bytes, so that nothing can make it smaller. */
@@ -77,12 +48,6 @@ async function acknowledged(write: Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function fillUp(dir: string): Promise<() => Promise<void>> {
-  const path = join(dir, 'filler')
-  await expect(writeFile(path, Buffer.alloc(64 << 20))).rejects.toMatchObject({ code: 'ENOSPC' })
-  return () => rm(path)
-}
-
 test('a full disk fails writes and nothing else; with room they work again, and nothing acknowledged is lost', async () => {
   await using disk = await smallDisk(3)
   const path = join(disk.dir, 'state.db')
@@ -114,7 +79,7 @@ test('a store on a full disk can be opened, read and closed, and written as soon
     await store.create(Namespace, { metadata: { name: namespace } })
     for (const name of ['a', 'b', 'c']) await ledger.create(store, name)
   }
-  const makeRoom = await fillUp(disk.dir)
+  const makeRoom = await disk.fill()
   {
     await using store = await createEmbeddedStore({ path })
     await ledger.expectIn(store)

@@ -1,7 +1,8 @@
 import type { Kind } from '../../crds/kind.ts'
 import { InvalidObjectError, validate } from '../../crds/validate.ts'
+import { deepFreeze } from '../deep-freeze.ts'
 import type { Contents, Row } from './messages.ts'
-import { type Change, deepFreeze, kindId, type Stored } from './object.ts'
+import { type Change, kindId, type Stored } from './object.ts'
 import { Table } from './table.ts'
 
 interface Warner {

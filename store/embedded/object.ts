@@ -27,13 +27,6 @@ export const keyOf = ({ metadata }: Stored): Key => ({ namespace: metadata.names
 /** A copy that shares nothing with `value` and holds what JSON can hold; undefined members are dropped. */
 export const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 
-/** Freezes in place; what is frozen already is taken to be so all the way down. */
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  for (const member of Object.values(value)) deepFreeze(member)
-  return Object.freeze(value)
-}
-
 /** RFC 3339 UTC in whole seconds, as Kubernetes writes times into metadata. */
 export const wholeSeconds = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`
 

@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Kind } from '../../crds/kind.ts'
+import { deepFreeze } from '../deep-freeze.ts'
 import { StoreError } from '../errors.ts'
 import type { Database } from './database.ts'
 import type { Batch, Row } from './messages.ts'
-import { type Change, deepFreeze, keyOf, kindId, type Stored } from './object.ts'
+import { type Change, keyOf, kindId, type Stored } from './object.ts'
 import type { Outcome } from './operations.ts'
 import type { Table } from './table.ts'
 

@@ -1,103 +1,210 @@
-import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Mooring, startMooring } from '../support/mooring.ts'
+import type { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { codeOf, fieldsOf } from '../support/answers.ts'
+import { openHome } from '../support/home.ts'
+import { shownInstance } from '../support/shown-instance.ts'
+import { login, query } from '../support/sql.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
 
-let mooring: Mooring
+const home = openHome()
+let acme: Tenant
 beforeAll(async () => {
-  mooring = await startMooring()
+  acme = await home.namespace()
 })
-afterAll(async () => {
-  await mooring[Symbol.asyncDispose]()
-})
+afterAll(() => home[Symbol.asyncDispose]())
 
-const wish = (more: object = {}) => ({ identifier: 'PR #7', region: mooring.ready.region, motor: 'postgresql-15.4.0', ...more })
-const create = async (more: object = {}, headers: Record<string, string> = {}) =>
-  mooring.call('POST', '/v1/instances', { body: wish(more), headers })
+const patch = (id: string, body: unknown) => acme.as('editor')('PATCH', `/v1/instances/${id}`, { body })
+const ahead = (seconds: number) => new Date(Date.now() + seconds * 1_000).toISOString()
+/** Resolves when the server has ended the session. */
+const endOf = (session: Client) => new Promise((resolve) => session.on('error', () => undefined).once('end', resolve))
 
-async function query(uri: string, sql: string): Promise<unknown[]> {
-  const client = new pg.Client({ connectionString: uri })
-  await client.connect()
-  try {
-    return (await client.query<Record<string, unknown>>(sql)).rows
-  } finally {
-    await client.end()
-  }
-}
-
-test('one POST gives a database that works', async () => {
-  const { status, body } = await create()
-  expect(status).toBe(201)
-  const { instance } = body.data
-  expect(instance).toMatchObject({
-    identifier: 'PR #7',
-    isEnabled: true,
-    region: 'local',
-    motor: 'postgresql-15.4.0',
-    engineVersion: '15.4',
+describe('GET /v1/instances/{id}', () => {
+  test('shows all but the credentials, also after a change', async () => {
+    const { id, name, expiresAt } = await acme.instance({ ttl: 600 })
+    const { status, body } = await acme.as('viewer')('GET', `/v1/instances/${id}`)
+    expect(status).toBe(200)
+    expect(body.data).toEqual({
+      instance: shownInstance(home.installation, { identifier: 'PR #7', id, name, user: name, expiresAt }),
+    })
   })
-  expect(await query(instance.uri, 'SELECT current_database() AS name')).toEqual([{ name: instance.name }])
-})
 
-test('the same Idempotency-Key gives the same database, with its password', async () => {
-  const key = { 'Idempotency-Key': 'build-7' }
-  const [first, again] = [await create({}, key), await create({}, key)]
-  expect([first.status, again.status]).toEqual([201, 201])
-  expect(again.body.data.instance).toEqual(first.body.data.instance)
-  expect((await create({ identifier: 'other' }, key)).body.error.code).toBe('idempotency_key_reused')
-})
-
-test('a rotated password replaces the old one', async () => {
-  const { instance: before } = (await create()).body.data
-  const { status, body } = await mooring.call('POST', `/v1/instances/${before.id}/password`)
-  expect(status).toBe(200)
-  expect(body.data.instance.password).not.toBe(before.password)
-  await expect(query(before.uri, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
-  expect(await query(body.data.instance.uri, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
-})
-
-test('a reset empties the database and keeps its credentials', async () => {
-  const { instance } = (await create()).body.data
-  await query(instance.uri, 'CREATE TABLE t (i int)')
-  expect((await mooring.call('POST', `/v1/instances/${instance.id}/reset`)).status).toBe(200)
-  expect(await query(instance.uri, "SELECT count(*)::int AS n FROM pg_tables WHERE tablename = 't'")).toEqual([{ n: 0 }])
-})
-
-test('a disabled instance lets nobody in until it is enabled again', async () => {
-  const { instance } = (await create()).body.data
-  const path = `/v1/instances/${instance.id}`
-  expect((await mooring.call('PATCH', path, { body: { isEnabled: false } })).body.data.instance.isEnabled).toBe(false)
-  await expect(query(instance.uri, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
-  expect((await mooring.call('PATCH', path, { body: { isEnabled: true } })).body.data.instance.isEnabled).toBe(true)
-  expect(await query(instance.uri, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
-})
-
-test('a copy of a template starts with its content and is its own', async () => {
-  const { instance: source } = (await create({ identifier: 'seed' })).body.data
-  await query(source.uri, 'CREATE TABLE t AS SELECT 1 AS i')
-  const { status, body } = await create({ identifier: 'copy', template: source.id })
-  expect(status).toBe(201)
-  expect(await query(body.data.instance.uri, 'SELECT i FROM t')).toEqual([{ i: 1 }])
-  await query(body.data.instance.uri, 'DROP TABLE t')
-  expect(await query(source.uri, 'SELECT i FROM t')).toEqual([{ i: 1 }])
-})
-
-test('a deleted instance is gone, and so is its login', async () => {
-  const { instance } = (await create()).body.data
-  const path = `/v1/instances/${instance.id}`
-  expect(await mooring.call('DELETE', path)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
-  expect((await mooring.call('GET', path)).status).toBe(404)
-  expect((await mooring.call('DELETE', path)).status).toBe(404)
-  await expect(query(instance.uri, 'SELECT 1')).rejects.toThrow()
-})
-
-test('after kill -9 and a new start everything is there and works', async () => {
-  const first = await startMooring()
-  const { instance } = (await first.call('POST', '/v1/instances', { body: { ...wish(), region: first.ready.region } })).body.data
-  first.process.kill('SIGKILL')
-  await using second = await startMooring({ dataDir: first.dataDir })
-  expect((await second.call('GET', `/v1/instances/${instance.id}`)).body.data.instance).toMatchObject({
-    name: instance.name,
-    isEnabled: true,
+  test('finds it by its id in upper case, too', async () => {
+    const { id } = await acme.instance()
+    expect((await acme.as('viewer')('GET', `/v1/instances/${id.toUpperCase()}`)).body.data.instance.id).toBe(id)
   })
-  expect(await query(instance.uri, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+
+  test.each(['nobody', crypto.randomUUID(), '%27%20OR%201=1', '..', '%2e%2e%2fapi-tokens'])('%s is 404', async (id) => {
+    expect((await acme.as('editor')('GET', `/v1/instances/${id}`)).status).toBe(404)
+  })
+})
+
+describe('PATCH /v1/instances/{id}', () => {
+  test('disables: sessions end, nobody gets in; and enables again', async () => {
+    const instance = await acme.instance()
+    const ended = endOf(await login(instance))
+    expect((await patch(instance.id, { isEnabled: false })).body.data.instance.isEnabled).toBe(false)
+    await ended
+    await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
+    expect((await patch(instance.id, { isEnabled: true })).body.data.instance.isEnabled).toBe(true)
+    expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  })
+
+  test('renames; database, user and password stay', async () => {
+    const instance = await acme.instance({ identifier: 'before' })
+    const { body } = await patch(instance.id, { identifier: 'after' })
+    expect(body.data.instance).toMatchObject({ identifier: 'after', name: instance.name, user: instance.user })
+    expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  })
+
+  test('sets when it expires, and takes that away with null', async () => {
+    const { id } = await acme.instance()
+    const at = ahead(3_600)
+    expect((await patch(id, { expiresAt: at })).body.data.instance.expiresAt).toBe(at)
+    expect((await patch(id, { expiresAt: null })).body.data.instance.expiresAt).toBeNull()
+  })
+
+  test.each([
+    { what: 'nothing', body: {}, fields: ['body'] },
+    { what: 'what cannot change', body: { motor: 'postgresql-14.4.0', region: 'x' }, fields: ['motor', 'region'] },
+    { what: 'the password', body: { password: 'secret' }, fields: ['password'] },
+    { what: 'a text for isEnabled', body: { isEnabled: 'no' }, fields: ['isEnabled'] },
+    { what: 'null for isEnabled', body: { isEnabled: null }, fields: ['isEnabled'] },
+    { what: 'null for the identifier', body: { identifier: null }, fields: ['identifier'] },
+    { what: 'a ttl', body: { ttl: 60 }, fields: ['ttl'] },
+    { what: 'expiresAt in the past', body: { expiresAt: '2020-01-01T00:00:00Z' }, fields: ['expiresAt'] },
+    { what: 'expiresAt past 30 days', body: { expiresAt: '2120-01-01T00:00:00Z' }, fields: ['expiresAt'] },
+  ])('of $what is 400', async ({ body, fields }) => {
+    const answer = await patch((await acme.instance()).id, body)
+    expect(codeOf(answer)).toBe('400 invalid_request')
+    expect(fieldsOf(answer)).toEqual(fields)
+  })
+
+  test('may be sent as application/merge-patch+json', async () => {
+    const { id } = await acme.instance()
+    const headers = { 'Content-Type': 'application/merge-patch+json' }
+    const answer = await acme.as('editor')('PATCH', `/v1/instances/${id}`, { body: { identifier: 'merged' }, headers })
+    expect(answer.body.data.instance.identifier).toBe('merged')
+  })
+})
+
+describe('a version of an instance', () => {
+  test('is its ETag; a change with another one is 409, and changes nothing', async () => {
+    const { id } = await acme.instance()
+    const call = acme.as('editor')
+    const path = `/v1/instances/${id}`
+    const { headers } = await call('GET', path)
+    expect(headers.etag).toMatch(/^"[^"]+"$/)
+    const changed = await call('PATCH', path, { body: { identifier: 'mine' }, headers: { 'If-Match': String(headers.etag) } })
+    expect(changed.status).toBe(200)
+    expect(changed.headers.etag).not.toBe(headers.etag)
+    const stale = { headers: { 'If-Match': String(headers.etag) } }
+    expect(codeOf(await call('PATCH', path, { body: { identifier: 'yours' }, ...stale }))).toBe('409 conflict')
+    expect(codeOf(await call('DELETE', path, stale))).toBe('409 conflict')
+    expect((await call('GET', path)).body.data.instance.identifier).toBe('mine')
+  })
+
+  test('that is weak or a list is 400', async () => {
+    const { id } = await acme.instance()
+    for (const tag of ['W/"1"', '"1", "2"', '']) {
+      const answer = await acme.as('editor')('PATCH', `/v1/instances/${id}`, {
+        body: { identifier: 'x' },
+        headers: { 'If-Match': tag },
+      })
+      expect([tag, codeOf(answer)]).toEqual([tag, '400 invalid_request'])
+    }
+  })
+})
+
+describe('POST /v1/instances/{id}/password', () => {
+  test('replaces the password: the old one is out, the new one in force', async () => {
+    const before = await acme.instance()
+    const { status, body } = await acme.as('editor')('POST', `/v1/instances/${before.id}/password`)
+    expect(status).toBe(200)
+    const { instance } = body.data
+    expect(Object.keys(instance).sort()).toEqual(Object.keys(before).sort())
+    expect(instance).toMatchObject({ id: before.id, name: before.name, user: before.user })
+    expect(instance.password).not.toBe(before.password)
+    expect(new URL(instance.uri).password).toBe(instance.password)
+    await expect(query(before, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
+    expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  })
+})
+
+describe('POST /v1/instances/{id}/reset', () => {
+  test('empties the database and keeps its credentials', async () => {
+    const instance = await acme.instance()
+    await query(instance, 'CREATE TABLE t (i int); CREATE SCHEMA s; SELECT lo_from_bytea(0, $$x$$)')
+    const { status, body } = await acme.as('editor')('POST', `/v1/instances/${instance.id}/reset`)
+    expect(status).toBe(200)
+    expect(body.data.instance).toEqual({ ...instance, password: null, uri: null, tls: { ...instance.tls, ca: null } })
+    expect(
+      await query(
+        instance,
+        `SELECT to_regclass('t') AS t, to_regnamespace('s') AS s, count(*)::int AS n FROM pg_largeobject_metadata`,
+      ),
+    ).toEqual([{ t: null, s: null, n: 0 }])
+  })
+
+  test('brings the content of its template back', async () => {
+    const source = await acme.instance()
+    await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
+    const copy = await acme.instance({ template: source.id })
+    await query(copy, 'UPDATE t SET i = 2')
+    expect((await acme.as('editor')('POST', `/v1/instances/${copy.id}/reset`)).status).toBe(200)
+    expect(await query(copy, 'SELECT i FROM t')).toEqual([{ i: 1 }])
+  })
+})
+
+test('changes at the same moment leave an instance that is as the last of them says', async () => {
+  const { id } = await acme.instance()
+  const path = `/v1/instances/${id}`
+  const editor = acme.as('editor')
+  const asked = [
+    ...[editor('POST', `${path}/password`), editor('POST', `${path}/reset`), editor('POST', `${path}/password`)],
+    ...[patch(id, { isEnabled: false }), patch(id, { identifier: 'renamed' }), patch(id, { expiresAt: ahead(600) })],
+  ]
+  for (const answer of await Promise.all(asked)) expect(codeOf(answer)).toBe('200 OK')
+  expect((await patch(id, { isEnabled: true })).body.data.instance).toMatchObject({ isEnabled: true, identifier: 'renamed' })
+  const { instance } = (await succeed(editor('POST', `${path}/password`))).body.data
+  expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+})
+
+describe('DELETE /v1/instances/{id}', () => {
+  test('answers when the database is gone, its session and its login with it', async () => {
+    const instance = await acme.instance()
+    const ended = endOf(await login(instance))
+    const path = `/v1/instances/${instance.id}`
+    expect(await acme.as('editor')('DELETE', path)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
+    await ended
+    await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({
+      code: expect.stringMatching(/^(28P01|28000|3D000)$/) as string,
+    })
+    for (const [method, below] of [
+      ['GET', ''],
+      ['PATCH', ''],
+      ['DELETE', ''],
+      ['POST', '/password'],
+      ['POST', '/reset'],
+    ] as const) {
+      const body = method === 'PATCH' ? { identifier: 'x' } : undefined
+      expect(codeOf(await acme.as('editor')(method, path + below, { body }))).toBe('404 not_found')
+    }
+  })
+
+  test('sent twice at once answers both', async () => {
+    const { id } = await acme.instance()
+    const path = `/v1/instances/${id}`
+    const answers = await Promise.all([acme.as('editor')('DELETE', path), acme.as('editor')('DELETE', path)])
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses).toContain(200)
+    for (const status of statuses) expect([200, 404]).toContain(status)
+  })
+
+  test('of a template leaves its copies', async () => {
+    const source = await acme.instance()
+    await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
+    const copy = await acme.instance({ template: source.id })
+    await succeed(acme.as('editor')('DELETE', `/v1/instances/${source.id}`))
+    expect(await query(copy, 'SELECT i FROM t')).toEqual([{ i: 1 }])
+  })
 })

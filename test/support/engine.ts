@@ -1,12 +1,16 @@
 import type pg from 'pg'
-import { beforeAll } from 'vitest'
+import { beforeAll, inject } from 'vitest'
 import type { EngineAdmin, Tenant } from '../../operator/engines/engine.ts'
 import { postgresqlAdmin } from '../../operator/engines/postgresql.ts'
-import { type Series, startPostgres, type ThrowAwayPostgres } from './postgres.ts'
+import { type Series, startPostgres } from './postgres.ts'
+import type { ThrowAwayPostgres } from './throw-away-postgres.ts'
 
 export const LIMITS = { connections: 12 }
 
-/** A hardened PostgreSQL server and its admin, for one `describe`. Its members may be used from within tests only. */
+/**
+ * A hardened PostgreSQL server and its admin, for one `describe`. Its members may be used from within tests only. The server is of the npm
+ * packages, or a container where the run has images to test.
+ */
 export interface EngineBench {
   readonly server: ThrowAwayPostgres
   readonly admin: EngineAdmin
@@ -22,7 +26,8 @@ export function postgresqlBench(series: Series): EngineBench {
   let running: { server: ThrowAwayPostgres; admin: EngineAdmin } | undefined
 
   beforeAll(async () => {
-    const server = await startPostgres(series)
+    const image = inject('postgresImages')?.[series]
+    const server = image === undefined ? await startPostgres(series) : await startContainer(image)
     const admin = postgresqlAdmin(server.target)
     await admin.harden()
     running = { server, admin }
@@ -53,6 +58,12 @@ export function postgresqlBench(series: Series): EngineBench {
       while (await now().admin.tidy(size));
     },
   }
+}
+
+/** Only loaded where it is asked for: the library takes most of a second. */
+async function startContainer(image: string): Promise<ThrowAwayPostgres> {
+  const { startPostgresContainer } = await import('./postgres-container.ts')
+  return startPostgresContainer(image)
 }
 
 /** Waits for a condition that another process brings about. */

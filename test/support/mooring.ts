@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { request } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Answer, Body } from './answers.ts'
+import { createHttpsClient } from './https-client.ts'
+import { scratch } from './scratch.ts'
 
 const MAIN = fileURLToPath(new URL('../../embedded/main.ts', import.meta.url))
 const START_MS = 60_000
@@ -16,27 +18,6 @@ export interface Ready {
   readonly ca: string
   readonly region: string
   readonly metricsUrl: string
-}
-
-/** What the tests read of answers: success has `data`, refusal `error`, and a test knows which it asked for. */
-export interface Body {
-  readonly msg: string
-  readonly data: { readonly instance: Instance }
-  readonly error: { readonly code: string; readonly details: readonly { readonly field: string; readonly message: string }[] }
-}
-
-export interface Instance {
-  readonly id: string
-  readonly name: string
-  readonly password: string
-  readonly uri: string
-  readonly isEnabled: boolean
-}
-
-export interface Answer {
-  readonly status: number
-  readonly headers: NodeJS.Dict<string | string[]>
-  readonly body: Body
 }
 
 /** A real embedded Mooring of its own, in its own process and data directory, on free ports. */
@@ -53,12 +34,20 @@ export interface Mooring extends AsyncDisposable {
   output(): string
 }
 
+export interface MooringOptions {
+  readonly dataDir?: string
+  readonly args?: readonly string[]
+  /** Arguments of Node itself. */
+  readonly node?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Where its output is copied to. */
+  readonly logFile?: string
+}
+
 /** Starts it and waits for its ready file. `dataDir` is removed at the end unless it was given. */
-export async function startMooring(
-  options: { dataDir?: string; args?: readonly string[]; node?: readonly string[]; env?: Record<string, string> } = {},
-): Promise<Mooring> {
+export async function startMooring(options: MooringOptions = {}): Promise<Mooring> {
   const own = options.dataDir === undefined
-  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'mooring-')))
+  const dataDir = options.dataDir ?? (await mkdtemp(join(await scratch(), 'mooring-')))
   const readyFile = join(dataDir, 'ready.json')
   await rm(readyFile, { force: true })
   const ports = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics'].flatMap((name) => [`--${name}-port`, 'auto'])
@@ -71,34 +60,48 @@ export async function startMooring(
     },
   )
   let output = ''
-  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const copy = options.logFile === undefined ? undefined : createWriteStream(options.logFile)
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+      copy?.write(chunk)
+    })
+  }
   const ended = once(child, 'exit')
-  const ready = await untilReady(readyFile, child, () => output)
-  const ca = await readFile(ready.ca, 'utf8')
 
   async function dispose(): Promise<void> {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGTERM')
       await ended
     }
+    copy?.end()
     if (own) await rm(dataDir, { recursive: true, force: true })
   }
 
+  const ready = await untilReady(readyFile, child, () => output).catch(async (error: unknown) => {
+    await dispose()
+    throw error
+  })
+  const client = createHttpsClient(await readFile(ready.ca, 'utf8'))
   return {
     ready,
     process: child,
     dataDir,
     output: () => output,
-    call: (method, path, call = {}) =>
-      send(new URL(path, ready.sharedUrl), {
+    async call(method, path, { body, token = ready.token, headers = {} } = {}) {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      const type = text === undefined ? {} : { 'Content-Type': 'application/json' }
+      const { text: answer, ...rest } = await client.send(new URL(path, ready.sharedUrl).href, {
         method,
-        ca,
-        token: call.token ?? ready.token,
-        headers: call.headers ?? {},
-        body: call.body,
-      }),
-    [Symbol.asyncDispose]: dispose,
+        headers: { Authorization: `Bearer ${token}`, ...type, ...headers },
+        body: text,
+      })
+      return { status: rest.status, headers: rest.headers, body: JSON.parse(answer) as Body }
+    },
+    async [Symbol.asyncDispose]() {
+      client[Symbol.dispose]()
+      await dispose()
+    },
   }
 }
 
@@ -113,45 +116,4 @@ async function untilReady(file: string, child: ChildProcess, output: () => strin
     }
   }
   throw new Error(`Mooring did not become ready: ${output()}`)
-}
-
-interface Call {
-  readonly method: string
-  readonly ca: string
-  readonly token: string
-  readonly headers: Record<string, string>
-  readonly body: unknown
-}
-
-function send(url: URL, { method, ca, token, headers, body }: Call): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const text = body === undefined ? undefined : JSON.stringify(body)
-    const req = request(
-      url,
-      {
-        method,
-        ca,
-        headers: {
-          Authorization: `Bearer ${token}`,
-          ...(text !== undefined && { 'Content-Type': 'application/json' }),
-          ...headers,
-        },
-      },
-      (res) => {
-        let answer = ''
-        res.setEncoding('utf8')
-        res.on('data', (chunk: string) => (answer += chunk))
-        res.on('end', () =>
-          resolve({
-            status: res.statusCode ?? 0,
-            headers: res.headers,
-            body: JSON.parse(answer) as Body,
-          }),
-        )
-        res.on('error', reject)
-      },
-    )
-    req.on('error', reject)
-    req.end(text)
-  })
 }

@@ -1,36 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, mkdtemp, readFile, rm, statfs, symlink, writeFile } from 'node:fs/promises'
+import { chown, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import { z } from 'zod'
-import type { AdminTarget } from '../../operator/engines/engine.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../operator/engines/postgresql-settings.ts'
+import { scratch } from './scratch.ts'
+import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './throw-away-postgres.ts'
+
+export type { ThrowAwayPostgres } from './throw-away-postgres.ts'
 
 export const SERIES = ['14', '15'] as const
 export type Series = (typeof SERIES)[number]
 
-const ADMIN = { user: 'mooring', password: 'admin-of-a-throw-away-server' }
 /** Engines refuse to run as root. */
 const NOBODY = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-const START_MS = 30_000
-const MEMORY_BYTES = 4 * 1024 ** 3
 
-/** A PostgreSQL server of its own for one test file, on loopback, set up as Mooring sets up its shared servers. */
-export interface ThrowAwayPostgres extends AsyncDisposable {
-  readonly target: AdminTarget
-  /** A connected client that ends with the server. Default: the admin in the maintenance database. */
-  client(login?: { user?: string; password?: string; database?: string }): Promise<pg.Client>
-  /** Ends the server at once, as after a crash, and brings it up again on the same port. */
-  crash(): Promise<void>
-  /** Everything that the server logged. */
-  log(): string
-}
-
+/** A {@link ThrowAwayPostgres} on loopback, from the npm packages. */
 export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> {
   const native = await installation(series)
   const data = await mkdtemp(join(await scratch(), `postgres-${series}-`))
@@ -62,22 +49,17 @@ export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> 
     server.stderr.on('data', (chunk: Buffer) => {
       log += chunk.toString()
     })
-    await untilReachable(target, server, () => log)
+    await untilReachable({ target, isAlive: () => server.exitCode === null, log: () => log })
     return server
   }
   let server = await start()
-  const clients: pg.Client[] = []
+  const clients = clientsOf(target)
 
   return {
     target,
     log: () => log,
-    async client(login = {}) {
-      const client = new pg.Client({ host: target.host, port: target.port, ...ADMIN, database: 'postgres', ...login })
-      client.on('error', () => undefined)
-      await client.connect()
-      clients.push(client)
-      return client
-    },
+    version: versionIn(await run(join(native, 'bin/postgres'), ['--version'])),
+    client: clients.open,
     async crash() {
       // PostgreSQL's immediate shutdown: no goodbye, no checkpoint, recovery at the next start.
       await stop(server, 'SIGQUIT')
@@ -86,17 +68,11 @@ export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> 
     async [Symbol.asyncDispose]() {
       // A crash would leave shared memory behind.
       await stop(server, 'SIGINT')
-      await Promise.all(clients.map((client) => client.end()))
+      await clients.end()
       await rm(data, { recursive: true, force: true })
       await rm(passwordFile, { force: true })
     },
   }
-}
-
-/** In memory where there is room: a database is 300 files, which some disks take most of a second to remove. */
-async function scratch(): Promise<string> {
-  const memory = await statfs('/dev/shm').catch(() => undefined)
-  return memory && memory.bavail * memory.bsize > MEMORY_BYTES ? '/dev/shm' : tmpdir()
 }
 
 const Links = z.array(z.object({ source: z.string(), target: z.string() }))
@@ -115,14 +91,20 @@ async function installation(series: Series): Promise<string> {
   return join(root, 'native')
 }
 
-async function run(file: string, args: readonly string[]): Promise<void> {
-  const child = spawn(file, args, { ...NOBODY, stdio: ['ignore', 'ignore', 'pipe'] })
+/** @returns what it wrote to stdout */
+async function run(file: string, args: readonly string[]): Promise<string> {
+  const child = spawn(file, args, { ...NOBODY, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
   let errors = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString()
+  })
   child.stderr.on('data', (chunk: Buffer) => {
     errors += chunk.toString()
   })
-  await once(child, 'exit')
+  await once(child, 'close')
   if (child.exitCode !== 0) throw new Error(`${file}: ${errors}`)
+  return output
 }
 
 async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
@@ -140,27 +122,4 @@ async function freePort(): Promise<number> {
   await once(server, 'close')
   if (address === null || typeof address === 'string') throw new Error('no port')
   return address.port
-}
-
-async function untilReachable(target: AdminTarget, server: ChildProcess, log: () => string): Promise<void> {
-  const deadline = Date.now() + START_MS
-  while (Date.now() < deadline) {
-    if (server.exitCode !== null) throw new Error(`PostgreSQL ended at once: ${log()}`)
-    if (await accepts(target)) return
-    await delay(20)
-  }
-  throw new Error(`PostgreSQL does not come up: ${log()}`)
-}
-
-async function accepts(target: AdminTarget): Promise<boolean> {
-  const client = new pg.Client({ ...target, database: 'postgres' })
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    return true
-  } catch {
-    return false
-  } finally {
-    await client.end()
-  }
 }

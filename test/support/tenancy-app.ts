@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { createApiTokenVerifier, apiTokenIndexes } from '../../apiserver/auth/api-token.ts'
 import { AuthenticationError } from '../../apiserver/auth/authentication-error.ts'
 import type { Principal } from '../../apiserver/route.ts'
@@ -9,11 +10,20 @@ import { createScopes } from '../../apiserver/scope.ts'
 import { ApiToken } from '../../crds/api-token.ts'
 import { ClusterRoleBinding, Namespace, RoleBinding } from '../../crds/core.ts'
 import type { Kind } from '../../crds/kind.ts'
-import { clusterRoleOf, PLATFORM_ADMIN_GROUP, PLATFORM_ADMIN_ROLE, roleGroup, ROLES } from '../../crds/names.ts'
+import { PLATFORM_ADMIN_GROUP, PLATFORM_ADMIN_ROLE, ROLES } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import { createCatalogReconciler } from '../../operator/catalog/reconciler.ts'
+import { organizationVerdict } from '../../operator/catalog/verdicts.ts'
+import { createNamespaceReconciler } from '../../operator/namespace/reconciler.ts'
+import { namespaceWatches } from '../../operator/namespace/watches.ts'
+import { createReporter } from '../../operator/reporter.ts'
+import { createController } from '../../operator/runtime/controller.ts'
+import { objectsOf } from '../../operator/runtime/source.ts'
 import { type CacheDeps, createCache } from '../../store/cache.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
-import { isStoreError } from '../../store/errors.ts'
+import type { Store } from '../../store/port.ts'
 import { bindingIndexes, createRoleAccess } from '../../store/role-access.ts'
 import { serveRoutes } from './toy-app.ts'
 
@@ -22,7 +32,7 @@ const USERS: Readonly<Record<string, Principal>> = { root: { user: 'local:root',
 
 /**
  * The routes of organizations, namespaces, members and API tokens over a real store and real roles. Users are told by name; `root` is
- * platform admin. In place of the operator, each new namespace gets its three RoleBindings here.
+ * platform admin. Of the operator, what looks after organizations and namespaces runs too.
  */
 export async function serveTenancy(options: { readonly now?: () => Date } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-tenancy-'))
@@ -38,20 +48,13 @@ export async function serveTenancy(options: { readonly now?: () => Date } = {}) 
   const caches = {
     organizations: run(Organization),
     namespaces: run(Namespace),
+    tenantNamespaces: run(TenantNamespace),
+    instances: run(SharedInstance),
     roleBindings: run(RoleBinding, bindingIndexes),
     clusterRoleBindings: run(ClusterRoleBinding, bindingIndexes),
     apiTokens: run(ApiToken, apiTokenIndexes),
   }
-  caches.namespaces.onChange(({ name }) => void bindRoles(name))
-
-  async function bindRoles(namespace: string): Promise<void> {
-    if (caches.namespaces.get({ name: namespace })?.metadata.deletionTimestamp !== undefined) return
-    for (const role of ROLES) {
-      const roleRef = { apiGroup: RoleBinding.group, kind: 'ClusterRole', name: clusterRoleOf(role) }
-      const subjects = [{ kind: 'Group' as const, name: roleGroup(namespace, role) }]
-      await store.create(RoleBinding, { metadata: { name: `mooring-${role}`, namespace }, roleRef, subjects }).catch(ignoreRace)
-    }
-  }
+  runs.push(reconcile(store, caches, stop.signal))
 
   await store.create(ClusterRoleBinding, {
     metadata: { name: 'mooring-platform-admins' },
@@ -96,8 +99,17 @@ export async function serveAcme(options?: Parameters<typeof serveTenancy>[0]): P
   return app
 }
 
-/** Two changes of a namespace may bind at once, and it may go meanwhile. */
-function ignoreRace(error: unknown): void {
-  if (!isStoreError(error, 'already_exists') && !isStoreError(error, 'not_found') && !isStoreError(error, 'forbidden'))
-    throw error
+/** The operator's part in it. */
+async function reconcile(store: Store, caches: Parameters<typeof namespaceWatches>[0], signal: AbortSignal): Promise<void> {
+  const about = { report: createReporter({ store, now: () => new Date() }) }
+  const common = { concurrency: 2, log: pino({ level: 'silent' }) }
+  const namespaces = createController({
+    ...{ ...common, name: 'namespace', sources: namespaceWatches(caches) },
+    reconcile: createNamespaceReconciler({ ...caches, ...about, store, serviceAccounts: false }),
+  })
+  const organizations = createController({
+    ...{ ...common, name: 'organization', sources: [objectsOf(caches.organizations)] },
+    reconcile: createCatalogReconciler({ ...about, cache: caches.organizations, judge: organizationVerdict }),
+  })
+  await Promise.all([namespaces.run(signal), organizations.run(signal)])
 }

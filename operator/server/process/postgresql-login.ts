@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto'
+import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import type { AdminTarget } from '../../engines/engine.ts'
 import { codeOf } from './error-code.ts'
@@ -10,6 +12,11 @@ const NOT_YET = new Set<string | undefined>([
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
+  // Its name or the way to it is not known yet: a pod's are made at the same time as the pod.
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
   'ETIMEDOUT',
   '57P01',
   '57P02',
@@ -19,14 +26,16 @@ const NOT_YET = new Set<string | undefined>([
 /** `too_many_connections`: it is up, and busy. */
 const BUSY = '53300'
 
-/** Logs in as the admin, once. */
-export async function logInToPostgresql({ ca, ...target }: AdminTarget): Promise<LoginAnswer> {
+type OnCertificate = (certificate: X509Certificate) => void
+
+/** Logs in as the admin, once. `onCertificate` gets the certificate that a server with TLS showed, when it could be trusted. */
+export async function logInToPostgresql({ ca, ...target }: AdminTarget, onCertificate?: OnCertificate): Promise<LoginAnswer> {
   const client = new pg.Client({
     ...target,
     database: 'postgres',
     application_name: 'mooring',
     connectionTimeoutMillis: TIMEOUT_MS,
-    ...(ca !== undefined && { ssl: { ca } }),
+    ...(ca !== undefined && { ssl: tlsOf(ca, onCertificate) }),
   })
   // A connection that breaks after its error was reported emits another.
   client.on('error', () => undefined)
@@ -39,5 +48,15 @@ export async function logInToPostgresql({ ca, ...target }: AdminTarget): Promise
     return code === BUSY ? { login: 'accepted' } : { login: 'refused', code: code ?? 'unknown' }
   } finally {
     await client.end().catch(() => undefined)
+  }
+}
+
+function tlsOf(ca: string, onCertificate: OnCertificate = () => undefined): ConnectionOptions {
+  return {
+    ca,
+    checkServerIdentity(host, shown) {
+      onCertificate(new X509Certificate(shown.raw))
+      return checkServerIdentity(host, shown)
+    },
   }
 }

@@ -1,0 +1,23 @@
+import { runProgram } from '../process/run.ts'
+import { createKubernetesStore } from '../store/kubernetes.ts'
+import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
+import { createSubjectAccess } from '../store/kubernetes/subject-access.ts'
+import { parseSettings } from './settings.ts'
+import { startApiServer } from './start.ts'
+
+await runProgram({
+  parse: parseSettings,
+  async start(settings, log) {
+    const store = createKubernetesStore({ config: await loadClusterConfig(process.env), fieldManager: 'mooring-apiserver' })
+    const running = await startApiServer({
+      ...{ settings, log, store },
+      access: (caches) => createSubjectAccess({ client: store.client, ...caches }),
+    })
+    return {
+      async stop() {
+        await running.stop()
+        await store.close()
+      },
+    }
+  },
+})

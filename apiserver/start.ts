@@ -1,0 +1,100 @@
+import type { RequestListener } from 'node:http'
+import type { Logger } from 'pino'
+import type { Running } from '../process/run.ts'
+import { startStatus } from '../process/status-listener.ts'
+import type { Access } from '../store/access.ts'
+import { createCacheSet } from '../store/cache-set.ts'
+import type { Store } from '../store/port.ts'
+import { createApi } from './api.ts'
+import { discoveryOf } from './auth/issuer.ts'
+import { createOutsideIssuers } from './auth/outside-issuers.ts'
+import { type ApiCaches, createApiCaches } from './caches.ts'
+import { createMetrics } from './metrics.ts'
+import { openMountedFiles } from './mounted-files.ts'
+import { LISTENERS, type Listener } from './route.ts'
+import { startServers } from './servers.ts'
+import type { ApiServerSettings } from './settings.ts'
+
+/** Longer than the longest answer takes: what is under way when the pod is told to go ends as it would have. */
+const DRAIN_MS = 35_000
+
+export interface ApiServerDeps {
+  readonly settings: ApiServerSettings
+  readonly log: Logger
+  readonly store: Store
+  readonly access: (caches: ApiCaches) => Access
+}
+
+/**
+ * Starts the API of the cluster home over `store`. It listens at once and says by `/readyz` when it knows all there is; a restart of the
+ * API server later does not make it unready. `stop` lets requests under way finish.
+ * @throws MooringError `files_unreadable`, `port_in_use`, `port_forbidden`
+ */
+export async function startApiServer(deps: ApiServerDeps): Promise<Running> {
+  const cleanup = new AsyncDisposableStack()
+  try {
+    return await startParts(deps, cleanup)
+  } catch (error) {
+    await cleanup.disposeAsync()
+    throw error
+  }
+}
+
+/** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
+async function startParts({ settings, log, store, access }: ApiServerDeps, cleanup: AsyncDisposableStack): Promise<Running> {
+  let ready = false
+  const isReady = () => ready
+  const metrics = createMetrics()
+  cleanup.defer(() => metrics.close())
+  cleanup.use(await startStatus({ registry: metrics.registry, host: settings.listen, port: settings.metricsPort, isReady }))
+  const files = cleanup.use(await openMountedFiles({ directory: settings.files, tlsDirectory: settings.tlsFiles, log }))
+  const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
+  const caches = createApiCaches(following)
+  const issuers = createOutsideIssuers({ issuers: settings.issuer, log })
+
+  function api(): Readonly<Record<Listener, RequestListener>> {
+    const { issuer, jwks, tokenSecret } = files.current()
+    return createApi({
+      ...{ store, caches, tokenSecret, metrics, log, isReady, issuers },
+      access: access(caches),
+      issuer: { issuer, jwks, discovery: discoveryOf(issuer) },
+      limits: settings,
+      trustedProxies: settings.trustedProxies,
+    })
+  }
+
+  let apps = api()
+  const listener = (name: Listener) => ({
+    app: ((req, res) => apps[name](req, res)) satisfies RequestListener,
+    https: { port: portOf(settings[`${name}Port`]), flag: `--${name}-port` },
+  })
+  const servers = await startServers({
+    host: settings.listen,
+    certificate: () => files.current(),
+    listeners: { shared: listener('shared'), dedicated: listener('dedicated') },
+  })
+  cleanup.defer(() => servers.close(DRAIN_MS))
+  files.onChange(() => {
+    apps = api()
+    servers.renewCertificate()
+  })
+
+  const stopping = new AbortController()
+  const work = following.run(stopping.signal)
+  void following.synced().then(() => {
+    if (stopping.signal.aborted) return
+    ready = true
+    log.info({ ports: LISTENERS.map((name) => servers.addresses[name].https.port) }, 'the API is served')
+  })
+  return {
+    async stop() {
+      ready = false
+      // Requests under way still read the caches, so these end last.
+      await cleanup.disposeAsync()
+      stopping.abort()
+      await work
+    },
+  }
+}
+
+const portOf = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)

@@ -1,0 +1,35 @@
+import { Secret } from '../crds/core.ts'
+import { MooringError } from '../crds/errors.ts'
+import { SYSTEM_NAMESPACE } from '../crds/names.ts'
+import { type CommandLine, readFlags } from '../process/command-line.ts'
+import { createKubernetesStore } from '../store/kubernetes.ts'
+import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
+import { type IssuerKey, IssuerKeyFile, type TokenClaims } from './auth/issuer.ts'
+import { printToken } from './print-token.ts'
+import { readClaims, tokenCommand } from './token-request.ts'
+
+const SECRET = { namespace: SYSTEM_NAMESPACE, name: 'mooring-issuer' }
+const ENTRY = 'issuer'
+
+/** Reads who to sign for from the cluster; who runs this must be allowed to read the Secret. */
+async function issuerOfCluster(): Promise<IssuerKey> {
+  await using store = createKubernetesStore({ config: await loadClusterConfig(process.env) })
+  const secret = await store.get(Secret, SECRET)
+  const entry = secret?.data[ENTRY]
+  if (entry === undefined) {
+    throw new MooringError('no_issuer', `there is no Secret ${SECRET.name} in ${SECRET.namespace} yet: is the operator running?`)
+  }
+  const parsed = IssuerKeyFile.safeParse(JSON.parse(Buffer.from(entry, 'base64').toString('utf8')))
+  // The cause would quote the key.
+  if (!parsed.success) throw new MooringError('issuer_unreadable', `the Secret ${SECRET.name} does not hold an issuer's key`)
+  return parsed.data
+}
+
+function parse(argv: readonly string[]): CommandLine<TokenClaims> {
+  const about = 'Prints a token of this installation’s own issuer. It can be used until it expires.'
+  const flags = readFlags<Record<string, string>>(tokenCommand('node apiserver/token-cli.ts', about), argv)
+  return 'exit' in flags ? flags : readClaims(flags.ok)
+}
+
+/** `kubectl -n mooring-system exec deploy/mooring-operator -- node apiserver/token-cli.ts --namespace acme/prod --role editor` */
+await printToken(parse(process.argv.slice(2)), async (claims) => ({ claims, issuer: await issuerOfCluster() }))

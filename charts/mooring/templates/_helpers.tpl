@@ -1,0 +1,115 @@
+{{/* Names of kinds and CustomResourceDefinitions come from crds/, so that a new kind needs no change here. */}}
+{{- define "mooring.plurals" -}}
+{{- $plurals := list -}}
+{{- range $path, $_ := .Files.Glob "crds/*.yaml" -}}
+{{- $plurals = append $plurals ($.Files.Get $path | fromYaml).spec.names.plural -}}
+{{- end -}}
+{{- $plurals | sortAlpha | toJson -}}
+{{- end -}}
+
+{{- define "mooring.statuses" -}}
+{{- $statuses := list -}}
+{{- range include "mooring.plurals" . | fromJsonArray -}}
+{{- $statuses = append $statuses (printf "%s/status" .) -}}
+{{- end -}}
+{{- $statuses | toJson -}}
+{{- end -}}
+
+{{- define "mooring.crdNames" -}}
+{{- $names := list -}}
+{{- range $path, $_ := .Files.Glob "crds/*.yaml" -}}
+{{- $names = append $names ($.Files.Get $path | fromYaml).metadata.name -}}
+{{- end -}}
+{{- $names | sortAlpha | toJson -}}
+{{- end -}}
+
+{{- define "mooring.labels" -}}
+{{ include "mooring.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end -}}
+
+{{/* Takes (dict "root" $ "component" "operator"); the component may be left out. */}}
+{{- define "mooring.selector" -}}
+app.kubernetes.io/name: mooring
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "mooring.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{- define "mooring.pullSecrets" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "mooring.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 1000
+runAsGroup: 1000
+fsGroup: 1000
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "mooring.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- define "mooring.probes" -}}
+startupProbe:
+  httpGet: { path: /healthz, port: metrics }
+  periodSeconds: 1
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: /healthz, port: metrics }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: { path: /readyz, port: metrics }
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 2
+{{- end -}}
+
+{{/* Takes (dict "root" $ "component" "operator"): where its pods run. */}}
+{{- define "mooring.scheduling" -}}
+{{- $own := index .root.Values .component }}
+{{- with $own.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $own.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $own.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+affinity:
+  {{- if $own.affinity }}
+  {{- toYaml $own.affinity | nindent 2 }}
+  {{- else }}
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "mooring.selector" . | nindent 14 }}
+  {{- end }}
+{{- end -}}

@@ -1,0 +1,30 @@
+import { type ApiToken, ApiTokenReason } from '../../crds/api-token.ts'
+import { type Organization, OrganizationReason } from '../../crds/organization.ts'
+import { type Plan, PlanReason } from '../../crds/plan.ts'
+import { type Region, RegionReason } from '../../crds/region.ts'
+import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+
+// What the kinds that are only data come to: nothing is made for them, but each says whether it can be used. All pure.
+
+export function regionVerdict({ spec }: Region): Verdict {
+  const { length } = spec.motors
+  if (length === 0) return notReady(RegionReason.NoMotors, 'it lists no motors, so no database can be had here')
+  return ready(RegionReason.Serving, `it runs ${length} motors`)
+}
+
+export function planVerdict({ spec }: Plan, regions: readonly Region[]): Verdict {
+  const offering = regions.filter((region) => region.spec.motors.some(({ id }) => spec.engines.includes(id)))
+  const [first] = offering
+  if (!first) return notReady(PlanReason.NotOffered, 'no region runs any of its engines')
+  return ready(PlanReason.Offered, `${offering.length} regions run an engine of it`)
+}
+
+export function organizationVerdict(organization: Organization): Verdict {
+  return ready(OrganizationReason.Active, `namespaces can be made in ${organization.metadata.name}`)
+}
+
+/** `now` in milliseconds since the epoch. */
+export function apiTokenVerdict({ spec }: ApiToken, now: number): Verdict {
+  if (Date.parse(spec.expiresAt) <= now) return notReady(ApiTokenReason.Expired, `it expired at ${spec.expiresAt}`)
+  return ready(ApiTokenReason.Active, `it is accepted until ${spec.expiresAt}`)
+}

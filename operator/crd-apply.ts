@@ -1,0 +1,92 @@
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { customResourceDefinition } from '../crds/definition.ts'
+import { MooringError } from '../crds/errors.ts'
+import { CUSTOM_KINDS } from '../crds/index.ts'
+import type { Kind } from '../crds/kind.ts'
+import { type Clock, pause, systemClock } from '../store/clock.ts'
+import type { ApiAnswer, KubernetesClient } from '../store/kubernetes/client.ts'
+
+const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const ESTABLISHED_MS = 30_000
+const LOOK_AGAIN_MS = 100
+const CONFLICT = 409
+
+const Live = z.looseObject({
+  metadata: z.looseObject({ name: z.string(), resourceVersion: z.string() }),
+  spec: z.record(z.string(), z.unknown()),
+  status: z.looseObject({ conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).nullish() }).optional(),
+})
+type Live = z.output<typeof Live>
+
+export interface CrdApplyDeps {
+  readonly client: KubernetesClient
+  readonly log: Pick<Logger, 'info'>
+  readonly kinds?: readonly Kind[]
+  readonly clock?: Clock
+}
+
+/**
+ * Makes every CustomResourceDefinition what this version says and waits until the API server serves it; helm never touches them after
+ * the first installation. The whole spec is replaced rather than merged: a rule or field of an older version would otherwise stay for as
+ * long as whoever installed it owned it. The same spec again writes nothing.
+ * @throws MooringError `crd_refused` when the API server does not take one or does not serve it in 30 s; StoreError `unavailable`
+ */
+export async function applyCrds(deps: CrdApplyDeps, signal: AbortSignal): Promise<void> {
+  const { kinds = CUSTOM_KINDS } = deps
+  await Promise.all(kinds.map((kind) => applyCrd(deps, customResourceDefinition(kind), signal)))
+}
+
+type Definition = ReturnType<typeof customResourceDefinition>
+
+async function applyCrd(deps: CrdApplyDeps, wanted: Definition, signal: AbortSignal): Promise<void> {
+  const { log, clock = systemClock } = deps
+  const { name } = wanted.metadata
+  const before = await read(deps.client, name)
+  let live = await write(deps.client, wanted, before)
+  if (live.metadata.resourceVersion !== before?.metadata.resourceVersion) {
+    log.info({ name }, before ? 'a CustomResourceDefinition was brought up to date' : 'a CustomResourceDefinition was made')
+  }
+  const deadline = clock.now() + ESTABLISHED_MS
+  while (!isEstablished(live) && !signal.aborted) {
+    if (clock.now() > deadline) throw new MooringError('crd_refused', `the API server does not serve ${name}`)
+    await pause(clock, LOOK_AGAIN_MS, signal)
+    live = (await read(deps.client, name)) ?? live
+  }
+}
+
+async function read(client: KubernetesClient, name: string): Promise<Live | undefined> {
+  const answer = await client.request({ method: 'GET', path: `${PATH}/${name}` })
+  return answer.status === 404 ? undefined : parse(answer, name)
+}
+
+async function write(client: KubernetesClient, wanted: Definition, live: Live | undefined): Promise<Live> {
+  const { name } = wanted.metadata
+  const query = { fieldManager: 'mooring-operator' }
+  // The operators of two versions may meet here; whoever comes second looks again.
+  const answer = live
+    ? await client.request({
+        method: 'PUT',
+        path: `${PATH}/${name}`,
+        query,
+        // What the API server filled in itself stays, so that nothing changes when nothing is to change.
+        body: { ...live, spec: { ...live.spec, ...wanted.spec } },
+        idempotent: true,
+      })
+    : await client.request({ method: 'POST', path: PATH, query, body: wanted })
+  if (answer.status !== CONFLICT) return parse(answer, name)
+  return write(client, wanted, await read(client, name))
+}
+
+function parse({ status, body }: ApiAnswer, name: string): Live {
+  const live = Live.safeParse(body)
+  if (status < 300 && live.success) return live.data
+  const why = z.looseObject({ message: z.string() }).safeParse(body)
+  const text = why.success ? why.data.message : `status ${status}`
+  throw new MooringError('crd_refused', `the API server does not take the CustomResourceDefinition ${name}: ${text}`)
+}
+
+const isEstablished = ({ status }: Live): boolean =>
+  (['NamesAccepted', 'Established'] as const).every(
+    (type) => status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') === true,
+  )

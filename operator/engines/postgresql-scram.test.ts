@@ -1,0 +1,83 @@
+import { createHash, createHmac } from 'node:crypto'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createScram, type ScramExchange } from './postgresql-scram.ts'
+
+const sha256 = (data: Buffer): Buffer => createHash('sha256').update(data).digest()
+const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
+const failed = expect.objectContaining({ code: 'engine_failed' }) as Error
+
+/** The server's side (RFC 5802, section 3), which knows the verifier alone. Tells whether the proof is right, and what it answers. */
+async function serve(verifier: string, exchange: ScramExchange): Promise<{ proven: boolean; final: string }> {
+  const [, iterations = '', salt = '', stored = '', server = ''] =
+    /^SCRAM-SHA-256\$(\d+):([^$]+)\$([^:]+):(.+)$/.exec(verifier) ?? []
+  const bare = exchange.first.slice('n,,'.length)
+  const first = `${bare.slice('n=*,'.length)}server-nonce,s=${salt},i=${iterations}`
+  const final = await exchange.answer(first)
+  const [withoutProof = '', proof = ''] = final.split(',p=')
+  const message = [bare, first, withoutProof].join()
+  const storedKey = Buffer.from(stored, 'base64')
+  const signature = hmac(storedKey, message)
+  const clientKey = Buffer.from(Buffer.from(proof, 'base64').map((byte, index) => byte ^ (signature[index] ?? 0)))
+  const proven = withoutProof.startsWith('c=biws,') && sha256(clientKey).equals(storedKey)
+  return { proven, final: `v=${hmac(Buffer.from(server, 'base64'), message).toString('base64')}` }
+}
+
+test('a verifier lets its password in, and the client recognises the server', async () => {
+  const printable = fc.string({
+    unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
+    minLength: 1,
+  })
+  await fc.assert(
+    fc.asyncProperty(printable, fc.boolean(), async (password, sameProcess) => {
+      const scram = createScram()
+      const verifier = await scram.verifier(password)
+      // Another process has to derive the key from the salt that the server names.
+      const exchange = (sameProcess ? scram : createScram()).exchange(password)
+      const { proven, final } = await serve(verifier, exchange)
+      expect(proven).toBe(true)
+      exchange.check(final)
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('another password is not let in, and takes the server for a stranger', async () => {
+  const scram = createScram()
+  const exchange = scram.exchange('other')
+  const { proven, final } = await serve(await scram.verifier('right'), exchange)
+  expect(proven).toBe(false)
+  expect(() => exchange.check(final)).toThrow(failed)
+})
+
+test('a password prepared is derived once, and each process has a salt of its own', async () => {
+  const scram = createScram()
+  scram.prepare('secret')
+  expect(await scram.verifier('secret')).toBe(await scram.verifier('secret'))
+  expect(await createScram().verifier('secret')).not.toBe(await scram.verifier('secret'))
+})
+
+test.each(['', 'with space', 'ümlaut', 'a\nb'])('%j is no password of a tenant', async (password) => {
+  await expect(createScram().verifier(password)).rejects.toEqual(failed)
+})
+
+test.each([
+  { does: "another login's nonce", message: () => 'r=somebody-elses,s=AAAA,i=4096' },
+  { does: 'our nonce without its own part', message: (own: string) => `r=${own},s=AAAA,i=4096` },
+  { does: 'too few iterations', message: (own: string) => `r=${own}x,s=AAAA,i=1000` },
+  { does: 'no salt', message: (own: string) => `r=${own}x,i=4096` },
+  { does: 'an extension that must be understood', message: (own: string) => `m=x,r=${own}x,s=AAAA,i=4096` },
+])('$does is not answered', async ({ message }) => {
+  const exchange = createScram().exchange('secret')
+  const own = exchange.first.slice('n,,n=*,r='.length)
+  await expect(exchange.answer(message(own))).rejects.toEqual(failed)
+})
+
+test.each(['e=other-error', 'v=AAAA', '', 'v='])(
+  'a server that ends with %j has not shown that it knows the password',
+  async (final) => {
+    const exchange = createScram().exchange('secret')
+    await exchange.answer(`${exchange.first.slice('n,,n=*,'.length)}x,s=AAAA,i=4096`)
+    expect(() => exchange.check(final)).toThrow(failed)
+  },
+)

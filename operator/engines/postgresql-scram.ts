@@ -1,0 +1,116 @@
+import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { MooringError } from '../../crds/errors.ts'
+import { EngineCode } from './engine.ts'
+
+/** RFC 7677 wants at least so many, and drivers refuse fewer. */
+const ITERATIONS = 4096
+const KEY_BYTES = 32
+/** From the moment a password is drawn to its first login; long enough for a claim that waits its turn. */
+const REMEMBERED_MS = 30_000
+const derive = promisify(pbkdf2)
+
+/** A password's slow part, done once: PBKDF2 takes as long as all the rest of a login. */
+interface Derivation {
+  readonly salt: Buffer
+  readonly iterations: number
+  readonly salted: Promise<Buffer>
+}
+
+/** The client's side of one login. Messages are texts of RFC 5802, section 7. */
+export interface ScramExchange {
+  readonly mechanism: 'SCRAM-SHA-256'
+  /** client-first-message */
+  readonly first: string
+  /** server-first-message → client-final-message. @throws MooringError `engine_failed` for one that must not be answered */
+  answer(serverFirst: string): Promise<string>
+  /** server-final-message: the server has to know the password, too. @throws MooringError `engine_failed` when it does not */
+  check(serverFinal: string): void
+}
+
+/** SCRAM-SHA-256 (RFC 5802, RFC 7677) for passwords of printable ASCII, which SASLprep leaves alone. */
+export interface Scram {
+  /** Begins to derive what {@link Scram.verifier} and the next login need, so that it is there when they ask. */
+  prepare(password: string): void
+  /**
+   * What PostgreSQL stores of a password, made here, so that the password itself is in no statement and can be in no log:
+   * `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey` (RFC 5803; PostgreSQL documentation, `pg_authid`).
+   * @throws MooringError `engine_failed` for a password that is not printable ASCII
+   */
+  verifier(password: string): Promise<string>
+  exchange(password: string): ScramExchange
+}
+
+const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
+const hash = (data: Buffer): Buffer => createHash('sha256').update(data).digest()
+const failed = (message: string): MooringError => new MooringError(EngineCode.failed, message)
+
+/** What was derived is remembered for {@link REMEMBERED_MS}, by password; it is a pure function of password, salt and iterations. */
+export function createScram(): Scram {
+  const remembered = new Map<string, Derivation>()
+
+  function start(password: string): Derivation {
+    const known = remembered.get(password)
+    if (known) return known
+    if (!/^[\x21-\x7e]+$/.test(password)) throw failed('a password must be printable ASCII')
+    const salt = randomBytes(16)
+    const fresh = { salt, iterations: ITERATIONS, salted: derive(password, salt, ITERATIONS, KEY_BYTES, 'sha256') }
+    remembered.set(password, fresh)
+    setTimeout(() => remembered.delete(password), REMEMBERED_MS).unref()
+    return fresh
+  }
+
+  function salted(password: string, salt: Buffer, iterations: number): Promise<Buffer> {
+    const known = remembered.get(password)
+    if (known?.iterations === iterations && known.salt.equals(salt)) return known.salted
+    return derive(password, salt, iterations, KEY_BYTES, 'sha256')
+  }
+
+  function exchange(password: string): ScramExchange {
+    // The server takes the name from the startup message, and ignores this one.
+    const bare = `n=*,r=${randomBytes(18).toString('base64')}`
+    let expected: Buffer | undefined
+    return {
+      mechanism: 'SCRAM-SHA-256',
+      first: `n,,${bare}`,
+      async answer(serverFirst) {
+        const { nonce, salt, iterations } = parseServerFirst(serverFirst)
+        if (!`n=*,r=${nonce}`.startsWith(bare) || `n=*,r=${nonce}` === bare) throw failed('the server answered another login')
+        const key = await salted(password, salt, iterations)
+        const withoutProof = `c=biws,r=${nonce}`
+        const message = [bare, serverFirst, withoutProof].join()
+        expected = hmac(hmac(key, 'Server Key'), message)
+        const clientKey = hmac(key, 'Client Key')
+        const signature = hmac(hash(clientKey), message)
+        const proof = clientKey.map((byte, index) => byte ^ (signature[index] ?? 0))
+        return `${withoutProof},p=${Buffer.from(proof).toString('base64')}`
+      },
+      check(serverFinal) {
+        const signature = Buffer.from(/^v=([\w+/=]+)$/.exec(serverFinal)?.[1] ?? '', 'base64')
+        if (expected?.length !== signature.length || !timingSafeEqual(expected, signature))
+          throw failed('the server does not know the password')
+      },
+    }
+  }
+
+  return {
+    prepare: (password) => void start(password),
+    async verifier(password) {
+      const { salt, iterations, salted } = start(password)
+      const key = await salted
+      const storedKey = hash(hmac(key, 'Client Key')).toString('base64')
+      const serverKey = hmac(key, 'Server Key').toString('base64')
+      return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${serverKey}`
+    },
+    exchange,
+  }
+}
+
+/** `r=…,s=…,i=…`. Fewer iterations than the standard's would make the proof worth guessing at. */
+function parseServerFirst(text: string): { nonce: string; salt: Buffer; iterations: number } {
+  const [, nonce, salt, count] = /^r=([\x21-\x2b\x2d-\x7e]+),s=([A-Za-z0-9+/]+=*),i=(\d{4,6})$/.exec(text) ?? []
+  const iterations = Number(count)
+  if (nonce === undefined || salt === undefined || !(iterations >= ITERATIONS))
+    throw failed('the server asks for a weak or broken login')
+  return { nonce, salt: Buffer.from(salt, 'base64'), iterations }
+}

@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { Counter, type Registry } from 'prom-client'
+import { apiVersionOf } from '../../crds/kind.ts'
+import type { KubernetesClient } from '../../store/kubernetes/client.ts'
+import { createBudget } from './budget.ts'
+import type { Events, Failure } from './events.ts'
+
+/** Longest note and reason that Kubernetes takes (events.k8s.io/v1). */
+const NOTE_MAX = 1_024
+const REASON_MAX = 128
+/** Of an object's name within an event's; the rest is what tells events apart. */
+const NAME_MAX = 200
+/** The same failure again within this time makes the event a series (events.k8s.io/v1, "EventSeries"). */
+const SERIES_MS = 600_000
+/** A series is written this often at the most, however often its failure happens. */
+const SERIES_WRITE_MS = 60_000
+/** Failures that are remembered as such. */
+const KNOWN_MAX = 4_096
+/** Writes at a time; a write that finds so many under way is dropped. */
+const UNDER_WAY_MAX = 16
+/** Where events about cluster-scoped objects go: no other namespace is allowed. */
+const OF_CLUSTER = 'default'
+
+export interface KubernetesEventsDeps {
+  readonly client: KubernetesClient
+  /** Which process says it. */
+  readonly instance: string
+  readonly registry: Registry
+  readonly log: Pick<Logger, 'debug'>
+  readonly now?: () => Date
+}
+
+/** One failure of one object, while it goes on. */
+interface Known {
+  readonly path: string
+  count: number
+  seen: number
+  written: number
+}
+
+/**
+ * {@link Events} as Kubernetes Events of type Warning, which `kubectl describe` shows. Bounded in every direction: the same failure again
+ * only counts up a series, each object and all together have a budget, and what cannot be written is dropped and counted.
+ */
+export function createKubernetesEvents(deps: KubernetesEventsDeps): Events {
+  const { client, log, now = () => new Date() } = deps
+  const known = new Map<string, Known>()
+  const mayWrite = createBudget()
+  let underWay = 0
+  const written = new Counter({
+    name: 'mooring_events_total',
+    help: 'Kubernetes Events by what became of them: written, or dropped because there were too many or they were refused.',
+    labelNames: ['result'],
+    registers: [deps.registry],
+  })
+
+  function send(request: Parameters<KubernetesClient['request']>[0]): void {
+    underWay += 1
+    client.request(request).then(
+      ({ status }) => {
+        underWay -= 1
+        written.inc({ result: status < 300 ? 'written' : 'dropped' })
+        if (status >= 300) log.debug({ status }, 'an event was refused')
+      },
+      (error: unknown) => {
+        underWay -= 1
+        written.inc({ result: 'dropped' })
+        log.debug({ err: error }, 'an event was not written')
+      },
+    )
+  }
+
+  const drop = () => written.inc({ result: 'dropped' })
+
+  function again(event: Known, at: Date): void {
+    event.count += 1
+    event.seen = at.getTime()
+    if (event.seen - event.written < SERIES_WRITE_MS || underWay >= UNDER_WAY_MAX) return
+    event.written = event.seen
+    const series = { count: event.count, lastObservedTime: micro(at) }
+    send({ method: 'PATCH', path: event.path, contentType: 'application/merge-patch+json', body: { series } })
+  }
+
+  return {
+    failure(failure) {
+      const at = now()
+      const id = JSON.stringify([failure.metadata.uid, failure.reason, failure.note])
+      const event = known.get(id)
+      if (event && at.getTime() - event.seen < SERIES_MS) {
+        again(event, at)
+        return
+      }
+      if (underWay >= UNDER_WAY_MAX || !mayWrite(failure.metadata.uid, at.getTime())) {
+        drop()
+        return
+      }
+      const body = eventOf(failure, { at, instance: deps.instance })
+      const path = `/apis/events.k8s.io/v1/namespaces/${body.metadata.namespace}/events`
+      known.delete(id)
+      known.set(id, { path: `${path}/${body.metadata.name}`, count: 1, seen: at.getTime(), written: at.getTime() })
+      if (known.size > KNOWN_MAX) for (const oldest of known.keys().take(1)) known.delete(oldest)
+      send({ method: 'POST', path, body })
+    },
+  }
+}
+
+function eventOf({ kind, metadata, reason, note }: Failure, { at, instance }: { at: Date; instance: string }) {
+  const { namespace, name, uid, resourceVersion } = metadata
+  const eventName = `${name.slice(0, NAME_MAX).replace(/[.-]+$/, '')}.${randomBytes(8).toString('hex')}`
+  return {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { namespace: namespace ?? OF_CLUSTER, name: eventName },
+    type: 'Warning',
+    reason: reason.slice(0, REASON_MAX),
+    note: note.slice(0, NOTE_MAX),
+    action: 'Reconcile',
+    eventTime: micro(at),
+    reportingController: 'mooring.dev/operator',
+    reportingInstance: instance.slice(0, REASON_MAX),
+    regarding: { apiVersion: apiVersionOf(kind), kind: kind.kind, namespace, name, uid, resourceVersion },
+  }
+}
+
+/** MicroTime: RFC 3339 with exactly six digits. */
+const micro = (at: Date): string => at.toISOString().replace('Z', '000Z')

@@ -1,0 +1,29 @@
+import { Secret } from '../../crds/core.ts'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { isStoreError, StoreCode } from '../../store/errors.ts'
+import type { Store } from '../../store/port.ts'
+import { encodeSecret } from '../secret-data.ts'
+
+type Texts = Readonly<Record<string, string>>
+
+/** The texts of a Secret in mooring-system, made by `make` the first time. Of two that make it at once, both get what the first made. */
+export async function keptSecret(store: Store, name: string, make: () => Promise<Texts>): Promise<Texts> {
+  const key = { namespace: SYSTEM_NAMESPACE, name }
+  const found = await store.get(Secret, key)
+  if (found) return texts(found)
+  try {
+    return texts(await store.create(Secret, { metadata: key, data: encodeSecret(await make()) }))
+  } catch (error) {
+    const other = isStoreError(error, StoreCode.alreadyExists) ? await store.get(Secret, key) : undefined
+    if (!other) throw error
+    return texts(other)
+  }
+}
+
+/** Replaces texts of a Secret that {@link keptSecret} made. */
+export async function keepSecret(store: Store, name: string, values: Texts): Promise<void> {
+  await store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name }, { data: encodeSecret(values) })
+}
+
+const texts = ({ data }: Secret): Texts =>
+  Object.fromEntries(Object.entries(data).map(([key, base64]) => [key, Buffer.from(base64, 'base64').toString('utf8')]))

@@ -1,0 +1,55 @@
+import { Namespace, type RoleBinding } from '../../crds/core.ts'
+import { labels } from '../../crds/names.ts'
+import type { Organization } from '../../crds/organization.ts'
+import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
+import type { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import type { Cache } from '../../store/cache.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import type { Store } from '../../store/port.ts'
+import type { World } from './plan.ts'
+import { bindingsOf } from './resources.ts'
+
+export interface ObserveDeps {
+  readonly store: Store
+  readonly tenantNamespaces: Cache<typeof TenantNamespace>
+  readonly namespaces: Cache<typeof Namespace>
+  readonly roleBindings: Cache<typeof RoleBinding>
+  readonly organizations: Cache<typeof Organization>
+  readonly instances: Cache<typeof SharedInstance>
+  /** Whether the components' own service accounts need a RoleBinding in each tenant namespace: where there are service accounts. */
+  readonly serviceAccounts: boolean
+}
+
+/** Reads all that a decision about a tenant namespace needs. */
+export async function observe(deps: ObserveDeps, name: string): Promise<World> {
+  const tenant = deps.tenantNamespaces.get({ name })
+  const namespace = await namespaceOf(deps, name, tenant)
+  const organization = tenant?.spec.organization
+  return {
+    tenant,
+    namespace,
+    bindings: new Map(deps.roleBindings.list({ namespace: name }).map((binding) => [binding.metadata.name, binding])),
+    wanted: bindingsOf(name, deps),
+    organization: organization === undefined || deps.organizations.get({ name: organization }) !== undefined,
+    blocked: blockedBy(deps, name),
+  }
+}
+
+/**
+ * The two caches are not of the same age. A Namespace that is missing in its own is asked for, else one made a moment ago would count as
+ * gone; and one that has no TenantNamespace yet is too, else one that went a moment ago would be adopted, and so come back.
+ */
+async function namespaceOf({ store, namespaces }: ObserveDeps, name: string, tenant: TenantNamespace | undefined) {
+  const cached = namespaces.get({ name })
+  const isStray = !tenant && cached?.metadata.labels?.[labels.organization] !== undefined
+  return isStray || (tenant && !cached) ? store.get(Namespace, { name }) : cached
+}
+
+function blockedBy({ instances }: ObserveDeps, namespace: string): string | undefined {
+  const blocked = instances
+    .list({ namespace })
+    .filter((instance) => conditionOf(instance, 'Ready')?.reason === InstanceReason.CleanupBlocked)
+  const [first] = blocked
+  if (!first) return undefined
+  return `${blocked.length} instances cannot be cleaned up; ${first.metadata.name}: ${conditionOf(first, 'Ready')?.message ?? ''}`
+}

@@ -1,0 +1,123 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Namespace, RoleBinding } from '../../crds/core.ts'
+import type { Draft } from '../../crds/kind.ts'
+import { FINALIZER } from '../../crds/names.ts'
+import { type TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
+import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { missingMarks, slugsOf } from './resources.ts'
+
+/** All that a decision may depend on, read once by observe.ts. */
+export interface World {
+  readonly tenant: TenantNamespace | undefined
+  readonly namespace: Namespace | undefined
+  /** RoleBindings in the Namespace, by name. */
+  readonly bindings: ReadonlyMap<string, RoleBinding>
+  /** Those that it is to have. */
+  readonly wanted: readonly Draft<typeof RoleBinding>[]
+  /** Whether the organization is there. */
+  readonly organization: boolean
+  /** What in the Namespace cannot be cleaned up now, in words. */
+  readonly blocked: string | undefined
+}
+
+/** What to do, in order. Each is a step after which a crash is harmless. */
+export type Action =
+  /** Makes the TenantNamespace of a Namespace that came without. */
+  | { readonly do: 'adopt' | 'add-finalizer' | 'make-namespace' | 'mark-namespace' | 'make-organization' }
+  | { readonly do: 'bind'; readonly binding: Draft<typeof RoleBinding>; readonly found: RoleBinding | undefined }
+  /** `follow`: the Namespace goes or went, so its TenantNamespace is deleted. */
+  | { readonly do: 'follow' | 'delete-namespace' | 'release' }
+
+export interface Plan {
+  readonly actions: readonly Action[]
+  /** What the status will say; undefined when there is none to write. */
+  readonly verdict?: Verdict
+  /** In place of a verdict's. */
+  readonly reason?: string
+}
+
+/**
+ * Decides what a tenant namespace needs. Pure: each branch is a row in plan.test.ts.
+ *
+ *     TenantNamespace ──made──► Namespace, bindings ──► Ready          Namespace with our labels ──► its TenantNamespace is made
+ *     TenantNamespace ──deleted──► Namespace is deleted, waited for ──► gone
+ *     Namespace ──deleted by others──► its TenantNamespace is deleted ──► gone once the Namespace is
+ */
+export function planNamespace(world: World): Plan {
+  const { tenant, namespace } = world
+  if (!tenant) return planStray(namespace)
+  if (tenant.metadata.deletionTimestamp !== undefined) return planDeletion(tenant, world)
+  const plan = planLiving(tenant, world)
+  const guarded = tenant.metadata.finalizers?.includes(FINALIZER) === true
+  return guarded ? plan : { ...plan, actions: [{ do: 'add-finalizer' }, ...plan.actions] }
+}
+
+function planStray(namespace: Namespace | undefined): Plan {
+  if (!namespace || isTerminating(namespace)) return { actions: [], reason: 'Gone' }
+  return slugsOf(namespace) ? { actions: [{ do: 'adopt' }], reason: 'Adopted' } : { actions: [], reason: 'NotTenant' }
+}
+
+function planLiving(tenant: TenantNamespace, world: World): Plan {
+  const { namespace } = world
+  if (!namespace) {
+    if (tenant.status?.namespaceUid !== undefined) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
+    return { actions: [{ do: 'make-namespace' }, ...furnish(world)], verdict: bound }
+  }
+  if (isTerminating(namespace)) {
+    if (isItsOwn(tenant, namespace)) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
+    return {
+      actions: [],
+      verdict: notReady(TenantNamespaceReason.NamespaceTerminating, 'an earlier Namespace of this name is going'),
+    }
+  }
+  if (!isOurs(tenant, namespace)) {
+    return {
+      actions: [],
+      verdict: notReady(TenantNamespaceReason.NamespaceTaken, 'a Namespace of this name is there without our labels'),
+    }
+  }
+  const marks: readonly Action[] = missingMarks(tenant, namespace) ? [{ do: 'mark-namespace' }] : []
+  return { actions: [...marks, ...furnish(world)], verdict: bound }
+}
+
+const bound = ready(TenantNamespaceReason.Bound, 'the Namespace is there, with its roles')
+
+function furnish({ bindings, wanted, organization }: World): readonly Action[] {
+  const bind = wanted
+    .map((binding) => ({ do: 'bind' as const, binding, found: bindings.get(binding.metadata.name) }))
+    .filter(({ binding, found }) => !found || !grants(found, binding))
+  return organization ? bind : [...bind, { do: 'make-organization' }]
+}
+
+/** Subjects beside ours are somebody's own affair. */
+function grants(found: RoleBinding, { roleRef, subjects = [] }: Draft<typeof RoleBinding>): boolean {
+  return (
+    found.roleRef.name === roleRef.name && found.roleRef.kind === roleRef.kind && missingSubjects(found, subjects).length === 0
+  )
+}
+
+/** Of `wanted`, those that a RoleBinding does not name. */
+export function missingSubjects(found: RoleBinding, wanted: RoleBinding['subjects']): RoleBinding['subjects'] {
+  const names = ({ kind, name, namespace }: RoleBinding['subjects'][number]) => [kind, name, namespace]
+  return wanted.filter((subject) => !found.subjects.some((known) => isDeepStrictEqual(names(known), names(subject))))
+}
+
+function planDeletion(tenant: TenantNamespace, { namespace, blocked }: World): Plan {
+  if (!tenant.metadata.finalizers?.includes(FINALIZER)) return { actions: [], reason: TenantNamespaceReason.Deleting }
+  if (!namespace || !isOurs(tenant, namespace)) return { actions: [{ do: 'release' }], reason: TenantNamespaceReason.Deleting }
+  const verdict =
+    blocked === undefined
+      ? notReady(TenantNamespaceReason.Deleting, 'the Namespace is being removed with all that is in it')
+      : notReady(TenantNamespaceReason.CleanupBlocked, blocked)
+  return { actions: isTerminating(namespace) ? [] : [{ do: 'delete-namespace' }], verdict }
+}
+
+const isTerminating = ({ metadata }: Namespace): boolean => metadata.deletionTimestamp !== undefined
+
+/** The very Namespace that was made or adopted for it. */
+const isItsOwn = ({ status }: TenantNamespace, { metadata }: Namespace): boolean => status?.namespaceUid === metadata.uid
+
+/** Its own, whatever became of the labels; or one with the labels, which a crash or a restored backup left behind. */
+function isOurs(tenant: TenantNamespace, namespace: Namespace): boolean {
+  return isItsOwn(tenant, namespace) || slugsOf(namespace) !== undefined
+}

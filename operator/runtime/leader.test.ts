@@ -1,0 +1,177 @@
+import { expect, test } from 'vitest'
+import { Lease } from '../../crds/core.ts'
+import { StoreError } from '../../store/errors.ts'
+import type { Preconditions, Store } from '../../store/port.ts'
+import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createFencedStore } from './fenced-store.ts'
+import { createLeaderElection } from './leader.ts'
+
+const KEY = { namespace: 'n', name: 'l' }
+const TIMES = { leaseMs: 12_000, renewDeadlineMs: 8_000, renewMs: 2_000, retryMs: 1_000 }
+const log = { info: () => undefined, warn: () => undefined }
+
+type Fault = 'unavailable' | 'hang' | undefined
+
+/** A store of one Lease in memory, whose calls fail or hang on demand. */
+function leaseStore() {
+  let current: Lease | undefined
+  let revision = 0
+  let fault: Fault
+
+  function write(spec: object): Lease {
+    revision += 1
+    const metadata = { ...KEY, uid: 'u', resourceVersion: String(revision), generation: 1, creationTimestamp: '' }
+    const all: [string, unknown][] = Object.entries({ ...current?.spec, ...spec })
+    const merged = Object.fromEntries(all.filter(([, value]) => value !== null))
+    return (current = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec: merged })
+  }
+  async function call<T>(answer: () => T): Promise<T> {
+    if (fault === 'hang') return new Promise(() => undefined)
+    if (fault) throw new StoreError(fault, 'away')
+    return answer()
+  }
+  const store = {
+    get: () => call(() => current),
+    create: (_kind: unknown, draft: { spec: object }) =>
+      call(() => {
+        if (current) throw new StoreError('already_exists', 'there')
+        return write(draft.spec)
+      }),
+    mergePatch: (_kind: unknown, _key: unknown, patch: { spec: object }, { resourceVersion }: Preconditions = {}) =>
+      call(() => {
+        if (resourceVersion !== undefined && resourceVersion !== current?.metadata.resourceVersion)
+          throw new StoreError('conflict', 'changed')
+        return write(patch.spec)
+      }),
+  }
+  return {
+    store: store as unknown as Store,
+    holder: () => current?.spec.holderIdentity,
+    write,
+    fail(next: Fault) {
+      fault = next
+    },
+  }
+}
+
+/** A candidate in virtual time. `lead` waits for its signal. */
+function candidate(store: Store, clock: VirtualClock, identity: string) {
+  const stop = new AbortController()
+  const election = createLeaderElection({ store, lease: KEY, identity, log, clock, ...TIMES })
+  const seen: string[] = []
+  const finish = Promise.withResolvers<undefined>()
+  async function lead(signal: AbortSignal): Promise<void> {
+    seen.push('leads')
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    seen.push('told to end')
+    await finish.promise
+  }
+  const run = election.run(lead, stop.signal).then(
+    () => 'over',
+    (error: unknown) => (error as { code?: string }).code,
+  )
+  return { election, seen, run, stop: () => stop.abort(), finish: () => finish.resolve(undefined) }
+}
+
+test('of two candidates one leads, and goes on leading', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const first = candidate(lease.store, clock, 'first')
+  await clock.advance(0)
+  const second = candidate(lease.store, clock, 'second')
+  await clock.advance(60_000)
+  expect([first.election.leads(), second.election.leads()]).toEqual([true, false])
+})
+
+test('what a dead leader held can be had when it has run out, not a moment before', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  lease.write({ holderIdentity: 'dead', leaseDurationSeconds: 12 })
+  const heir = candidate(lease.store, clock, 'heir')
+  await clock.advance(11_999)
+  expect(heir.election.leads()).toBe(false)
+  await clock.advance(1)
+  expect(heir.election.leads()).toBe(true)
+})
+
+test.each(['unavailable', 'hang'] as const)('a leader whose renewals are %s stops before others may lead', async (fault) => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const leader = candidate(lease.store, clock, 'leader')
+  await clock.advance(1_999)
+  lease.fail(fault)
+  await clock.advance(6_000)
+  expect(leader.election.leads()).toBe(true)
+  await clock.advance(1)
+  expect(leader.election.leads()).toBe(false)
+  expect(await leader.run).toBe('lease_lost')
+  expect(leader.seen).toEqual(['leads', 'told to end'])
+})
+
+test('a renewal that fails for a while costs nothing', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const leader = candidate(lease.store, clock, 'leader')
+  await clock.advance(2_000)
+  lease.fail('unavailable')
+  await clock.advance(6_000)
+  lease.fail(undefined)
+  await clock.advance(60_000)
+  expect(leader.election.leads()).toBe(true)
+})
+
+test('a lease that another took is lost at the next renewal; a label on it is not a loss', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const leader = candidate(lease.store, clock, 'leader')
+  await clock.advance(1_000)
+  lease.write({})
+  await clock.advance(10_000)
+  expect(leader.election.leads()).toBe(true)
+  lease.write({ holderIdentity: 'usurper' })
+  await clock.advance(2_000)
+  expect(leader.election.leads()).toBe(false)
+  expect(await leader.run).toBe('lease_lost')
+  expect(lease.holder()).toBe('usurper')
+})
+
+test('told to stop, it keeps the lease until its work has ended, then gives it back, and another leads at once', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const leader = candidate(lease.store, clock, 'leader')
+  await clock.advance(1_000)
+  const heir = candidate(lease.store, clock, 'heir')
+  await clock.advance(1_000)
+  leader.stop()
+  await clock.advance(30_000)
+  expect([leader.election.leads(), lease.holder()]).toEqual([true, 'leader'])
+  leader.finish()
+  await settle()
+  expect(await leader.run).toBe('over')
+  expect([leader.election.leads(), lease.holder()]).toEqual([false, undefined])
+  await clock.advance(1_000)
+  expect(heir.election.leads()).toBe(true)
+})
+
+test('a candidate that is told to stop ends without having led', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  lease.write({ holderIdentity: 'other', leaseDurationSeconds: 12 })
+  const waiting = candidate(lease.store, clock, 'waiting')
+  await clock.advance(5_000)
+  waiting.stop()
+  await clock.advance(0)
+  expect(await waiting.run).toBe('over')
+  expect([waiting.seen, lease.holder()]).toEqual([[], 'other'])
+})
+
+test('a fenced store writes only while its process leads, and always reads', async () => {
+  let leads = true
+  const { store, write } = leaseStore()
+  write({ holderIdentity: 'me' })
+  const fenced = createFencedStore(store, () => leads)
+  await fenced.mergePatch(Lease, KEY, { spec: { leaseTransitions: 1 } })
+  leads = false
+  expect((await fenced.get(Lease, KEY))?.spec.leaseTransitions).toBe(1)
+  await expect(fenced.mergePatch(Lease, KEY, { spec: {} })).rejects.toMatchObject({ code: 'unavailable' })
+})

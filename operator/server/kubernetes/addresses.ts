@@ -1,0 +1,86 @@
+import type { Node, Pod, Service } from './kinds.ts'
+import { childNames } from './names.ts'
+import type { Exposure, Wanted } from './wanted.ts'
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** What an address depends on, as it is now. */
+export interface Surroundings {
+  readonly service: Service
+  readonly pod: Pod | undefined
+  readonly nodes: readonly Node[]
+}
+
+/** Nodes whose addresses go into a certificate: a server that moves among them needs no new one. */
+const MOST_NODES = 20
+
+/** Where callers find the server, or a sentence that says what is waited for. */
+export function callersAddress(wanted: Wanted, surroundings: Surroundings): Address | string {
+  const host = wanted.host ?? ownHost(wanted, surroundings)
+  if (host === undefined) return WAITS[wanted.exposure]
+  if (wanted.exposure !== 'NodePort') return { host, port: wanted.engine.port }
+  const port = surroundings.service.spec.ports[0]?.nodePort
+  return port === undefined ? 'its Service has no port on the nodes yet' : { host, port }
+}
+
+const WAITS = {
+  ClusterIP: 'its Service has no name yet',
+  LoadBalancer: 'its load balancer has no address yet',
+  NodePort: 'no node is chosen for it yet',
+} as const satisfies Record<Exposure, string>
+
+function ownHost({ server, exposure }: Wanted, surroundings: Surroundings): string | undefined {
+  switch (exposure) {
+    case 'ClusterIP':
+      return serviceName(server.metadata)
+    case 'LoadBalancer':
+      return ingressHosts(surroundings.service)[0]
+    case 'NodePort':
+      return nodeAddress(surroundings)
+  }
+}
+
+/** Every name and address that the server is dialled by; its certificate is for all of them. */
+export function certificateNames(wanted: Wanted, { service, pod, nodes }: Surroundings): readonly string[] {
+  const { server, exposure, host, settings, nodeSelector } = wanted
+  const { name, namespace = '' } = server.metadata
+  const inCluster = serviceName(server.metadata)
+  const names = [name, `${name}.${namespace}`, inCluster, `${inCluster}.${settings.clusterDomain}`]
+  const address = service.spec.clusterIP
+  if (address !== undefined && address !== 'None') names.push(address)
+  if (host !== undefined) names.push(host)
+  if (exposure === 'LoadBalancer') names.push(...ingressHosts(service))
+  if (exposure === 'NodePort') {
+    const possible = nodes.filter((node) => matches(node, nodeSelector)).slice(0, MOST_NODES)
+    const chosen = nodeAddress({ service, pod, nodes })
+    names.push(...possible.flatMap(addressesOf), ...(chosen === undefined ? [] : [chosen]))
+  }
+  return [...new Set(names)].toSorted()
+}
+
+/** Within the cluster, from any namespace. */
+export const serviceName = ({ name, namespace = '' }: { readonly name: string; readonly namespace?: string }): string =>
+  `${childNames(name).service}.${namespace}.svc`
+
+function ingressHosts({ status }: Service): readonly string[] {
+  return (status?.loadBalancer.ingress ?? []).flatMap(({ hostname, ip }) => hostname ?? ip ?? [])
+}
+
+/** Only the server's own node passes traffic on to it. */
+function nodeAddress({ pod, nodes }: Surroundings): string | undefined {
+  const node = nodes.find(({ metadata }) => metadata.name === pod?.spec.nodeName)
+  return (node && addressesOf(node)[0]) ?? pod?.status?.hostIP
+}
+
+/** Those from outside first. */
+function addressesOf({ status }: Node): readonly string[] {
+  const of = (wanted: string) => (status?.addresses ?? []).filter(({ type }) => type === wanted).map(({ address }) => address)
+  return [...of('ExternalIP'), ...of('InternalIP')]
+}
+
+function matches({ metadata }: Node, selector: Readonly<Record<string, string>>): boolean {
+  return Object.entries(selector).every(([label, value]) => metadata.labels?.[label] === value)
+}

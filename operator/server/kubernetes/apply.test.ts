@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
+import { createApplier } from './apply.ts'
+import { StatefulSet } from './kinds.ts'
+import type { Live } from './live.ts'
+
+type Request = Parameters<KubernetesClient['request']>[0]
+
+const manifest = { metadata: { namespace: 'shared', name: 'pg-1' }, spec: { replicas: 1 } }
+const FOREIGN = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:paused': {} } } }]
+
+/** An API server that holds one object and answers every write with it; `others` own a part of its spec until it is replaced. */
+function stage() {
+  const requests: Request[] = []
+  let held: unknown
+  let others: unknown[] = []
+  let live: unknown
+  let revision = 0
+  const client = {
+    request: (request: Request) => {
+      requests.push(request)
+      if (request.method === 'PUT') others = []
+      revision += 1
+      const metadata = {
+        ...manifest.metadata,
+        uid: 'u',
+        resourceVersion: `${revision}`,
+        creationTimestamp: '2026-01-01T00:00:00Z',
+      }
+      held = {
+        metadata: { ...metadata, managedFields: others },
+        spec: { template: { spec: { containers: [] } }, ...manifest.spec },
+      }
+      return Promise.resolve({ status: 200, body: held })
+    },
+  } as unknown as KubernetesClient
+  return {
+    applier: createApplier(client),
+    live: { get: () => live, remember: (object: unknown) => void (live = object) } as unknown as Live<typeof StatefulSet>,
+    sent: () => requests.splice(0).map(({ method }) => method),
+    edit: (spec: object) => {
+      const was = live as { spec: object }
+      live = { ...was, spec: { ...was.spec, ...spec } }
+    },
+    report: (status: object) => void (live = { ...(live as object), status }),
+    meddle: () => void (others = FOREIGN),
+  }
+}
+
+test('an object is applied once, and again only when it or the manifest has changed', async () => {
+  const { applier, live, sent, edit, report } = stage()
+  const apply = (wanted = manifest) => applier.apply({ kind: StatefulSet, live }, wanted)
+  await apply()
+  expect(sent()).toEqual(['PATCH'])
+  report({ readyReplicas: 1 })
+  await apply()
+  expect(sent()).toEqual([])
+  edit({ replicas: 0 })
+  await apply()
+  expect(sent()).toEqual(['PATCH'])
+  await apply({ ...manifest, spec: { replicas: 2 } })
+  expect(sent()).toEqual(['PATCH'])
+})
+
+test('what others have put beside ours is taken away by replacing the whole', async () => {
+  const { applier, live, sent, meddle } = stage()
+  meddle()
+  await applier.apply({ kind: StatefulSet, live }, manifest)
+  expect(sent()).toEqual(['PATCH', 'PUT'])
+})

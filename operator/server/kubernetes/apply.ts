@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import type { Kind, Resource } from '../../../crds/kind.ts'
+import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
+import { objectPath } from '../../../store/kubernetes/paths.ts'
+import { resourceOf } from '../../../store/kubernetes/resource.ts'
+import { storeErrorOf } from '../../../store/kubernetes/status.ts'
+import type { Key } from '../../../store/port.ts'
+import { foreignSpec } from './foreign-fields.ts'
+import type { Live } from './live.ts'
+import { FIELD_MANAGER } from './names.ts'
+
+/** An object as it should be; at least what its builder sets of it. */
+export interface Manifest {
+  readonly metadata?: { readonly name?: string; readonly namespace?: string }
+}
+
+export interface Applied<K extends Kind> {
+  readonly kind: K
+  readonly live: Live<K>
+}
+
+/**
+ * Makes objects what they should be by server-side apply, and knows what it did: an object that is still as it was left costs no request.
+ * One that anybody else has changed is applied again.
+ */
+export interface Applier {
+  /** @returns the object as it is then @throws StoreError */
+  apply<K extends Kind>(applied: Applied<K>, manifest: Manifest): Promise<Resource<K>>
+}
+
+/** Kinds of which nobody else has a say in any field of the spec. Load balancers write to Services. */
+const OURS_ALONE = new Set(['StatefulSet', 'NetworkPolicy'])
+
+interface Done {
+  /** Hash of the manifest, which may hold a key. */
+  readonly wanted: string
+  /** Hash of what the API server made of it. */
+  readonly left: string
+}
+
+const Answer = z.looseObject({ metadata: z.looseObject({ resourceVersion: z.string(), managedFields: z.unknown() }) })
+
+export function createApplier(client: KubernetesClient): Applier {
+  const done = new Map<string, Done>()
+
+  async function send(kind: Kind, key: Key, manifest: Manifest): Promise<unknown> {
+    const path = objectPath(kind, key)
+    const query = { fieldManager: FIELD_MANAGER, force: 'true', fieldValidation: 'Strict' }
+    const contentType = 'application/apply-patch+yaml'
+    const applied = await client.request({ method: 'PATCH', path, query, contentType, body: manifest, idempotent: true })
+    if (applied.status >= 300) throw storeErrorOf(applied, { kind, ...key })
+    const { metadata } = Answer.parse(applied.body)
+    // Apply takes back what is ours, and leaves alone what others have put beside it, such as one more container.
+    if (!OURS_ALONE.has(kind.kind) || !foreignSpec(metadata.managedFields, FIELD_MANAGER)) return applied.body
+    const body = { ...manifest, metadata: { ...manifest.metadata, resourceVersion: metadata.resourceVersion } }
+    const replaced = await client.request({ method: 'PUT', path, query: { ...query, force: undefined }, body })
+    if (replaced.status >= 300) throw storeErrorOf(replaced, { kind, ...key })
+    return replaced.body
+  }
+
+  return {
+    async apply<K extends Kind>({ kind, live }: Applied<K>, manifest: Manifest): Promise<Resource<K>> {
+      const { name = '', namespace } = manifest.metadata ?? {}
+      const key = { name, namespace }
+      const id = `${kind.kind} ${namespace ?? ''}/${name}`
+      const [known, found] = [done.get(id), live.get(key)]
+      const wanted = hash(manifest)
+      if (found && known?.wanted === wanted && known.left === hash(ownPart(found))) return found
+      const object = resourceOf(kind, await send(kind, key, manifest))
+      live.remember(object)
+      done.set(id, { wanted, left: hash(ownPart(object)) })
+      return object
+    },
+  }
+}
+
+/** What nobody but its writer should change: all but the status and what the API server keeps. */
+function ownPart({ metadata: { uid, labels, ownerReferences }, ...body }: Resource<Kind>): unknown {
+  return { ...body, status: undefined, metadata: { uid, labels, ownerReferences } }
+}
+
+const hash = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')

@@ -1,0 +1,25 @@
+import type { V1Secret } from '@kubernetes/client-node'
+import type { Secret } from '../../../crds/core.ts'
+import type { KeyPair } from '../../certificates/local-ca.ts'
+import { decodeSecret, encodeSecret } from '../../secret-data.ts'
+import { childMetadata, childNames } from './names.ts'
+import type { Plain } from './plain.ts'
+import type { Wanted } from './wanted.ts'
+
+/** `ca.crt` is for people who look at it; nobody in the pod needs it. */
+export function certificateSecretOf({ server }: Wanted, { certificate, key }: KeyPair, ca: string): Plain<V1Secret> {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: childMetadata(server, childNames(server.metadata.name).certificate),
+    type: 'kubernetes.io/tls',
+    data: encodeSecret({ 'tls.crt': certificate, 'tls.key': key, 'ca.crt': ca }),
+  }
+}
+
+/** The pair that a Secret of {@link certificateSecretOf} holds; undefined when it lacks a part. */
+export function certificateIn(secret: Secret | undefined): KeyPair | undefined {
+  const certificate = secret && decodeSecret(secret.data, 'tls.crt')
+  const key = secret && decodeSecret(secret.data, 'tls.key')
+  return certificate === undefined || key === undefined ? undefined : { certificate, key }
+}

@@ -1,0 +1,23 @@
+import { createHash } from 'node:crypto'
+import type { V1ConfigMap } from '@kubernetes/client-node'
+import { childMetadata, childNames } from './names.ts'
+import type { Plain } from './plain.ts'
+import type { Wanted } from './wanted.ts'
+
+/** The engine's configuration and the script that makes its data directory. Holds no secret. */
+export function configMapOf({ server, engine, admin }: Wanted): Plain<V1ConfigMap> {
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: childMetadata(server, childNames(server.metadata.name).config),
+    data: { ...engine.files({ admin: admin.user, capacity: server.spec.capacity }) },
+  }
+}
+
+/** Tells one content from another: on the pod, so that a changed configuration restarts the server. */
+export function configHash({ data = {} }: Plain<V1ConfigMap>): string {
+  return createHash('sha256')
+    .update(JSON.stringify(Object.entries(data)))
+    .digest('hex')
+    .slice(0, 16)
+}

@@ -1,0 +1,188 @@
+import type { Logger } from 'pino'
+import type { DatabaseServer } from '../../../crds/database-server.ts'
+import { MOTORS, partsOf } from '../../../crds/motor.ts'
+import { type Clock, pause, systemClock } from '../../../store/clock.ts'
+import type { KubernetesStore } from '../../../store/kubernetes.ts'
+import type { KeyPair } from '../../certificates/local-ca.ts'
+import { adminSecretName } from '../credentials.ts'
+import type { AdminCredentials, ServerRuntime, ServerState } from '../runtime.ts'
+import { callersAddress, certificateNames, serviceName, type Surroundings } from './addresses.ts'
+import { createAnswering } from './answering.ts'
+import { createApplier } from './apply.ts'
+import { currentCertificate } from './certificate.ts'
+import { certificateIn, certificateSecretOf } from './certificate-secret.ts'
+import { type Children, createChildren } from './children.ts'
+import { configHash, configMapOf } from './config-map.ts'
+import { ENGINE_PODS } from './engine-pods.ts'
+import { Secret } from '../../../crds/core.ts'
+import { ConfigMap, NetworkPolicy, Service, StatefulSet } from './kinds.ts'
+import { childNames } from './names.ts'
+import { networkPolicyOf } from './network-policy.ts'
+import { createNodes } from './nodes.ts'
+import { type PlacementFacts, placementOf } from './placement.ts'
+import { podNetworks } from './pod-networks.ts'
+import { podState } from './pod-state.ts'
+import { removeChildren } from './removal.ts'
+import { podsServiceOf, serviceOf } from './service.ts'
+import { statefulSetOf } from './stateful-set.ts'
+import type { Wanted } from './wanted.ts'
+
+export interface KubernetesRuntimeDeps extends PlacementFacts {
+  readonly store: KubernetesStore
+  /** Namespaces of the tenants on a server, by its object name. */
+  readonly tenants: (server: string) => readonly string[]
+  /** The installation's authority, with its key. */
+  readonly ca: () => KeyPair | Promise<KeyPair>
+  readonly logger: Logger
+  readonly now?: () => Date
+  readonly clock?: Clock
+}
+
+export interface KubernetesRuntime extends ServerRuntime {
+  /** A tenant came to a server, by its object name, or left it: lets those in who are on it now. @throws StoreError */
+  tenantsChanged(server: string): Promise<void>
+}
+
+/** How soon it is looked whether a server took its new certificate. */
+const RELOAD_MS = 2_000
+
+/**
+ * Servers as StatefulSets, for the cluster home. What is in the API server is what there is: nothing is kept here but what can be read
+ * again. Objects that were changed by hand are put back. `close` leaves the servers alone.
+ */
+export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): KubernetesRuntime {
+  const { store, settings, logger, now = () => new Date(), clock = systemClock } = deps
+  const handlers: ((name: string) => void)[] = []
+  const stopping = new AbortController()
+  const last = new Map<string, Wanted>()
+  const nodes = createNodes({ store, logger })
+  const applier = createApplier(store.client)
+  const answering = createAnswering({ store, logger })
+  const changed = (server: string): void => {
+    for (const handler of handlers) handler(server)
+  }
+  const children = createChildren({
+    store,
+    namespace: settings.namespace,
+    onError: (error) => logger.warn({ err: error }, 'a watch of database servers was restarted'),
+    onChange: changed,
+  })
+  const running = Promise.all([children.run(stopping.signal), resync()])
+
+  async function resync(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await pause(clock, settings.resyncMs, stopping.signal)
+      nodes.expire()
+      children.known().forEach(changed)
+    }
+  }
+
+  function again(server: string): void {
+    const disarm = clock.after(RELOAD_MS, () => changed(server))
+    stopping.signal.addEventListener('abort', disarm, { once: true })
+  }
+
+  async function surroundingsOf(wanted: Wanted, service: Service): Promise<Surroundings> {
+    const pod = children.pods.get(keysOf(wanted.server).pod)
+    return { service, pod, nodes: needsNodes(wanted) ? await nodes.list(pod?.spec.nodeName) : [] }
+  }
+
+  async function admit(wanted: Wanted, { pod, nodes }: Surroundings): Promise<void> {
+    const podAddresses = pod?.status?.podIP === undefined ? [] : [pod.status.podIP]
+    const networks = podNetworks({ configured: settings.podNetworks, nodes, podAddresses })
+    const namespaces = deps.tenants(wanted.server.metadata.name)
+    await applier.apply(
+      { kind: NetworkPolicy, live: children.policies },
+      networkPolicyOf(wanted, { namespaces, podNetworks: networks }),
+    )
+  }
+
+  async function bringUp(wanted: Wanted, credentials: AdminCredentials): Promise<ServerState> {
+    const { engine, server } = wanted
+    const keys = keysOf(server)
+    const services = { kind: Service, live: children.services }
+    await applier.apply(services, podsServiceOf(wanted))
+    const surroundings = await surroundingsOf(wanted, await applier.apply(services, serviceOf(wanted)))
+    await admit(wanted, surroundings)
+    const address = callersAddress(wanted, surroundings)
+    // Its certificate must be for the address, which nobody knows before the load balancer is there.
+    if (typeof address === 'string' && wanted.exposure === 'LoadBalancer') return { phase: 'starting', message: address }
+
+    const ca = await deps.ca()
+    const stored = certificateIn(children.certificates.get(keys.certificate))
+    const certificate = await currentCertificate(stored, { ca, names: certificateNames(wanted, surroundings), now: now() })
+    const secret = certificateSecretOf(wanted, certificate, ca.certificate)
+    await applier.apply({ kind: Secret, live: children.certificates }, secret)
+    await applyPod(wanted, children)
+
+    const { pod, service } = surroundings
+    const state = podState(pod, (line) => engine.isShowable(line))
+    if (state.phase !== 'serving' || !pod) return state.phase === 'serving' ? { phase: 'starting' } : state
+    if (typeof address === 'string') return { phase: 'starting', message: address }
+    const host = settings.dial === 'name' ? serviceName(server.metadata) : (service.spec.clusterIP ?? '')
+    const target = { host, port: engine.port, ca: ca.certificate, ...credentials }
+    return answering({ engine, pod, address, target, certificate, again: () => again(server.metadata.name) })
+  }
+
+  async function applyPod(wanted: Wanted, { configs, statefulSets }: Children): Promise<void> {
+    const config = configMapOf(wanted)
+    await applier.apply({ kind: ConfigMap, live: configs }, config)
+    const live = statefulSets.get(keysOf(wanted.server).statefulSet)
+    await applier.apply(
+      { kind: StatefulSet, live: statefulSets },
+      statefulSetOf(wanted, { configHash: configHash(config), live }),
+    )
+  }
+
+  async function ensure(server: DatabaseServer, credentials: AdminCredentials): Promise<ServerState> {
+    if (stopping.signal.aborted) return { phase: 'absent' }
+    await children.synced()
+    children.know(server)
+    const keys = keysOf(server)
+    const existing = { statefulSet: children.statefulSets.get(keys.statefulSet), service: children.services.get(keys.service) }
+    const placement = placementOf(server, deps, existing)
+    if ('phase' in placement) return placement
+    const wanted = { ...placement, admin: { user: credentials.user, secret: adminSecretName(server.metadata.name) } }
+    last.set(server.metadata.name, wanted)
+    return bringUp(wanted, credentials)
+  }
+
+  return {
+    async motors() {
+      const served = MOTORS.filter((motor) => settings.images[motor] !== undefined && ENGINE_PODS[partsOf(motor).family])
+      return new Map(served.map((motor) => [motor, { version: partsOf(motor).version }]))
+    },
+    ensure,
+    async remove(server) {
+      last.delete(server.metadata.name)
+      children.know(server)
+      if (!(await removeChildren(store, server))) return false
+      children.forget(server)
+      logger.info({ server: server.metadata.name }, 'database server removed')
+      return true
+    },
+    async tenantsChanged(server) {
+      const wanted = last.get(server)
+      const service = wanted && children.services.get(keysOf(wanted.server).service)
+      if (wanted && service) await admit(wanted, await surroundingsOf(wanted, service))
+    },
+    onChange: (handler) => void handlers.push(handler),
+    async close() {
+      stopping.abort()
+      await running
+    },
+  }
+}
+
+const needsNodes = ({ exposure, settings }: Wanted): boolean => exposure === 'NodePort' || settings.podNetworks.length === 0
+
+function keysOf({ metadata: { namespace, name } }: DatabaseServer) {
+  const names = childNames(name)
+  const key = (name: string) => ({ namespace, name })
+  return {
+    statefulSet: key(names.statefulSet),
+    service: key(names.service),
+    certificate: key(names.certificate),
+    pod: key(names.pod),
+  }
+}

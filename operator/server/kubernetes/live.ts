@@ -1,0 +1,49 @@
+import type { Kind, Resource } from '../../../crds/kind.ts'
+import { createCache } from '../../../store/cache.ts'
+import { keyToString } from '../../../store/key-string.ts'
+import type { Key, ListOptions, Store } from '../../../store/port.ts'
+import { isOlder } from '../../../store/revision.ts'
+
+export interface LiveDeps<K extends Kind> {
+  readonly store: Store
+  readonly kind: K
+  readonly scope: ListOptions
+  readonly onError: (error: unknown) => void
+  readonly onChange: (key: Key) => void
+}
+
+/** Objects of one kind as they are now: followed by a watch, and never older than what was {@link Live.remember remembered}. */
+export interface Live<K extends Kind> {
+  /** Follows until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>
+  /** Resolves once all that there was at the start is known. */
+  synced(): Promise<void>
+  get(key: Key): Resource<K> | undefined
+  /** What an own write was answered with: the watch brings it later. */
+  remember(object: Resource<K>): void
+}
+
+export function createLive<K extends Kind>({ store, kind, scope, onError, onChange }: LiveDeps<K>): Live<K> {
+  const cache = createCache({ store, kind, scope, onError })
+  const written = new Map<string, Resource<K>>()
+
+  cache.onChange((key) => {
+    const mine = written.get(keyToString(key))
+    const seen = cache.get(key)
+    // What the watch has caught up with, or has seen to go, is not needed any more.
+    if (mine && (!seen || !isOlder(seen.metadata.resourceVersion, mine.metadata.resourceVersion)))
+      written.delete(keyToString(key))
+    onChange(key)
+  })
+
+  return {
+    run: (signal) => cache.run(signal),
+    synced: () => cache.synced(),
+    get: (key) => written.get(keyToString(key)) ?? cache.get(key),
+    remember(object) {
+      const seen = cache.get(object.metadata)
+      if (seen && !isOlder(seen.metadata.resourceVersion, object.metadata.resourceVersion)) return
+      written.set(keyToString(object.metadata), object)
+    },
+  }
+}

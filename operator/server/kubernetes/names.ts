@@ -1,0 +1,50 @@
+import type { DatabaseServer } from '../../../crds/database-server.ts'
+import { DatabaseServer as Kind } from '../../../crds/database-server.ts'
+import { apiVersionOf } from '../../../crds/kind.ts'
+import { labels } from '../../../crds/names.ts'
+
+/** Whose writes these are in `managedFields`. */
+export const FIELD_MANAGER = 'mooring-operator'
+
+/** On all that belongs to database servers; what is watched. */
+export const OWNERSHIP = { [labels.managedBy]: 'mooring', 'app.kubernetes.io/component': 'database-server' } as const
+
+/** Names of a server's objects. */
+export interface ChildNames {
+  readonly statefulSet: string
+  readonly pod: string
+  readonly service: string
+  /** The Service without an address that a StatefulSet needs for the names of its pods. */
+  readonly pods: string
+  readonly policy: string
+  readonly config: string
+  readonly certificate: string
+}
+
+export function childNames(server: string): ChildNames {
+  return {
+    statefulSet: server,
+    pod: `${server}-0`,
+    service: server,
+    pods: `${server}-pods`,
+    policy: server,
+    config: `${server}-config`,
+    certificate: `${server}-tls`,
+  }
+}
+
+/** What selects the server's pod, and everything else of it. */
+export const selectorOf = (server: string): Record<string, string> => ({ ...OWNERSHIP, [labels.server]: server })
+
+export interface ChildMetadata {
+  readonly name: string
+  readonly namespace: string
+  readonly labels: Record<string, string>
+  readonly ownerReferences: { apiVersion: string; kind: string; name: string; uid: string; controller: boolean }[]
+}
+
+/** Metadata of a child: it goes with its DatabaseServer even when nobody is there to remove it in good order. */
+export function childMetadata({ metadata }: Pick<DatabaseServer, 'metadata'>, name: string): ChildMetadata {
+  const owner = { apiVersion: apiVersionOf(Kind), kind: Kind.kind, name: metadata.name, uid: metadata.uid, controller: true }
+  return { name, namespace: metadata.namespace ?? '', labels: selectorOf(metadata.name), ownerReferences: [owner] }
+}

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { wanted } from './fixture.ts'
+import { networkPolicyOf } from './network-policy.ts'
+
+const nobody = { namespaces: [], podNetworks: [] }
+const fromOf = (callers: Parameters<typeof networkPolicyOf>[1]) => networkPolicyOf(wanted(), callers).spec.ingress[0]?.from
+const OPERATOR = {
+  namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'mooring-system' } },
+  podSelector: { matchLabels: { 'app.kubernetes.io/name': 'mooring', 'app.kubernetes.io/component': 'operator' } },
+}
+
+test('the server may connect to nobody, and is connected to at its port alone', () => {
+  const { spec } = networkPolicyOf(wanted(), nobody)
+  expect(spec.policyTypes).toEqual(['Ingress', 'Egress'])
+  expect(spec.egress).toEqual([])
+  expect(spec.ingress).toHaveLength(1)
+  expect(spec.ingress[0]?.ports).toEqual([{ protocol: 'TCP', port: 5432 }])
+})
+
+test.each([
+  { does: 'the operator alone, while no tenant is on it and the networks of pods are not known', callers: nobody, others: [] },
+  {
+    does: 'namespaces of its tenants, each once',
+    callers: { ...nobody, namespaces: ['b--x', 'a--x', 'b--x'] },
+    others: [
+      {
+        namespaceSelector: {
+          matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: ['a--x', 'b--x'] }],
+        },
+      },
+    ],
+  },
+  {
+    does: 'addresses that are no pod’s, of the families that pods have',
+    callers: { ...nobody, podNetworks: ['10.244.0.0/16', '10.245.0.0/24'] },
+    others: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.244.0.0/16', '10.245.0.0/24'] } }],
+  },
+  {
+    does: 'both families where pods have both',
+    callers: { ...nobody, podNetworks: ['10.244.0.0/16', 'fd00:10::/56'] },
+    others: [
+      { ipBlock: { cidr: '0.0.0.0/0', except: ['10.244.0.0/16'] } },
+      { ipBlock: { cidr: '::/0', except: ['fd00:10::/56'] } },
+    ],
+  },
+])('it lets in $does', ({ callers, others }) => {
+  expect(fromOf(callers)).toEqual([OPERATOR, ...others])
+})

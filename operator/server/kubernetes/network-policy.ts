@@ -1,0 +1,77 @@
+import { isIPv6 } from 'node:net'
+import { childMetadata, childNames, selectorOf } from './names.ts'
+import type { Wanted } from './wanted.ts'
+
+/** Who may connect to one server. */
+export interface Callers {
+  /** Namespaces of the tenants that it serves. */
+  readonly namespaces: readonly string[]
+  /** Address ranges of the cluster's pods; while none is known, nobody from outside of the cluster gets in. */
+  readonly podNetworks: readonly string[]
+}
+
+/** networking.k8s.io/v1 as it goes over the wire: the client library's type renames `from`. */
+export interface NetworkPolicyManifest {
+  readonly apiVersion: 'networking.k8s.io/v1'
+  readonly kind: 'NetworkPolicy'
+  readonly metadata: ReturnType<typeof childMetadata>
+  readonly spec: {
+    readonly podSelector: { readonly matchLabels: Readonly<Record<string, string>> }
+    readonly policyTypes: readonly ('Ingress' | 'Egress')[]
+    readonly ingress: readonly { readonly from: readonly Peer[]; readonly ports: readonly { protocol: 'TCP'; port: number }[] }[]
+    readonly egress: readonly never[]
+  }
+}
+
+interface Selector {
+  readonly matchLabels?: Readonly<Record<string, string>>
+  readonly matchExpressions?: readonly { key: string; operator: 'In'; values: readonly string[] }[]
+}
+type Peer =
+  | { readonly namespaceSelector: Selector; readonly podSelector?: Selector }
+  | { readonly ipBlock: { readonly cidr: string; readonly except: readonly string[] } }
+
+/** The API server puts it on every Namespace. */
+const NAME = 'kubernetes.io/metadata.name'
+
+/**
+ * The server connects to nobody. To its port connect the operator, pods in the namespaces of its tenants, and addresses that are no
+ * pod's: callers from outside, by whatever way the Service is exposed. Everybody else in the cluster is refused (docs/isolation.md).
+ */
+export function networkPolicyOf({ server, engine, settings }: Wanted, callers: Callers): NetworkPolicyManifest {
+  const { name } = server.metadata
+  const { operator } = settings
+  const from: Peer[] = [
+    { namespaceSelector: { matchLabels: { [NAME]: operator.namespace } }, podSelector: { matchLabels: operator.labels } },
+    ...tenants(callers.namespaces),
+    ...outside(callers.podNetworks),
+  ]
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: childMetadata(server, childNames(name).policy),
+    spec: {
+      podSelector: { matchLabels: selectorOf(name) },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [{ from, ports: [{ protocol: 'TCP', port: engine.port }] }],
+      egress: [],
+    },
+  }
+}
+
+function tenants(namespaces: readonly string[]): readonly Peer[] {
+  if (namespaces.length === 0) return []
+  const values = [...new Set(namespaces)].toSorted()
+  return [{ namespaceSelector: { matchExpressions: [{ key: NAME, operator: 'In', values }] } }]
+}
+
+function outside(podNetworks: readonly string[]): readonly Peer[] {
+  const six = podNetworks.filter(isSix)
+  const four = podNetworks.filter((cidr) => !isSix(cidr))
+  return [
+    ...(four.length > 0 ? [{ ipBlock: { cidr: '0.0.0.0/0', except: four } }] : []),
+    ...(six.length > 0 ? [{ ipBlock: { cidr: '::/0', except: six } }] : []),
+  ]
+}
+
+const isSix = (cidr: string): boolean => isIPv6(cidr.split('/')[0] ?? '')

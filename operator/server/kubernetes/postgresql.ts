@@ -1,0 +1,78 @@
+import pg from 'pg'
+import { dialling, TIMEOUTS } from '../../engines/postgresql-connection.ts'
+import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql-settings.ts'
+import { postgresql } from '../process/postgresql.ts'
+import { logInToPostgresql } from '../process/postgresql-login.ts'
+import { at, type EnginePod } from './engine-pod.ts'
+
+const PORT = 5432
+/** Where the official image has its volume, so that no second one is made for it. */
+const MOUNT = '/var/lib/postgresql/data'
+/** A file system may have entries of its own at its root, such as `lost+found`, and its root belongs to the kubelet's group. */
+const DATA = `${MOUNT}/pgdata`
+const CONFIG = 'postgresql.conf'
+const HBA = 'pg_hba.conf'
+const INITIALISE = 'initialise.sh'
+
+/**
+ * Makes the data directory under another name, and gives it its own when every byte of it is on the disk: whatever is called `DATA`
+ * is whole. The kubelet gives a volume's files to the group at every mount; PostgreSQL refuses a directory that the group may write to.
+ */
+const script = (admin: string): string => `set -eu
+admin=${quoted(admin)}
+umask 077
+if [ ! -d ${DATA} ]; then
+  make() {
+    rm -rf ${DATA}.new
+    initdb -D ${DATA}.new -U "$admin" --auth=scram-sha-256 --pwfile=${at.admin}/password -E UTF8 --locale="$1" --no-instructions
+  }
+  # A C library older than 2.35 may not know C.UTF-8.
+  make C.UTF-8 || make C
+  mv ${DATA}.new ${DATA}
+  sync ${MOUNT} || sync
+fi
+chmod 0700 ${DATA}
+`
+
+const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+export const postgresqlPod: EnginePod = {
+  name: 'postgresql',
+  port: PORT,
+  dataMount: MOUNT,
+  files({ admin, capacity }) {
+    const settings = postgresqlSettings({
+      listen: '*',
+      port: PORT,
+      hbaFile: `${at.config}/${HBA}`,
+      tls: { certFile: `${at.certificate}/tls.crt`, keyFile: `${at.certificate}/tls.key` },
+      tenants: capacity,
+    })
+    return {
+      [CONFIG]: postgresqlConf(settings),
+      [HBA]: postgresqlHba({ admin, reach: 'tls' }),
+      [INITIALISE]: script(admin),
+    }
+  },
+  initialise: ['sh', `${at.config}/${INITIALISE}`],
+  serve: ['postgres', '-D', DATA, '-c', `config_file=${at.config}/${CONFIG}`],
+  // The signal that ends a container would let PostgreSQL wait for its last client.
+  stop: ['sh', '-c', 'kill -INT 1'],
+  logIn: logInToPostgresql,
+  async reload(target) {
+    const client = new pg.Client({
+      ...dialling(target, TIMEOUTS),
+      user: target.user,
+      password: target.password,
+      database: 'postgres',
+    })
+    client.on('error', () => undefined)
+    await client.connect()
+    try {
+      await client.query('SELECT pg_catalog.pg_reload_conf()')
+    } finally {
+      await client.end()
+    }
+  },
+  isShowable: (line) => postgresql.isShowable(line),
+}

@@ -1,0 +1,36 @@
+import type { V1Service } from '@kubernetes/client-node'
+import { childMetadata, childNames, selectorOf } from './names.ts'
+import type { Plain } from './plain.ts'
+import type { Wanted } from './wanted.ts'
+
+/**
+ * What callers and the operator connect to. From outside, traffic goes to the server's own node and keeps its source address, so that
+ * the NetworkPolicy can tell a caller from a pod of another tenant.
+ */
+export function serviceOf({ server, engine, exposure }: Wanted): Plain<V1Service> {
+  const { name } = server.metadata
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: childMetadata(server, childNames(name).service),
+    spec: {
+      type: exposure,
+      selector: selectorOf(name),
+      ports: [portOf(engine)],
+      ...(exposure !== 'ClusterIP' && { externalTrafficPolicy: 'Local' }),
+    },
+  }
+}
+
+/** Gives the pod its DNS name; nobody connects by it. */
+export function podsServiceOf({ server, engine }: Wanted): Plain<V1Service> {
+  const { name } = server.metadata
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: childMetadata(server, childNames(name).pods),
+    spec: { clusterIP: 'None', publishNotReadyAddresses: true, selector: selectorOf(name), ports: [portOf(engine)] },
+  }
+}
+
+const portOf = ({ name, port }: Wanted['engine']) => ({ name, port, targetPort: port, protocol: 'TCP' })

@@ -1,0 +1,156 @@
+import type { V1Container, V1PersistentVolumeClaim, V1PodSpec, V1StatefulSet } from '@kubernetes/client-node'
+import { at } from './engine-pod.ts'
+import type { StatefulSet } from './kinds.ts'
+import { childMetadata, childNames, selectorOf } from './names.ts'
+import type { Plain } from './plain.ts'
+import type { ServerSize } from './settings.ts'
+import type { Wanted } from './wanted.ts'
+
+export const podAnnotations = {
+  /** Hash of the configuration that the pod was started with. */
+  config: 'mooring.dev/config',
+  /** Fingerprint of the newest certificate. Set on the running pod alone: a change of it makes the kubelet look at its volumes. */
+  certificate: 'mooring.dev/certificate',
+} as const
+
+export interface StatefulSetFacts {
+  readonly configHash: string
+  /** The one there is: Kubernetes refuses any change of its claims. */
+  readonly live: StatefulSet | undefined
+}
+
+const DATA = 'data'
+/** A checkpoint of all that is in memory, at the speed of a slow disk. */
+const GRACE_S = 120
+
+export function statefulSetOf(wanted: Wanted, facts: StatefulSetFacts): Plain<V1StatefulSet> {
+  const { server } = wanted
+  const { name } = server.metadata
+  const names = childNames(name)
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'StatefulSet',
+    metadata: childMetadata(server, names.statefulSet),
+    spec: {
+      replicas: 1,
+      serviceName: names.pods,
+      // In the other order a pod that cannot start is never replaced by one that could.
+      podManagementPolicy: 'Parallel',
+      revisionHistoryLimit: 2,
+      selector: { matchLabels: selectorOf(name) },
+      // Data goes when its DatabaseServer does, never because a StatefulSet was deleted by hand.
+      persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
+      template: {
+        metadata: {
+          labels: selectorOf(name),
+          annotations: { [podAnnotations.config]: facts.configHash },
+        },
+        spec: podSpec(wanted),
+      },
+      volumeClaimTemplates: [claimOf(wanted, facts.live)],
+    },
+  }
+}
+
+function podSpec(wanted: Wanted): Plain<V1PodSpec> {
+  const { server, settings, nodeSelector, size, admin } = wanted
+  const { uid, gid } = settings.user
+  const names = childNames(server.metadata.name)
+  return {
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds: GRACE_S,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: uid,
+      runAsGroup: gid,
+      fsGroup: gid,
+      // Once: else every start walks over all files and makes each of them writable for the group.
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    ...(Object.keys(nodeSelector).length > 0 && { nodeSelector: { ...nodeSelector } }),
+    ...(settings.pullSecrets.length > 0 && { imagePullSecrets: settings.pullSecrets.map((name) => ({ name })) }),
+    initContainers: [initialise(wanted)],
+    containers: [serve(wanted)],
+    volumes: [
+      { name: 'config', configMap: { name: names.config } },
+      { name: 'certificate', secret: { secretName: names.certificate, defaultMode: 0o440 } },
+      { name: 'admin', secret: { secretName: admin.secret, defaultMode: 0o440, items: [{ key: 'password', path: 'password' }] } },
+      { name: 'tmp', emptyDir: { sizeLimit: '1Gi' } },
+      // The runtime's own has 64 MB, which parallel queries outgrow. It counts as the server's memory.
+      { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${Math.ceil(size.memoryLimitMiB / 4)}Mi` } },
+    ],
+  }
+}
+
+function initialise({ engine, image, size }: Wanted): Plain<V1Container> {
+  return {
+    ...confined(image, size),
+    name: 'initialise',
+    command: [...engine.initialise],
+    volumeMounts: [...ownMounts(engine.dataMount), { name: 'admin', mountPath: at.admin, readOnly: true }],
+  }
+}
+
+function serve({ engine, image, size }: Wanted): Plain<V1Container> {
+  const tcpSocket = { port: engine.port }
+  return {
+    ...confined(image, size),
+    name: engine.name,
+    command: [...engine.serve],
+    ports: [{ name: engine.name, containerPort: engine.port, protocol: 'TCP' }],
+    // The port is open during recovery, too, which may take as long as it likes: whether logins work is for the operator to try.
+    startupProbe: { tcpSocket, periodSeconds: 1, failureThreshold: 300 },
+    readinessProbe: { tcpSocket, periodSeconds: 5, failureThreshold: 2 },
+    livenessProbe: { tcpSocket, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
+    lifecycle: { preStop: { exec: { command: [...engine.stop] } } },
+    volumeMounts: [
+      ...ownMounts(engine.dataMount),
+      { name: 'certificate', mountPath: at.certificate, readOnly: true },
+      { name: 'shm', mountPath: '/dev/shm' },
+    ],
+  }
+}
+
+const ownMounts = (dataMount: string) => [
+  { name: DATA, mountPath: dataMount },
+  { name: 'config', mountPath: at.config, readOnly: true },
+  { name: 'tmp', mountPath: '/tmp' },
+]
+
+/** What both containers have in common. */
+function confined(image: string, size: ServerSize): Omit<Plain<V1Container>, 'name'> {
+  return {
+    image,
+    imagePullPolicy: 'IfNotPresent',
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    },
+    resources: {
+      requests: { cpu: cpu(size.cpu), memory: `${size.memoryMiB}Mi` },
+      limits: { cpu: cpu(size.cpuLimit), memory: `${size.memoryLimitMiB}Mi` },
+    },
+    // The end of its log is in the pod's status then, where the reason of a crash is looked for.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+  }
+}
+
+const cpu = (cores: number): string => `${Math.round(cores * 1000)}m`
+
+function claimOf({ server, settings, size }: Wanted, live: StatefulSet | undefined): Plain<V1PersistentVolumeClaim> {
+  const known = live?.spec.volumeClaimTemplates[0]?.spec
+  const storageClassName = known ? known.storageClassName : settings.storageClass
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: DATA, labels: selectorOf(server.metadata.name) },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      ...(storageClassName !== undefined && { storageClassName }),
+      resources: { requests: { storage: known?.resources.requests.storage ?? `${size.storageGiB}Gi` } },
+    },
+  }
+}

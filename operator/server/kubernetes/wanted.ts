@@ -1,0 +1,21 @@
+import type { DatabaseServer } from '../../../crds/database-server.ts'
+import type { Region } from '../../../crds/region.ts'
+import type { EnginePod } from './engine-pod.ts'
+import type { PodSettings, ServerSize } from './settings.ts'
+
+export type Exposure = NonNullable<Region['spec']['databases']>['exposure']
+
+/** All that the builders of a server's objects may depend on, but for what each of them is given besides. */
+export interface Wanted {
+  readonly server: DatabaseServer
+  readonly engine: EnginePod
+  readonly image: string
+  readonly size: ServerSize
+  readonly exposure: Exposure
+  /** Host that callers are told instead of the Service's own. */
+  readonly host: string | undefined
+  readonly nodeSelector: Readonly<Record<string, string>>
+  readonly settings: PodSettings
+  /** Name of the admin, and of the Secret in whose `password` its password is. */
+  readonly admin: { readonly user: string; readonly secret: string }
+}

@@ -1,0 +1,152 @@
+import { expect, test } from 'vitest'
+import { Namespace, Secret } from '../../crds/core.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { MooringError } from '../../crds/errors.ts'
+import { FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { keyOf } from '../../store/key-string.ts'
+import { REGION_ID } from '../../test/builders/shared-instance.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import type { EngineAdmin } from '../engines/engine.ts'
+import { postgresql } from '../engines/postgresql.ts'
+import type { Admins, OpenServer } from './admins.ts'
+import { adminSecretName } from './credentials.ts'
+import { createServerReconciler } from './reconciler.ts'
+import type { ServerRuntime, ServerState } from './runtime.ts'
+
+const AT = { host: '127.0.0.1', port: 5432 }
+const RUNNING: ServerState = { phase: 'running', ...AT, admin: AT }
+
+/** Keeps one way in as createAdmins does, to an engine that answers what it is told to. */
+function fakeAdmins() {
+  const calls: string[] = []
+  const broken = { harden: false }
+  const admin = {
+    async harden() {
+      calls.push('harden')
+      if (broken.harden) throw new MooringError('engine_unavailable', 'it has just gone')
+    },
+    async version() {
+      calls.push('version')
+      return '15.4'
+    },
+  } as Partial<EngineAdmin> as EngineAdmin
+  let open: OpenServer | undefined
+  const admins: Admins = {
+    get: () => open,
+    names: () => [],
+    firstOpen: Promise.resolve(),
+    open() {
+      const fresh = open === undefined
+      open ??= { engine: postgresql, admin }
+      return { opened: open, fresh }
+    },
+    async forget() {
+      calls.push('forget')
+      open = undefined
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }
+  return { admins, calls, broken }
+}
+
+/** A server in a real store, and a runtime that sees what it is told to see. */
+async function bench() {
+  const { store, ...temporary } = await openTemporaryStore()
+  await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
+  const made = await store.create(DatabaseServer, {
+    metadata: { namespace: SHARED_NAMESPACE, name: 'one', finalizers: [FINALIZER] },
+    spec: { motor: 'postgresql-15.4.0', region: REGION_ID, tenancy: 'shared', capacity: 50 },
+  })
+  const key = keyOf(made)
+  const servers = settableCache(DatabaseServer)
+  const seen: { state: ServerState; removed: boolean } = { state: { phase: 'starting' }, removed: false }
+  const runtime: ServerRuntime = {
+    motors: () => Promise.resolve(new Map()),
+    ensure: () => Promise.resolve(seen.state),
+    remove: () => Promise.resolve(seen.removed),
+    onChange: () => undefined,
+    close: () => Promise.resolve(),
+  }
+  const fakes = fakeAdmins()
+  const now = () => new Date('2026-01-01T00:00:00Z')
+  const reconcile = createServerReconciler({ store, servers: servers.cache, runtime, admins: fakes.admins, now })
+  return {
+    ...{ store, key, seen, ...fakes },
+    async reconcile() {
+      const server = await store.get(DatabaseServer, key)
+      if (server) servers.put(server)
+      return reconcile(key)
+    },
+    status: async () => (await store.get(DatabaseServer, key))?.status,
+    [Symbol.asyncDispose]: () => temporary[Symbol.asyncDispose](),
+  }
+}
+
+test.each<{ does: string; state: ServerState; verdict: string; reason: string; ready: string }>([
+  { does: 'looks again while it starts', state: { phase: 'starting' }, verdict: 'waiting', reason: 'Starting', ready: 'False' },
+  {
+    does: 'says why it failed',
+    state: { phase: 'failed', reason: 'Crashed', message: 'it ended' },
+    verdict: 'waiting',
+    reason: 'Crashed',
+    ready: 'False',
+  },
+  { does: 'is settled when it runs', state: RUNNING, verdict: 'settled', reason: 'Running', ready: 'True' },
+])('$does', async ({ state, verdict, reason, ready }) => {
+  await using it = await bench()
+  it.seen.state = state
+  expect(await it.reconcile()).toMatchObject({ verdict, reason })
+  expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: ready, reason })
+})
+
+test('what runs is hardened before anybody is told of it, once', async () => {
+  await using it = await bench()
+  it.seen.state = RUNNING
+  await it.reconcile()
+  await it.reconcile()
+  expect(it.calls).toEqual(['harden', 'version'])
+  expect(await it.status()).toMatchObject({ ...AT, engineVersion: '15.4' })
+})
+
+test('one that could not be hardened is not ready until it is', async () => {
+  await using it = await bench()
+  it.seen.state = RUNNING
+  it.broken.harden = true
+  await expect(it.reconcile()).rejects.toMatchObject({ code: 'engine_unavailable' })
+  expect(await it.status()).toBeUndefined()
+  it.broken.harden = false
+  await it.reconcile()
+  expect(it.calls).toEqual(['harden', 'forget', 'harden', 'version'])
+  expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'True' })
+})
+
+test('one that comes back after a crash is hardened again', async () => {
+  await using it = await bench()
+  for (const state of [RUNNING, { phase: 'failed', reason: 'Crashed', message: 'it ended' } as const, RUNNING]) {
+    it.seen.state = state
+    await it.reconcile()
+  }
+  expect(it.calls).toEqual(['harden', 'version', 'forget', 'harden', 'version'])
+})
+
+test('its admin password is drawn once and goes with it', async () => {
+  await using it = await bench()
+  const secret = { namespace: SHARED_NAMESPACE, name: adminSecretName('one') }
+  await it.reconcile()
+  const drawn = await it.store.get(Secret, secret)
+  await it.reconcile()
+  expect(drawn?.metadata.ownerReferences).toMatchObject([{ kind: 'DatabaseServer', name: 'one' }])
+  expect(await it.store.get(Secret, secret)).toEqual(drawn)
+})
+
+test('one that is going is let go only when nothing of it is left', async () => {
+  await using it = await bench()
+  await it.store.delete(DatabaseServer, it.key)
+  expect(await it.reconcile()).toMatchObject({ verdict: 'waiting', reason: 'Stopping' })
+  expect(await it.store.get(DatabaseServer, it.key)).toBeDefined()
+  it.seen.removed = true
+  expect(await it.reconcile()).toMatchObject({ verdict: 'settled' })
+  expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
+})

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import type { Secret } from '../../crds/core.ts'
+import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { encodeSecret } from '../secret-data.ts'
+import { judgeSecret } from './kept-secret.ts'
+
+const CA = 'the CA'
+const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name: 'server-1' } } })
+const { name } = claimedStatus
+
+const texts = {
+  ...{ type: 'postgresql', provider: 'mooring', host: '2001:db8::1', port: '5432', username: name, database: name },
+  ...{ password: 'p', uri: `postgresql://${name}:p@[2001:db8::1]:5432/${name}?sslmode=require`, 'ca.crt': CA },
+}
+const metadata = {
+  ...{ name: 'i-1-credentials', uid: 'u', resourceVersion: '1', generation: 1, creationTimestamp: '' },
+  labels: { 'app.kubernetes.io/managed-by': 'mooring', 'mooring.dev/server': 'server-1' },
+  annotations: { 'mooring.dev/password-version': '1' },
+  ownerReferences: [{ apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', name: 'i-1', uid: instance.metadata.uid }],
+}
+
+function secret(change: Readonly<Record<string, string>> = {}, marks: object = {}): Secret {
+  const data = encodeSecret({ ...texts, ...change })
+  return { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', metadata: { ...metadata, ...marks }, data }
+}
+
+const other = [{ ...metadata.ownerReferences[0], uid: 'another' }]
+
+test.each([
+  { is: 'sound as it was written', given: secret(), verdict: 'tidy' },
+  { is: 'damaged without a password', given: secret({ password: '' }), verdict: 'damaged' },
+  { is: 'damaged with another password than its URI', given: secret({ password: 'q' }), verdict: 'damaged' },
+  { is: 'damaged with a URI that is none', given: secret({ uri: 'guess' }), verdict: 'damaged' },
+  {
+    is: 'damaged with a URI that is badly encoded',
+    given: secret({ uri: `postgresql://${name}:%E0@h:1/x` }),
+    verdict: 'damaged',
+  },
+  { is: 'damaged with another user', given: secret({ username: 'x' }), verdict: 'damaged' },
+  { is: 'damaged with another database than the status', given: secret({ database: 'x', username: 'x' }), verdict: 'damaged' },
+  { is: 'untidy with another host', given: secret({ host: 'h' }), verdict: 'untidy' },
+  { is: 'untidy with another CA', given: secret({ 'ca.crt': '' }), verdict: 'untidy' },
+  { is: 'untidy without its provider', given: secret({ provider: '' }), verdict: 'untidy' },
+  { is: 'untidy without its labels', given: secret({}, { labels: {} }), verdict: 'untidy' },
+  { is: 'untidy without its annotations', given: secret({}, { annotations: {} }), verdict: 'untidy' },
+  { is: 'untidy without its owner', given: secret({}, { ownerReferences: [] }), verdict: 'untidy' },
+  { is: 'foreign with another owner', given: secret({}, { ownerReferences: other }), verdict: 'foreign' },
+  { is: 'foreign without owner and labels', given: secret({}, { ownerReferences: [], labels: {} }), verdict: 'foreign' },
+])('a Secret is $is', ({ given, verdict }) => {
+  const found = judgeSecret(given, { instance, ca: CA })
+  expect(typeof found === 'object' ? (found.tidy ? 'tidy' : 'untidy') : found).toBe(verdict)
+})

@@ -1,0 +1,101 @@
+import type { Logger } from 'pino'
+import { Registry } from 'prom-client'
+import { SYSTEM_NAMESPACE } from '../crds/names.ts'
+import { watchEventLoop } from '../process/event-loop-delay.ts'
+import type { Running } from '../process/run.ts'
+import { startStatus } from '../process/status-listener.ts'
+import { createCacheSet } from '../store/cache-set.ts'
+import { createKubernetesStore, type KubernetesStore } from '../store/kubernetes.ts'
+import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
+import { createOperatorCaches } from './caches.ts'
+import { applyCrds } from './crd-apply.ts'
+import { createKubernetesEvents } from './events/kubernetes-events.ts'
+import { keepApiSecret } from './installation/api-secret.ts'
+import { openCa } from './installation/ca.ts'
+import { restrictSystemNamespace } from './installation/system-namespace.ts'
+import { createOperator } from './operator.ts'
+import { createFencedKubernetesStore } from './runtime/fenced-kubernetes.ts'
+import { createLeaderElection } from './runtime/leader.ts'
+import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
+import { apiNames, type ClusterOperatorSettings, operatorSettings, podSettings } from './settings.ts'
+
+export interface StartOperatorDeps {
+  readonly settings: ClusterOperatorSettings
+  readonly log: Logger
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
+
+/**
+ * Starts an operator of the cluster home: it stands for election, and does its work while it leads. It is ready as soon as it stands.
+ * `ended` rejects when leadership is lost or cannot be taken up: two that write would be worse than none. `stop` finishes the steps at
+ * hand and gives the lease back.
+ * @throws MooringError `port_in_use`, `invalid_settings`
+ */
+export async function startOperator(deps: StartOperatorDeps): Promise<Running> {
+  const cleanup = new AsyncDisposableStack()
+  try {
+    return await startParts(deps, cleanup)
+  } catch (error) {
+    await cleanup.disposeAsync()
+    throw error
+  }
+}
+
+async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: AsyncDisposableStack): Promise<Running> {
+  const registry = new Registry()
+  cleanup.use(watchEventLoop(registry))
+  const store = cleanup.use(createKubernetesStore({ config: await loadClusterConfig(env), fieldManager: 'mooring-operator' }))
+  cleanup.use(await startStatus({ registry, host: settings.listen, port: settings.metricsPort }))
+  // A process of the same pod, started anew, must not take the lease of its forerunner for its own: that one's last write may be on its way.
+  const identity = `${settings.identity}_${crypto.randomUUID()}`
+  const election = createLeaderElection({ store, lease: LEASE, identity, log })
+  const stopping = new AbortController()
+  const fenced = createFencedKubernetesStore(store, () => election.leads())
+  const ended = election.run((signal) => lead({ settings, log, store: fenced, registry }, signal), stopping.signal)
+  return {
+    ended,
+    async stop() {
+      stopping.abort()
+      await Promise.allSettled([ended])
+      await cleanup.disposeAsync()
+    },
+  }
+}
+
+interface LeadDeps {
+  readonly settings: ClusterOperatorSettings
+  readonly log: Logger
+  readonly store: KubernetesStore
+  readonly registry: Registry
+}
+
+/** What the leader alone does. Resolves when `signal` has aborted and the steps under way are done. */
+async function lead({ settings, log, store, registry }: LeadDeps, signal: AbortSignal): Promise<void> {
+  await using cleanup = new AsyncDisposableStack()
+  await applyCrds({ client: store.client, log }, signal)
+  await restrictSystemNamespace(store)
+  const ca = await openCa(store)
+  cleanup.use(await keepApiSecret({ store, ca, names: apiNames(settings), issuerUrl: settings.issuerUrl, log }))
+  const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
+  const caches = createOperatorCaches(following)
+  const runtime = createKubernetesRuntime({
+    store,
+    settings: podSettings(settings),
+    region: (id) => caches.regions.list().find(({ spec }) => spec.id === id),
+    plan: (name) => caches.plans.get({ name }),
+    tenants: (server) => caches.instances.byIndex('server', server).map(({ metadata }) => metadata.namespace ?? ''),
+    ca: () => ca,
+    logger: log,
+  })
+  cleanup.defer(() => runtime.close())
+  const operator = createOperator({
+    ...{ store, caches, runtime, log, registry },
+    ca: () => ca.certificate,
+    settings: operatorSettings(settings),
+    serviceAccounts: true,
+    events: createKubernetesEvents({ client: store.client, instance: settings.identity, registry, log }),
+  })
+  await Promise.all([following.run(signal), operator.run(signal)])
+}

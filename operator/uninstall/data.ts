@@ -1,0 +1,113 @@
+import type { Logger } from 'pino'
+import { ApiToken } from '../../crds/api-token.ts'
+import { Lease, Namespace, Secret } from '../../crds/core.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { MooringError } from '../../crds/errors.ts'
+import type { Kind } from '../../crds/kind.ts'
+import { annotations, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { Organization } from '../../crds/organization.ts'
+import { Plan } from '../../crds/plan.ts'
+import { Region } from '../../crds/region.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import { type Clock, pause, systemClock } from '../../store/clock.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { keyOf } from '../../store/key-string.ts'
+import type { KubernetesStore } from '../../store/kubernetes.ts'
+import type { Key, Store } from '../../store/port.ts'
+import { countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
+import { stopDeployment } from './stop-deployment.ts'
+
+const LOOK_AGAIN_MS = 500
+/** What is still there after this is let go of without its server: that one goes next. */
+const PATIENCE_MS = 20_000
+
+/** In this order: who lives in something goes before it. Servers of a region would be made anew, so regions go before them. */
+const STAGES: readonly (readonly Kind[])[] = [
+  [SharedInstance, ApiToken],
+  [TenantNamespace],
+  [Organization, Region, Plan],
+  [DatabaseServer],
+]
+const SECRETS = ['mooring-ca', 'mooring-issuer', 'mooring-apiserver']
+const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
+
+export interface UninstallDeps {
+  readonly store: KubernetesStore
+  readonly log: Pick<Logger, 'info'>
+  readonly clock?: Clock
+}
+
+/** How much may be deleted, and what to tell who must not. */
+export interface Leave {
+  readonly deleteData: boolean
+  /** Revision of the release that is being uninstalled. */
+  readonly revision: number
+}
+
+/**
+ * Removes all that Mooring has made beside the chart's own objects: databases and their volumes, tenants' namespaces, keys and the lease.
+ * The operator does the work, so it must be running; it is stopped when it is done.
+ * @throws MooringError `data_exists` while there is anything of somebody's and nobody has said that it may go; nothing was done then
+ */
+export async function removeData(deps: UninstallDeps, leave: Leave): Promise<void> {
+  const { store, log } = deps
+  const there = inWords(await countOf(store, VALUED_KINDS))
+  if (there !== undefined && !leave.deleteData && !(await isMarked(store)))
+    throw new MooringError('data_exists', refusal(there, leave))
+  log.info({ there: there ?? 'nothing' }, 'deleting all data')
+  await stopDeployment(deps, 'apiserver')
+  for (const kinds of STAGES) await Promise.all(kinds.map((kind) => removeAll(deps, kind)))
+  await stopDeployment(deps, 'operator')
+  for (const name of SECRETS) await remove(store, Secret, { namespace: SYSTEM_NAMESPACE, name })
+  await remove(store, Lease, LEASE)
+  log.info({}, 'all data is deleted')
+}
+
+/** Helm upgrades no release whose uninstallation was refused, so that it may be allowed by other means too. */
+async function isMarked(store: Store): Promise<boolean> {
+  const namespace = await store.get(Namespace, { name: SHARED_NAMESPACE })
+  return namespace?.metadata.annotations?.[annotations.deleteData] === 'true'
+}
+
+function refusal(there: string, { revision }: Leave): string {
+  const mark = `kubectl annotate namespace ${SHARED_NAMESPACE} ${annotations.deleteData}=true`
+  return (
+    `nothing was done: there are ${there}, which uninstalling deletes with all data. ` +
+    `To delete them: ${mark}, then helm uninstall again. To keep them: helm rollback mooring ${revision} -n ${SYSTEM_NAMESPACE}`
+  )
+}
+
+/** Deletes every object of a kind and waits until its finalizers are done. Others may be made meanwhile: they go too. */
+async function removeAll(deps: UninstallDeps, kind: Kind): Promise<void> {
+  const { store, log, clock = systemClock } = deps
+  const began = clock.now()
+  const never = new AbortController().signal
+  for (;;) {
+    const objects = await listed(store, kind)
+    if (objects.length === 0) return
+    for (const object of objects) {
+      if (object.metadata.deletionTimestamp === undefined) await remove(store, kind, keyOf(object))
+      else if (clock.now() - began > PATIENCE_MS) await letGo(store, kind, keyOf(object))
+    }
+    log.info({ left: objects.length, kind: kind.kind }, 'waiting for them to be cleaned up')
+    await pause(clock, LOOK_AGAIN_MS, never)
+  }
+}
+
+async function remove(store: Store, kind: Kind, key: Key): Promise<void> {
+  await ignoringGone(store.delete(kind, key))
+}
+
+async function letGo(store: Store, kind: Kind, key: Key): Promise<void> {
+  if (kind.kind !== SharedInstance.kind) return
+  await ignoringGone(store.mergePatch(kind, key, { metadata: { annotations: { [annotations.forceDelete]: 'true' } } }))
+}
+
+async function ignoringGone(write: Promise<unknown>): Promise<void> {
+  try {
+    await write
+  } catch (error) {
+    if (!isStoreError(error, 'not_found')) throw error
+  }
+}

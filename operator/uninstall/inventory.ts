@@ -1,0 +1,36 @@
+import { CUSTOM_KINDS } from '../../crds/index.ts'
+import type { Kind } from '../../crds/kind.ts'
+import { isStoreError } from '../../store/errors.ts'
+import type { Store } from '../../store/port.ts'
+
+/** Kinds of which the chart or the operator itself makes objects: nobody loses anything with them. */
+const OWN: ReadonlySet<string> = new Set(['Region', 'Plan', 'DatabaseServer'])
+
+/** Kinds whose objects are somebody's. */
+export const VALUED_KINDS: readonly Kind[] = CUSTOM_KINDS.filter(({ kind }) => !OWN.has(kind))
+
+export interface Count {
+  readonly plural: string
+  readonly count: number
+}
+
+/** How many objects there are of each kind; of one whose CustomResourceDefinition is gone, none. */
+export async function countOf(store: Store, kinds: readonly Kind[]): Promise<readonly Count[]> {
+  return Promise.all(kinds.map(async (kind) => ({ plural: kind.plural, count: (await listed(store, kind)).length })))
+}
+
+/** All objects of a kind; none when the API server does not know it. */
+export async function listed<K extends Kind>(store: Store, kind: K) {
+  try {
+    return (await store.list(kind)).items
+  } catch (error) {
+    if (!isStoreError(error, 'not_found')) throw error
+    return []
+  }
+}
+
+/** `3 sharedinstances, 1 organizations`; undefined when there is nothing. Pure. */
+export function inWords(counts: readonly Count[]): string | undefined {
+  const some = counts.filter(({ count }) => count > 0).map(({ plural, count }) => `${count} ${plural}`)
+  return some.length === 0 ? undefined : some.join(', ')
+}

@@ -1,0 +1,112 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+
+/** An issuer of tokens beside the embedded one; its keys are found by OpenID discovery. */
+export interface NamedIssuer {
+  /** Prefix of its users and groups: `{name}:{sub}`. */
+  readonly name: string
+  readonly url: string
+}
+
+/** Names that Mooring's own users and groups carry, and the one that Kubernetes keeps for itself. */
+const RESERVED_ISSUERS = ['local', 'mooring', 'system']
+
+/**
+ * The rules of settings. Input is the text of a flag or an environment variable; a message completes the sentence
+ * "--flag must be …".
+ */
+const portOr = <Zero extends 'auto' | 'off'>(zero: Zero, rule: string) =>
+  z
+    .string()
+    .regex(/^(auto|\d{1,5})$/, rule)
+    .transform((text): number | 'auto' | Zero => (text === 'auto' ? text : Number(text) === 0 ? zero : Number(text)))
+    .refine((port) => typeof port === 'string' || port <= 65_535, rule)
+
+export const ListenPort = portOr('auto', 'a port from 1 to 65535, or auto (0 means the same) for a free one')
+export const OptionalPort = portOr('off', 'a port from 1 to 65535, auto for a free one, or 0 for off')
+
+export const whole = (min: number, max: number) => {
+  const rule = `a whole number from ${min} to ${max}`
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, rule)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, rule)
+}
+
+export const Path = z
+  .string()
+  .min(1, 'a path')
+  .regex(/^[^\u0000-\u001f\u007f]*$/, 'a path without control characters')
+
+const TEXT_RULE = '1 to 253 characters without blanks and control characters'
+export const Text = z.string().regex(/^[\u0021-\u007e]{1,253}$/, TEXT_RULE)
+
+export const Address = z.string().refine((text) => isIP(text) !== 0, 'an IP address such as 127.0.0.1, 0.0.0.0 or ::1')
+
+const items = (text: string): string[] => text.split(/[\s,]+/).filter((item) => item !== '')
+
+const RANGE_RULE = 'IP addresses or ranges such as 10.0.0.0/8, with commas or blanks between them'
+function isRange(text: string): boolean {
+  const [address = '', bits, ...more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+}
+/** A list of addresses and CIDR ranges; may be empty. */
+export const Ranges = z
+  .string()
+  .transform(items)
+  .refine((all) => all.every(isRange), RANGE_RULE)
+
+const DOMAIN_RULE = 'a domain name in lower case, at most 236 characters, such as tunnel.localhost'
+/** RFC 1035 labels; short enough that a hostname of 16 characters and a dot fit before it. */
+export const Domain = z
+  .string()
+  .max(236, DOMAIN_RULE)
+  .regex(/^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, DOMAIN_RULE)
+
+const HOSTS_RULE = 'host names or IP addresses, with commas or blanks between them'
+const HOST = /^(?=.{1,253}$)(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
+export const Host = z.string().regex(HOST, 'a domain name in lower case')
+/** A list of names and addresses; may be empty. */
+export const Hosts = z
+  .string()
+  .transform(items)
+  .refine((all) => all.every((host) => isIP(host) !== 0 || HOST.test(host)), HOSTS_RULE)
+
+const URL_RULE = 'an https URL without user, query and fragment'
+/** The name that tokens are issued under. */
+export const HttpsUrl = z.string().refine((text) => text.startsWith('https://') && isIssuerUrl(text), URL_RULE)
+
+const SWITCH = { on: true, true: true, '1': true, yes: true, off: false, false: false, '0': false, no: false } as const
+export const Switch = z
+  .string()
+  .refine((text): text is keyof typeof SWITCH => Object.hasOwn(SWITCH, text), 'on or off')
+  .transform((text) => SWITCH[text])
+
+export const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
+  z.enum(values, { error: `one of ${values.join(', ')}` })
+
+const ISSUER_RULE = `name=https://issuer (http only on loopback), where name is of a-z, 0-9 and -, and none of ${RESERVED_ISSUERS.join(', ')}`
+
+function isIssuerUrl(text: string): boolean {
+  const url = URL.parse(text)
+  if (url === null || [url.username, url.search, url.hash].some((part) => part !== '')) return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname))
+}
+
+/** A list with commas or blanks between its items, each `name=url`; no name twice. */
+export const Issuers = z
+  .string()
+  .transform(items)
+  .pipe(
+    z.array(
+      z
+        .string()
+        .regex(/^[a-z][a-z0-9-]{0,30}=/, ISSUER_RULE)
+        .transform((item): NamedIssuer => ({ name: item.slice(0, item.indexOf('=')), url: item.slice(item.indexOf('=') + 1) }))
+        .refine(({ name, url }) => !RESERVED_ISSUERS.includes(name) && isIssuerUrl(url), ISSUER_RULE),
+    ),
+  )
+  .refine((issuers) => new Set(issuers.map(({ name }) => name)).size === issuers.length, 'a list without a name twice')

@@ -1,0 +1,109 @@
+import { Command, Option } from 'commander'
+import type { z } from 'zod'
+import { type CommandLine, nonEmpty, readFlags } from './command-line.ts'
+
+type Rule = z.ZodType<unknown, string>
+
+/** One setting: the flag `--data-dir` and the variable `MOORING_DATA_DIR` are the setting `dataDir`. */
+export interface Setting<R extends Rule = Rule> {
+  /** From the text of the flag or the variable; its message completes the sentence "--flag must be …". */
+  readonly rule: R
+  /** As in the help: `--data-dir <path>`; in brackets when it may be left out, which means `on`. */
+  readonly value: `<${string}>` | `[${string}]`
+  readonly about: string
+  /** As one would type it; absent when leaving it out means something of its own. */
+  readonly initial?: string
+  /** The flag may be given again; the texts are joined with blanks. */
+  readonly repeated?: boolean
+}
+export type SettingsTable = Readonly<Record<string, Setting>>
+
+/** Parsed settings. Paths are as given: relative ones are relative to the working directory. */
+export type SettingsOf<T extends SettingsTable> = {
+  readonly [K in keyof T]: T[K] extends { initial: string } ? z.output<T[K]['rule']> : z.output<T[K]['rule']> | undefined
+}
+
+export const setting = <R extends Rule>(rule: R, value: Setting['value'], about: string) => ({ rule, value, about })
+
+export const withDefault = <R extends Rule>(rule: R, value: Setting['value'], [initial, about]: [string, string]) => ({
+  rule,
+  value,
+  about,
+  initial,
+})
+
+export interface ProgramSettings<T extends SettingsTable> {
+  /** How the program is called, e.g. `npm start --`. */
+  readonly program: string
+  readonly description: string
+  readonly table: T
+  /** What is wrong about settings that are each right, one sentence each. */
+  readonly check?: (settings: SettingsOf<T>) => readonly string[]
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export const kebab = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+export const flagOf = (name: string): string => `--${kebab(name)}`
+const variableOf = (name: string): string => `MOORING_${kebab(name).replaceAll('-', '_').toUpperCase()}`
+
+/**
+ * The parser of a program's settings: from the arguments after its name and the environment; a flag wins over its variable, and an
+ * empty variable counts as unset. What it returns is pure: it reads neither clock nor process.
+ */
+export function createSettingsParser<T extends SettingsTable>(
+  about: ProgramSettings<T>,
+): (argv: readonly string[], env: Environment) => CommandLine<SettingsOf<T>> {
+  const { table, check = () => [] } = about
+  const entries = Object.entries<Setting>(table)
+
+  return function parseSettings(argv, env) {
+    const flags = readFlags<Partial<Record<string, string>>>(commandOf(about), argv)
+    if ('exit' in flags) return flags
+    const wrong: string[] = []
+    const values: Record<string, unknown> = {}
+    for (const [name, { rule, initial }] of entries) {
+      const text = flags.ok[name] ?? nonEmpty(env[variableOf(name)]) ?? initial
+      if (text === undefined) continue
+      const parsed = rule.safeParse(text)
+      if (parsed.success) values[name] = parsed.data
+      else wrong.push(sentence(name, parsed.error, { text, flag: flags.ok[name] !== undefined }))
+    }
+    // Each value came out of the rule that its place in the settings is typed by.
+    const settings = values as SettingsOf<T>
+    if (wrong.length === 0) wrong.push(...check(settings))
+    return wrong.length === 0 ? { ok: settings } : { exit: 2, text: wrong.join('\n') }
+  }
+}
+
+function sentence(name: string, error: z.ZodError, given: { text: string; flag: boolean }): string {
+  const what = given.flag ? flagOf(name) : `${flagOf(name)} (${variableOf(name)} in the environment)`
+  return `mooring: ${what} must be ${error.issues[0]?.message ?? 'valid'}, not ${JSON.stringify(given.text)}.`
+}
+
+/** Two listeners on one port would fail half-way through the start, with a message that names neither flag. */
+export function samePorts(settings: Readonly<Record<string, unknown>>): readonly string[] {
+  const seen = new Map<unknown, string>()
+  const wrong: string[] = []
+  for (const name of Object.keys(settings).filter((name) => /port$/i.test(name))) {
+    const value = settings[name]
+    const other = seen.get(value)
+    if (typeof value === 'number' && other)
+      wrong.push(`mooring: ${flagOf(name)} must be another port than ${other}, not ${value} too.`)
+    seen.set(value, flagOf(name))
+  }
+  return wrong
+}
+
+function commandOf({ program, description, table }: Omit<ProgramSettings<SettingsTable>, 'check'>): Command {
+  const command = new Command(program).usage('[settings]').description(description)
+  for (const [name, setting] of Object.entries(table)) command.addOption(optionOf(name, setting))
+  return command
+}
+
+function optionOf(name: string, { value, about, initial, repeated }: Setting): Option {
+  const option = new Option(`${flagOf(name)} ${value}`, `${about} (${initial ? `default ${initial}; ` : ''}${variableOf(name)})`)
+  if (value.startsWith('[')) option.preset('on')
+  if (repeated) option.argParser((text: string, before: string | undefined) => (before ? `${before} ${text}` : text))
+  return option
+}

@@ -1,0 +1,73 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  constants,
+  type IncomingHttpHeaders,
+  type IncomingHttpStatusHeader,
+  type OutgoingHttpHeaders,
+} from 'node:http2'
+
+/** What became of one try to get an answer. */
+export type Attempt =
+  | { readonly type: 'answered'; readonly status: number; readonly retryAfterMs: number | undefined; readonly body: Buffer }
+  /** `arrived` is false when the API server certainly did not begin with the request. */
+  | { readonly type: 'failed'; readonly arrived: boolean; readonly error: unknown }
+
+export interface Exchange {
+  readonly headers: OutgoingHttpHeaders
+  readonly body?: string | undefined
+  readonly signal: AbortSignal
+}
+
+export const failed = (error: unknown, arrived: boolean): Attempt => ({ type: 'failed', arrived, error })
+
+/** Opens a stream. @returns the stream, or the error when the connection takes no more of them */
+export function openStream(session: ClientHttp2Session, { headers, body, signal }: Exchange): ClientHttp2Stream | Error {
+  try {
+    const stream = session.request(headers, { signal, endStream: body === undefined })
+    if (body !== undefined) stream.end(body)
+    return stream
+  } catch (error) {
+    return error instanceof Error ? error : new Error('the request could not be sent', { cause: error })
+  }
+}
+
+/** Status, and `Retry-After` in seconds as API servers send it. */
+export function headOfAnswer(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): {
+  readonly status: number
+  readonly retryAfterMs: number | undefined
+} {
+  const after = headers['retry-after'] ?? ''
+  return { status: headers[':status'] ?? 0, retryAfterMs: /^\d+$/.test(after) ? Number(after) * 1_000 : undefined }
+}
+
+/** Sends one request and reads its whole answer. Never rejects. */
+export function exchange(session: ClientHttp2Session, request: Exchange): Promise<Attempt> {
+  const stream = openStream(session, request)
+  if (stream instanceof Error) return Promise.resolve(failed(stream, false))
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let head: ReturnType<typeof headOfAnswer> | undefined
+    let ended = false
+    let error: unknown
+    stream.on('response', (headers) => {
+      head = headOfAnswer(headers)
+    })
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+    stream.on('end', () => {
+      ended = true
+    })
+    stream.on('error', (cause) => {
+      error = cause
+    })
+    stream.on('close', () => {
+      const { rstCode } = stream
+      if (head && ended && !error && rstCode === constants.NGHTTP2_NO_ERROR) {
+        resolve({ type: 'answered', ...head, body: Buffer.concat(chunks) })
+      } else {
+        // RFC 9113, 8.7: a refused stream was not processed.
+        resolve(failed(error ?? new Error('the answer was cut off'), rstCode !== constants.NGHTTP2_REFUSED_STREAM))
+      }
+    })
+  })
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { Secret } from '../../crds/core.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { resourceOf } from './resource.ts'
+
+const metadata = { name: 'a', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '2030-01-01T00:00:00Z' }
+
+test('what an API server adds to metadata is dropped, and what the port knows is completed', () => {
+  const sent = { metadata: { ...metadata, managedFields: [{ manager: 'x' }], selfLink: '/', deletionGracePeriodSeconds: 0 } }
+  expect(resourceOf(Secret, sent)).toEqual({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { ...metadata, generation: 1 },
+    type: 'Opaque',
+    data: {},
+  })
+})
+
+test('what an older schema let in is passed as it is, and a field of a newer one is kept', () => {
+  const spec = { motor: 'of-old-times', addedLater: { deep: true } }
+  expect(resourceOf(SharedInstance, { metadata, spec }).spec).toEqual(spec)
+})
+
+test('what is no object at all is refused', () => {
+  expect(() => resourceOf(Secret, { kind: 'Status' })).toThrow()
+})

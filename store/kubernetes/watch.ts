@@ -1,0 +1,81 @@
+import { constants } from 'node:http2'
+import { z } from 'zod'
+import type { Kind } from '../../crds/kind.ts'
+import { StoreError } from '../errors.ts'
+import type { WatchEvent, WatchOptions } from '../port.ts'
+import type { ApiStream, KubernetesClient } from './client.ts'
+import { lines } from './lines.ts'
+import { collectionPath, labelSelector } from './paths.ts'
+import { resourceOf } from './resource.ts'
+import { storeErrorOf } from './status.ts'
+
+export interface WatchDeps {
+  readonly client: KubernetesClient
+  readonly random: () => number
+  /** A watch that brings nothing for so long, not even a bookmark, is taken for dead. */
+  readonly silentMs: number
+}
+
+/** A watch lives 5 to 10 minutes: at random, so that those of one moment do not all begin anew in another. */
+const SHORTEST_S = 300
+const LONGEST_S = 600
+
+const Event = z.object({ type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']), object: z.unknown() })
+const Bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) })
+const TYPES = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
+
+/** @throws StoreError that an ERROR event stands for */
+function eventOf<K extends Kind>(kind: K, line: string): WatchEvent<K> {
+  const { type, object } = Event.parse(JSON.parse(line))
+  if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion: Bookmark.parse(object).metadata.resourceVersion }
+  if (type === 'ERROR') throw storeErrorOf({ status: 500, body: object }, { kind })
+  return { type: TYPES[type], object: resourceOf(kind, object) }
+}
+
+/** @throws StoreError `gone` for a revision that the API server does not take, `unavailable` */
+async function started(deps: WatchDeps, kind: Kind, { signal, ...options }: WatchOptions): Promise<ApiStream> {
+  const { client, random } = deps
+  // Without a revision an API server would begin with made-up additions of all there is.
+  if (options.resourceVersion === '') throw new StoreError('gone', 'a watch needs a revision to start from: list first')
+  const query = {
+    watch: 'true',
+    allowWatchBookmarks: 'true',
+    resourceVersion: options.resourceVersion,
+    timeoutSeconds: String(Math.round(SHORTEST_S + random() * (LONGEST_S - SHORTEST_S))),
+    labelSelector: labelSelector(options.labels),
+  }
+  const answer = await client.open({ method: 'GET', path: collectionPath(kind, options.namespace), query }, signal)
+  if (answer.status === 200) return answer
+  const text = (await Array.fromAsync(lines(answer.stream))).join('\n')
+  const error = storeErrorOf({ status: answer.status, body: parsed(text) }, { kind })
+  throw error.code === 'invalid' ? new StoreError('gone', 'the revision is not of this store', { cause: error }) : error
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The watch of the port. Ends without an error when the signal aborts or the API server ends it in its time. */
+export async function* watchKind<K extends Kind>(deps: WatchDeps, kind: K, options: WatchOptions): AsyncGenerator<WatchEvent<K>> {
+  const stopped = (): boolean => options.signal.aborted
+  if (stopped()) return
+  try {
+    const { stream } = await started(deps, kind, options)
+    stream.setTimeout(deps.silentMs, () => {
+      stream.destroy(new Error(`nothing was heard for ${deps.silentMs} ms`))
+    })
+    for await (const line of lines(stream)) {
+      yield eventOf(kind, line)
+      if (stopped()) return
+    }
+    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) throw new Error('the watch was cut off')
+  } catch (error) {
+    if (stopped()) return
+    if (error instanceof StoreError) throw error
+    throw new StoreError('unavailable', `the watch of ${kind.plural} broke`, { cause: error })
+  }
+}

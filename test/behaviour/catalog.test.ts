@@ -1,0 +1,83 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { openHome } from '../support/home.ts'
+import { succeed } from '../support/tenant.ts'
+
+const home = openHome()
+afterAll(() => home[Symbol.asyncDispose]())
+
+const MOTORS = [
+  'mysql-5.7.38',
+  'mysql-8.0.29',
+  'mariadb-10.7.4',
+  'postgresql-14.4.0',
+  'postgresql-15.4.0',
+  'mongodb-5.0.9',
+  'mongodb-7.0.2',
+]
+const Motor = z.strictObject({ id: z.enum(MOTORS), version: z.string().regex(/^\d+\.\d+\.\d+$/), supported: z.boolean() })
+const Region = z.strictObject({
+  id: z.uuid(),
+  name: z.string().min(1),
+  regionId: z.int(),
+  motors: z.array(Motor),
+  tunnels: z.boolean(),
+})
+const Engine = z.strictObject({
+  ...Motor.shape,
+  family: z.enum(['mysql', 'mariadb', 'postgresql', 'mongodb']),
+  addons: z.array(z.string()),
+})
+const Price = z.strictObject({ amount: z.string().regex(/^\d+(\.\d+)?$/), currency: z.string(), unit: z.string() })
+const Plan = z.strictObject({
+  ...{ id: z.string(), name: z.string(), cpu: z.number(), memoryMiB: z.int(), storageGiB: z.int() },
+  engines: z.array(z.enum(MOTORS)),
+  price: Price,
+})
+const Metadata = z.strictObject({
+  engines: z.array(Engine),
+  regions: z.array(Region),
+  plans: z.array(Plan),
+  billableItems: z.array(
+    z.strictObject({
+      id: z.string(),
+      name: z.string(),
+      kind: z.enum(['plan', 'storage', 'backup']),
+      unit: z.string(),
+      price: Price,
+    }),
+  ),
+  addons: z.array(z.strictObject({ id: z.string(), name: z.string(), engines: z.array(z.string()) })),
+})
+
+const get = async (path: string, on: 'shared' | 'dedicated') => (await succeed(home.call('GET', path, { on }))).body.data
+
+describe('GET /v1/regions', () => {
+  test.each(['shared', 'dedicated'] as const)('lists on the %s listener each region and what it runs', async (on) => {
+    const { regions } = z.strictObject({ regions: z.array(Region), nextCursor: z.null() }).parse(await get('/v1/regions', on))
+    const { region, motor } = home.installation
+    expect(regions.find(({ id }) => id === region.id)).toMatchObject({
+      name: region.name,
+      motors: expect.arrayContaining([{ id: motor, version: '15.4.0', supported: true }]) as unknown,
+    })
+  })
+})
+
+describe('GET /v1/engines', () => {
+  test('lists the engines that some region runs', async () => {
+    const { engines } = z.strictObject({ engines: z.array(Engine) }).parse(await get('/v1/engines', 'dedicated'))
+    const { regions } = z.object({ regions: z.array(Region) }).parse(await get('/v1/regions', 'dedicated'))
+    const run = new Set(regions.flatMap(({ motors }) => motors.map(({ id }) => id)))
+    expect(new Set(engines.map(({ id }) => id))).toEqual(run)
+    for (const { id, family, version } of engines) expect(id).toBe(`${family}-${version}`)
+  })
+})
+
+describe('GET /v1/databases/create/metadata', () => {
+  test('has all that a form for a database needs', async () => {
+    const { metadata } = z.strictObject({ metadata: Metadata }).parse(await get('/v1/databases/create/metadata', 'dedicated'))
+    expect(metadata.engines).toEqual(((await get('/v1/engines', 'dedicated')) as unknown as { engines: unknown }).engines)
+    expect(metadata.regions).toEqual((await get('/v1/regions', 'dedicated')).regions)
+    expect(metadata.plans.every(({ id }) => metadata.billableItems.some((item) => item.id === id))).toBe(true)
+  })
+})

@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { codeOf, fieldsOf } from '../support/answers.ts'
+import { type CallOptions, openHome } from '../support/home.ts'
+import type { Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+beforeAll(async () => {
+  acme = await home.namespace()
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+const LIMIT = 65_536
+const bytes = (text: string) => new TextEncoder().encode(text)
+/** A wish of exactly so many bytes. */
+const wishOf = (length: number): Uint8Array => {
+  const text = JSON.stringify(home.wish())
+  return bytes(text + ' '.repeat(length - text.length))
+}
+const editor = (method: string, path: string, options?: CallOptions) => acme.as('editor')(method, path, options)
+const create = (body: unknown, headers = {}) => editor('POST', '/v1/instances', { body, headers })
+const typed = (type: string, body = JSON.stringify(home.wish())) => create(bytes(body), { 'Content-Type': type })
+
+describe('a body', () => {
+  test.each([
+    { what: 'of broken JSON', is: '400 invalid_json', send: () => create(bytes('{"identifier":')) },
+    { what: 'of a list', is: '400 invalid_json', send: () => create([]) },
+    { what: 'of null', is: '400 invalid_json', send: () => create(null) },
+    { what: 'of a text', is: '400 invalid_json', send: () => create('identifier') },
+    { what: 'of a thousand brackets', is: '400 invalid_json', send: () => create(bytes('['.repeat(60_000))) },
+    { what: 'that is not UTF-8', is: '400 invalid_json', send: () => create(new Uint8Array([0x7b, 0xff, 0x7d])) },
+    { what: 'that is not there', is: '400 invalid_json', send: () => create(undefined) },
+    { what: 'of 64 KiB and a byte', is: '413 too_large', send: () => create(wishOf(LIMIT + 1)) },
+    { what: 'of many MiB', is: '413 too_large', send: () => create(wishOf(5_000_000)) },
+    { what: 'of text/plain', is: '415 unsupported_media_type', send: () => typed('text/plain') },
+    { what: 'of a form', is: '415 unsupported_media_type', send: () => typed('application/x-www-form-urlencoded', 'a=b') },
+    { what: 'without a type', is: '415 unsupported_media_type', send: () => typed('') },
+    { what: 'of another charset', is: '415 unsupported_media_type', send: () => typed('application/json; charset=utf-16') },
+    { what: 'of a merge patch', is: '415 unsupported_media_type', send: () => typed('application/merge-patch+json') },
+    {
+      what: 'that is packed',
+      is: '415 unsupported_media_type',
+      send: () => create(bytes('{}'), { 'Content-Encoding': 'gzip' }),
+    },
+    { what: 'of exactly 64 KiB', is: '201 OK', send: () => create(wishOf(LIMIT)) },
+    { what: 'with a charset of utf-8', is: '201 OK', send: () => typed('application/json; charset=UTF-8') },
+  ])('$what is $is', async ({ is, send }) => {
+    expect(codeOf(await send())).toBe(is)
+  })
+
+  test('with unknown and mistyped fields has each of them named, in one answer', async () => {
+    const answer = await create({ identifier: 7, motor: ['x'], colour: 'red', ttl: 'long', 'drop table': 1 })
+    expect(codeOf(answer)).toBe('400 invalid_request')
+    expect(fieldsOf(answer)).toEqual(['["drop table"]', 'colour', 'identifier', 'motor', 'region', 'ttl'])
+    for (const { message } of answer.body.error.details) expect(message).toMatch(/\w/)
+  })
+
+  test('with a field of JavaScript itself has it named', async () => {
+    const answer = await create(bytes(`{"__proto__":{"admin":true},${JSON.stringify(home.wish()).slice(1)}`))
+    expect(codeOf(answer)).toBe('400 invalid_request')
+    expect(fieldsOf(answer)).toEqual(['__proto__'])
+  })
+
+  test('is never quoted by the refusal', async () => {
+    const secret = 'password-that-must-not-come-back'
+    for (const body of [
+      bytes(`{"identifier":"${secret}`),
+      home.wish({ ttl: secret }),
+      home.wish({ identifier: `${secret}\n` }),
+    ]) {
+      expect(JSON.stringify((await create(body)).body)).not.toContain(secret)
+    }
+  })
+})
+
+describe('a query', () => {
+  test.each([
+    { query: 'colour=red', fields: ['colour'] },
+    { query: 'colour=red&size=1&limit=0', fields: ['colour', 'limit', 'size'] },
+    { query: 'limit=1&limit=2', fields: ['limit'] },
+    { query: 'limit=201', fields: ['limit'] },
+    { query: 'limit=-1', fields: ['limit'] },
+    { query: 'limit=1e1', fields: ['limit'] },
+    { query: 'limit=', fields: ['limit'] },
+    { query: 'limit=ten', fields: ['limit'] },
+    { query: 'cursor=', fields: ['cursor'] },
+    { query: 'cursor=made-up', fields: ['cursor'] },
+    { query: 'cursor=W10', fields: ['cursor'] },
+    { query: 'identifier=%00', fields: ['identifier'] },
+    { query: 'identifier=%zz', fields: ['identifier'] },
+    { query: 'access_token=x', fields: ['access_token'] },
+    { query: '__proto__=x', fields: ['__proto__'] },
+  ])('$query is 400', async ({ query, fields }) => {
+    const answer = await acme.as('viewer')('GET', `/v1/instances?${query}`)
+    expect(codeOf(answer)).toBe('400 invalid_request')
+    expect(fieldsOf(answer)).toEqual(fields)
+  })
+
+  test.each([
+    ['GET', '/v1/regions?colour=red', 'shared'],
+    ['GET', '/v1/me?colour=red', 'shared'],
+    ['GET', '/v1/organizations?colour=red', 'shared'],
+    ['GET', '/v1/engines?colour=red', 'dedicated'],
+    ['GET', '/v1/databases/create/metadata?colour=red', 'dedicated'],
+    ['POST', '/v1/instances?colour=red', 'shared'],
+  ] as const)('%s %s is 400: no call ignores a parameter', async (method, path, on) => {
+    const answer = await editor(method, path, { on, body: method === 'POST' ? home.wish() : undefined })
+    expect(codeOf(answer)).toBe('400 invalid_request')
+    expect(fieldsOf(answer)).toEqual(['colour'])
+  })
+})
+
+describe('a path', () => {
+  const id = crypto.randomUUID()
+  test.each([
+    { method: 'GET', path: '/', on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: '/v1', on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: '/v2/instances', on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: '/v1/instances/', on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: '/V1/instances', on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: '/v1/nothing', on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: '/v1/engines', on: 'shared', is: '404 not_found' },
+    { method: 'POST', path: '/v1/instances', on: 'dedicated', is: '404 not_found' },
+    { method: 'GET', path: `/v1/instances/${id}/nothing`, on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: `/v1/instances/${id}`, on: 'shared', is: '404 not_found' },
+    { method: 'GET', path: '/v1/instances/%00', on: 'shared', is: '400 invalid_request' },
+    { method: 'GET', path: '/v1/instances/%E0%A4%A', on: 'shared', is: '400 invalid_request' },
+    { method: 'GET', path: `/v1/instances?cursor=${'x'.repeat(9_000)}`, on: 'shared', is: '400 invalid_request' },
+  ] as const)('$method $path on the $on listener is $is', async ({ method, path, on, is }) => {
+    expect(codeOf(await editor(method, path, { on }))).toBe(is)
+  })
+
+  test.each([
+    { method: 'DELETE', path: '/v1/instances', on: 'shared', allow: 'GET, HEAD, POST' },
+    { method: 'OPTIONS', path: '/v1/instances', on: 'shared', allow: 'GET, HEAD, POST' },
+    { method: 'PUT', path: `/v1/instances/${id}`, on: 'shared', allow: 'DELETE, GET, HEAD, PATCH' },
+    { method: 'GET', path: `/v1/instances/${id}/password`, on: 'shared', allow: 'POST' },
+    { method: 'POST', path: '/v1/regions', on: 'shared', allow: 'GET, HEAD' },
+    { method: 'POST', path: '/v1/engines', on: 'dedicated', allow: 'GET, HEAD' },
+    { method: 'POST', path: '/v1/databases/create/metadata', on: 'dedicated', allow: 'GET, HEAD' },
+    { method: 'DELETE', path: '/openapi.json', on: 'shared', allow: 'GET, HEAD' },
+    { method: 'POST', path: '/healthz', on: 'shared', allow: 'GET, HEAD' },
+  ] as const)('$method $path is 405 and says $allow', async ({ method, path, on, allow }) => {
+    const answer = await editor(method, path, { on })
+    expect(codeOf(answer)).toBe('405 method_not_allowed')
+    expect(answer.headers.allow).toBe(allow)
+  })
+
+  test("with another tenant's id is 404, whatever is asked", async () => {
+    const { id: theirs } = await acme.instance()
+    const other = await home.namespace()
+    const path = `/v1/instances/${theirs}`
+    const asked = [
+      ['GET', path, undefined],
+      ['PATCH', path, { isEnabled: false }],
+      ['DELETE', path, undefined],
+      ['POST', `${path}/password`, undefined],
+      ['POST', `${path}/reset`, undefined],
+    ] as const
+    for (const [method, at, body] of asked) {
+      const refused = await other.as('admin')(method, at, { body })
+      expect([at, codeOf(refused)]).toEqual([at, '404 not_found'])
+      const unknown = await other.as('admin')(method, at.replace(theirs, crypto.randomUUID()), { body })
+      expect(unknown.body.msg).toBe(refused.body.msg)
+    }
+    const copy = await other.as('admin')('POST', '/v1/instances', { body: home.wish({ template: theirs }) })
+    expect([codeOf(copy), fieldsOf(copy)]).toEqual(['400 invalid_request', ['template']])
+    expect((await other.as('admin')('GET', '/v1/instances')).body.data.instances).toEqual([])
+    expect((await editor('GET', path)).body.data.instance.isEnabled).toBe(true)
+  })
+})
+
+describe('X-Request-Id', () => {
+  test("is the caller's own when it has a sane form, else a new one", async () => {
+    const given = await editor('GET', '/v1/me', { headers: { 'X-Request-Id': 'build-7:42' } })
+    expect(given.headers['x-request-id']).toBe('build-7:42')
+    const odd = await editor('GET', '/v1/nothing', { headers: { 'X-Request-Id': 'a b"<script>' } })
+    expect(odd.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
+    expect(odd.body.error.requestId).toBe(odd.headers['x-request-id'])
+  })
+
+  test.each(['/healthz', '/readyz', '/openapi.json', '/docs', '/.well-known/jwks.json', '/docs/swagger-ui.css'])(
+    'is on the answer of %s, too',
+    async (path) => {
+      expect((await home.page(path)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
+    },
+  )
+})
+
+test('an answer is for its caller alone', async () => {
+  const { headers } = await editor('GET', '/v1/me')
+  expect(headers['cache-control']).toBe('no-store')
+  expect(headers['x-content-type-options']).toBe('nosniff')
+  expect(headers['x-powered-by']).toBeUndefined()
+})

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { codeOf } from '../support/answers.ts'
+import { type Call, freshSlug, openHome } from '../support/home.ts'
+import { query } from '../support/sql.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+beforeAll(async () => {
+  acme = await home.namespace()
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+const withKey = (key = crypto.randomUUID()) => ({ 'Idempotency-Key': key })
+
+interface Creation {
+  readonly what: string
+  /** Who creates, and where. */
+  readonly caller: () => Call
+  readonly path: () => string
+  readonly body: () => Readonly<Record<string, unknown>>
+  readonly other: object
+  /** Path of what an answer's data is about; undefined where a list alone shows it. */
+  readonly made: (data: Awaited<ReturnType<Call>>['body']['data']) => string
+}
+
+const CREATIONS: readonly Creation[] = [
+  {
+    what: 'an instance',
+    caller: () => acme.as('editor'),
+    path: () => '/v1/instances',
+    body: () => home.wish({ ttl: 600 }),
+    other: { identifier: 'another' },
+    made: ({ instance }) => `/v1/instances/${instance.id}`,
+  },
+  {
+    what: 'an organization',
+    caller: () => home.admin(),
+    path: () => '/v1/organizations',
+    body: () => ({ slug: freshSlug(), name: 'x' }),
+    other: { name: 'another' },
+    made: ({ organization }) => `/v1/organizations/${organization.slug}`,
+  },
+  {
+    what: 'a namespace',
+    caller: () => home.admin(),
+    path: () => `/v1/organizations/${acme.organization}/namespaces`,
+    body: () => ({ slug: freshSlug(), name: 'x' }),
+    other: { name: 'another' },
+    made: ({ namespace }) => `/v1/organizations/${acme.organization}/namespaces/${namespace.slug}`,
+  },
+  {
+    what: 'an API token',
+    caller: () => acme.as('admin'),
+    path: () => `${acme.path}/api-tokens`,
+    body: () => ({ name: 'x', role: 'viewer' }),
+    other: { name: 'another' },
+    made: ({ apiToken }) => `${acme.path}/api-tokens/${apiToken.id}`,
+  },
+]
+
+describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, path, body, other, made }) => {
+  test('gives the same answer again, secrets included, and makes nothing more', async () => {
+    const [call, wish, headers] = [caller(), body(), withKey()]
+    const first = await call('POST', path(), { body: wish, headers })
+    const again = await call('POST', path(), { body: wish, headers })
+    expect([first.status, again.status]).toEqual([201, 201])
+    expect(again.body).toEqual(first.body)
+    await succeed(call('DELETE', made(first.body.data)))
+    expect(codeOf(await call('DELETE', made(first.body.data)))).toBe('404 not_found')
+  })
+
+  test('does not mind the order of the fields', async () => {
+    const [call, wish, headers] = [caller(), body(), withKey()]
+    const first = await succeed(call('POST', path(), { body: wish, headers }))
+    const turned = Object.fromEntries(Object.entries(wish).reverse())
+    expect((await call('POST', path(), { body: turned, headers })).body).toEqual(first.body)
+    await succeed(call('DELETE', made(first.body.data)))
+  })
+
+  test('and another body is 422', async () => {
+    const [call, wish, headers] = [caller(), body(), withKey()]
+    const first = await succeed(call('POST', path(), { body: wish, headers }))
+    expect(codeOf(await call('POST', path(), { body: { ...wish, ...other }, headers }))).toBe('422 idempotency_key_reused')
+    await succeed(call('DELETE', made(first.body.data)))
+  })
+
+  test('sent five times at once makes one', async () => {
+    const [call, wish, headers] = [caller(), body(), withKey()]
+    const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', path(), { body: wish, headers })))
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
+    for (const { body: each } of answers) expect(each).toEqual(answers[0]?.body)
+    await succeed(call('DELETE', made((await call('POST', path(), { body: wish, headers })).body.data)))
+  })
+
+  test('may be sent anew once its resource is gone', async () => {
+    const [call, wish, headers] = [caller(), body(), withKey()]
+    const first = await succeed(call('POST', path(), { body: wish, headers }))
+    await succeed(call('DELETE', made(first.body.data)))
+    const anew = await succeed(call('POST', path(), { body: { ...wish, ...other }, headers }))
+    expect(anew.status).toBe(201)
+    await succeed(call('DELETE', made(anew.body.data)))
+  })
+
+  test.each(['a b', 'ä', '', 'x'.repeat(256)])('of %j is 400', async (key) => {
+    expect(codeOf(await caller()('POST', path(), { body: body(), headers: { 'Idempotency-Key': key } }))).toBe(
+      '400 invalid_request',
+    )
+  })
+})
+
+test('a key is its own for each caller and each namespace', async () => {
+  const other = await home.namespace()
+  const headers = withKey()
+  const post = async (call: Call) =>
+    (await succeed(call('POST', '/v1/instances', { body: home.wish(), headers }))).body.data.instance
+  const ids = [await post(acme.as('editor')), await post(acme.as('editor')), await post(other.as('editor'))].map(({ id }) => id)
+  expect(new Set(ids).size).toBe(3)
+})
+
+test('the password of a repeated answer is the one in force, after a rotation too', async () => {
+  const editor = acme.as('editor')
+  const headers = withKey()
+  const create = async () => (await succeed(editor('POST', '/v1/instances', { body: home.wish(), headers }))).body.data.instance
+  const { id } = await create()
+  await succeed(editor('POST', `/v1/instances/${id}/password`))
+  expect(await query(await create(), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+})

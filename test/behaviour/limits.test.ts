@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Answer, codeOf } from '../support/answers.ts'
+import { type Call, openHome } from '../support/home.ts'
+import type { Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+beforeAll(async () => {
+  acme = await home.namespace()
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+/** Sends the same call again and again, many at once, until one is refused for that. */
+async function untilLimited(send: () => Promise<Answer>): Promise<Answer> {
+  for (let round = 0; round < 20; round++) {
+    const answers = await Promise.all(Array.from({ length: 60 }, send))
+    const limited = answers.find(({ status }) => status === 429)
+    if (limited) return limited
+  }
+  throw new Error('1,200 calls were not too many')
+}
+
+const COSTS = [
+  { what: 'writes', burst: '40', send: (call: Call) => call('POST', '/v1/instances', { body: {} }) },
+  { what: 'reads', burst: '200', send: (call: Call) => call('GET', '/v1/me') },
+] as const
+
+test.each(COSTS)('too many $what of one caller are 429, and of that caller alone', async ({ burst, send }) => {
+  const greedy = acme.as('editor')
+  const first = await send(greedy)
+  expect(first.headers['ratelimit-limit']).toBe(burst)
+  expect(Number(first.headers['ratelimit-remaining'])).toBeLessThan(Number(burst))
+  expect(first.headers['ratelimit-reset']).toMatch(/^\d+$/)
+  const limited = await untilLimited(() => send(greedy))
+  expect(codeOf(limited)).toBe('429 rate_limited')
+  expect(Number(limited.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+  expect(limited.headers['ratelimit-remaining']).toBe('0')
+  expect((await send(acme.as('editor'))).status).not.toBe(429)
+})
+
+test('who may write no more may still read', async () => {
+  const [writes] = COSTS
+  const greedy = acme.as('editor')
+  await untilLimited(() => writes.send(greedy))
+  expect((await greedy('GET', '/v1/me')).status).toBe(200)
+})

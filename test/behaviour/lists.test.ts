@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Answer, Instance } from '../support/answers.ts'
+import { openHome } from '../support/home.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+let made: readonly Instance[]
+beforeAll(async () => {
+  acme = await home.namespace()
+  made = await Promise.all(['one', 'two', 'one', 'three', 'four'].map((identifier) => acme.instance({ identifier })))
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+const list = (query: string): Promise<Answer> => succeed(acme.as('viewer')('GET', `/v1/instances${query}`))
+const idsOf = (instances: readonly Instance[]) => instances.map(({ id }) => id)
+
+/** All pages, one after the other. */
+async function pages(path: string, limit: number): Promise<readonly Answer[]> {
+  const answers: Answer[] = []
+  const call = acme.as('viewer')
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const answer = await succeed(call('GET', `${path}?limit=${limit}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`))
+    answers.push(answer)
+    cursor = answer.body.data.nextCursor
+  }
+  return answers
+}
+
+describe('GET /v1/instances', () => {
+  test('has all of the namespace, the newest first, without credentials', async () => {
+    const { instances, nextCursor } = (await list('')).body.data
+    expect(nextCursor).toBeNull()
+    expect(idsOf(instances).toSorted()).toEqual(idsOf(made).toSorted())
+    const times = instances.map(({ createdAt }) => createdAt)
+    expect(times).toEqual(times.toSorted().reverse())
+    for (const instance of instances) {
+      expect(instance).toEqual({
+        ...made.find(({ id }) => id === instance.id),
+        password: null,
+        uri: null,
+        tls: { required: instance.tls.required, ca: null },
+      })
+    }
+  })
+
+  test.each([1, 2, 3, 5, 200])('by %i a page has each instance once', async (limit) => {
+    const answers = await pages('/v1/instances', limit)
+    expect(answers).toHaveLength(Math.ceil(made.length / limit))
+    const found = answers.flatMap(({ body }) => idsOf(body.data.instances))
+    expect(found.toSorted()).toEqual(idsOf(made).toSorted())
+    expect(found).toEqual(idsOf((await list('')).body.data.instances))
+  })
+
+  test('goes on where it was, whatever came and went between two pages', async () => {
+    const call = acme.as('editor')
+    const first = await list('?limit=2')
+    const newer = await acme.instance({ identifier: 'newer' })
+    const rest = await list(`?limit=200&cursor=${encodeURIComponent(String(first.body.data.nextCursor))}`)
+    const seen = [...idsOf(first.body.data.instances), ...idsOf(rest.body.data.instances)]
+    expect(new Set(seen).size).toBe(seen.length)
+    expect(seen).toEqual(expect.arrayContaining(idsOf(made)))
+    await succeed(call('DELETE', `/v1/instances/${newer.id}`))
+  })
+
+  test.each([
+    { filter: () => 'identifier=one', names: ['one', 'one'] },
+    { filter: () => 'identifier=ONE', names: [] },
+    { filter: () => 'identifier=on', names: [] },
+    { filter: () => `identifier=${encodeURIComponent("' OR 1=1 --")}`, names: [] },
+    { filter: () => `motor=${home.installation.motor}&identifier=two`, names: ['two'] },
+    { filter: () => 'motor=mongodb-5.0.9', names: [] },
+    { filter: () => `region=${home.installation.region.id.toUpperCase()}&identifier=three`, names: ['three'] },
+    { filter: () => `region=${crypto.randomUUID()}`, names: [] },
+    { filter: () => 'region=nowhere', names: [] },
+  ])('narrows down to $names', async ({ filter, names }) => {
+    expect((await list(`?${filter()}`)).body.data.instances.map(({ identifier }) => identifier)).toEqual(names)
+  })
+
+  test('has nothing of a neighbour', async () => {
+    const other = await home.namespace()
+    expect((await other.as('admin')('GET', '/v1/instances')).body.data).toEqual({ instances: [], nextCursor: null })
+  })
+
+  test("takes a neighbour's cursor for a place in time alone", async () => {
+    const other = await home.namespace()
+    const { nextCursor } = (await list('?limit=1')).body.data
+    const answer = await other.as('admin')('GET', `/v1/instances?cursor=${encodeURIComponent(String(nextCursor))}`)
+    expect(answer.body.data.instances).toEqual([])
+  })
+})
+
+describe('every other list', () => {
+  test.each([
+    { plural: 'organizations', path: () => '/v1/organizations' },
+    { plural: 'namespaces', path: () => `/v1/organizations/${acme.organization}/namespaces` },
+    { plural: 'members', path: () => `${acme.path}/members` },
+    { plural: 'apiTokens', path: () => `${acme.path}/api-tokens` },
+    { plural: 'regions', path: () => '/v1/regions' },
+  ])('is paged, too: $plural', async ({ plural, path }) => {
+    const { body } = await succeed(acme.as('admin')('GET', `${path()}?limit=1`))
+    expect(Object.keys(body.data).sort()).toEqual(['nextCursor', plural].sort())
+    expect((await acme.as('admin')('GET', `${path()}?limit=201`)).status).toBe(400)
+    expect((await acme.as('admin')('GET', `${path()}?cursor=x`)).status).toBe(400)
+  })
+
+  test('has each member and API token once, page by page', async () => {
+    const admin = acme.as('admin')
+    for (const name of ['a', 'b', 'c']) {
+      await succeed(admin('PUT', `${acme.path}/members/corp:${name}`, { body: { role: 'viewer' } }))
+      await succeed(admin('POST', `${acme.path}/api-tokens`, { body: { name, role: 'viewer' } }))
+    }
+    const members = (await pages(`${acme.path}/members`, 2)).flatMap(({ body }) => body.data.members)
+    expect(members.map(({ subject }) => subject).sort()).toEqual(['corp:a', 'corp:b', 'corp:c'])
+    const apiTokens = (await pages(`${acme.path}/api-tokens`, 2)).flatMap(({ body }) => body.data.apiTokens)
+    expect(apiTokens.map(({ name }) => name).sort()).toEqual(['a', 'b', 'c'])
+  })
+})

@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Instance } from '../support/answers.ts'
+import { openHome } from '../support/home.ts'
+import { login, query } from '../support/sql.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+let instance: Instance
+/** What must show up nowhere. */
+const secrets: string[] = []
+let lastRequest = ''
+
+beforeAll(async () => {
+  acme = await home.namespace()
+  const editor = acme.as('editor')
+  instance = await acme.instance({ identifier: 'observed' })
+  secrets.push(instance.password)
+  secrets.push((await acme.instance({ identifier: 'copied', template: instance.id })).password)
+  secrets.push((await succeed(editor('POST', `/v1/instances/${instance.id}/password`))).body.data.instance.password)
+  await succeed(editor('POST', `/v1/instances/${instance.id}/reset`))
+  const { token } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'editor' } })))
+    .body.data.apiToken
+  secrets.push(token)
+  await home.call('GET', '/v1/me', { token })
+  const refused = await home.tokens.sign({ ...home.tokens.claims({ subject: 'ada' }), aud: 'another' })
+  secrets.push(refused)
+  await home.call('GET', '/v1/me', { token: refused })
+  await home.call('GET', `/v1/nothing/${acme.organization}?token=${token}`)
+  await editor('POST', '/v1/instances', { body: home.wish({ ttl: secrets[0] }) })
+  await expect(login({ ...instance, password: 'a-wrong-password' })).rejects.toThrow()
+  secrets.push('a-wrong-password')
+  lastRequest = String(
+    (await editor('GET', '/v1/me', { headers: { 'X-Request-Id': crypto.randomUUID() } })).headers['x-request-id'],
+  )
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+describe('the metrics', () => {
+  const scrape = async () =>
+    (await Promise.all(home.installation.metricsUrls.map(async (url) => (await fetch(url)).text()))).join('\n')
+  const familiesOf = (text: string) =>
+    [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name = '', type = '']) => ({ name, type }))
+
+  test.each([
+    ['mooring_http_requests_total', 'counter'],
+    ['mooring_http_request_duration_seconds', 'histogram'],
+    ['mooring_auth_failures_total', 'counter'],
+    ['mooring_instance_claim_duration_seconds', 'histogram'],
+    ['mooring_instances', 'gauge'],
+    ['mooring_pool_databases', 'gauge'],
+    ['mooring_reconcile_total', 'counter'],
+    ['mooring_reconcile_duration_seconds', 'histogram'],
+    ['mooring_queue_depth', 'gauge'],
+    ['mooring_event_loop_delay_seconds', 'gauge'],
+  ])('have %s, a %s with a value', async (name, type) => {
+    const text = await scrape()
+    expect(familiesOf(text)).toContainEqual({ name, type })
+    expect(text).toMatch(new RegExp(`^${name}(_count)?(\\{[^}]*\\})? \\d`, 'm'))
+    expect(text).toMatch(new RegExp(`^# HELP ${name} \\w`, 'm'))
+  })
+
+  test('are called as Prometheus wants it', async () => {
+    for (const { name, type } of familiesOf(await scrape())) {
+      expect(name).toMatch(/^mooring_[a-z_]+$/)
+      expect(name.endsWith('_total')).toBe(type === 'counter')
+      expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|percent)$/)
+    }
+  })
+
+  test('have no label that grows: no tenant, no id, no name, no path of a caller', async () => {
+    const text = await scrape()
+    for (const unbounded of [acme.organization, instance.id, instance.name, 'observed', '/v1/nothing']) {
+      expect(text).not.toContain(unbounded)
+    }
+    expect(text).toContain('route="/v1/instances/{id}"')
+  })
+
+  test('hold no secret', async () => {
+    const text = await scrape()
+    for (const secret of secrets) expect(text).not.toContain(secret)
+  })
+})
+
+describe('the logs', () => {
+  const read = async () => (await Promise.all(home.installation.logFiles.map((file) => readFile(file, 'utf8')))).join('\n')
+  const upToHere = () =>
+    vi.waitUntil(async () => ((await read()).includes(lastRequest) ? read() : undefined), { timeout: 20_000 })
+
+  test('have a line of JSON for each request, with its id', async () => {
+    const line = (await upToHere()).split('\n').find((text) => text.includes(lastRequest))
+    expect(JSON.parse(line ?? '')).toMatchObject({ requestId: lastRequest, method: 'GET', route: '/v1/me', status: 200 })
+  })
+
+  test('hold no secret, of this file or any other', async () => {
+    const text = await upToHere()
+    for (const secret of secrets) expect(text).not.toContain(secret)
+    expect(text).not.toMatch(/moor_[0-9A-Za-z]{46}/)
+    expect(text).not.toMatch(/eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/)
+    expect(text).not.toMatch(/postgres(ql)?:\/\/[^\s:/@]+:[^\s@]+@/)
+    expect(text).not.toMatch(/PRIVATE KEY|SCRAM-SHA-256\$/)
+  })
+
+  test('do not say what callers named', async () => {
+    expect(await upToHere()).not.toContain('/v1/nothing')
+  })
+})
+
+test('a query still works, so that the secrets were real', async () => {
+  const [, , rotated = ''] = secrets
+  expect(await query({ ...instance, password: rotated }, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+})

@@ -1,0 +1,278 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { codeOf, fieldsOf } from '../support/answers.ts'
+import { freshSlug, openHome } from '../support/home.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+beforeAll(async () => {
+  acme = await home.namespace()
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+const MILLISECONDS = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string
+const DAY_MS = 86_400_000
+
+describe('GET /v1/me', () => {
+  test.each(['shared', 'dedicated'] as const)('says on the %s listener who calls and what they are', async (on) => {
+    const token = await home.tokens.mint({ subject: 'ada', namespace: acme.home, role: 'admin' })
+    const { status, body } = await home.call('GET', '/v1/me', { on, token })
+    expect(status).toBe(200)
+    expect(body.data).toEqual({
+      user: 'local:ada',
+      groups: [expect.stringContaining('admin')],
+      namespaces: [{ organization: acme.organization, namespace: acme.namespace, role: 'admin' }],
+    })
+  })
+})
+
+describe('organizations', () => {
+  test('are created, listed, read and deleted', async () => {
+    const slug = freshSlug()
+    const created = await home.call('POST', '/v1/organizations', { body: { slug, name: 'Acme, Inc.' } })
+    expect(created.status).toBe(201)
+    const organization = { slug, name: 'Acme, Inc.', createdAt: MILLISECONDS }
+    expect(created.body.data).toEqual({ organization })
+    expect((await home.call('GET', `/v1/organizations/${slug}`)).body.data).toEqual({ organization })
+    expect((await home.call('GET', '/v1/organizations?limit=200')).body.data.organizations).toContainEqual(organization)
+    expect(await home.call('DELETE', `/v1/organizations/${slug}`)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
+    expect(codeOf(await home.call('GET', `/v1/organizations/${slug}`))).toBe('404 not_found')
+    expect(codeOf(await home.call('DELETE', `/v1/organizations/${slug}`))).toBe('404 not_found')
+  })
+
+  test('have a slug that nobody else has', async () => {
+    const again = await home.call('POST', '/v1/organizations', { body: { slug: acme.organization, name: 'x' } })
+    expect(codeOf(again)).toBe('409 conflict')
+  })
+
+  test.each(['', 'A', '1a', 'a--b', '-a', 'a-', 'a_b', 'a/b', 'ä', 'x'.repeat(31), 7])('have no slug %j', async (slug) => {
+    const answer = await home.call('POST', '/v1/organizations', { body: { slug, name: 'x' } })
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['slug']])
+  })
+
+  test('stay while they have a namespace', async () => {
+    expect(codeOf(await home.call('DELETE', `/v1/organizations/${acme.organization}`))).toBe('409 conflict')
+  })
+
+  test('are seen by who has a namespace in them, and by nobody else', async () => {
+    const stranger = await home.namespace()
+    expect((await acme.as('viewer')('GET', '/v1/organizations')).body.data.organizations.map(({ slug }) => slug)).toEqual([
+      acme.organization,
+    ])
+    expect(codeOf(await stranger.as('admin')('GET', `/v1/organizations/${acme.organization}`))).toBe('404 not_found')
+    expect(codeOf(await stranger.as('admin')('GET', `/v1/organizations/${acme.organization}/namespaces`))).toBe('404 not_found')
+  })
+})
+
+describe('namespaces', () => {
+  const namespacesPath = () => `/v1/organizations/${acme.organization}/namespaces`
+
+  test('are created, listed, read and deleted', async () => {
+    const slug = freshSlug()
+    const created = await home.call('POST', namespacesPath(), { body: { slug, name: 'Staging' } })
+    expect(created.status).toBe(201)
+    const namespace = { slug, name: 'Staging', organization: acme.organization, createdAt: MILLISECONDS }
+    expect(created.body.data).toEqual({ namespace })
+    const path = `${namespacesPath()}/${slug}`
+    expect((await home.call('GET', path)).body.data).toEqual({ namespace })
+    expect((await home.call('GET', namespacesPath())).body.data.namespaces).toContainEqual(namespace)
+    expect(await home.call('DELETE', path)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
+    expect(codeOf(await home.call('GET', path))).toBe('404 not_found')
+  })
+
+  test('work from the answer on, for every role', async () => {
+    const tenant = await home.namespace()
+    for (const role of ['viewer', 'editor', 'admin'] as const)
+      expect((await tenant.as(role)('GET', '/v1/instances')).status).toBe(200)
+  })
+
+  test('have a slug that no other of the organization has', async () => {
+    const again = await home.call('POST', namespacesPath(), { body: { slug: acme.namespace, name: 'x' } })
+    expect(codeOf(again)).toBe('409 conflict')
+  })
+
+  test('stay while they have an instance or an API token', async () => {
+    const tenant = await home.namespace()
+    const { id } = await tenant.instance()
+    expect(codeOf(await home.call('DELETE', tenant.path))).toBe('409 conflict')
+    await succeed(tenant.as('editor')('DELETE', `/v1/instances/${id}`))
+    await succeed(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
+    expect(codeOf(await home.call('DELETE', tenant.path))).toBe('409 conflict')
+  })
+
+  test('change by the version alone that If-Match names', async () => {
+    const { headers } = await home.call('GET', acme.path)
+    expect(headers.etag).toMatch(/^"[^"]+"$/)
+    expect(codeOf(await home.call('DELETE', acme.path, { headers: { 'If-Match': '"1"' } }))).toBe('409 conflict')
+  })
+})
+
+describe('members', () => {
+  const subject = 'corp:ada+ops@example.com'
+  const at = (who: string) => `${acme.path}/members/${encodeURIComponent(who)}`
+
+  test('are added, listed, changed and removed', async () => {
+    const admin = acme.as('admin')
+    const added = await admin('PUT', at(subject), { body: { role: 'viewer' } })
+    expect(added).toMatchObject({ status: 201, body: { data: { member: { subject, role: 'viewer' } } } })
+    expect((await admin('PUT', at(subject), { body: { role: 'viewer' } })).status).toBe(200)
+    expect(await admin('PUT', at(subject), { body: { role: 'editor' } })).toMatchObject({
+      status: 200,
+      body: { data: { member: { subject, role: 'editor' } } },
+    })
+    expect((await admin('GET', `${acme.path}/members`)).body.data).toEqual({
+      members: [{ subject, role: 'editor' }],
+      nextCursor: null,
+    })
+    expect(await admin('DELETE', at(subject))).toMatchObject({ status: 200, body: { data: {} } })
+    expect(codeOf(await admin('DELETE', at(subject)))).toBe('404 not_found')
+    expect((await admin('GET', `${acme.path}/members`)).body.data.members).toEqual([])
+  })
+
+  test('have their role from the answer on, and not a moment longer', async () => {
+    const token = await home.tokens.mint({ subject: 'grace' })
+    const grace = (method: string, path: string, body?: unknown) => home.call(method, path, { token, body })
+    expect(codeOf(await grace('GET', acme.path))).toBe('404 not_found')
+    await succeed(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'viewer' } }))
+    expect((await grace('GET', acme.path)).status).toBe(200)
+    expect(codeOf(await grace('POST', '/v1/instances', home.wish()))).toBe('403 forbidden')
+    await succeed(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'editor' } }))
+    const { id } = (await succeed(grace('POST', '/v1/instances', home.wish()))).body.data.instance
+    await succeed(acme.as('admin')('DELETE', at('local:grace')))
+    expect(codeOf(await grace('GET', `/v1/instances/${id}`))).toBe('404 not_found')
+  })
+
+  test.each(['system:masters', 'system:serviceaccount:a:b', 'mooring:platform-admins', 'x'.repeat(257), 'a\u0000b', 'a\nb'])(
+    'are not called %j',
+    async (who) => {
+      expect(codeOf(await acme.as('admin')('PUT', at(who), { body: { role: 'viewer' } }))).toBe('400 invalid_request')
+    },
+  )
+
+  test.each([{ role: 'root' }, { role: 'platform-admin' }, {}, { role: 'viewer', until: 'x' }])(
+    'do not become %j',
+    async (body) => {
+      expect(codeOf(await acme.as('admin')('PUT', at('corp:bob'), { body }))).toBe('400 invalid_request')
+    },
+  )
+})
+
+describe('API tokens', () => {
+  test('are created, listed without the token, and deleted', async () => {
+    const admin = acme.as('admin')
+    const created = await admin('POST', `${acme.path}/api-tokens`, { body: { name: 'CI of main', role: 'editor' } })
+    expect(created.status).toBe(201)
+    const { apiToken } = created.body.data
+    const shown = { id: apiToken.id, name: 'CI of main', role: 'editor', expiresAt: MILLISECONDS, createdAt: MILLISECONDS }
+    expect(apiToken).toEqual({ ...shown, token: expect.stringMatching(/^moor_[0-9A-Za-z]{46}$/) as string })
+    const life = Date.parse(apiToken.expiresAt) - Date.now()
+    expect(Math.round(life / DAY_MS)).toBe(90)
+    const { token } = apiToken
+    expect((await home.call('POST', '/v1/instances', { token, body: home.wish() })).status).toBe(201)
+    expect((await home.call('GET', '/v1/me', { token })).body.data).toMatchObject({
+      namespaces: [{ organization: acme.organization, namespace: acme.namespace, role: 'editor' }],
+    })
+    expect((await admin('GET', `${acme.path}/api-tokens`)).body.data).toEqual({ apiTokens: [shown], nextCursor: null })
+    expect(await admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`)).toMatchObject({ status: 200, body: { data: {} } })
+    expect(codeOf(await admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))).toBe('404 not_found')
+    expect(codeOf(await home.call('GET', '/v1/me', { token }))).toBe('401 unauthenticated')
+  })
+
+  test.each([
+    { what: 'in the past', days: -1, is: '400 invalid_request' },
+    { what: 'past a year', days: 366, is: '400 invalid_request' },
+    { what: 'within a year', days: 364, is: '201 OK' },
+  ])('that end $what are $is', async ({ days, is }) => {
+    const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString()
+    const answer = await acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'viewer', expiresAt } })
+    expect(codeOf(answer)).toBe(is)
+  })
+
+  test.each([
+    { body: { role: 'viewer' }, fields: ['name'] },
+    { body: { name: '', role: 'root' }, fields: ['name', 'role'] },
+    { body: { name: 'x'.repeat(101), role: 'viewer' }, fields: ['name'] },
+    { body: { name: 'x', role: 'viewer', scope: 'all' }, fields: ['scope'] },
+  ])('of $body are refused', async ({ body, fields }) => {
+    const answer = await acme.as('admin')('POST', `${acme.path}/api-tokens`, { body })
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
+  })
+
+  test('are 20 in a namespace at the most', async () => {
+    const tenant = await home.namespace()
+    const admin = tenant.as('admin')
+    const create = () => admin('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } })
+    const answers = await Promise.all(Array.from({ length: 21 }, create))
+    expect(answers.map(codeOf).sort()).toEqual([...Array.from({ length: 20 }, () => '201 OK'), '403 quota_exceeded'])
+  })
+
+  test("of a neighbour's id are not found", async () => {
+    const other = await home.namespace()
+    const created = await succeed(other.as('admin')('POST', `${other.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
+    const { id } = created.body.data.apiToken
+    expect(codeOf(await acme.as('admin')('DELETE', `${acme.path}/api-tokens/${id}`))).toBe('404 not_found')
+    expect(codeOf(await acme.as('admin')('DELETE', `${other.path}/api-tokens/${id}`))).toBe('404 not_found')
+  })
+})
+
+describe('the home namespace of a call without slugs', () => {
+  let zeta: Tenant
+  let member: string
+  const identifiers = async (token: string, headers: Record<string, string> = {}) => {
+    const { body } = await home.call('GET', '/v1/instances', { token, headers })
+    return 'data' in body ? body.data.instances.map(({ identifier }) => identifier) : body
+  }
+  const named = (tenant: Tenant) => ({ 'Mooring-Namespace': tenant.home })
+
+  beforeAll(async () => {
+    ;[acme, zeta] = [await home.namespace(), await home.namespace()]
+    member = `local:${freshSlug()}`
+    for (const tenant of [acme, zeta]) {
+      await tenant.instance({ identifier: tenant.organization })
+      await succeed(
+        tenant.as('admin')('PUT', `${tenant.path}/members/${encodeURIComponent(member)}`, { body: { role: 'viewer' } }),
+      )
+    }
+  })
+  const tokenOf = (namespace?: string) => home.tokens.mint({ subject: member.replace('local:', ''), namespace })
+
+  test("is an API token's own, whatever the header says", async () => {
+    const admin = acme.as('admin')
+    const { token } = (await succeed(admin('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))).body.data
+      .apiToken
+    expect(await identifiers(token, named(zeta))).toEqual([acme.organization])
+  })
+
+  test("is the claim's, whatever the header says", async () => {
+    expect(await identifiers(await tokenOf(acme.home), named(zeta))).toEqual([acme.organization])
+  })
+
+  test("is the header's when the token names none", async () => {
+    expect(await identifiers(await tokenOf(), named(zeta))).toEqual([zeta.organization])
+    expect(await identifiers(await tokenOf(), named(acme))).toEqual([acme.organization])
+  })
+
+  test('is asked for when there are several', async () => {
+    expect(codeOf(await home.call('GET', '/v1/instances', { token: await tokenOf() }))).toBe('400 namespace_required')
+    expect(codeOf(await home.call('POST', '/v1/instances', { token: await tokenOf(), body: home.wish() }))).toBe(
+      '400 namespace_required',
+    )
+  })
+
+  test('is the only one where the caller has a role', async () => {
+    const only = freshSlug()
+    await succeed(acme.as('admin')('PUT', `${acme.path}/members/local:${only}`, { body: { role: 'viewer' } }))
+    expect(await identifiers(await home.tokens.mint({ subject: only }))).toEqual([acme.organization])
+  })
+
+  test.each(['nowhere/prod', 'nowhere', '', 'a/b/c', '../..', `A/${'x'.repeat(99)}`])('is not found as %j', async (name) => {
+    const answer = await home.call('GET', '/v1/instances', { token: await tokenOf(), headers: { 'Mooring-Namespace': name } })
+    expect(['404 not_found', '400 invalid_request']).toContain(codeOf(answer))
+  })
+
+  test("is not found when it is somebody else's", async () => {
+    const stranger = await home.namespace()
+    const headers = named(stranger)
+    expect(codeOf(await home.call('GET', '/v1/instances', { token: await tokenOf(), headers }))).toBe('404 not_found')
+  })
+})

@@ -1,0 +1,96 @@
+import pg from 'pg'
+import { type Mooring, startMooring } from '../../support/mooring.ts'
+import { finding, type Measure } from '../measure.ts'
+import { metric, until } from '../metrics.ts'
+import { adminOf } from '../state.ts'
+import { ratio, summary, timed } from '../statistics.ts'
+import { temporaryDirectory } from '../temporary-directory.ts'
+import { UNLIMITED } from '../unlimited.ts'
+
+const ROUNDS = 300
+const BLOCK = 30
+const WARM_UP = 10
+const POOL = 5
+const MOTOR = 'postgresql-15.4.0'
+
+/** A database by hand, as an administrator makes one: a login that is its owner. */
+interface ByHand extends AsyncDisposable {
+  readonly create: () => Promise<void>
+  readonly drop: () => Promise<void>
+}
+
+async function connectByHand(at: { host: string; port: number; user: string; password: string }): Promise<ByHand> {
+  const client = new pg.Client({ ...at, database: 'postgres' })
+  await client.connect()
+  return {
+    async create() {
+      await client.query(`CREATE ROLE by_hand LOGIN PASSWORD 'a-password-of-24-letters'`)
+      await client.query('CREATE DATABASE by_hand OWNER by_hand')
+    },
+    async drop() {
+      await client.query('DROP DATABASE by_hand')
+      await client.query('DROP ROLE by_hand')
+    },
+    [Symbol.asyncDispose]: () => client.end(),
+  }
+}
+
+async function post(mooring: Mooring): Promise<{ id: string; host: string; port: number }> {
+  const body = { identifier: 'bench', region: mooring.ready.region, motor: MOTOR }
+  const answer = await mooring.call('POST', '/v1/instances', { body })
+  if (answer.status !== 201) throw new Error(`POST was answered ${answer.status}: ${answer.body.msg}`)
+  const { id, uri } = answer.body.data.instance
+  const { hostname, port } = new URL(uri)
+  return { id, host: hostname, port: Number(port) }
+}
+
+async function round(mooring: Mooring, byHand: ByHand, first: 'post' | 'hand'): Promise<{ post: number; hand: number }> {
+  // The pool is refilled and old databases are dropped between the timed parts: neither side pays for the other's clean-up.
+  await until('the pool is full', async () => (await metric(mooring.ready.metricsUrl, 'mooring_pool_databases')) === POOL)
+  let id = ''
+  const posting = () => timed(async () => ({ id } = await post(mooring)))
+  const sample =
+    first === 'post'
+      ? { post: await posting(), hand: await timed(byHand.create) }
+      : { hand: await timed(byHand.create), post: await posting() }
+  await byHand.drop()
+  await mooring.call('DELETE', `/v1/instances/${id}`)
+  return sample
+}
+
+async function run() {
+  await using dir = await temporaryDirectory()
+  // Once to make the server and its admin's password, which cannot be read while Mooring has the state open.
+  await (await startMooring({ dataDir: dir.path }))[Symbol.asyncDispose]()
+  const admin = await adminOf(dir.path)
+  await using mooring = await startMooring({ dataDir: dir.path, args: [...UNLIMITED, '--warm-pool', String(POOL)] })
+  const { id, host, port } = await post(mooring)
+  await mooring.call('DELETE', `/v1/instances/${id}`)
+  await using byHand = await connectByHand({ host, port, ...admin })
+  for (let count = 0; count < WARM_UP; count++) await round(mooring, byHand, 'post')
+  const samples: Awaited<ReturnType<typeof round>>[] = []
+  for (let count = 0; count < ROUNDS; count++) samples.push(await round(mooring, byHand, count % 2 ? 'post' : 'hand'))
+
+  const [posts, hands] = [samples.map((sample) => sample.post), samples.map((sample) => sample.hand)]
+  const [mine, theirs, compared] = [summary(posts), summary(hands), ratio(posts, hands, BLOCK)]
+  return [
+    finding('POST, p50', { value: mine.median, unit: 'ms', spread: `MAD ${mine.mad.toFixed(1)}` }, 15),
+    finding('POST, p99', { value: mine.p99, unit: 'ms' }, 60),
+    finding('CREATE ROLE + CREATE DATABASE by hand, p50', {
+      value: theirs.median,
+      unit: 'ms',
+      spread: `MAD ${theirs.mad.toFixed(1)}`,
+    }),
+    finding(
+      'ratio of the medians',
+      { value: compared.median, unit: '×', digits: 2, spread: `${compared.low.toFixed(2)}–${compared.high.toFixed(2)}` },
+      0.5,
+    ),
+  ]
+}
+
+export const createInstance: Measure = {
+  name: 'create-instance',
+  method: `${ROUNDS} rounds on one server. Each waits for a full pool, then times, in alternating order, one POST /v1/instances over a kept-alive HTTPS connection and, on an open administrator's connection, CREATE ROLE and CREATE DATABASE with the server's defaults. Both are then dropped, untimed. The ratio is that of medians, in blocks of ${BLOCK} rounds.`,
+  run,
+}

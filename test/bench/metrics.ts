@@ -1,0 +1,22 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+const LOOK_MS = 20
+const PATIENCE_MS = 120_000
+
+/** Sum of all samples of a metric, or of those whose labels contain `labels`; 0 when there are none. */
+export async function metric(url: string, name: string, labels = ''): Promise<number> {
+  const text = await (await fetch(url)).text()
+  return text
+    .split('\n')
+    .filter((line) => (line.startsWith(`${name} `) || line.startsWith(`${name}{`)) && line.includes(labels))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}
+
+/** Looks again and again until `holds`. @throws Error after two minutes */
+export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + PATIENCE_MS
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`it took too long until ${what}`)
+    await delay(LOOK_MS)
+  }
+}

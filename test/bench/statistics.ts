@@ -1,0 +1,48 @@
+/** Figures of one series of samples, in the samples' unit. */
+export interface Summary {
+  readonly median: number
+  readonly p99: number
+  /** Median absolute deviation from the median: how far a typical sample is from it, whatever a few outliers do. */
+  readonly mad: number
+}
+
+/** The smallest sample that at least `share` (0 to 1) of all samples do not exceed: nearest rank. @throws RangeError without samples */
+export function quantile(samples: readonly number[], share: number): number {
+  const sorted = [...samples].sort((a, b) => a - b)
+  const found = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]
+  if (found === undefined) throw new RangeError('there are no samples')
+  return found
+}
+
+export const median = (samples: readonly number[]): number => quantile(samples, 0.5)
+
+export function summary(samples: readonly number[]): Summary {
+  const middle = median(samples)
+  return { median: middle, p99: quantile(samples, 0.99), mad: median(samples.map((sample) => Math.abs(sample - middle))) }
+}
+
+/** A ratio of two series measured in turns: the median over blocks of rounds, and the lowest and highest block. */
+export interface Ratio {
+  readonly median: number
+  readonly low: number
+  readonly high: number
+}
+
+/**
+ * Compares the medians of two interleaved series, a block of rounds at a time: what disturbs the machine for a while disturbs both sides
+ * of a block, and the blocks show how much the ratio itself can be trusted. A rest shorter than a block is left out.
+ */
+export function ratio(of: readonly number[], to: readonly number[], block: number): Ratio {
+  const ratios: number[] = []
+  for (let start = 0; start + block <= Math.min(of.length, to.length); start += block) {
+    ratios.push(median(of.slice(start, start + block)) / median(to.slice(start, start + block)))
+  }
+  return { median: median(ratios), low: Math.min(...ratios), high: Math.max(...ratios) }
+}
+
+/** Milliseconds that `work` takes. */
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await work()
+  return performance.now() - start
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { type ApiWrite, openAuditLog, sequentialWrites, writeOf } from '../support/audit-log.ts'
+import { clientsOf } from './setup/kubectl.ts'
+
+test('the audit log has a write by the time it is answered, and no reads', async () => {
+  const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
+  const log = openAuditLog()
+  const mark = await log.mark()
+  const name = `written-${Date.now()}`
+  await kubectl(['create', 'configmap', name, '--namespace', 'default'])
+  await kubectl(['get', 'configmap', name, '--namespace', 'default'])
+  await kubectl(['auth', 'can-i', 'get', 'pods'])
+  await kubectl(['delete', 'configmap', name, '--namespace', 'default'])
+  const writes = (await log.writesSince(mark)).filter(({ user }) => user === 'admin')
+  expect(writes).toMatchObject([
+    { verb: 'create', resource: 'configmaps', namespace: 'default', code: 201 },
+    { verb: 'delete', resource: 'configmaps', namespace: 'default', name, code: 200 },
+  ])
+  expect(sequentialWrites(writes)).toBe(2)
+})
+
+const event = {
+  stage: 'ResponseComplete',
+  verb: 'patch',
+  user: { username: 'system:serviceaccount:mooring-system:mooring-operator' },
+  objectRef: { resource: 'sharedinstances', subresource: 'status', namespace: 'a--b', name: 'x' },
+  responseStatus: { code: 200 },
+  requestReceivedTimestamp: '2026-01-02T03:04:05.000001Z',
+  stageTimestamp: '2026-01-02T03:04:05.010000Z',
+}
+
+test.each([
+  { does: 'a patch of a status is a write', change: {}, is: { resource: 'sharedinstances/status', verb: 'patch' } },
+  { does: 'a request that is still going on is none', change: { stage: 'ResponseStarted' }, is: undefined },
+  { does: 'a read is none', change: { verb: 'watch' }, is: undefined },
+  { does: 'a question of permission is none', change: { objectRef: { resource: 'subjectaccessreviews' } }, is: undefined },
+  { does: 'a call without an object is none', change: { objectRef: undefined }, is: undefined },
+])('$does', ({ change, is }) => {
+  const write = writeOf(JSON.stringify({ ...event, verb: 'patch', ...change }))
+  if (is) expect(write).toMatchObject(is)
+  else expect(write).toBeUndefined()
+})
+
+test('writes that overlap count once', () => {
+  const between = (from: number, to: number): ApiWrite => ({
+    ...{ user: 'u', verb: 'create', resource: 'r', namespace: undefined, name: undefined, code: 201 },
+    ...{ from, to },
+  })
+  expect(sequentialWrites([between(0, 10), between(5, 12), between(12, 20), between(13, 15)])).toBe(2)
+})

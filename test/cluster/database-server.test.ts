@@ -1,0 +1,268 @@
+import { X509Certificate } from 'node:crypto'
+
+import pg from 'pg'
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
+import { z } from 'zod'
+import { Secret } from '../../crds/core.ts'
+import type { DatabaseServer } from '../../crds/database-server.ts'
+import type { Kind } from '../../crds/kind.ts'
+import { createCa } from '../../operator/certificates/local-ca.ts'
+import { adminCredentials } from '../../operator/server/credentials.ts'
+import {
+  ConfigMap,
+  NetworkPolicy,
+  PersistentVolumeClaim,
+  Pod,
+  Service,
+  StatefulSet,
+} from '../../operator/server/kubernetes/kinds.ts'
+import { selectorOf } from '../../operator/server/kubernetes/names.ts'
+import { keyOf } from '../../store/key-string.ts'
+import { objectPath } from '../../store/kubernetes/paths.ts'
+import { openServerBench, type ServerBench } from './servers/bench.ts'
+import { visit } from './servers/visitor.ts'
+
+const DAY = 86_400_000
+
+let bench: ServerBench
+/** One server for all tests that leave it as it was. */
+let server: DatabaseServer
+beforeAll(async () => {
+  bench = await openServerBench()
+  // Its certificate will be due for renewal as soon as the clock is put right.
+  bench.ahead.ms = -61 * DAY
+  server = await bench.addServer({})
+  await bench.running(server)
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+const key = (name = server.metadata.name) => ({ namespace: bench.namespace, name })
+const podKey = () => key(`${server.metadata.name}-0`)
+
+async function versionOf(client: pg.Client): Promise<string> {
+  return (await client.query<{ server_version: string }>('SHOW server_version')).rows[0]?.server_version ?? ''
+}
+
+/** The certificate that the server shows to whoever comes; PostgreSQL wants to be asked for TLS first. */
+async function shownCertificate(): Promise<X509Certificate> {
+  let shown: X509Certificate | undefined
+  const checkServerIdentity = (_host: string, { raw }: { raw: Buffer }) => {
+    shown = new X509Certificate(raw)
+    return undefined
+  }
+  const client = await bench.connect(server, { ssl: { ca: bench.ca.certificate, checkServerIdentity } })
+  await client.end()
+  if (!shown) throw new Error('no certificate was shown')
+  return shown
+}
+
+async function put<K extends Kind>(kind: K, name: string, patch: object): Promise<void> {
+  await bench.store.mergePatch(kind, key(name), patch as Record<string, unknown>)
+}
+
+test('callers outside of the cluster log in over TLS, and trust the server by the CA alone', async () => {
+  const client = await bench.connect(server)
+  expect(await versionOf(client)).toBe('15.4')
+  const { host } = await bench.running(server)
+  expect(host).toMatch(/^\d+(\.\d+){3}$/)
+  const stranger = { ssl: { ca: (await createCa(new Date())).certificate } }
+  await expect(bench.connect(server, stranger)).rejects.toMatchObject({ code: expect.stringContaining('VERIFY') as string })
+})
+
+test('nobody logs in without TLS, or without the password', async () => {
+  await expect(bench.connect(server, { ssl: false })).rejects.toMatchObject({ code: '28000' })
+  await expect(bench.connect(server, { password: 'guess' })).rejects.toMatchObject({ code: '28P01' })
+})
+
+test('a server of the other series runs as well', async () => {
+  const other = await bench.addServer({ motor: 'postgresql-14.4.0' })
+  expect(await versionOf(await bench.connect(other))).toMatch(/^14\./)
+})
+
+test('no password is in any object but its Secret, and the pod has no token and may write to no file of its image', async () => {
+  const { password } = await adminCredentials(bench.store, server)
+  for (const kind of [StatefulSet, Pod, ConfigMap, Service, NetworkPolicy]) {
+    const { items } = await bench.store.list(kind, { namespace: bench.namespace })
+    expect(JSON.stringify(items)).not.toContain(password)
+  }
+  const client = await bench.connect(server)
+  const reads = (path: string) => client.query('SELECT pg_read_file($1)', [path])
+  await expect(reads('/var/run/secrets/kubernetes.io/serviceaccount/token')).rejects.toMatchObject({ code: '58P01' })
+  await expect(reads('/etc/mooring/admin/password')).rejects.toMatchObject({ code: '58P01' })
+  await expect(client.query("COPY (SELECT 1) TO '/etc/mooring-was-here'")).rejects.toThrow(/Read-only file system/)
+  const { rows } = await client.query<{ status: string }>("SELECT pg_read_file('/proc/1/status') AS status")
+  expect(rows[0]?.status).toMatch(/^Uid:\s+999\s+999/m)
+  expect(rows[0]?.status).toMatch(/^CapEff:\s+0+$/m)
+  expect(rows[0]?.status).toMatch(/^NoNewPrivs:\s+1$/m)
+})
+
+test('the server connects to nobody', async () => {
+  const client = await bench.connect(server)
+  await client.query('CREATE EXTENSION IF NOT EXISTS dblink')
+  const attempt = async (host: string, port: number) => {
+    const where = `host=${host} port=${port} connect_timeout=2 sslmode=require user=nobody`
+    const failed: unknown = await client.query('SELECT dblink_connect($1)', [where]).catch((error: unknown) => error)
+    return failed instanceof pg.DatabaseError ? failed.detail : undefined
+  }
+  const service = await bench.store.get(Service, key())
+  const api = await bench.store.get(Service, { namespace: 'default', name: 'kubernetes' })
+  expect(await attempt('127.0.0.1', 5432)).toMatch(/no password supplied/)
+  for (const [host, port] of [
+    [api?.spec.clusterIP ?? '', 443],
+    [service?.spec.clusterIP ?? '', 5432],
+  ] as const) {
+    expect(await attempt(host, port)).toMatch(/timeout expired|Connection refused/)
+  }
+})
+
+test('a pod of another tenant gets at the server by no way, one of a tenant on it does', async () => {
+  const [own, other] = [await bench.addNamespace(), await bench.addNamespace()]
+  const { host, port } = await bench.running(server)
+  const pod = await bench.store.get(Pod, podKey())
+  const service = await bench.store.get(Service, key())
+  const ways = [
+    { host: pod?.status?.podIP ?? '', port: 5432 },
+    { host: service?.spec.clusterIP ?? '', port: 5432 },
+    { host, port },
+  ]
+  const { image } = inject('cluster')
+  const refused = expect.stringMatching(/^(timeout|ECONNREFUSED)$/) as string
+  expect(await visit(bench.store.client, { namespace: own, image }, ways)).toEqual(ways.map(() => refused))
+
+  bench.tenants.add(own)
+  await bench.runtime.tenantsChanged(server.metadata.name)
+  expect(await visit(bench.store.client, { namespace: own, image }, ways)).toEqual(ways.map(() => 'open'))
+  expect(await visit(bench.store.client, { namespace: other, image }, ways)).toEqual(ways.map(() => refused))
+  bench.tenants.clear()
+})
+
+test.each([
+  {
+    does: 'another image',
+    kind: StatefulSet,
+    patch: { spec: { template: { spec: { containers: [{ name: 'postgresql', image: 'other' }] } } } },
+  },
+  { does: 'no pods', kind: StatefulSet, patch: { spec: { replicas: 0 } } },
+  { does: 'one more field', kind: StatefulSet, patch: { spec: { template: { spec: { hostNetwork: true } } } } },
+  { does: 'everybody let in', kind: NetworkPolicy, patch: { spec: { ingress: [{}], egress: [{}] } } },
+  { does: 'another type of Service', kind: Service, patch: { spec: { type: 'ClusterIP', externalTrafficPolicy: null } } },
+])('$kind.kind changed by hand is put back: $does', async ({ kind, patch }) => {
+  const name = server.metadata.name
+  const before = await bench.store.get<Kind>(kind, key(name))
+  const specOf = (object: unknown) => z.object({ spec: z.looseObject({}) }).parse(object).spec
+  await put(kind, name, patch)
+  await bench.until(server, ({ phase }) => phase === 'running')
+  await bench.until(server, () => true)
+  await expect
+    .poll(async () => {
+      await bench.ensure(server)
+      return specOf(await bench.store.get<Kind>(kind, key(name)))
+    })
+    .toEqual(kind.kind === 'Service' ? expect.objectContaining({ type: 'NodePort' }) : specOf(before))
+  await bench.running(server)
+})
+
+test.each([StatefulSet, Service, NetworkPolicy, ConfigMap, Secret])('a $kind deleted by hand comes back', async (kind: Kind) => {
+  const found = await bench.store.list(kind, { namespace: bench.namespace, labels: selectorOf(server.metadata.name) })
+  const [first] = found.items
+  if (!first) throw new Error(`there is no ${kind.kind}`)
+  await bench.store.delete(kind, keyOf(first))
+  await expect
+    .poll(async () => {
+      await bench.ensure(server)
+      return (await bench.store.get(kind, keyOf(first)))?.metadata.uid
+    })
+    .toSatisfy((uid) => uid !== undefined && uid !== first.metadata.uid)
+  await bench.running(server)
+})
+
+test('data survives the pod, killed or deleted', async () => {
+  const client = await bench.connect(server)
+  await client.query('CREATE TABLE kept AS SELECT 42 AS answer')
+  const pod = await bench.store.get(Pod, podKey())
+  await bench.store.delete(Pod, podKey())
+  await expect
+    .poll(async () => (await bench.store.get(Pod, podKey()))?.metadata.uid, { timeout: 60_000 })
+    .not.toBe(pod?.metadata.uid)
+  const again = await bench.connect(server)
+  expect((await again.query('SELECT answer FROM kept')).rows).toEqual([{ answer: 42 }])
+})
+
+test('a certificate that is due is renewed, and shown, without a restart', async () => {
+  const before = await shownCertificate()
+  const pod = await bench.store.get(Pod, podKey())
+  bench.ahead.ms = 0
+  await expect
+    .poll(
+      async () => {
+        await bench.ensure(server)
+        return (await shownCertificate()).serialNumber
+      },
+      { timeout: 90_000, interval: 500 },
+    )
+    .not.toBe(before.serialNumber)
+  expect((await bench.store.get(Pod, podKey()))?.metadata.uid).toBe(pod?.metadata.uid)
+})
+
+test('a server with which nothing happens causes no request that writes', async () => {
+  await bench.running(server)
+  const before = await Promise.all([StatefulSet, Service, NetworkPolicy].map((kind: Kind) => bench.store.get(kind, key())))
+  const request = vi.spyOn(bench.store.client, 'request')
+  for (let round = 0; round < 3; round += 1) await bench.ensure(server)
+  const writes = request.mock.calls.map(([{ method, path }]) => `${method} ${path}`).filter((line) => !line.startsWith('GET '))
+  request.mockRestore()
+  expect(writes).toEqual([])
+  expect(await Promise.all([StatefulSet, Service, NetworkPolicy].map((kind: Kind) => bench.store.get(kind, key())))).toEqual(
+    before,
+  )
+})
+
+test('behind a load balancer a server has no pod until its address is known, and then a certificate for it', async () => {
+  const behind = await bench.addServer({ region: { databases: { exposure: 'LoadBalancer' } } })
+  const waiting = await bench.ensure(behind)
+  expect(waiting).toEqual({ phase: 'starting', message: 'its load balancer has no address yet' })
+  const where = { ...key(behind.metadata.name) }
+  expect(await bench.store.get(StatefulSet, where)).toBeUndefined()
+  const { status } = await bench.store.client.request({
+    method: 'PATCH',
+    path: `${objectPath(Service, where)}/status`,
+    contentType: 'application/merge-patch+json',
+    body: { status: { loadBalancer: { ingress: [{ ip: '192.0.2.10' }] } } },
+  })
+  expect(status).toBe(200)
+  expect(await bench.running(behind)).toMatchObject({ host: '192.0.2.10', port: 5432 })
+  const secret = await bench.store.get(Secret, key(`${behind.metadata.name}-tls`))
+  const certificate = new X509Certificate(Buffer.from(secret?.data['tls.crt'] ?? '', 'base64'))
+  expect(certificate.checkIP('192.0.2.10')).toBe('192.0.2.10')
+})
+
+test('an image that is not to be had makes the motor unavailable, and the right one then heals the server', async () => {
+  const image = 'localhost/not-there:1'
+  const motors = [{ id: 'postgresql-15.4.0' as const, warm: true, image }]
+  const region = { motors }
+  const broken = await bench.addServer({ region })
+  const failed = await bench.until(broken, ({ phase }) => phase === 'failed')
+  expect(failed).toMatchObject({ reason: 'MotorUnavailable', message: expect.stringContaining(image) as string })
+  motors[0] = { id: 'postgresql-15.4.0', warm: true, image: 'postgres:15.4' }
+  await bench.until(broken, ({ phase }) => phase === 'running')
+})
+
+test('an image that cannot run the engine is a crash, with the last words', async () => {
+  const motors = [{ id: 'postgresql-15.4.0' as const, warm: true, image: inject('cluster').image }]
+  const broken = await bench.addServer({ region: { motors } })
+  const failed = await bench.until(broken, ({ phase }) => phase === 'failed')
+  expect(failed).toMatchObject({ reason: 'Crashed', message: expect.stringMatching(/^initialise /) as string })
+})
+
+test('a server that is removed leaves nothing behind', async () => {
+  const doomed = await bench.addServer({})
+  await bench.running(doomed)
+  await expect.poll(() => bench.runtime.remove(doomed), { timeout: 60_000, interval: 200 }).toBe(true)
+  for (const kind of [StatefulSet, Service, Pod, PersistentVolumeClaim, ConfigMap, Secret, NetworkPolicy]) {
+    const { items } = await bench.store.list<Kind>(kind, {
+      namespace: bench.namespace,
+      labels: selectorOf(doomed.metadata.name),
+    })
+    expect(items).toEqual([])
+  }
+})

@@ -1,0 +1,220 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { CUSTOM_KINDS } from '../../crds/index.ts'
+import { clientsOf } from './setup/kubectl.ts'
+
+/** What the RBAC of the chart lets each service account do, asked of the API server's own authorizer. */
+
+const OPERATOR = 'mooring-operator'
+const APISERVER = 'mooring-apiserver'
+const TENANT = `permissions-${Date.now().toString(36)}--prod`
+const ELSEWHERE = 'kube-system'
+const SYSTEM = 'mooring-system'
+const SHARED = 'mooring-shared'
+
+const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
+const userOf = (account: string): string => `system:serviceaccount:${SYSTEM}:${account}`
+
+/** `verb resource[.group][/subresource][:name] [@ namespace]`; without a namespace, in all of them. */
+function reviewOf(account: string, question: string): object {
+  const found = /^(\S+) ([a-z]+)(?:\.([a-z0-9.-]+))?(?:\/([a-z]+))?(?::(\S+))?(?: @ (\S+))?$/.exec(question)
+  if (!found) throw new Error(`no question: ${question}`)
+  const [, verb, resource, group = '', subresource, name, namespace] = found
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: {
+      user: userOf(account),
+      groups: ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM}`, 'system:authenticated'],
+      resourceAttributes: { verb, group, resource, subresource, name, namespace },
+    },
+  }
+}
+
+const Review = z.object({ status: z.object({ allowed: z.boolean() }) })
+
+async function may(account: string, question: string): Promise<boolean> {
+  const answer = await kubectl(['create', '--filename', '-', '--output', 'json'], reviewOf(account, question))
+  return Review.parse(JSON.parse(answer)).status.allowed
+}
+
+const SECRET_WAYS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']
+const of = (verbs: readonly string[], what: string): string[] => verbs.map((verb) => `${verb} ${what}`)
+const plurals = CUSTOM_KINDS.map(({ plural }) => plural)
+const namespacedOnly = (plural: string): string =>
+  CUSTOM_KINDS.find((kind) => kind.plural === plural)?.namespaced ? ` @ ${TENANT}` : ''
+
+/** What would be a way to everything else; nobody here needs any of it. */
+const NEVER = [
+  ...of(['impersonate'], 'users'),
+  ...of(['impersonate'], 'groups'),
+  ...of(['impersonate'], 'serviceaccounts'),
+  ...of(['create'], `serviceaccounts/token @ ${SYSTEM}`),
+  ...of(['create'], `pods/exec @ ${SHARED}`),
+  ...of(['create'], `pods/exec @ ${SYSTEM}`),
+  ...of(['create'], `pods @ ${SYSTEM}`),
+  ...of(['create'], `pods @ ${TENANT}`),
+  ...of(['escalate', 'bind', 'create', 'update', 'patch', 'delete'], 'clusterroles.rbac.authorization.k8s.io'),
+  ...of(['bind'], 'clusterroles.rbac.authorization.k8s.io:cluster-admin'),
+  ...of(['create', 'update', 'patch', 'delete'], 'clusterrolebindings.rbac.authorization.k8s.io'),
+  ...of(['create', 'update', 'patch', 'delete', 'escalate', 'bind'], `roles.rbac.authorization.k8s.io @ ${TENANT}`),
+  ...of(['create', 'update', 'patch'], 'validatingwebhookconfigurations.admissionregistration.k8s.io'),
+  ...of(['update', 'delete'], 'validatingadmissionpolicies.admissionregistration.k8s.io'),
+  ...of(['create'], 'tokenreviews.authentication.k8s.io'),
+  ...of(['approve'], 'signers.certificates.k8s.io'),
+  ...of(['get', 'list'], 'nodes/proxy'),
+  ...of(['patch', 'delete'], 'nodes'),
+  ...of(['create', 'delete'], 'persistentvolumes'),
+  ...of(['update', 'patch', 'delete'], `deployments.apps:mooring-operator @ ${SYSTEM}`),
+  ...of(SECRET_WAYS, 'secrets'),
+  ...of(SECRET_WAYS, `secrets @ ${ELSEWHERE}`),
+]
+
+const TABLE = [
+  {
+    account: OPERATOR,
+    may: [
+      ...plurals.flatMap((plural) => of(['get', 'list', 'watch'], `${plural}.mooring.dev`)),
+      ...plurals.map((plural) => `patch ${plural}.mooring.dev/status`),
+      ...of(['patch', 'delete'], `sharedinstances.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'patch', 'delete'], 'tenantnamespaces.mooring.dev'),
+      ...of(['create', 'patch', 'delete'], `databaseservers.mooring.dev @ ${SHARED}`),
+      ...of(['get', 'list', 'create', 'patch', 'delete'], `secrets @ ${TENANT}`),
+      ...of(SECRET_WAYS, `secrets @ ${SHARED}`),
+      ...of(['get', 'patch'], `secrets:mooring-ca @ ${SYSTEM}`),
+      ...of(['get', 'patch'], `secrets:mooring-issuer @ ${SYSTEM}`),
+      ...of(['get', 'patch'], `secrets:mooring-apiserver @ ${SYSTEM}`),
+      ...of(['get', 'patch'], `leases.coordination.k8s.io:mooring-operator @ ${SYSTEM}`),
+      ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${SHARED}`),
+      ...of(['create', 'patch', 'delete'], `networkpolicies.networking.k8s.io @ ${SHARED}`),
+      ...of(['create'], `events.events.k8s.io @ ${TENANT}`),
+      ...of(['create'], `rolebindings.rbac.authorization.k8s.io @ ${TENANT}`),
+      ...of(['bind'], 'clusterroles.rbac.authorization.k8s.io:mooring-tenant-operator'),
+      ...of(['get', 'update'], 'customresourcedefinitions.apiextensions.k8s.io:sharedinstances.mooring.dev'),
+    ],
+    mayNot: [
+      ...NEVER,
+      ...of(['create', 'update', 'patch', 'delete'], 'regions.mooring.dev'),
+      ...of(['create', 'update'], `sharedinstances.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'update', 'patch', 'delete'], `apitokens.mooring.dev @ ${TENANT}`),
+      ...of(['create'], `databaseservers.mooring.dev @ ${TENANT}`),
+      ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
+      ...of(['get', 'list', 'watch'], `secrets @ ${SYSTEM}`),
+      ...of(['update', 'delete'], `secrets:mooring-ca @ ${SYSTEM}`),
+      ...of(['get'], `secrets:sh.helm.release.v1.mooring.v1 @ ${SYSTEM}`),
+      ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${SYSTEM}`),
+      ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${TENANT}`),
+      ...of(['create', 'patch', 'delete'], `networkpolicies.networking.k8s.io @ ${TENANT}`),
+      ...of(['update', 'delete'], 'customresourcedefinitions.apiextensions.k8s.io:others.example.com'),
+      ...of(['delete'], 'customresourcedefinitions.apiextensions.k8s.io:sharedinstances.mooring.dev'),
+      ...of(['bind'], 'clusterroles.rbac.authorization.k8s.io:mooring-platform-admin'),
+      ...of(['bind'], 'clusterroles.rbac.authorization.k8s.io:admin'),
+    ],
+  },
+  {
+    account: APISERVER,
+    may: [
+      ...plurals.flatMap((plural) => of(['get', 'list', 'watch'], `${plural}.mooring.dev`)),
+      ...of(['create', 'patch', 'delete'], `sharedinstances.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'delete'], `apitokens.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'delete'], 'tenantnamespaces.mooring.dev'),
+      ...of(['create', 'delete'], 'organizations.mooring.dev'),
+      ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
+      ...of(['get', 'list', 'watch'], 'namespaces'),
+      ...of(['get', 'list', 'watch'], 'rolebindings.rbac.authorization.k8s.io'),
+      ...of(['get', 'list', 'watch'], 'clusterrolebindings.rbac.authorization.k8s.io'),
+      ...of(['get'], `secrets @ ${TENANT}`),
+      ...of(['create', 'delete'], `rolebindings.rbac.authorization.k8s.io @ ${TENANT}`),
+      ...of(['bind'], `clusterroles.rbac.authorization.k8s.io:mooring-editor @ ${TENANT}`),
+    ],
+    mayNot: [
+      ...NEVER,
+      ...plurals.flatMap((plural) => of(['update', 'patch'], `${plural}.mooring.dev/status${namespacedOnly(plural)}`)),
+      ...of(['create', 'update', 'patch', 'delete'], 'regions.mooring.dev'),
+      ...of(['create', 'update', 'patch', 'delete'], 'plans.mooring.dev'),
+      ...of(['create', 'update', 'patch', 'delete'], `databaseservers.mooring.dev @ ${SHARED}`),
+      ...of(['create', 'update', 'patch', 'delete'], 'namespaces'),
+      ...of(['list', 'watch', 'create', 'update', 'patch', 'delete'], `secrets @ ${TENANT}`),
+      ...of(SECRET_WAYS, `secrets @ ${SYSTEM}`),
+      ...of(SECRET_WAYS, `secrets:mooring-apiserver @ ${SYSTEM}`),
+      ...of(SECRET_WAYS, `secrets @ ${SHARED}`),
+      ...of(['create', 'update', 'patch', 'delete'], 'rolebindings.rbac.authorization.k8s.io'),
+      ...of(['create'], `rolebindings.rbac.authorization.k8s.io @ ${ELSEWHERE}`),
+      ...of(['bind'], `clusterroles.rbac.authorization.k8s.io:mooring-tenant-operator @ ${TENANT}`),
+      ...of(['bind'], `clusterroles.rbac.authorization.k8s.io:mooring-platform-admin @ ${TENANT}`),
+      ...of(['get', 'list', 'watch'], `pods @ ${SHARED}`),
+      ...of(['get', 'list', 'watch'], `statefulsets.apps @ ${SHARED}`),
+      ...of(['get', 'update', 'patch'], `leases.coordination.k8s.io @ ${SYSTEM}`),
+      ...of(['get', 'create', 'update'], 'customresourcedefinitions.apiextensions.k8s.io'),
+    ],
+  },
+  {
+    // Pods that name no service account run under this one.
+    account: 'default',
+    may: [],
+    mayNot: [...NEVER, ...plurals.flatMap((plural) => of(['get', 'list'], `${plural}.mooring.dev`))],
+  },
+]
+
+beforeAll(async () => {
+  const [organization = '', namespace = ''] = TENANT.split('--')
+  const labels = { 'mooring.dev/organization': organization, 'mooring.dev/namespace': namespace }
+  await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT, labels } })
+  await kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${TENANT}`, '--timeout=60s'])
+})
+
+afterAll(async () => {
+  await kubectl(['delete', 'tenantnamespace', TENANT, '--wait', '--ignore-not-found'])
+  await kubectl(['delete', 'organization', TENANT.split('--')[0] ?? '', '--ignore-not-found'])
+})
+
+/** All that were answered otherwise than `expected`. */
+async function wrong(account: string, questions: readonly string[], expected: boolean): Promise<string[]> {
+  const unexpected: string[] = []
+  for (const question of questions) if ((await may(account, question)) !== expected) unexpected.push(question)
+  return unexpected
+}
+
+describe.each(TABLE)('$account', ({ account, may: all, mayNot: none }) => {
+  test('may do what it needs', async () => {
+    expect(await wrong(account, all, true)).toEqual([])
+  })
+  test('may do nothing else', async () => {
+    expect(await wrong(account, none, false)).toEqual([])
+  })
+})
+
+describe('the operator, whose RBAC would let it into every namespace, is kept to those of tenants', () => {
+  const as = ['--as', userOf(OPERATOR), '--dry-run=server']
+  const bind = (namespace: string) =>
+    kubectl(
+      [
+        'create',
+        'rolebinding',
+        'taken',
+        '--clusterrole',
+        'mooring-tenant-operator',
+        '--user',
+        'x',
+        '--namespace',
+        namespace,
+      ].concat(as),
+    )
+
+  test('it binds Secrets in a tenant’s namespace', async () => {
+    expect(await bind(TENANT)).toContain('created')
+  })
+
+  test.each([ELSEWHERE, 'default', SYSTEM])('it cannot bind itself those of %s', async (namespace) => {
+    await expect(bind(namespace)).rejects.toThrow(/only the namespaces of tenants/)
+  })
+
+  test.each([ELSEWHERE, 'default', SYSTEM, SHARED])('it cannot delete the Namespace %s', async (namespace) => {
+    await expect(kubectl(['delete', 'namespace', namespace, ...as])).rejects.toThrow(/only the namespaces of tenants/)
+  })
+
+  test('it cannot label somebody’s Namespace', async () => {
+    const label = kubectl(['label', 'namespace', ELSEWHERE, 'mooring.dev/organization=x', ...as])
+    await expect(label).rejects.toThrow(/only the namespaces of tenants/)
+  })
+})

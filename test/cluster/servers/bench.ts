@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto'
+import { KubeConfig } from '@kubernetes/client-node'
+import pg from 'pg'
+import { pino } from 'pino'
+import { Namespace } from '../../../crds/core.ts'
+import { DatabaseServer } from '../../../crds/database-server.ts'
+import type { Motor } from '../../../crds/motor.ts'
+import type { Region } from '../../../crds/region.ts'
+import { createCa, type KeyPair } from '../../../operator/certificates/local-ca.ts'
+import { adminCredentials } from '../../../operator/server/credentials.ts'
+import { createKubernetesRuntime, type KubernetesRuntime } from '../../../operator/server/kubernetes/kubernetes-runtime.ts'
+import { POD_SETTINGS } from '../../../operator/server/kubernetes/settings.ts'
+import type { ServerState } from '../../../operator/server/runtime.ts'
+import { isStoreError } from '../../../store/errors.ts'
+import { keyOf } from '../../../store/key-string.ts'
+import { createKubernetesStore, type KubernetesStore } from '../../../store/kubernetes.ts'
+import { region as regionWith } from '../../builders/region.ts'
+
+export type Running = Extract<ServerState, { readonly phase: 'running' }>
+
+export interface ServerBench extends AsyncDisposable {
+  readonly store: KubernetesStore
+  readonly runtime: KubernetesRuntime
+  readonly ca: KeyPair
+  /** Namespace of the servers. */
+  readonly namespace: string
+  /** Namespaces of tenants, as the runtime is told. */
+  readonly tenants: Set<string>
+  /** How far the runtime's clock is ahead. */
+  readonly ahead: { ms: number }
+  /** A further namespace, which goes with the bench. */
+  addNamespace(): Promise<string>
+  /** A DatabaseServer in a region that is like this; by default one on the nodes' ports. */
+  addServer(wish?: { readonly motor?: Motor; readonly region?: Partial<Region['spec']> }): Promise<DatabaseServer>
+  ensure(server: DatabaseServer): Promise<ServerState>
+  /** Looks after it, from one change to the next, until `isDone`. */
+  until(server: DatabaseServer, isDone: (state: ServerState) => boolean): Promise<ServerState>
+  /** @throws when it failed */
+  running(server: DatabaseServer): Promise<Running>
+  /** Logs in as the admin where callers would, with TLS and nothing to trust but the CA. Ends with the bench. */
+  connect(server: DatabaseServer, options?: pg.ClientConfig): Promise<pg.Client>
+}
+
+/** How long to wait for a change before it is looked again: as the operator does. */
+const LOOK_AGAIN_MS = 1_000
+const DAY = 86_400_000
+
+/** A runtime of database servers on the cluster of `KUBECONFIG`, in a namespace of its own that takes none but restricted pods. */
+export async function openServerBench(): Promise<ServerBench> {
+  const cleanup = new AsyncDisposableStack()
+  const config = new KubeConfig()
+  config.loadFromFile(process.env.KUBECONFIG ?? '')
+  const store = cleanup.use(createKubernetesStore({ config }))
+  const ca = await createCa(new Date(Date.now() - 100 * DAY))
+  const regions = new Map<string, Region>()
+  const tenants = new Set<string>()
+  const ahead = { ms: 0 }
+
+  async function addNamespace(labels: Record<string, string> = {}): Promise<string> {
+    const name = `servers-${randomBytes(4).toString('hex')}`
+    await store.create(Namespace, { metadata: { name, labels } })
+    cleanup.defer(() => store.delete(Namespace, { name }))
+    return name
+  }
+
+  const namespace = await addNamespace({ 'pod-security.kubernetes.io/enforce': 'restricted' })
+  const runtime = createKubernetesRuntime({
+    store,
+    settings: {
+      ...{ ...POD_SETTINGS, namespace, dial: 'address' },
+      sharedSize: { ...POD_SETTINGS.sharedSize, storageGiB: 1 },
+    },
+    region: (id) => regions.get(id),
+    plan: () => undefined,
+    tenants: () => [...tenants],
+    ca: () => ca,
+    logger: pino({ level: process.env.MOORING_TEST_LOG ?? 'silent' }),
+    now: () => new Date(Date.now() + ahead.ms),
+  })
+  cleanup.defer(() => runtime.close())
+  const changes = new Map<string, () => void>()
+  runtime.onChange((name) => changes.get(name)?.())
+
+  const ensure = async (server: DatabaseServer) => runtime.ensure(server, await adminCredentials(store, server))
+
+  async function until(server: DatabaseServer, isDone: (state: ServerState) => boolean): Promise<ServerState> {
+    for (;;) {
+      const { promise, resolve } = Promise.withResolvers<undefined>()
+      changes.set(server.metadata.name, () => resolve(undefined))
+      const state = await ensure(server)
+      if (isDone(state)) return state
+      const timer = setTimeout(() => resolve(undefined), LOOK_AGAIN_MS)
+      await promise
+      clearTimeout(timer)
+    }
+  }
+
+  async function running(server: DatabaseServer): Promise<Running> {
+    const state = await until(server, ({ phase }) => phase === 'running' || phase === 'failed')
+    if (state.phase !== 'running') throw new Error(`the server is not running: ${JSON.stringify(state)}`)
+    return state
+  }
+
+  async function addServer(wish: Parameters<ServerBench['addServer']>[0] = {}): Promise<DatabaseServer> {
+    const id = crypto.randomUUID()
+    regions.set(id, regionWith({ databases: { exposure: 'NodePort' }, ...wish.region, id }))
+    const metadata = { namespace, name: `pg-${randomBytes(3).toString('hex')}` }
+    const { motor = 'postgresql-15.4.0' } = wish
+    const server = await store.create(DatabaseServer, { metadata, spec: { motor, region: id, tenancy: 'shared', capacity: 5 } })
+    cleanup.defer(async () => {
+      try {
+        await store.delete(DatabaseServer, keyOf(server))
+      } catch (error) {
+        if (!isStoreError(error, 'not_found')) throw error
+      }
+    })
+    return server
+  }
+
+  return {
+    ...{ store, runtime, ca, namespace, tenants, ahead, addServer, ensure, until, running },
+    addNamespace: () => addNamespace(),
+    async connect(server, options = {}) {
+      const { host, port } = await running(server)
+      const login = await adminCredentials(store, server)
+      const ssl = { ca: ca.certificate }
+      const client = new pg.Client({
+        host,
+        port,
+        ...login,
+        database: 'postgres',
+        ssl,
+        connectionTimeoutMillis: 5_000,
+        ...options,
+      })
+      client.on('error', () => undefined)
+      await client.connect()
+      cleanup.defer(() => client.end())
+      return client
+    },
+    [Symbol.asyncDispose]: () => cleanup.disposeAsync(),
+  }
+}

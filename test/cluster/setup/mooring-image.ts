@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type BedSettings, script } from './bed.ts'
+import type { Docker } from './docker.ts'
+import { startRegistryProxy } from './registry-proxy.ts'
+import { run, say } from './run.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const REPOSITORY = 'mooring'
+/** Of the build cache: layers of packages, and npm's own cache. */
+const KEPT = '2GB'
+const STAND_IN = 'localhost/node:24'
+
+/** The image that all components run from, and an archive of it. */
+export interface MooringImage {
+  readonly repository: string
+  readonly tag: string
+  readonly archive: string
+}
+
+/** Builds the image by the Dockerfile, unless the very same sources were built before. */
+export async function buildMooringImage(engine: Docker, settings: BedSettings): Promise<MooringImage> {
+  const directory = join(settings.TC_CACHE, 'images')
+  await mkdir(directory, { recursive: true })
+  const tag = await hashOfSources()
+  const name = `${REPOSITORY}-${tag}.tar`
+  const image = { repository: REPOSITORY, tag, archive: join(directory, name) }
+  const kept = (await readdir(directory)).filter((file) => /^mooring-[0-9a-f]+\.tar$/.test(file))
+  if (kept.includes(name)) {
+    say(`the image ${REPOSITORY}:${tag} is built already`)
+    return image
+  }
+  await build(engine, `${REPOSITORY}:${tag}`, directory)
+  await engine.docker('saving the image', ['save', `${REPOSITORY}:${tag}`, '--output', `${image.archive}.new`])
+  await rename(`${image.archive}.new`, image.archive)
+  if (engine.isolated) await tidy(engine, `${REPOSITORY}:${tag}`)
+  await Promise.all(kept.map((file) => rm(join(directory, file), { force: true })))
+  return image
+}
+
+async function build(engine: Docker, tag: string, directory: string): Promise<void> {
+  const options = ['build', '--tag', tag]
+  if (!engine.isolated) {
+    await engine.docker('building the image', [...options, ROOT])
+    return
+  }
+  // No image registry is reachable from a network without a way out: the base image is made here, and packages come over a proxy.
+  const base = join(directory, 'node24.tar')
+  await run({ title: 'making a base image', file: script('node-image'), args: [STAND_IN, base] })
+  await engine.docker('loading the base image', ['load', '--quiet', '--input', base])
+  await rm(base)
+  const { gateway, cgroupParent } = engine.isolated
+  const registry = new URL(await run({ file: 'npm', args: ['config', 'get', 'registry'] }))
+  await using proxy = await startRegistryProxy(gateway, registry)
+  const secrets = await mkdtemp(join(tmpdir(), 'mooring-image-'))
+  try {
+    const npmrc = join(secrets, 'npmrc')
+    const ca = await certificates()
+    const lines = [
+      `registry=${registry.href}`,
+      `https-proxy=${proxy.url}`,
+      ...(ca === undefined ? [] : ['cafile=/run/secrets/ca']),
+    ]
+    await writeFile(npmrc, `${lines.join('\n')}\n`)
+    await engine.docker('building the image', [
+      ...options,
+      ...['--network', 'host', '--cgroup-parent', cgroupParent, '--build-arg', `NODE_IMAGE=${STAND_IN}`],
+      ...['--secret', `id=npmrc,src=${npmrc}`],
+      ...(ca === undefined ? [] : ['--secret', `id=ca,src=${ca}`]),
+      ROOT,
+    ])
+  } finally {
+    await rm(secrets, { recursive: true })
+  }
+}
+
+/** Our engine keeps what the next build can use, within bounds, and no image that is in an archive. */
+async function tidy({ docker }: Docker, tag: string): Promise<void> {
+  await docker(undefined, ['image', 'rm', tag])
+  await docker(undefined, ['image', 'prune', '--force'])
+  await docker(undefined, ['builder', 'prune', '--force', '--keep-storage', KEPT])
+}
+
+/** The certificates that npm trusts here, where it was told of any. */
+async function certificates(): Promise<string | undefined> {
+  const configured = await run({ file: 'npm', args: ['config', 'get', 'cafile'] })
+  return configured === 'null' || configured === '' ? process.env.NODE_EXTRA_CA_CERTS : configured
+}
+
+/** Content hash of all that gets into the image: what .dockerignore lets through. */
+async function hashOfSources(): Promise<string> {
+  const ignore = (await readFile(join(ROOT, '.dockerignore'), 'utf8')).split('\n')
+  const roots = ignore.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
+  const found = await Promise.all(['Dockerfile', '.dockerignore', ...roots].map(filesUnder))
+  const hash = createHash('sha256').update(process.version)
+  for (const path of found.flat().toSorted()) hash.update(`\0${path}\0`).update(await readFile(join(ROOT, path)))
+  return hash.digest('hex').slice(0, 12)
+}
+
+async function filesUnder(path: string): Promise<readonly string[]> {
+  const all = await readdir(join(ROOT, dirname(path)), { withFileTypes: true })
+  const entry = all.find(({ name }) => join(dirname(path), name) === path)
+  if (!entry) return []
+  if (!entry.isDirectory()) return [path]
+  const below = await readdir(join(ROOT, path), { recursive: true, withFileTypes: true })
+  return below
+    .filter((file) => file.isFile() && !file.name.endsWith('.test.ts'))
+    .map((file) => join(file.parentPath, file.name).slice(ROOT.length))
+}

@@ -1,0 +1,82 @@
+import { fileURLToPath } from 'node:url'
+import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
+import type { Kubernetes } from './kubectl.ts'
+import type { MooringImage } from './mooring-image.ts'
+import { say } from './run.ts'
+
+const CHART = fileURLToPath(new URL('../../../charts/mooring', import.meta.url))
+const RELEASE = 'mooring'
+const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
+
+/** The region of the tests: database servers are reached at a node's address. */
+export const REGION = { id: '5f0c1f6e-6f0b-4b8e-9c39-0d6f6f1f8a01', regionId: 1, name: 'local' } as const
+
+type Image = Pick<MooringImage, 'repository' | 'tag'>
+
+/** Installs the chart in a cluster of our own; one that is there from a former run gets the new image. */
+export async function installRelease(cluster: Kubernetes, image: Image): Promise<void> {
+  const args = [
+    'upgrade',
+    RELEASE,
+    CHART,
+    ...IN_SYSTEM,
+    '--install',
+    '--create-namespace',
+    '--wait',
+    '--timeout',
+    '5m',
+    '-f',
+    '-',
+  ]
+  try {
+    await cluster.helm('installing the chart', args, valuesFor(image, await cluster.nodeAddress()))
+  } catch (error) {
+    // By the time that somebody can look, the cluster is gone.
+    for (const look of LOOKS) say(`kubectl ${look.join(' ')}\n${await cluster.kubectl(look)}`)
+    throw error
+  }
+}
+
+/** Installs the chart in somebody's cluster, and takes it away again with all data; a release that is there is tested as it is, and stays. */
+export async function borrowRelease(cluster: Kubernetes, image: Image): Promise<AsyncDisposable> {
+  const found = await cluster.helm('looking for Mooring', ['list', ...IN_SYSTEM, '--short', '--filter', `^${RELEASE}$`], {})
+  if (found === '') await installRelease(cluster, image)
+  else say('the cluster has Mooring already: its release is tested, and stays')
+  return {
+    async [Symbol.asyncDispose]() {
+      if (found !== '') return
+      const upgrade = ['upgrade', RELEASE, CHART, ...IN_SYSTEM, '--reuse-values', '-f', '-']
+      await cluster.helm('allowing to delete data', upgrade, { uninstall: { deleteData: true } })
+      await cluster.helm('uninstalling the chart', ['uninstall', RELEASE, ...IN_SYSTEM, '--wait', '--timeout', '5m'], {})
+    },
+  }
+}
+
+const LOOKS = [
+  ['get', 'pods', '--all-namespaces', '--output', 'wide'],
+  ['get', 'events', '--all-namespaces', '--sort-by', '.lastTimestamp'],
+  ['logs', ...IN_SYSTEM, '--selector', `app.kubernetes.io/instance=${RELEASE}`, '--prefix', '--ignore-errors', '--tail', '40'],
+]
+
+const valuesFor = ({ repository, tag }: Image, address: string): object => ({
+  image: { repository, tag, pullPolicy: 'IfNotPresent' },
+  logLevel: 'debug',
+  apiserver: {
+    service: { type: 'NodePort' },
+    tls: { names: [address] },
+    // The suite fails to authenticate a lot, all from one address.
+    failedAuthPerMinute: 1_000_000,
+  },
+  regions: [
+    {
+      ...REGION,
+      displayName: REGION.name,
+      motors: [
+        { id: 'postgresql-15.4.0', warm: true },
+        { id: 'postgresql-14.4.0', warm: false },
+      ],
+      exposure: 'NodePort',
+      host: address,
+    },
+  ],
+})

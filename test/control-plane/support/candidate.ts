@@ -1,0 +1,47 @@
+import { hrtime } from 'node:process'
+import { setTimeout } from 'node:timers/promises'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { createFencedStore } from '../../../operator/runtime/fenced-store.ts'
+import { createLeaderElection } from '../../../operator/runtime/leader.ts'
+import { createKubernetesStore } from '../../../store/kubernetes.ts'
+import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
+
+/*
+ * A process that stands for election and, while it leads, writes to one object again and again. Says on stdout `leads`, `acts <ns>` for
+ * each write that was accepted (the machine's monotonic time before it was sent), and `over`.
+ */
+const [identity = '', namespace = '', name = ''] = process.argv.slice(2)
+const stopping = new AbortController()
+process.once('SIGTERM', () => {
+  stopping.abort()
+})
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`)
+}
+
+const store = createKubernetesStore({ config: await loadClusterConfig(process.env) })
+const log = { info: () => undefined, warn: () => undefined }
+const election = createLeaderElection({ store, lease: { namespace, name }, identity, log })
+const fenced = createFencedStore(store, election.leads)
+
+async function lead(signal: AbortSignal): Promise<void> {
+  say('leads')
+  for (let port = 1; !signal.aborted; port = (port % 60_000) + 1) {
+    const sent = hrtime.bigint()
+    try {
+      await fenced.patchStatus(SharedInstance, { namespace, name }, { host: identity, port })
+      say(`acts ${sent}`)
+    } catch {
+      say('was refused')
+    }
+    await setTimeout(50)
+  }
+}
+
+try {
+  await election.run(lead, stopping.signal)
+  say('over')
+  await store.close()
+} catch {
+  process.exit(1)
+}

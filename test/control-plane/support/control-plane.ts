@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { KubeConfig } from '@kubernetes/client-node'
+import { customResourceDefinition } from '../../../crds/definition.ts'
+import { CUSTOM_KINDS } from '../../../crds/index.ts'
+import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
+import { createKubernetesStore, type KubernetesStore, type KubernetesStoreDeps } from '../../../store/kubernetes.ts'
+import { scratch } from '../../support/scratch.ts'
+import { binaries } from './binaries.ts'
+import { apiServer, controllerManager, etcd, type Layout, serviceAccountKey } from './programs.ts'
+import { reservedPort } from './reserved-port.ts'
+import { eventually } from './eventually.ts'
+import { type Program, program } from './program.ts'
+
+/** A real API server over a real etcd, without nodes: with our kinds, and the controllers that collect garbage and end namespaces. */
+export interface ControlPlane extends AsyncDisposable {
+  /** An administrator's; `server` may be another address that leads there. A copy of its own for each caller. */
+  config(server?: string): KubeConfig
+  /** File of the same config, for another process. */
+  readonly kubeconfig: string
+  /** On loopback. */
+  readonly port: number
+  /** What the config is made of: the administrator's bearer token, and the file of the API server's certificate. */
+  readonly token: string
+  readonly caFile: string
+  /** A store of its own connection, closed with the control plane. */
+  store(deps?: Partial<KubernetesStoreDeps>): KubernetesStore
+  readonly apiServer: Program
+  /** Resolves when the API server answers as ready. */
+  ready(): Promise<void>
+  /** Makes every revision before now too old to watch from. */
+  compact(): Promise<void>
+}
+
+/** Starts one, from the programs of the cluster's test bed. Everything ends with this process, however that goes. */
+export async function startControlPlane(): Promise<ControlPlane> {
+  await using started = new AsyncDisposableStack()
+  const directory = await mkdtemp(join(await scratch(), 'mooring-control-plane-'))
+  started.defer(() => rm(directory, { recursive: true, force: true }))
+  const layout: Layout = {
+    directory,
+    binaries: await binaries(),
+    kubeconfig: join(directory, 'admin.conf'),
+    etcdPort: await reservedPort(),
+    etcdPeerPort: await reservedPort(),
+    apiPort: await reservedPort(),
+    token: randomBytes(16).toString('hex'),
+  }
+  await writeFile(join(directory, 'tokens.csv'), `${layout.token},admin,admin,system:masters\n`)
+  await writeFile(join(directory, 'sa.key'), serviceAccountKey())
+  started.use(await program(etcd(layout)).start())
+  const api = started.use(await program(apiServer(layout)).start())
+  const port = layout.apiPort
+  const caFile = join(directory, 'apiserver.crt')
+
+  function config(server = `https://127.0.0.1:${port}`): KubeConfig {
+    const made = new KubeConfig()
+    const cluster = { name: 'test', server, caFile }
+    made.loadFromClusterAndUser(cluster as KubeConfig['clusters'][number], { name: 'admin', token: layout.token })
+    return made
+  }
+  const store = (deps: Partial<KubernetesStoreDeps> = {}): KubernetesStore =>
+    started.use(createKubernetesStore({ config: config(), ...deps }))
+
+  await eventually(() => answersReady(config()))
+  const { client } = store()
+  await writeFile(layout.kubeconfig, config().exportConfig())
+  started.use(await program(controllerManager(layout)).start())
+  await defineKinds(client)
+  const owned = started.move()
+  return {
+    config,
+    kubeconfig: layout.kubeconfig,
+    port,
+    token: layout.token,
+    caFile,
+    store: (deps = {}) => owned.use(createKubernetesStore({ config: config(), ...deps })),
+    apiServer: api,
+    ready: () => eventually(() => answersReady(config())),
+    compact: () => compact(layout, client),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+
+/** On a connection of its own: one that is open may be to an API server that has gone. */
+async function answersReady(config: KubeConfig): Promise<boolean> {
+  try {
+    await using store = createKubernetesStore({ config, timeoutMs: 1_000, connectMs: 500 })
+    return (await store.client.request({ method: 'GET', path: '/readyz' })).status === 200
+  } catch {
+    return false
+  }
+}
+
+async function defineKinds(client: KubernetesClient): Promise<void> {
+  for (const kind of CUSTOM_KINDS) {
+    const { status } = await client.request({ method: 'POST', path: DEFINITIONS, body: customResourceDefinition(kind) })
+    if (status !== 201) throw new Error(`${kind.plural} could not be defined: ${status}`)
+  }
+  for (const { group, version, plural } of CUSTOM_KINDS)
+    await eventually(() => serves(client, `/apis/${group}/${version}/${plural}`))
+}
+
+async function serves(client: KubernetesClient, path: string): Promise<boolean> {
+  return (await client.request({ method: 'GET', path, query: { limit: '1' } })).status === 200
+}
+
+/**
+ * Compacts etcd, and makes the API server forget the events that it keeps in memory beside etcd: it begins a new watch cache of a kind
+ * whenever its definition changes.
+ */
+async function compact({ etcdPort }: Layout, client: KubernetesClient): Promise<void> {
+  const call = async (path: string, body: object): Promise<unknown> => {
+    const answer = await fetch(`http://127.0.0.1:${etcdPort}/v3/kv/${path}`, { method: 'POST', body: JSON.stringify(body) })
+    if (!answer.ok) throw new Error(`etcd refused ${path}: ${answer.status}`)
+    return answer.json()
+  }
+  const { header } = (await call('range', { key: Buffer.from('/').toString('base64') })) as { header: { revision: string } }
+  await call('compaction', { revision: header.revision, physical: true })
+  for (const kind of CUSTOM_KINDS) {
+    const path = `${DEFINITIONS}/${kind.plural}.${kind.group}`
+    const { spec } = customResourceDefinition(kind)
+    const versions = spec.versions.map((version) => ({
+      ...version,
+      additionalPrinterColumns: version.additionalPrinterColumns.map((column) => ({
+        ...column,
+        description: `Touched at ${Date.now()}.`,
+      })),
+    }))
+    const contentType = 'application/merge-patch+json'
+    const { status } = await client.request({ method: 'PATCH', path, contentType, body: { spec: { versions } } })
+    if (status !== 200) throw new Error(`${kind.plural} could not be touched: ${status}`)
+  }
+}

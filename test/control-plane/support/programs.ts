@@ -1,0 +1,83 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { join } from 'node:path'
+import type { ProgramDeps } from './program.ts'
+
+/** Where the parts of one control plane are. */
+export interface Layout {
+  readonly directory: string
+  /** Directory of the programs. */
+  readonly binaries: string
+  /** The administrator's. */
+  readonly kubeconfig: string
+  readonly etcdPort: number
+  readonly etcdPeerPort: number
+  readonly apiPort: number
+  /** Bearer token of its administrator. */
+  readonly token: string
+}
+
+const LOOPBACK = '127.0.0.1'
+
+export function serviceAccountKey(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return privateKey.export({ type: 'sec1', format: 'pem' }).toString()
+}
+
+export function etcd({ directory, binaries, etcdPort, etcdPeerPort }: Layout): ProgramDeps {
+  const client = `http://${LOOPBACK}:${etcdPort}`
+  const peer = `http://${LOOPBACK}:${etcdPeerPort}`
+  return {
+    file: join(binaries, 'etcd'),
+    log: join(directory, 'etcd.log'),
+    args: [
+      `--data-dir=${join(directory, 'etcd')}`,
+      '--unsafe-no-fsync',
+      '--log-level=warn',
+      `--listen-client-urls=${client}`,
+      `--advertise-client-urls=${client}`,
+      `--listen-peer-urls=${peer}`,
+      `--initial-advertise-peer-urls=${peer}`,
+      `--initial-cluster=default=${peer}`,
+    ],
+  }
+}
+
+export function apiServer({ directory, binaries, etcdPort, apiPort }: Layout): ProgramDeps {
+  return {
+    file: join(binaries, 'kube-apiserver'),
+    log: join(directory, 'kube-apiserver.log'),
+    args: [
+      `--etcd-servers=http://${LOOPBACK}:${etcdPort}`,
+      `--bind-address=${LOOPBACK}`,
+      `--advertise-address=${LOOPBACK}`,
+      `--secure-port=${apiPort}`,
+      `--cert-dir=${directory}`,
+      `--token-auth-file=${join(directory, 'tokens.csv')}`,
+      '--service-account-issuer=https://kubernetes.default.svc',
+      `--service-account-key-file=${join(directory, 'sa.key')}`,
+      `--service-account-signing-key-file=${join(directory, 'sa.key')}`,
+      '--service-cluster-ip-range=10.96.0.0/16',
+      '--authorization-mode=RBAC',
+      '--endpoint-reconciler-type=none',
+      // Also how long it waits for watches to end when it is told to stop.
+      '--request-timeout=15s',
+      // No service accounts are made here, and no Secret of ours may wait for one.
+      '--disable-admission-plugins=ServiceAccount',
+    ],
+  }
+}
+
+export function controllerManager({ directory, binaries, kubeconfig }: Layout): ProgramDeps {
+  return {
+    file: join(binaries, 'kube-controller-manager'),
+    log: join(directory, 'kube-controller-manager.log'),
+    args: [
+      `--kubeconfig=${kubeconfig}`,
+      '--leader-elect=false',
+      '--secure-port=0',
+      '--kube-api-qps=500',
+      '--kube-api-burst=1000',
+      '--controllers=namespace-controller,garbage-collector-controller',
+    ],
+  }
+}

@@ -1,0 +1,134 @@
+import { type ExecFileOptions, execFile } from 'node:child_process'
+import { mkdtempDisposable, readFile, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../support/free-port.ts'
+import { type Mooring, startMooring } from '../support/mooring.ts'
+import { scratch } from '../support/scratch.ts'
+
+const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
+const URL_RULE = expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/) as string
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/
+
+const cleanup = new AsyncDisposableStack()
+let mooring: Mooring
+let httpPort: number
+beforeAll(async () => {
+  // A path that only careful quoting survives.
+  const directory = await mkdtempDisposable(join(await scratch(), `mooring it's-`))
+  cleanup.use(directory)
+  httpPort = await freePort()
+  const args = ['--shared-http-port', String(httpPort)]
+  mooring = cleanup.use(await startMooring({ dataDir: join(directory.path, '.mooring'), args }))
+})
+afterAll(() => cleanup.disposeAsync())
+
+const run = promisify(execFile)
+/** Runs shell lines as a person would in the directory that has `.mooring` in it, with no variable of Mooring's set. */
+const shell = async (script: string, options: ExecFileOptions = {}): Promise<string> => {
+  const { stdout } = await run('sh', ['-eu', '-c', script], { cwd: dirname(mooring.dataDir), ...options })
+  return String(stdout)
+}
+const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
+
+test('the ready file says where all is', async () => {
+  const text = await readFile(join(mooring.dataDir, 'ready.json'), 'utf8')
+  expect(JSON.parse(text)).toEqual({
+    ...{ sharedUrl: URL_RULE, dedicatedUrl: URL_RULE },
+    token: expect.stringMatching(JWT) as string,
+    ca: join(mooring.dataDir, 'ca.pem'),
+    ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, dashboardUrl: null },
+    domain: 'tunnel.localhost',
+    metricsUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/) as string,
+    regionId: 1,
+    region: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
+  })
+})
+
+test('what holds a secret is for its owner alone', async () => {
+  expect(await modeOf(mooring.dataDir)).toBe('700')
+  for (const name of ['token', 'env', 'ready.json', 'issuer.json', 'state.db']) {
+    expect([name, await modeOf(join(mooring.dataDir, name))]).toEqual([name, '600'])
+  }
+})
+
+test('the env file sets four variables that curl works with', async () => {
+  const said = await shell(
+    '. .mooring/env; printf "%s\\n" "$MOORING_URL" "$MOORING_DEDICATED_URL" "$MOORING_CA" "$MOORING_TOKEN"',
+  )
+  const [shared, dedicated, ca, token = ''] = said.split('\n')
+  expect([shared, dedicated, ca]).toEqual([mooring.ready.sharedUrl, mooring.ready.dedicatedUrl, mooring.ready.ca])
+  expect(token).toBe((await readFile(join(mooring.dataDir, 'token'), 'utf8')).trim())
+  const me = await shell(
+    '. .mooring/env; curl -sS --cacert "$MOORING_CA" -H "Authorization: Bearer $MOORING_TOKEN" "$MOORING_DEDICATED_URL/v1/me"',
+  )
+  expect(JSON.parse(me)).toMatchObject({
+    msg: 'OK',
+    data: { user: 'local:admin', namespaces: [{ organization: 'default', namespace: 'default' }] },
+  })
+})
+
+test('the token is good for 12 hours, and at home in default/default', async () => {
+  const [, payload = ''] = mooring.ready.token.split('.')
+  const {
+    exp,
+    iat,
+    mooring_namespace: home,
+  } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>
+  expect(Number(exp) - Number(iat)).toBe(12 * 3_600)
+  expect(home).toBe('default/default')
+})
+
+test('the lines of the welcome, typed as they stand, connect to a database', async () => {
+  const said = mooring.output()
+  expect(said).not.toContain(mooring.ready.token)
+  const [, lines = ''] = /Your first database[^\n]*\n\n((?: {2}[^\n]+\n){3})/.exec(said) ?? []
+  expect(await shell(lines)).toContain('PostgreSQL 15.4')
+})
+
+test('the commands of the README, typed as they stand, connect to a database', async () => {
+  const readme = await readFile(join(REPOSITORY, 'README.md'), 'utf8')
+  const [, section = ''] = /## Your first database\n([\s\S]*?)\n## /.exec(readme) ?? []
+  const blocks = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block)
+  expect(blocks.length).toBeGreaterThan(1)
+  expect(await shell(blocks.join('\n'))).toContain('PostgreSQL 15.4')
+})
+
+test('npm run token prints a token alone, for a namespace and a role', async () => {
+  const env = { ...process.env, MOORING_DATA_DIR: mooring.dataDir }
+  const token = await shell('npm run token -- --namespace default/default --role editor --ttl 1h', { cwd: REPOSITORY, env })
+  expect(token).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  const { status, body } = await mooring.call('GET', '/v1/me', { token: token.trim() })
+  expect(status).toBe(200)
+  expect(body.data.namespaces).toEqual([{ organization: 'default', namespace: 'default', role: 'editor' }])
+})
+
+test('plain HTTP is served on loopback, for the same tokens', async () => {
+  const answer = await fetch(`http://127.0.0.1:${httpPort}/v1/me`, {
+    headers: { Authorization: `Bearer ${mooring.ready.token}` },
+  })
+  expect(answer.status).toBe(200)
+})
+
+test('npm start -- --help lists every setting, each with its variable', async () => {
+  const said = await shell('npm start -- --help', { cwd: REPOSITORY })
+  const flags = [
+    ...[
+      'data-dir',
+      'listen',
+      'shared-port',
+      'dedicated-port',
+      'shared-http-port',
+      'dedicated-http-port',
+      'ssh-port',
+      'http-port',
+    ],
+    ...['https-port', 'metrics-port', 'domain', 'compatible-motors', 'log-level', 'log-format', 'ready-file'],
+  ]
+  for (const flag of flags) {
+    expect(said).toContain(`--${flag} `)
+    expect(said).toContain(`MOORING_${flag.toUpperCase().replaceAll('-', '_')}`)
+  }
+})

@@ -1,0 +1,62 @@
+import { isDeepStrictEqual } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Answer, codeOf } from '../support/answers.ts'
+import { mainProcesses } from '../support/engines-of.ts'
+import { type Mooring, startMooring } from '../support/mooring.ts'
+import { query } from '../support/sql.ts'
+import { createStepTrap, type StepTrap } from '../support/step-trap.ts'
+import { tenantsListed, tenantsOf } from '../support/tenants.ts'
+
+let trap: StepTrap
+let mooring: Mooring
+beforeAll(async () => {
+  trap = await createStepTrap()
+  mooring = await startMooring({ ...trap.options, args: ['--compatible-motors'] })
+})
+afterAll(async () => {
+  await mooring[Symbol.asyncDispose]()
+  await trap[Symbol.asyncDispose]()
+})
+
+const create = (identifier: string, motor = 'postgresql-15.4.0'): Promise<Answer> =>
+  mooring.call('POST', '/v1/instances', { body: { identifier, region: mooring.ready.region, motor } })
+
+test.each(['claim.secret', 'claim.claim'])(
+  'the engine killed at %s: the claim is finished on the next one, which comes by itself',
+  async (step) => {
+    const { instance: neighbour } = (await create('neighbour')).body.data
+    const [engine] = await mainProcesses(mooring.dataDir)
+    await trap.arm({ step, ...(engine && { pid: engine.pid }) })
+    const answer = await create('victim')
+    expect(await trap.isSprung()).toBe(true)
+    expect(codeOf(answer)).toBe('201 OK')
+    const { instance } = answer.body.data
+    for (const each of [instance, neighbour]) expect(await query(each, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+    expect(await tenantsOf(mooring.dataDir)).toEqual(await tenantsListed(mooring))
+    expect(await mainProcesses(mooring.dataDir)).toHaveLength(1)
+  },
+)
+
+test('the engine killed under twenty claims at once: each is answered 201 or 503, and what is there is what was answered', async () => {
+  const [engine] = await mainProcesses(mooring.dataDir)
+  await trap.arm({ step: 'claim.verify', ...(engine && { pid: engine.pid }) })
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => create(`crowd ${index}`)))
+  expect(await trap.isSprung()).toBe(true)
+  for (const answer of answers) expect(['201 OK', '503 unavailable']).toContain(codeOf(answer))
+  // What was refused goes again, in its own time.
+  const agree = async () => isDeepStrictEqual(await tenantsOf(mooring.dataDir), await tenantsListed(mooring))
+  await expect.poll(agree, { timeout: 30_000 }).toBe(true)
+  const { body } = await mooring.call('GET', '/v1/instances?limit=200')
+  const answered = answers.filter(({ status }) => status === 201).map((answer) => answer.body.data.instance.id)
+  expect(body.data.instances.map(({ id }) => id)).toEqual(expect.arrayContaining(answered))
+  expect(codeOf(await create('afterwards'))).toBe('201 OK')
+})
+
+test('a motor that has no server yet gets one within the request', async () => {
+  const answer = await create('cold', 'postgresql-14.4.0')
+  expect(codeOf(answer)).toBe('201 OK')
+  const { instance } = answer.body.data
+  expect(instance).toMatchObject({ motor: 'postgresql-14.4.0', engineVersion: '14.5' })
+  expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  expect(await mainProcesses(mooring.dataDir)).toHaveLength(2)
+})

@@ -1,0 +1,47 @@
+import { networkInterfaces } from 'node:os'
+import { readFile } from 'node:fs/promises'
+import { beforeAll, expect, test } from 'vitest'
+import type { Instance } from '../support/answers.ts'
+import { createHttpsClient } from '../support/https-client.ts'
+import { type Mooring, startMooring } from '../support/mooring.ts'
+import { query } from '../support/sql.ts'
+
+// On every address of the machine, as for callers on other machines.
+
+let mooring: Mooring
+let instance: Instance
+beforeAll(async () => {
+  mooring = await startMooring({ args: ['--listen', '0.0.0.0'] })
+  const body = { identifier: 'PR #7', region: mooring.ready.region, motor: 'postgresql-15.4.0' }
+  instance = (await mooring.call('POST', '/v1/instances', { body })).body.data.instance
+  return () => mooring[Symbol.asyncDispose]()
+})
+
+const outside = () =>
+  Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .flatMap(({ internal, family, address }) => (!internal && family === 'IPv4' ? [address] : []))
+
+test('an instance is given with an address that others reach, and TLS is required', () => {
+  expect(outside()).toContain(instance.host)
+  expect(instance.tls.required).toBe(true)
+  expect(new URL(instance.uri).searchParams.get('sslmode')).toBe('require')
+})
+
+test('the database takes logins by TLS with the CA of the answer, and no others', async () => {
+  expect(await query(instance, 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')).toEqual([{ ssl: true }])
+  await expect(query({ ...instance, tls: { required: false, ca: null } }, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
+})
+
+test('the API answers there, with a certificate for that address', async () => {
+  using client = createHttpsClient(await readFile(mooring.ready.ca, 'utf8'))
+  const { port } = new URL(mooring.ready.sharedUrl)
+  for (const address of outside()) {
+    expect((await client.send(`https://${address}:${port}/healthz`, { method: 'GET', headers: {} })).status).toBe(200)
+  }
+})
+
+test('what is for this machine alone stays there', async () => {
+  const { port } = new URL(mooring.ready.metricsUrl)
+  for (const address of outside()) await expect(fetch(`http://${address}:${port}/metrics`)).rejects.toThrow()
+})

@@ -1,0 +1,84 @@
+/** What the tests read of answers: success has `data`, refusal `error`, and a test knows which it asked for. */
+export interface Body {
+  readonly msg: string
+  readonly data: Data
+  readonly error: {
+    readonly code: string
+    readonly details: readonly { readonly field: string; readonly message: string }[]
+    readonly requestId: string
+  }
+}
+
+/** Everything that some call gives; each call gives its part. */
+export interface Data {
+  readonly instance: Instance
+  readonly instances: readonly Instance[]
+  readonly regions: readonly Region[]
+  readonly organization: Named
+  readonly organizations: readonly Named[]
+  readonly namespace: Named
+  readonly namespaces: readonly Named[]
+  readonly member: Member
+  readonly members: readonly Member[]
+  readonly apiToken: ApiToken
+  readonly apiTokens: readonly ApiToken[]
+  readonly nextCursor: string | null
+}
+
+export interface Instance {
+  readonly id: string
+  readonly name: string
+  readonly user: string
+  readonly password: string
+  readonly isEnabled: boolean
+  readonly identifier: string
+  readonly host: string
+  readonly port: number
+  readonly region: string
+  readonly createdAt: string
+  readonly motor: string
+  readonly engineVersion: string
+  readonly expiresAt: string | null
+  readonly uri: string
+  readonly tls: { readonly required: boolean; readonly ca: string | null }
+}
+
+export interface Region {
+  readonly id: string
+  readonly name: string
+  readonly regionId: number
+  readonly motors: readonly { readonly id: string; readonly version: string; readonly supported: boolean }[]
+  readonly tunnels: boolean
+}
+
+export interface Named {
+  readonly slug: string
+  readonly name: string
+  readonly createdAt: string
+}
+
+export interface Member {
+  readonly subject: string
+  readonly role: string
+}
+
+export interface ApiToken {
+  readonly id: string
+  readonly name: string
+  readonly role: string
+  readonly expiresAt: string
+  readonly createdAt: string
+  readonly token: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: NodeJS.Dict<string | string[]>
+  readonly body: Body
+}
+
+/** `404 not_found`, `200 OK`. */
+export const codeOf = ({ status, body }: Answer): string => `${status} ${status < 300 ? body.msg : body.error.code}`
+
+/** The fields that a refusal names, sorted. */
+export const fieldsOf = ({ body }: Answer): readonly string[] => body.error.details.map(({ field }) => field).toSorted()

@@ -1,0 +1,72 @@
+import { copyFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Secret } from '../../crds/core.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { SHARED_NAMESPACE } from '../../crds/names.ts'
+import type { AdminTarget } from '../../operator/engines/engine.ts'
+import { decodeSecret } from '../../operator/secret-data.ts'
+import { adminSecretName } from '../../operator/server/credentials.ts'
+import { serverPaths } from '../../operator/server/process/paths.ts'
+import { holdersOf, type ProcessId } from '../../operator/server/process/proc.ts'
+import { readRecord } from '../../operator/server/process/record.ts'
+import { isReady } from '../../store/conditions.ts'
+import { createEmbeddedStore, type EmbeddedStore } from '../../store/embedded.ts'
+
+const serversIn = (dataDir: string): string => join(dataDir, 'servers')
+
+async function serverDirectories(dataDir: string): Promise<readonly string[]> {
+  return readdir(serversIn(dataDir)).catch(() => [])
+}
+
+/** Every process that holds the data of an engine of `dataDir`, one that is still being made included. */
+export async function engineProcesses(dataDir: string): Promise<readonly ProcessId[]> {
+  const directories = (await serverDirectories(dataDir)).flatMap((uid) => {
+    const { data, unfinished } = serverPaths(serversIn(dataDir), uid)
+    return [data, unfinished]
+  })
+  return (await Promise.all(directories.map(holdersOf))).flat()
+}
+
+/** The engines proper: those whose parent is no engine process. One a server when all is well. */
+export async function mainProcesses(dataDir: string): Promise<readonly ProcessId[]> {
+  const processes = await engineProcesses(dataDir)
+  const parents = await Promise.all(processes.map(({ pid }) => parentOf(pid)))
+  const pids = new Set(processes.map(({ pid }) => pid))
+  return processes.filter((_, index) => !pids.has(parents[index] ?? 0))
+}
+
+async function parentOf(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1])
+}
+
+/** Whether initdb is at work on a server of `dataDir`. */
+export async function isInitialising(dataDir: string): Promise<boolean> {
+  const uids = await serverDirectories(dataDir)
+  const holders = await Promise.all(uids.map((uid) => holdersOf(serverPaths(serversIn(dataDir), uid).unfinished)))
+  return holders.flat().length > 0
+}
+
+/** How the operator gets into each server of `dataDir` that is up: read from a copy of the state, which its owner has locked. */
+export async function adminTargets(dataDir: string): Promise<readonly AdminTarget[]> {
+  const copy = await mkdtemp(join(tmpdir(), 'mooring-state-'))
+  try {
+    await copyFile(join(dataDir, 'state.db'), join(copy, 'state.db'))
+    await copyFile(join(dataDir, 'state.db-wal'), join(copy, 'state.db-wal'))
+    await using store = await createEmbeddedStore({ path: join(copy, 'state.db') })
+    const { items } = await store.list(DatabaseServer)
+    return await Promise.all(items.filter(isReady).map((server) => targetOf(dataDir, store, server)))
+  } finally {
+    await rm(copy, { recursive: true })
+  }
+}
+
+async function targetOf(dataDir: string, store: EmbeddedStore, { metadata }: DatabaseServer): Promise<AdminTarget> {
+  const secret = await store.get(Secret, { namespace: SHARED_NAMESPACE, name: adminSecretName(metadata.name) })
+  const record = await readRecord(serverPaths(serversIn(dataDir), metadata.uid))
+  const [user, password] = ['username', 'password'].map((key) => decodeSecret(secret?.data ?? {}, key))
+  if (user === undefined || password === undefined || !record)
+    throw new Error(`${metadata.name} is said to run, but has no record`)
+  return { host: '127.0.0.1', port: record.port, user, password }
+}

@@ -1,0 +1,38 @@
+import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+
+const PRELOAD = fileURLToPath(new URL('kill-at-step.ts', import.meta.url))
+
+export const Trap = z.object({
+  /** A name of store/steps.ts, e.g. `claim.secret`. */
+  step: z.string(),
+  /** Who dies; the process itself when absent. */
+  pid: z.int().min(2).optional(),
+})
+export type Trap = z.output<typeof Trap>
+
+/** Kills a process at a named step of a Mooring that is started with these options. */
+export interface StepTrap extends AsyncDisposable {
+  readonly options: { readonly node: readonly string[]; readonly env: Record<string, string> }
+  /** The next time that step is done, and once. */
+  arm(trap: Trap): Promise<void>
+  /** It has been armed and has killed since. */
+  isSprung(): Promise<boolean>
+}
+
+export async function createStepTrap(): Promise<StepTrap> {
+  const directory = await mkdtemp(join(tmpdir(), 'mooring-trap-'))
+  const file = join(directory, 'trap')
+  return {
+    options: { node: ['--import', PRELOAD], env: { STEP_TRAP_FILE: file } },
+    async arm(trap) {
+      await writeFile(`${file}.new`, JSON.stringify(trap))
+      await rename(`${file}.new`, file)
+    },
+    isSprung: async () => (await readdir(directory)).length === 0,
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
+  }
+}
