@@ -198,6 +198,6 @@ describe('the metrics', () => {
     expect(text).toContain('route="unmatched",status="404"} 1')
     expect(text).toContain('mooring_auth_failures_total{reason="invalid"} 1')
     expect(text).toContain('mooring_event_loop_delay_seconds{quantile="0.99"}')
-    expect(text).not.toContain('17')
+    expect(text).not.toContain('toys/17')
   })
 })

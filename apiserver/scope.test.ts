@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serveTenancy } from '../test/support/tenancy-app.ts'
 import type { Principal } from './route.ts'
 
@@ -24,6 +24,14 @@ async function start() {
   return app
 }
 
+let app: Awaited<ReturnType<typeof start>>
+beforeAll(async () => {
+  app = await start()
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+})
+
 const prod = { organization: 'acme', slug: 'prod', namespace: 'acme--prod' }
 const testing = { organization: 'acme', slug: 'test', namespace: 'acme--test' }
 
@@ -38,7 +46,6 @@ describe('the home namespace', () => {
     { is: 'else what the header says', principal: user('two'), header: 'acme/prod', scope: prod },
     { is: 'else the only one', principal: user('one'), header: undefined, scope: prod },
   ])('is $is', async ({ principal, header, scope }) => {
-    await using app = await start()
     expect(await app.scopes.home({ principal, namespaceHeader: header })).toEqual(scope)
   })
 
@@ -52,13 +59,11 @@ describe('the home namespace', () => {
     { when: 'the header is a path', principal: user('one'), header: 'acme/prod/x', code: 'invalid_request' },
     { when: 'the header is empty', principal: user('one'), header: '', code: 'invalid_request' },
   ])('is refused as $code when $when', async ({ principal, header, code }) => {
-    await using app = await start()
     await expect(app.scopes.home({ principal, namespaceHeader: header })).rejects.toMatchObject({ code })
   })
 })
 
 test('a right that the caller has not is forbidden', async () => {
-  await using app = await start()
   const namespace = 'acme--prod'
   await app.scopes.require(user('one'), { verb: 'list', resource: 'sharedinstances', namespace })
   await expect(app.scopes.require(user('one'), { verb: 'create', resource: 'sharedinstances', namespace })).rejects.toMatchObject(

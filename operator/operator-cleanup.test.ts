@@ -99,13 +99,11 @@ function switchable() {
     },
     ensure: async (...args) => (isUp ? up.ensure(...args) : { phase: 'failed', reason: 'Crashed', message: 'no answer' }),
   }
-  return {
-    runtime,
-    turn(to: 'up' | 'down') {
-      isUp = to === 'up'
-      for (const handler of handlers) handler('postgresql-15-4-0-r1-1')
-    },
+  const turn = (to: 'up' | 'down') => {
+    isUp = to === 'up'
+    for (const handler of handlers) handler('postgresql-15-4-0-r1-1')
   }
+  return { runtime, turn }
 }
 
 const isBlocked = (now: SharedInstance | undefined): boolean =>

@@ -26,7 +26,7 @@ export interface FollowDeps<K extends Kind> {
 type Step<K extends Kind> =
   { readonly type: 'listed'; readonly items: readonly Resource<K>[]; readonly resourceVersion: string } | WatchEvent<K>
 
-const DEFAULT_BACKOFF: Backoff = { baseMs: 100, maxMs: 30_000 }
+const DEFAULT_BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
 
 /**
  * Lists, then watches from there, again and again until `signal` aborts; then resolves. Never rejects.

@@ -62,7 +62,7 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
       const { name: namespace, resourceVersion: etag } = made.metadata
       await untilAny(namespaces, () => namespaces.get({ name: namespace })?.metadata.deletionTimestamp === undefined)
       await untilAny(roleBindings, () => areRolesBound(roleBindings.list({ namespace }), (role) => roleGroup(namespace, role)))
-      return { status: 201, data: { namespace: namespaceView(made) }, etag }
+      return { status: 201, data: { namespace: namespaceView(made, namespaces) }, etag }
     },
   })
 }

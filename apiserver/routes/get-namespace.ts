@@ -4,8 +4,10 @@ import { NamespaceView, namespaceView } from '../namespace-view.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
+type Deps = Pick<TenancyDeps, 'scopes' | 'tenantNamespaces' | 'namespaces'>
+
 /** `GET /v1/organizations/{organization}/namespaces/{namespace}`. */
-export function getNamespace({ scopes, tenantNamespaces }: Pick<TenancyDeps, 'scopes' | 'tenantNamespaces'>): AnyRoute {
+export function getNamespace({ scopes, tenantNamespaces, namespaces }: Deps): AnyRoute {
   return route({
     method: 'get',
     path: NAMESPACE_PATH,
@@ -18,7 +20,7 @@ export function getNamespace({ scopes, tenantNamespaces }: Pick<TenancyDeps, 'sc
       const { namespace: name } = await scopes.ofPath(principal, params)
       const object = tenantNamespaces.get({ name })
       if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
-      return { status: 200, data: { namespace: namespaceView(object) }, etag: object.metadata.resourceVersion }
+      return { status: 200, data: { namespace: namespaceView(object, namespaces) }, etag: object.metadata.resourceVersion }
     },
   })
 }

@@ -28,7 +28,7 @@ export function listNamespaces({ access, organizations, tenantNamespaces, namesp
       const own = new Set(memberships.filter((m) => m.organization === metadata.name).map((m) => m.namespace))
       const visible = seesAll ? all : all.filter(({ spec }) => own.has(spec.namespace))
       const { items, nextCursor } = page(visible, query, resourceKey)
-      return { status: 200, data: { namespaces: items.map(namespaceView), nextCursor } }
+      return { status: 200, data: { namespaces: items.map((item) => namespaceView(item, namespaces)), nextCursor } }
     },
   })
 }

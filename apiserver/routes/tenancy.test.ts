@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { RoleBinding } from '../../crds/core.ts'
+import { Namespace, RoleBinding } from '../../crds/core.ts'
+import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import { type Answer, codeOf, fieldsOf } from '../../test/support/http-app.ts'
 import { serveAcme, serveTenancy } from '../../test/support/tenancy-app.ts'
 
@@ -101,6 +102,44 @@ describe('namespaces', () => {
     expect(codeOf(await app.call('DELETE', NAMESPACE, { token }))).toBe('200 OK')
     expect(codeOf(await app.call('GET', NAMESPACE, { token }))).toBe('404 not_found')
     expect(app.namespaces.get({ name: 'acme--prod' })).toBeUndefined()
+  })
+
+  test('that kubectl made are read, deleted only when empty, and as old as their Namespace', async () => {
+    await using app = await serveAcme()
+    const labels = { 'mooring.dev/organization': 'acme', 'mooring.dev/namespace': 'byhand' }
+    const made = await app.store.create(Namespace, { metadata: { name: 'acme--byhand', labels } })
+    const path = '/v1/organizations/acme/namespaces/byhand'
+    await expect.poll(async () => codeOf(await app.call('GET', path, { token }))).toBe('200 OK')
+    const createdAt = made.metadata.creationTimestamp.replace('Z', '.000Z')
+    expect((await app.call('GET', path, { token })).body.data).toEqual({
+      namespace: { slug: 'byhand', name: 'byhand', organization: 'acme', createdAt },
+    })
+    await app.call('POST', `${path}/api-tokens`, { token, body: { name: 'ci', role: 'viewer' } })
+    expect(codeOf(await app.call('DELETE', path, { token }))).toBe('409 conflict')
+    const [apiToken] = app.apiTokens.list({ namespace: 'acme--byhand' })
+    await app.call('DELETE', `${path}/api-tokens/${apiToken?.metadata.uid ?? ''}`, { token })
+    expect(codeOf(await app.call('DELETE', path, { token }))).toBe('200 OK')
+    expect(await app.store.get(Namespace, { name: 'acme--byhand' })).toBeUndefined()
+  })
+
+  test('of a name that somebody else’s Namespace has are refused, and leave nothing', async () => {
+    await using app = await serveAcme()
+    await app.store.create(Namespace, { metadata: { name: 'acme--taken' } })
+    const body = { slug: 'taken', name: 'Taken' }
+    expect(codeOf(await app.call('POST', '/v1/organizations/acme/namespaces', { token, body }))).toBe('409 conflict')
+    expect(codeOf(await app.call('GET', '/v1/organizations/acme/namespaces/taken', { token }))).toBe('404 not_found')
+    await expect.poll(() => app.store.get(TenantNamespace, { name: 'acme--taken' })).toBeUndefined()
+    expect(await app.store.get(Namespace, { name: 'acme--taken' })).toBeDefined()
+  })
+
+  test('and organizations give an ETag on creation that a deletion can name', async () => {
+    await using app = await serveTenancy()
+    const organization = await app.call('POST', '/v1/organizations', { token, body: { slug: 'acme', name: 'Acme' } })
+    const path = '/v1/organizations/acme/namespaces'
+    const namespace = await app.call('POST', path, { token, body: { slug: 'prod', name: 'Production' } })
+    const naming = (answer: Answer) => ({ token, headers: { 'if-match': answer.headers.get('etag') ?? '' } })
+    expect(codeOf(await app.call('DELETE', `${path}/prod`, naming(namespace)))).toBe('200 OK')
+    expect(codeOf(await app.call('DELETE', '/v1/organizations/acme', naming(organization)))).toBe('200 OK')
   })
 
   test('are deleted only when empty', async () => {

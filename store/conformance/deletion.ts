@@ -89,7 +89,7 @@ function namespaces(open: Open): void {
     expect(terminating?.metadata.deletionTimestamp).toBeDefined()
     expect(terminating?.status?.phase).toBe('Terminating')
     expect((await refusalOf(store.create(SharedInstance, instance({ namespace, name: 'late' })))).code).toBe('forbidden')
-    await store.delete(Namespace, { name: namespace }).catch(() => undefined)
+    await store.delete(Namespace, { name: namespace })
     await store.mergePatch(SharedInstance, key, { metadata: { finalizers: null } })
     await whenGone(store, Namespace, { name: namespace })
   })

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-const LOOK_MS = 20
+const LOOK_MS = 50
 const PATIENCE_MS = 120_000
 
 /** Sum of all samples of a metric, or of those whose labels contain `labels`; 0 when there are none. */

@@ -3,7 +3,7 @@ import { type Mooring, startMooring } from '../../support/mooring.ts'
 import { finding, type Measure } from '../measure.ts'
 import { metric, until } from '../metrics.ts'
 import { adminOf } from '../state.ts'
-import { ratio, summary, timed } from '../statistics.ts'
+import { quantile, ratio, summary, timed } from '../statistics.ts'
 import { temporaryDirectory } from '../temporary-directory.ts'
 import { UNLIMITED } from '../unlimited.ts'
 
@@ -74,6 +74,7 @@ async function run() {
   const [posts, hands] = [samples.map((sample) => sample.post), samples.map((sample) => sample.hand)]
   const [mine, theirs, compared] = [summary(posts), summary(hands), ratio(posts, hands, BLOCK)]
   return [
+    finding('POST, p10: with nothing in the way', { value: quantile(posts, 0.1), unit: 'ms' }),
     finding('POST, p50', { value: mine.median, unit: 'ms', spread: `MAD ${mine.mad.toFixed(1)}` }, 15),
     finding('POST, p99', { value: mine.p99, unit: 'ms' }, 60),
     finding('CREATE ROLE + CREATE DATABASE by hand, p50', {

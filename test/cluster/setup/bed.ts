@@ -12,6 +12,9 @@ export const BedSettings = z.object({
   TC_STATE: z.string(),
   TC_BIN: z.string(),
   TC_DOCKER_HOST_IP: z.string(),
+  TC_NET: z.string(),
+  TC_POD_CIDR: z.string(),
+  TC_SVC_CIDR: z.string(),
 })
 export type BedSettings = z.output<typeof BedSettings>
 
@@ -22,7 +25,7 @@ export async function bedSettings(): Promise<BedSettings> {
 }
 
 /** What the bed starts ends with this process, even when it is killed. */
-const OWNED = { TC_OWNER: `${process.pid}` }
+export const OWNED = { TC_OWNER: `${process.pid}` }
 
 /** A Kubernetes of one node on this machine. */
 export interface Bed extends AsyncDisposable {

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { MooringError } from '../../crds/errors.ts'
+import type { Condition } from '../../crds/kind.ts'
+import { Namespace } from '../../crds/core.ts'
+import { InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { createCacheSet } from '../../store/cache-set.ts'
+import { StoreError } from '../../store/errors.ts'
+import { sharedInstance } from '../../test/builders/shared-instance.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import { failureOf, tellFailures } from './condition-failures.ts'
+import type { Failure } from './events.ts'
+import { toldBy } from './reconcile-failures.ts'
+
+const condition = (status: Condition['status'], reason: string, message = 'why'): Condition => ({
+  ...{ type: 'Ready', status, reason, message },
+  lastTransitionTime: '2030-01-01T00:00:00Z',
+})
+
+test.each([
+  { does: 'a database that is there is no failure', ready: condition('True', InstanceReason.Claimed), is: undefined },
+  { does: 'one that is being made is none either', ready: condition('False', InstanceReason.Claiming), is: undefined },
+  { does: 'one that waits for its server is none', ready: condition('False', InstanceReason.WaitingForServer), is: undefined },
+  {
+    does: 'one that is missing is',
+    ready: condition('False', InstanceReason.DatabaseMissing, 'it is gone'),
+    is: { reason: 'DatabaseMissing', note: 'it is gone' },
+  },
+])('$does', ({ ready, is }) => {
+  expect(failureOf(sharedInstance({ status: { conditions: [ready] } }))).toEqual(is)
+})
+
+test('a failure is told when a status comes to speak of it, once, and again after it was over', async () => {
+  await using opened = await openTemporaryStore()
+  const { store } = opened
+  await store.create(Namespace, { metadata: { name: 'acme--prod' } })
+  const { metadata, spec } = sharedInstance()
+  const key = { namespace: 'acme--prod', name: metadata.name }
+  await store.create(SharedInstance, { metadata: key, spec })
+  const following = createCacheSet({ store, onError: (error) => expect.fail(String(error)) })
+  const cache = following.cached(SharedInstance)
+  const stopping = new AbortController()
+  const running = following.run(stopping.signal)
+  await following.synced()
+  const told: Failure[] = []
+  const stop = tellFailures(cache, { failure: (failure) => void told.push(failure) })
+  const become = async (...conditions: Condition[]) => {
+    const { metadata } = await store.patchStatus(SharedInstance, key, { conditions })
+    const seen = (instance?: SharedInstance) =>
+      instance?.metadata.resourceVersion === metadata.resourceVersion ? true : undefined
+    await cache.waitFor(key, seen, AbortSignal.timeout(5_000))
+  }
+  const missing = condition('False', InstanceReason.DatabaseMissing)
+  await become(missing)
+  await become({ ...missing, observedGeneration: 2 })
+  await become(condition('True', InstanceReason.Claimed))
+  await become(missing)
+  expect(told.map(({ reason, metadata }) => [reason, metadata.name])).toEqual([
+    ['DatabaseMissing', key.name],
+    ['DatabaseMissing', key.name],
+  ])
+  stop()
+  stopping.abort()
+  await running
+})
+
+test.each([
+  {
+    error: new MooringError('engine_unavailable', 'the server does not answer'),
+    note: 'engine_unavailable: the server does not answer',
+  },
+  { error: new Error('password=hunter2'), note: 'unexpected error: the log of the operator says more' },
+  { error: new StoreError('conflict', 'another writer was quicker'), note: undefined },
+])('of $error.name ($error.message) is told: $note', ({ error, note }) => {
+  const held = settableCache(SharedInstance)
+  held.put(sharedInstance())
+  const told: Failure[] = []
+  const { name, namespace } = sharedInstance().metadata
+  toldBy({ failure: (failure) => void told.push(failure) }, held.cache)({ name, namespace }, error)
+  expect(told.map((failure) => failure.note)).toEqual(note === undefined ? [] : [note])
+})

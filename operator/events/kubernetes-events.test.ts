@@ -1,0 +1,98 @@
+import { pino } from 'pino'
+import { Registry } from 'prom-client'
+import { expect, test } from 'vitest'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
+import type { Failure } from './events.ts'
+import { createKubernetesEvents } from './kubernetes-events.ts'
+
+const MINUTE = 60_000
+
+/** The recorder over a client that keeps what is sent, and a clock that the test moves. */
+function record(status = 201) {
+  const sent: ApiRequest[] = []
+  const time = { at: Date.UTC(2030, 0, 1) }
+  const client: Pick<KubernetesClient, 'request'> = {
+    request: (request) => {
+      sent.push(request)
+      return Promise.resolve({ status, body: {} })
+    },
+  }
+  const registry = new Registry()
+  const events = createKubernetesEvents({
+    client: client as KubernetesClient,
+    ...{ instance: 'operator-1', registry, log: pino({ level: 'silent' }), now: () => new Date(time.at) },
+  })
+  return { events, sent, time, registry }
+}
+
+function failure(about: { name?: string; reason?: string; note?: string } = {}): Failure {
+  const { name = 'one', reason = 'Crashed', note = 'it crashed' } = about
+  return {
+    kind: SharedInstance,
+    metadata: { name, namespace: 'acme--prod', uid: `uid-of-${name}`, resourceVersion: '7' },
+    reason,
+    note,
+  }
+}
+
+test('a failure becomes a Warning beside its object', () => {
+  const { events, sent } = record()
+  events.failure(failure())
+  expect(sent).toMatchObject([
+    {
+      method: 'POST',
+      path: '/apis/events.k8s.io/v1/namespaces/acme--prod/events',
+      body: {
+        type: 'Warning',
+        reason: 'Crashed',
+        note: 'it crashed',
+        eventTime: '2030-01-01T00:00:00.000000Z',
+        reportingInstance: 'operator-1',
+        regarding: { apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', name: 'one', uid: 'uid-of-one' },
+      },
+    },
+  ])
+})
+
+test('the same failure again counts up a series, written once a minute', () => {
+  const { events, sent, time } = record()
+  for (let i = 0; i < 100; i++) {
+    events.failure(failure())
+    time.at += 1_000
+  }
+  const [first, ...more] = sent
+  expect(more).toMatchObject([{ method: 'PATCH', body: { series: { count: 61 } } }])
+  expect(more[0]?.path).toBe(`${first?.path}/${(first?.body as { metadata: { name: string } }).metadata.name}`)
+})
+
+test('after ten quiet minutes the same failure is an event of its own', () => {
+  const { events, sent, time } = record()
+  events.failure(failure())
+  time.at += 10 * MINUTE
+  events.failure(failure())
+  expect(sent.map(({ method }) => method)).toEqual(['POST', 'POST'])
+})
+
+test('a crowd of failures at once is bounded, and what was dropped is counted', async () => {
+  const { events, sent, registry } = record()
+  for (let i = 0; i < 1_000; i++) events.failure(failure({ name: `n${i}` }))
+  expect(sent.length).toBeLessThanOrEqual(100)
+  expect(await registry.getSingleMetricAsString('mooring_events_total')).toContain(`result="dropped"} ${1_000 - sent.length}`)
+})
+
+test('names and notes keep to the bounds of Kubernetes', () => {
+  const { events, sent } = record()
+  events.failure(failure({ name: `${'a'.repeat(199)}.${'b'.repeat(53)}`, note: 'x'.repeat(5_000) }))
+  const { metadata, note } = sent[0]?.body as { metadata: { name: string }; note: string }
+  expect(metadata.name).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/)
+  expect(metadata.name.length).toBeLessThanOrEqual(253)
+  expect(note.length).toBe(1_024)
+})
+
+test('a client that fails disturbs nobody', async () => {
+  const { events, registry } = record(403)
+  events.failure(failure())
+  await new Promise(setImmediate)
+  expect(await registry.getSingleMetricAsString('mooring_events_total')).toContain('result="dropped"} 1')
+})

@@ -1,0 +1,85 @@
+import { X509Certificate } from 'node:crypto'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { createIssuer, IssuerKeyFile } from '../../apiserver/auth/issuer.ts'
+import { Namespace, Secret } from '../../crds/core.ts'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import type { Store } from '../../store/port.ts'
+import { decodeSecret } from '../secret-data.ts'
+import { keepApiSecret } from './api-secret.ts'
+import { openCa } from './ca.ts'
+import { keptSecret } from './kept-secret.ts'
+import { restrictSystemNamespace } from './system-namespace.ts'
+
+const log = pino({ level: 'silent' })
+
+async function installation() {
+  const opened = await openTemporaryStore()
+  await opened.store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
+  return opened
+}
+
+async function textsOf(store: Store, name: string): Promise<Record<string, string>> {
+  const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
+  const data = secret?.data ?? {}
+  return Object.fromEntries(Object.keys(data).map((key) => [key, decodeSecret(data, key) ?? '']))
+}
+
+const keep = async (store: Store, names: readonly string[], issuerUrl = 'https://issuer.test') =>
+  keepApiSecret({ store, ca: await openCa(store), names, issuerUrl, log })
+
+test('of two that make a Secret at once, both have what the first made', async () => {
+  await using opened = await installation()
+  const make = async () => ({ drawn: crypto.randomUUID() })
+  const [one, two] = await Promise.all([keptSecret(opened.store, 'x', make), keptSecret(opened.store, 'x', make)])
+  expect(one).toEqual(two)
+})
+
+test('the API server has all it needs: a certificate of the CA, keys that check the tokens, a secret', async () => {
+  await using opened = await installation()
+  ;(await keep(opened.store, ['api.test', '10.0.0.1']))[Symbol.dispose]()
+  const files = await textsOf(opened.store, 'mooring-apiserver')
+  const certificate = new X509Certificate(files['tls.crt'] ?? '')
+  expect(certificate.checkHost('api.test')).toBe('api.test')
+  expect(certificate.verify(new X509Certificate(files['ca.crt'] ?? '').publicKey)).toBe(true)
+  expect(files['token-secret']).toMatch(/^[0-9a-f]{64}$/)
+
+  const { issuer } = await textsOf(opened.store, 'mooring-issuer')
+  const signer = await createIssuer(IssuerKeyFile.parse(JSON.parse(issuer ?? '')))
+  const token = await signer.sign({ subject: 'alice', ttlSeconds: 60 })
+  const keys = createLocalJWKSet(JSON.parse(files['jwks.json'] ?? '') as Parameters<typeof createLocalJWKSet>[0])
+  expect((await jwtVerify(token, keys, { issuer: files.issuer ?? '' })).payload.sub).toBe('alice')
+  expect(files['jwks.json']).not.toContain('"d"')
+})
+
+test('a later start with another address changes the certificate and nothing that anybody relies on', async () => {
+  await using opened = await installation()
+  ;(await keep(opened.store, ['old.test']))[Symbol.dispose]()
+  const before = await textsOf(opened.store, 'mooring-apiserver')
+  ;(await keep(opened.store, ['new.test'], 'https://other.test'))[Symbol.dispose]()
+  const after = await textsOf(opened.store, 'mooring-apiserver')
+  expect(new X509Certificate(after['tls.crt'] ?? '').checkHost('new.test')).toBe('new.test')
+  for (const name of ['ca.crt', 'token-secret', 'jwks.json', 'issuer']) expect(after[name]).toBe(before[name])
+})
+
+test('a start that finds all in order writes nothing', async () => {
+  await using opened = await installation()
+  const revision = async () => (await opened.store.list(Secret)).items.map(({ metadata }) => metadata.resourceVersion)
+  ;(await keep(opened.store, ['api.test']))[Symbol.dispose]()
+  const before = await revision()
+  ;(await keep(opened.store, ['api.test']))[Symbol.dispose]()
+  expect(await revision()).toEqual(before)
+})
+
+test('mooring-system takes restricted pods alone, and keeps its other labels', async () => {
+  await using opened = await openTemporaryStore()
+  const { store } = opened
+  await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE, labels: { team: 'db' } } })
+  await restrictSystemNamespace(store)
+  expect((await store.get(Namespace, { name: SYSTEM_NAMESPACE }))?.metadata.labels).toMatchObject({
+    team: 'db',
+    'pod-security.kubernetes.io/enforce': 'restricted',
+  })
+})

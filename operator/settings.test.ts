@@ -1,0 +1,80 @@
+import { hostname } from 'node:os'
+import { expect, test } from 'vitest'
+import { apiNames, type ClusterOperatorSettings, operatorSettings, parseSettings, podSettings } from './settings.ts'
+
+function settingsOf(argv: readonly string[], env: Record<string, string> = {}): ClusterOperatorSettings {
+  const parsed = parseSettings(argv, env)
+  if (!('ok' in parsed)) throw new Error(parsed.text)
+  return parsed.ok
+}
+
+test('nothing given, everything is as documented', () => {
+  expect(settingsOf([])).toEqual({
+    listen: '0.0.0.0',
+    metricsPort: 9464,
+    identity: hostname(),
+    issuerUrl: 'https://mooring-apiserver.mooring-system.svc',
+    apiNames: [],
+    clusterDomain: 'cluster.local',
+    dial: 'name',
+    podNetworks: [],
+    pullSecrets: [],
+    serverCpu: 100,
+    serverCpuLimit: 2000,
+    serverMemory: 256,
+    serverMemoryLimit: 2048,
+    serverStorage: 10,
+    serverUser: 999,
+    serverCapacity: 50,
+    warmPool: 5,
+    instanceSizeLimitMib: 1024,
+    statementLimitSeconds: 300,
+    logLevel: 'info',
+  })
+})
+
+test('an empty variable counts as unset, as the chart gives what its values leave empty', () => {
+  expect(settingsOf([], { MOORING_STORAGE_CLASS: '', MOORING_ISSUER_URL: '', MOORING_POD_NETWORKS: '' })).toEqual(settingsOf([]))
+})
+
+test('lists are given with commas', () => {
+  const env = { MOORING_API_NAMES: 'api.example,10.0.0.1', MOORING_POD_NETWORKS: '10.1.0.0/16, fd00::/48' }
+  expect(settingsOf([], env)).toMatchObject({ apiNames: ['api.example', '10.0.0.1'], podNetworks: ['10.1.0.0/16', 'fd00::/48'] })
+})
+
+test.each([
+  { argv: ['--api-names', 'not a host!'], says: '--api-names must be host names or IP addresses' },
+  { argv: ['--pod-networks', '10.0.0.0/99'], says: '--pod-networks must be IP addresses or ranges' },
+  { argv: ['--issuer-url', 'http://x.example'], says: '--issuer-url must be an https URL' },
+  { argv: ['--dial', 'carrier-pigeon'], says: '--dial must be one of name, address' },
+  {
+    argv: ['--server-memory', '512', '--server-memory-limit', '256'],
+    says: '--server-memory-limit must be at least --server-memory',
+  },
+  { argv: ['--server-cpu-limit', '50'], says: '--server-cpu-limit must be at least --server-cpu, which is 100' },
+])('$argv is refused in one sentence', ({ argv, says }) => {
+  const parsed = parseSettings(argv, {})
+  expect(parsed).toMatchObject({ exit: 2, text: expect.stringMatching(/^mooring: [^\n]+\.$/) as string })
+  expect('text' in parsed && parsed.text).toContain(says)
+})
+
+test('limits and sizes are handed on in the units of those who use them', () => {
+  expect(operatorSettings(settingsOf(['--statement-limit-seconds', '2', '--instance-size-limit-mib', '16']))).toMatchObject({
+    statementMs: 2_000,
+    sizeBytes: 16_777_216,
+  })
+  expect(podSettings(settingsOf(['--server-cpu', '250'])).sharedSize).toMatchObject({ cpu: 0.25, cpuLimit: 2, memoryMiB: 256 })
+})
+
+test('the certificate is good for every name of the Service, for a port-forward, and for the names outside', () => {
+  expect(apiNames({ apiNames: ['api.example', 'localhost'], clusterDomain: 'k8s.corp' })).toEqual([
+    'mooring-apiserver',
+    'mooring-apiserver.mooring-system',
+    'mooring-apiserver.mooring-system.svc',
+    'mooring-apiserver.mooring-system.svc.k8s.corp',
+    'localhost',
+    '127.0.0.1',
+    '::1',
+    'api.example',
+  ])
+})

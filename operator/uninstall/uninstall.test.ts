@@ -1,0 +1,89 @@
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { Lease, Namespace, Secret } from '../../crds/core.ts'
+import { CUSTOM_KINDS } from '../../crds/index.ts'
+import { annotations, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { Organization } from '../../crds/organization.ts'
+import { Region } from '../../crds/region.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import type { ApiRequest } from '../../store/kubernetes/client.ts'
+import type { KubernetesStore } from '../../store/kubernetes.ts'
+import { removeData } from './data.ts'
+import { removeDefinitions } from './definitions.ts'
+import { inWords } from './inventory.ts'
+
+const log = pino({ level: 'silent' })
+const REGION_ID = '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10'
+
+/** An installation without pods: its store is an embedded one, and its API server knows no Deployments. */
+async function installation(there: { organization?: boolean } = {}) {
+  const opened = await openTemporaryStore()
+  const requests: ApiRequest[] = []
+  const client: Pick<KubernetesStore['client'], 'request'> = {
+    request: (request) => {
+      requests.push(request)
+      return Promise.resolve({ status: 404, body: {} })
+    },
+  }
+  const store = Object.assign(Object.create(opened.store) as KubernetesStore, { client })
+  for (const name of [SYSTEM_NAMESPACE, SHARED_NAMESPACE]) await store.create(Namespace, { metadata: { name } })
+  await store.create(Secret, { metadata: { namespace: SYSTEM_NAMESPACE, name: 'mooring-ca' }, data: {} })
+  await store.create(Secret, { metadata: { namespace: SYSTEM_NAMESPACE, name: 'somebodys-own' }, data: {} })
+  await store.create(Lease, { metadata: { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }, spec: {} })
+  await store.create(Region, { metadata: { name: 'here' }, spec: { id: REGION_ID, regionId: 1, name: 'here' } })
+  if (there.organization) await store.create(Organization, { metadata: { name: 'acme' }, spec: { name: 'Acme' } })
+  const deps = { store, log }
+  return { ...deps, deps, requests, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
+}
+
+const keep = { deleteData: false, revision: 3 }
+const names = async (store: KubernetesStore) => (await store.list(Secret)).items.map(({ metadata }) => metadata.name)
+
+test('while there is anything of somebody’s nothing is done, and the way out is told', async () => {
+  await using there = await installation({ organization: true })
+  await expect(removeData(there.deps, keep)).rejects.toMatchObject({
+    code: 'data_exists',
+    message: expect.stringMatching(/1 organizations.*mooring\.dev\/delete-data=true.*helm rollback mooring 3/) as string,
+  })
+  expect((await there.store.list(Region)).items).toHaveLength(1)
+  expect(there.requests).toEqual([])
+})
+
+test.each([
+  { when: 'nobody has anything there', organization: false, deleteData: false, marked: false },
+  { when: 'the values say so', organization: true, deleteData: true, marked: false },
+  { when: 'the Namespace says so', organization: true, deleteData: false, marked: true },
+])('when $when, all goes but what is somebody else’s', async ({ organization, deleteData, marked }) => {
+  await using there = await installation({ organization })
+  const { store } = there
+  if (marked) {
+    const metadata = { annotations: { [annotations.deleteData]: 'true' } }
+    await store.mergePatch(Namespace, { name: SHARED_NAMESPACE }, { metadata })
+  }
+  await removeData(there.deps, { ...keep, deleteData })
+  expect(await names(store)).toEqual(['somebodys-own'])
+  for (const kind of [Region, Organization, Lease]) expect((await store.list(kind)).items).toEqual([])
+})
+
+test('the definitions go when there is no object of them any more, and stay while there is', async () => {
+  await using there = await installation()
+  await removeDefinitions(there.deps)
+  expect(there.requests).toEqual([])
+  await removeData(there.deps, keep)
+  there.requests.length = 0
+  await removeDefinitions(there.deps)
+  expect(there.requests.map(({ method }) => method)).toEqual(CUSTOM_KINDS.map(() => 'DELETE'))
+})
+
+test.each([
+  { counts: [], text: undefined },
+  { counts: [{ plural: 'plans', count: 0 }], text: undefined },
+  {
+    counts: [
+      { plural: 'plans', count: 2 },
+      { plural: 'regions', count: 0 },
+      { plural: 'x', count: 1 },
+    ],
+    text: '2 plans, 1 x',
+  },
+])('$counts is $text', ({ counts, text }) => expect(inWords(counts)).toBe(text))

@@ -1,0 +1,132 @@
+import { readdir } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { z } from 'zod'
+import type { Kubernetes } from './setup/kubectl.ts'
+import { type SecondCluster, startSecondCluster } from './setup/second-cluster.ts'
+
+/** A release from its installation to its end, in a cluster of its own. Each test goes on where the one before it ended. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const CHART = `${ROOT}charts/mooring`
+const SAMPLES = `${ROOT}docs/samples`
+const IN_SYSTEM = ['--namespace', 'mooring-system']
+const WAIT = ['--wait', '--timeout', '4m']
+
+let cluster: SecondCluster | undefined
+let kubectl: Kubernetes['kubectl']
+let helm: (args: readonly string[], values?: object) => Promise<string>
+
+beforeAll(async () => {
+  const { image } = inject('cluster')
+  cluster = await startSecondCluster(image)
+  const { clients } = cluster
+  kubectl = (args, input) => clients.kubectl(args, input)
+  helm = (args, values = {}) => clients.helm(`helm ${args[0] ?? ''}`, args, values)
+  const [repository = '', tag = ''] = image.split(':')
+  const install = ['install', 'mooring', CHART, ...IN_SYSTEM, '--create-namespace', ...WAIT, '-f', '-']
+  await helm(install, { image: { repository, tag, pullPolicy: 'IfNotPresent' } })
+})
+
+afterAll(async () => {
+  await cluster?.[Symbol.asyncDispose]()
+})
+
+const ready = (what: string, ...namespace: string[]) =>
+  kubectl(['wait', '--for=condition=Ready', what, '--timeout=90s', ...namespace])
+
+test('every sample of the documents is taken, and what it wishes for comes true', async () => {
+  const inOrder = ['organization', 'tenant-namespace', 'region', 'plan']
+  for (const name of inOrder) await kubectl(['apply', '--filename', `${SAMPLES}/${name}.yaml`])
+  await ready('tenantnamespace/acme--prod')
+  await kubectl(['apply', '--filename', `${SAMPLES}/shared-instance.yaml`])
+  await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
+  await kubectl(['apply', '--filename', SAMPLES])
+  await ready('sharedinstance/pr-1235', '--namespace', 'acme--prod')
+  await ready('region/fra')
+  expect((await readdir(SAMPLES)).length).toBeGreaterThan(inOrder.length)
+})
+
+test('what a member may do by kubectl is what the role says', async () => {
+  const alice = ['--as', 'corp:alice', '--namespace', 'acme--prod']
+  expect(await kubectl(['auth', 'can-i', 'create', 'sharedinstances.mooring.dev', ...alice])).toBe('yes')
+  await expect(kubectl(['auth', 'can-i', 'create', 'apitokens.mooring.dev', ...alice])).rejects.toThrow('no')
+})
+
+const Definition = z.looseObject({
+  spec: z.looseObject({
+    versions: z.tuple([
+      z.looseObject({
+        additionalPrinterColumns: z.array(z.looseObject({ name: z.string() })),
+        schema: z.object({
+          openAPIV3Schema: z.looseObject({
+            properties: z.looseObject({ spec: z.looseObject({ 'x-kubernetes-validations': z.array(z.unknown()).default([]) }) }),
+          }),
+        }),
+      }),
+    ]),
+  }),
+})
+const CRD = 'customresourcedefinition/sharedinstances.mooring.dev'
+
+/** As an older release may have had it: with a rule that is no more, and without a column. */
+async function ageDefinition(): Promise<void> {
+  const definition = Definition.parse(JSON.parse(await kubectl(['get', CRD, '--output', 'json'])))
+  const [version] = definition.spec.versions
+  version.additionalPrinterColumns = version.additionalPrinterColumns.filter(({ name }) => name !== 'Database')
+  const { spec } = version.schema.openAPIV3Schema.properties
+  spec['x-kubernetes-validations'].push({ rule: "self.identifier != 'no-more'", message: 'an old rule' })
+  await kubectl(['replace', '--filename', '-'], definition)
+}
+
+const sample = (identifier: string) => ({
+  apiVersion: 'mooring.dev/v1alpha1',
+  kind: 'SharedInstance',
+  metadata: { name: identifier, namespace: 'acme--prod' },
+  spec: { identifier, region: '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10', motor: 'postgresql-15.4.0' },
+})
+
+test('an upgrade from a release with an older definition brings it up to date, and no database is touched', async () => {
+  await ageDefinition()
+  await expect(kubectl(['apply', '--filename', '-'], sample('no-more'))).rejects.toThrow('an old rule')
+  const pods = ['get', 'pods', '--namespace', 'mooring-shared', '--output']
+  const uids = 'jsonpath={.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}'
+  const before = await kubectl([...pods, uids])
+
+  await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', '--set', 'logLevel=debug', ...WAIT])
+  const column = '--for=jsonpath={.spec.versions[0].additionalPrinterColumns[?(@.name=="Database")].type}=string'
+  await kubectl(['wait', CRD, column, '--timeout=60s'])
+  await kubectl(['apply', '--filename', '-'], sample('no-more'))
+  await ready('sharedinstance/no-more', '--namespace', 'acme--prod')
+  expect(await kubectl([...pods, uids])).toBe(before)
+})
+
+test('uninstalling is refused while there is data, says what to do, and a rollback puts the release in order', async () => {
+  const refused = helm(['uninstall', 'mooring', ...IN_SYSTEM, '--timeout', '2m'])
+  await expect(refused).rejects.toThrow(
+    /nothing was done: there are .*3 sharedinstances.*helm rollback mooring 2 -n mooring-system/,
+  )
+  await helm(['rollback', 'mooring', '2', ...IN_SYSTEM, ...WAIT])
+  await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
+})
+
+test('uninstalling with deleteData leaves nothing', async () => {
+  const allow = ['--set', 'uninstall.deleteData=true']
+  await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', ...allow, ...WAIT])
+  await helm(['uninstall', 'mooring', ...IN_SYSTEM, ...WAIT])
+
+  const names = async (...args: string[]) => (await kubectl(['get', ...args, '--output', 'name'])).split('\n').filter(Boolean)
+  const kinds = [
+    ...['namespaces', 'customresourcedefinitions', 'clusterroles', 'clusterrolebindings', 'persistentvolumes'],
+    ...['validatingwebhookconfigurations', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
+  ]
+  const ofCluster = (await names(kinds.join(','))).filter((name) => /mooring|acme/.test(name))
+  expect(ofCluster).toEqual(['namespace/mooring-system'])
+  const inSystem = await names(
+    'all,secrets,leases,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,pdb',
+    ...IN_SYSTEM,
+  )
+  // What Kubernetes puts into every namespace.
+  expect(inSystem.sort()).toEqual(['configmap/kube-root-ca.crt', 'serviceaccount/default'])
+  expect((await names('roles,rolebindings', '--namespace', 'default')).filter((name) => name.includes('mooring'))).toEqual([])
+})
