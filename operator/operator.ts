@@ -174,7 +174,9 @@ export function createOperator(deps: OperatorDeps): Operator {
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
-      const telling = [instances, servers].map((cache) => whenSynced(cache, () => tellFailures(cache, events)))
+      const telling = [instances, servers, caches.tenantNamespaces].map((cache) =>
+        whenSynced(cache, () => tellFailures(cache, events)),
+      )
       await Promise.all([...controllers.map((each) => each.run(signal)), watchdog.run(signal)])
       for (const stop of telling) stop()
       await admins[Symbol.asyncDispose]()

@@ -101,7 +101,7 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
         }
         ;({ seen, ms } = outcome)
       } catch (error) {
-        log.warn({ code: codeOf(error) }, 'could not stand for election')
+        log.warn({ code: codeOf(error), err: error }, 'could not stand for election')
       }
       await pause(clock, ms, signal)
     }
