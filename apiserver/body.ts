@@ -37,13 +37,22 @@ async function readBytes(req: IncomingMessage): Promise<Buffer> {
   if (Number(req.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge()
   const chunks: Buffer[] = []
   let size = 0
-  // Leaving the loop early must not destroy the socket: the caller is still to be answered on it.
-  for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  for await (const chunk of arriving(req)) {
     size += chunk.length
     if (size > BODY_LIMIT) throw tooLarge()
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+/** @throws ApiError when the caller goes away amid it: nobody is there to answer, and nothing of ours failed */
+async function* arriving(req: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    // Leaving the loop early must not destroy the socket: the caller is still to be answered on it.
+    yield* req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
+  } catch (cause) {
+    throw new ApiError('invalid_json', 'the body did not arrive whole', { cause })
+  }
 }
 
 const tooLarge = () => new ApiError('too_large', `the body is larger than ${BODY_LIMIT / 1024} KiB`)

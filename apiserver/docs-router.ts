@@ -1,7 +1,7 @@
 import { type Response, Router } from 'express'
 import swaggerUiPath from 'swagger-ui-dist/absolute-path.js'
 import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './docs-page.ts'
-import { ApiError } from './errors.ts'
+import { onlyGet } from './only-get.ts'
 import type { JsonObject } from './openapi-schemas.ts'
 
 /** All that the page loads of Swagger UI; the package has more. */
@@ -16,11 +16,7 @@ export function createDocsRouter(document: JsonObject): Router {
     router
       .route(path)
       .get((_req, res) => answer(res))
-      .all(({ method }) => {
-        throw new ApiError('method_not_allowed', `${method} is not allowed here; allowed: GET, HEAD`, {
-          headers: { Allow: 'GET, HEAD' },
-        })
-      })
+      .all(onlyGet)
 
   get('/openapi.json', (res) => void res.type('application/json').send(json))
   for (const path of ['/docs', '/docs/']) {

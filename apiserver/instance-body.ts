@@ -1,11 +1,10 @@
 import { z } from 'zod'
-import { IDENTIFIER } from '../crds/shared-instance.ts'
+import { IDENTIFIER, IDENTIFIER_RULE } from '../crds/shared-instance.ts'
 import { ApiError } from './errors.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 
-const identifierRule = 'must be 1 to 63 letters, digits, blanks or ._/:@#+- and start with a letter or digit'
-const Identifier = z.string(identifierRule).regex(IDENTIFIER, identifierRule)
+const Identifier = z.string(IDENTIFIER_RULE).regex(IDENTIFIER, IDENTIFIER_RULE)
 const ExpiresAt = z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time, e.g. 2026-01-02T03:04:05Z' })
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 

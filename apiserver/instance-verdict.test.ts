@@ -31,6 +31,17 @@ test.each([
   )
 })
 
+test.each([
+  { reason: 'Disabled', done: true },
+  { reason: 'SizeExceeded', done: true },
+  { reason: 'ServerUnavailable', done: false },
+  { reason: 'TemplateNotFound', done: false },
+  { reason: 'UnsupportedMotor', done: false },
+])('what was claimed before is never refused, and $reason is found by a repeated request: $done', ({ reason, done }) => {
+  const instance = sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', reason)] } })
+  expect(claimOutcome(instance) !== undefined).toBe(done)
+})
+
 test('a claim ends with a conflict when the instance is being deleted', () => {
   const instance = sharedInstance({ metadata: { deletionTimestamp: '2026-01-02T04:00:00Z' }, status: claimedStatus })
   expect(() => claimOutcome(instance)).toThrow(expect.objectContaining({ code: 'conflict' }))
@@ -40,6 +51,11 @@ test.each([
   { does: 'not seen at all', last: undefined, code: 'unavailable' },
   { does: 'still waiting', last: sharedInstance(saying('False', 'WaitingForServer')), code: 'unavailable' },
   { does: 'whose template is in use', last: sharedInstance(saying('False', 'TemplateInUse')), code: 'conflict' },
+  {
+    does: 'repeated while the template is in use for a reset',
+    last: sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', 'TemplateInUse')] } }),
+    code: 'unavailable',
+  },
 ])('a claim $does, out of time, is $code', ({ last, code }) => {
   expect(claimOverdue(last).code).toBe(code)
 })

@@ -9,11 +9,17 @@ const REFUSALS: ReadonlyMap<string, { readonly code: ApiCode; readonly field: st
   [InstanceReason.TemplateNotFound, { code: 'invalid_request', field: 'template' }],
 ])
 
+/** Reasons for which a claimed instance gives no logins: it is as it was wished or must be, so waiting is of no use either. */
+const STANDING: ReadonlySet<string> = new Set([InstanceReason.Disabled, InstanceReason.SizeExceeded])
+
 /** Seconds after which a caller of a POST that ran out of time may try again. */
 const RETRY_AFTER = '5'
 
+/** From its first claim on an instance holds data: whatever becomes of it, a repeated request is not refused it. */
+const isClaimed = ({ status }: SharedInstance): boolean => status?.name !== undefined
+
 /**
- * Where a claim stands: the instance when its database works, undefined while it is under way.
+ * Where a claim stands: the instance when its database works or is switched off, undefined while it is under way.
  * @throws ApiError when the operator refused it, or somebody deletes it
  */
 export function claimOutcome(instance: SharedInstance): SharedInstance | undefined {
@@ -21,18 +27,19 @@ export function claimOutcome(instance: SharedInstance): SharedInstance | undefin
   const condition = conditionOf(instance, 'Ready')
   if (!condition || (condition.observedGeneration ?? 0) < instance.metadata.generation) return undefined
   if (condition.status === 'True') return instance
+  if (isClaimed(instance)) return STANDING.has(condition.reason) ? instance : undefined
   const refusal = REFUSALS.get(condition.reason)
   if (!refusal) return undefined
   const { code, field } = refusal
   throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
 }
 
-export const deletedMeanwhile = () => new ApiError('conflict', 'this instance was deleted while it was being created')
+export const deletedMeanwhile = () => new ApiError('conflict', 'this instance was deleted meanwhile')
 
 /** The answer to a claim that ran out of time. `last` is the instance as last seen. */
 export function claimOverdue(last: SharedInstance | undefined): ApiError {
   const condition = last && conditionOf(last, 'Ready')
-  if (condition?.reason === InstanceReason.TemplateInUse) {
+  if (last && !isClaimed(last) && condition?.reason === InstanceReason.TemplateInUse) {
     return new ApiError('conflict', 'the template has open sessions and cannot be copied; end them and try again')
   }
   return tooLate('the database did not become ready in time; try again')

@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import type { TokenIssuer } from './auth/issuer.ts'
-import { ApiError } from './errors.ts'
+import { onlyGet } from './only-get.ts'
 
 export interface OpenRoutesDeps {
   /** The issuer that comes with Mooring; its documents are published when it is there. */
@@ -24,10 +24,4 @@ export function createOpenRoutes({ issuer, isReady }: OpenRoutesDeps): Router {
     get('/.well-known/openid-configuration', (_req, res) => void res.json(issuer.discovery))
   }
   return router
-}
-
-const onlyGet: RequestHandler = ({ method }) => {
-  throw new ApiError('method_not_allowed', `${method} is not allowed here; allowed: GET, HEAD`, {
-    headers: { Allow: 'GET, HEAD' },
-  })
 }

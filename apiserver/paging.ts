@@ -92,7 +92,8 @@ function placeOf<T>(entry: Keyed<T>, ordered: readonly Keyed<T>[]): number {
 function compare(a: PageKey, b: PageKey): number {
   if (a.createdAt !== b.createdAt) return a.createdAt > b.createdAt ? -1 : 1
   if (a.id === b.id) return 0
-  return a.id < b.id ? -1 : 1
+  // Of one second: uids of the embedded home begin with their millisecond (RFC 9562, section 5.7).
+  return a.id > b.id ? -1 : 1
 }
 
 const Cursor = z.tuple([z.string().max(40), z.string().max(200)])

@@ -17,6 +17,9 @@ const TIMEOUTS: ServerOptions = {
   connectionsCheckingInterval: 5_000,
 }
 
+/** A connection on which nothing moves for so long is ended: its caller does not read. Longer than any answer is waited for. */
+const STALLED_MS = 120_000
+
 /** A port to listen on, 0 for any free one. `flag` is the setting that a taken port is blamed on, e.g. `--shared-port`. */
 export interface Port {
   readonly port: number
@@ -63,6 +66,7 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
 
   async function listen(server: Server, address: string, port: Port): Promise<AddressInfo> {
     server.on('clientError', answerClientError)
+    server.setTimeout(STALLED_MS)
     endIdleOnClose(server, closing.signal)
     servers.push(server)
     return bind(server, address, port)
@@ -96,7 +100,8 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
 
 function bind(server: Server, address: string, { port, flag }: Port): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(bindError(error, { address, port, flag })))
+    // Stays on: a connection that cannot be taken (no descriptor is free) is an error of the server, and would end the process.
+    server.on('error', (error: NodeJS.ErrnoException) => reject(bindError(error, { address, port, flag })))
     server.listen(port, address, () => resolve(server.address() as AddressInfo))
   })
 }

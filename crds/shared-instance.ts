@@ -3,7 +3,7 @@ import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC
 import { Motor } from './motor.ts'
 
 export const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9 ._/:@#+-]{0,62}$/
-const IDENTIFIER_RULE = 'must be 1 to 63 letters, digits, blanks or ._/:@#+- and start with a letter or digit'
+export const IDENTIFIER_RULE = 'must be 1 to 63 letters, digits, blanks or ._/:@#+- and start with a letter or digit'
 
 /** Reasons of an instance's `Ready` condition. */
 export const InstanceReason = {

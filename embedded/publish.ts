@@ -17,8 +17,15 @@ export interface PublishDeps {
 }
 
 /** Writes what clients start from, with a platform admin's token, and writes it anew before that token expires. Dispose of it to stop. */
-export async function publish({ dir, issuer, readyFile, client, ready, log }: PublishDeps): Promise<Disposable> {
-  async function write(): Promise<void> {
+export async function publish({
+  dir,
+  issuer,
+  readyFile,
+  client,
+  ready,
+  log,
+}: PublishDeps): Promise<Disposable & { readonly token: string }> {
+  async function write(): Promise<string> {
     const token = await issuer.sign({
       subject: 'admin',
       namespace: 'default/default',
@@ -27,11 +34,12 @@ export async function publish({ dir, issuer, readyFile, client, ready, log }: Pu
     })
     await writeClientFiles(dir, { ...client, token })
     await readyFile.write({ ...ready, token })
+    return token
   }
 
-  await write()
+  const token = await write()
   const renewal = setInterval(() => {
     write().catch((error: unknown) => log.error({ err: error }, 'the token was not renewed'))
   }, RENEW_MS).unref()
-  return { [Symbol.dispose]: () => clearInterval(renewal) }
+  return { token, [Symbol.dispose]: () => clearInterval(renewal) }
 }

@@ -114,19 +114,20 @@ async function startParts({ settings, log, stopping }: StartDeps, cleanup: Async
   await warm({ ...caches, ...operator }, motors, stopping)
   await homeJudged(caches, stopping)
   serving = true
-  const published = await publish({
-    ...{ dir, issuer, readyFile, log },
-    client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
-    ready: {
-      ...{ sharedUrl, dedicatedUrl, ca: dir.ca, metricsUrl, domain: settings.domain },
-      ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, dashboardUrl: null },
-      ...{ regionId: region.spec.regionId, region: region.spec.id },
-    },
-  })
-  cleanup.use(published)
+  const published = cleanup.use(
+    await publish({
+      ...{ dir, issuer, readyFile, log },
+      client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
+      ready: {
+        ...{ sharedUrl, dedicatedUrl, ca: dir.ca, metricsUrl, domain: settings.domain },
+        ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, dashboardUrl: null },
+        ...{ regionId: region.spec.regionId, region: region.spec.id },
+      },
+    }),
+  )
   const motor = region.spec.motors.find((served) => served.warm)?.id
   return {
-    message: welcome({ sharedUrl, dedicatedUrl, dataDir: dir, region: region.spec.id, motor }),
+    message: welcome({ sharedUrl, dedicatedUrl, dataDir: dir, token: published.token, region: region.spec.id, motor }),
     stop: async () => {
       serving = false
       await cleanup.disposeAsync()

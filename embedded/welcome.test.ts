@@ -48,7 +48,9 @@ test.each([
   await writeClientFiles(dataDir, { sharedUrl, dedicatedUrl: sharedUrl, token: 'a.b.c', ca: ca.certificate })
   await writeFile(join(parent.path, 'psql'), '#!/bin/sh\necho "connects to $1"\n', { mode: 0o755 })
 
-  const lines = linesToTry(welcome({ sharedUrl, dedicatedUrl: sharedUrl, dataDir, region: REGION, motor: 'postgresql-15.4.0' }))
+  const lines = linesToTry(
+    welcome({ sharedUrl, dedicatedUrl: sharedUrl, dataDir, token: 'a.b.c', region: REGION, motor: 'postgresql-15.4.0' }),
+  )
   expect(lines).toHaveLength(3)
   const PATH = [parent.path, dirname(process.execPath), process.env.PATH].join(':')
   const { stdout } = await run('sh', ['-c', lines.join('\n')], { env: { PATH, NO_PROXY: '*' } })
@@ -65,8 +67,14 @@ test.each([
 })
 
 test('it says where things are, and tries nothing where no motor is served', () => {
-  const facts = { sharedUrl: 'https://a:1', dedicatedUrl: 'https://a:2', dataDir: dataDirAt('/data'), region: REGION }
+  const facts = {
+    sharedUrl: 'https://a:1',
+    dedicatedUrl: 'https://a:2',
+    dataDir: dataDirAt('/data'),
+    token: 'a.b.c',
+    region: REGION,
+  }
   const message = welcome({ ...facts, motor: undefined })
-  for (const said of ['https://a:1', 'https://a:2', '/data/token', 'Ctrl-C']) expect(message).toContain(said)
+  for (const said of ['https://a:1', 'https://a:2', 'a.b.c', '/data/token', 'Ctrl-C']) expect(message).toContain(said)
   expect(linesToTry(message)).toEqual([])
 })

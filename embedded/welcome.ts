@@ -6,6 +6,8 @@ export interface WelcomeFacts {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
   readonly dataDir: DataDir
+  /** The platform admin's, of 12 hours. */
+  readonly token: string
   /** UUID of the region to try. */
   readonly region: string
   /** A motor that the region serves; absent when it serves none. */
@@ -14,15 +16,17 @@ export interface WelcomeFacts {
 
 /**
  * What `npm start` says when all is ready: where things are, and three lines that a stranger copies into another terminal to be
- * connected to a database of their own. They need a POSIX shell, curl, node and psql. Holds no secret. Pure.
+ * connected to a database of their own. They need a POSIX shell, curl, node and psql. Holds the
+ * token, so it is for the terminal alone, never for a log. Pure.
  */
-export function welcome({ sharedUrl, dedicatedUrl, dataDir, region, motor }: WelcomeFacts): string {
+export function welcome({ sharedUrl, dedicatedUrl, dataDir, token, region, motor }: WelcomeFacts): string {
   return `
 Mooring is ready.
 
   shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
   dedicated API  ${dedicatedUrl}
-  token          ${dataDir.token}   (platform admin, home default/default, 12 h)
+  token          ${token}
+                 (platform admin, home default/default, 12 h; also in ${dataDir.token})
   state          ${dataDir.path}   (delete it to start afresh)
 ${motor === undefined ? '' : firstDatabase({ env: dataDir.env, region, motor })}
 Ctrl-C stops all that was started here; the data stays.

@@ -5,7 +5,7 @@ import { SharedInstance } from '../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../store/conditions.ts'
 import { type RunningOperator, startOperator } from '../test/support/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.ts'
-import { decodeSecret } from './secret-data.ts'
+import { decodeSecret, encodeSecret } from './secret-data.ts'
 
 const NAMESPACE = 'acme--prod'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
@@ -114,5 +114,28 @@ test('a crash between the restored Secret and the engine leaves no password that
   await operator.store.patchStatus(SharedInstance, { namespace: NAMESPACE, name }, { passwordVersion: null })
   await operator.untilInstance(name, (now) => now?.status?.passwordVersion === undefined)
   await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
+  expect(await logsIn()).toBe(true)
+})
+
+/** Where an instance lives, and under which name. */
+function placeOf(of: string) {
+  const { status } = operator.instances.get({ namespace: NAMESPACE, name: of }) ?? {}
+  return { database: status?.name ?? '', server: status?.serverRef?.name ?? '' }
+}
+
+test.each([
+  { named: 'a neighbour’s database', thief: 'thief-1', label: undefined },
+  { named: 'a server that is none', thief: 'thief-2', label: 'of-nobody' },
+])('a Secret that was there before the claim, and names $named, is not believed', async ({ thief, label }) => {
+  const { database, server } = placeOf(name)
+  const labels = { 'app.kubernetes.io/managed-by': 'mooring', 'mooring.dev/server': label ?? server }
+  const uri = `postgresql://${database}:guessed@127.0.0.1:5432/${database}`
+  const texts = { username: database, database, password: 'guessed', uri }
+  const metadata = { namespace: NAMESPACE, name: `${thief}-credentials`, labels }
+  await operator.store.create(Secret, { metadata, data: encodeSecret(texts) })
+  await operator.create(thief)
+  await operator.untilInstance(thief, (now) => now !== undefined && isReady(now))
+  expect(placeOf(thief).database).not.toBe(database)
+  expect(placeOf(thief).server).toBe(server)
   expect(await logsIn()).toBe(true)
 })

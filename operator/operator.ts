@@ -44,6 +44,8 @@ export interface OperatorDeps {
   readonly serviceAccounts: boolean
   /** Where failures are told beside the log. */
   readonly events?: Events | undefined
+  /** Whether this process leads at this very moment; always, when absent. Asked before each step in an engine. */
+  readonly leads?: (() => boolean) | undefined
 }
 
 export interface OperatorSettings {
@@ -157,6 +159,7 @@ export function createOperator(deps: OperatorDeps): Operator {
         ...{ store, instances, servers, regions, admins, places, suspicions, now, report },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
+        mayAct: deps.leads,
         onClaim: claimed,
       }),
       sources: [

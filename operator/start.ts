@@ -52,8 +52,9 @@ async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: As
   const identity = `${settings.identity}_${crypto.randomUUID()}`
   const election = createLeaderElection({ store, lease: LEASE, identity, log })
   const stopping = new AbortController()
-  const fenced = createFencedKubernetesStore(store, () => election.leads())
-  const ended = election.run((signal) => lead({ settings, log, store: fenced, registry }, signal), stopping.signal)
+  const leads = () => election.leads()
+  const fenced = createFencedKubernetesStore(store, leads)
+  const ended = election.run((signal) => lead({ settings, log, store: fenced, registry, leads }, signal), stopping.signal)
   return {
     ended,
     async stop() {
@@ -69,10 +70,11 @@ interface LeadDeps {
   readonly log: Logger
   readonly store: KubernetesStore
   readonly registry: Registry
+  readonly leads: () => boolean
 }
 
 /** What the leader alone does. Resolves when `signal` has aborted and the steps under way are done. */
-async function lead({ settings, log, store, registry }: LeadDeps, signal: AbortSignal): Promise<void> {
+async function lead({ settings, log, store, registry, leads }: LeadDeps, signal: AbortSignal): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
   await applyCrds({ client: store.client, log }, signal)
   await restrictSystemNamespace(store)
@@ -91,7 +93,7 @@ async function lead({ settings, log, store, registry }: LeadDeps, signal: AbortS
   })
   cleanup.defer(() => runtime.close())
   const operator = createOperator({
-    ...{ store, caches, runtime, log, registry },
+    ...{ store, caches, runtime, log, registry, leads },
     ca: () => ca.certificate,
     settings: operatorSettings(settings),
     serviceAccounts: true,

@@ -34,7 +34,8 @@ export async function startStatus({ registry, host, port, isReady = () => true }
     else res.writeHead(404).end()
   })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) => {
+    // Stays on: a connection that cannot be taken (no descriptor is free) is an error of the server, and would end the process.
+    server.on('error', (cause) => {
       const message = `port ${port} on ${host} cannot be used: choose another with --metrics-port`
       reject(new MooringError('port_in_use', message, { cause }))
     })

@@ -44,7 +44,7 @@ export interface CacheDeps<K extends Kind> {
   readonly onError?: (error: unknown) => void
   /** A list or watch that yields nothing for so long, not even a bookmark, is taken for dead and started anew. Absent: never. */
   readonly silentMs?: number
-  /** Between tries; 100 ms to 30 s unless given. */
+  /** Between tries; 100 ms to 5 s unless given. */
   readonly backoff?: Backoff
   readonly clock?: Clock
   readonly random?: () => number

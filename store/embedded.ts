@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import { Namespace } from '../crds/core.ts'
 import { KINDS } from '../crds/index.ts'
 import type { Draft, Kind, Resource } from '../crds/kind.ts'
@@ -137,7 +137,7 @@ export async function createEmbeddedStore(options: EmbeddedStoreOptions): Promis
     },
     watch: <K extends Kind>(kind: K, wanted: WatchOptions) => hub.watch(kind, wanted) as unknown as AsyncIterable<WatchEvent<K>>,
     async create<K extends Kind>(kind: K, draft: Draft<K>) {
-      const fresh = { uid: randomUUID(), now: now() }
+      const fresh = { uid: randomUUIDv7(), now: now() }
       return typed<K>(await writer.write(kind, (head) => accepted(head, kind, created(kind, draft, fresh))))
     },
     async replace<K extends Kind>(kind: K, object: Resource<K>) {

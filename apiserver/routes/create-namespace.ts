@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Namespace } from '../../crds/core.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { annotations, FINALIZER, namespaceName, roleGroup } from '../../crds/names.ts'
 import { TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
@@ -32,6 +33,9 @@ function newNamespace(
   }
 }
 
+/** Not yet heard of, or an earlier one of that name that is going, it is not found under its path. */
+const isThere = (found: Namespace | undefined): boolean => found !== undefined && found.metadata.deletionTimestamp === undefined
+
 /** Takes back a wish that cannot come true, so that it leaves nothing. @throws ApiError `conflict` */
 async function withdraw(store: Store, { metadata: { name, uid } }: TenantNamespace): Promise<never> {
   await store.delete(TenantNamespace, { name }, { uid })
@@ -60,7 +64,7 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
       const made = await untilReady(tenantNamespaces, object, [TenantNamespaceReason.NamespaceTaken])
       if (!isReady(made)) return withdraw(store, made)
       const { name: namespace, resourceVersion: etag } = made.metadata
-      await untilAny(namespaces, () => namespaces.get({ name: namespace })?.metadata.deletionTimestamp === undefined)
+      await untilAny(namespaces, () => isThere(namespaces.get({ name: namespace })))
       await untilAny(roleBindings, () => areRolesBound(roleBindings.list({ namespace }), (role) => roleGroup(namespace, role)))
       return { status: 201, data: { namespace: namespaceView(made, namespaces) }, etag }
     },

@@ -1,8 +1,13 @@
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Namespace, RoleBinding } from '../../crds/core.ts'
+import { PLATFORM_ADMIN_GROUP } from '../../crds/names.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import { createCache } from '../../store/cache.ts'
 import { type Answer, codeOf, fieldsOf } from '../../test/support/http-app.ts'
 import { serveAcme, serveTenancy } from '../../test/support/tenancy-app.ts'
+import { createTenancyDeps } from '../tenancy-deps.ts'
+import { createNamespace } from './create-namespace.ts'
 
 const token = 'root'
 const NAMESPACE = '/v1/organizations/acme/namespaces/prod'
@@ -102,6 +107,23 @@ describe('namespaces', () => {
     expect(codeOf(await app.call('DELETE', NAMESPACE, { token }))).toBe('200 OK')
     expect(codeOf(await app.call('GET', NAMESPACE, { token }))).toBe('404 not_found')
     expect(app.namespaces.get({ name: 'acme--prod' })).toBeUndefined()
+  })
+
+  test('are created once the API itself knows them, however late it hears of it', async () => {
+    await using app = await serveAcme()
+    const namespaces = createCache({ store: app.store, kind: Namespace })
+    const { handle } = createNamespace(createTenancyDeps({ ...app, namespaces, tokenSecret: new Uint8Array(32) }))
+    const principal = { user: 'local:root', groups: [PLATFORM_ADMIN_GROUP] }
+    const request = { principal, params: { organization: 'acme' }, body: { slug: 'late', name: 'Late' } }
+    const answer = handle({ ...request, query: {}, requestId: '', sourceIp: '' })
+    await expect.poll(() => app.roleBindings.list({ namespace: 'acme--late' }).length).toBeGreaterThanOrEqual(3)
+    expect(await Promise.race([answer, setTimeout(50, 'waiting')])).toBe('waiting')
+    const stop = new AbortController()
+    const following = namespaces.run(stop.signal)
+    expect((await answer).status).toBe(201)
+    expect(namespaces.get({ name: 'acme--late' })).toBeDefined()
+    stop.abort()
+    await following
   })
 
   test('that kubectl made are read, deleted only when empty, and as old as their Namespace', async () => {

@@ -79,7 +79,8 @@ export function claiming({ connection, builder, pool, replace, scram }: Deps): E
 
     const found = await readTenant(connection, tenant.name)
     if (!found.database && found.login === LoginState.absent) {
-      await builder.withRole(origin, handOver)
+      if (origin.template === undefined) await pool.withNewSpare(handOver)
+      else await builder.withRole(origin, handOver)
       return
     }
     if (found.login === LoginState.absent) await connection.query(`CREATE ROLE ${name} NOLOGIN`)

@@ -15,6 +15,11 @@ interface Deps {
 export interface WarmPool {
   /** Reserves a spare for this caller alone and gives its name to `use`; false when there is none. */
   withSpare(use: (spare: string) => Promise<void>): Promise<boolean>
+  /**
+   * Has one more made, and gives `use` the first that is ready: spares go to whoever has waited longest, whoever had them made, so that
+   * in a crowd nobody is overtaken.
+   */
+  withNewSpare(use: (spare: string) => Promise<void>): Promise<void>
   catalog(): Promise<Catalog>
   tidy(size: number): Promise<boolean>
 }
@@ -26,6 +31,7 @@ export interface WarmPool {
 export function warmPool({ connection, builder, discard }: Deps): WarmPool {
   let known: string[] = []
   const reserved = new Set<string>()
+  const waiting: PromiseWithResolvers<string>[] = []
   let last: Promise<unknown> = Promise.resolve()
 
   async function look(): Promise<Catalog> {
@@ -38,10 +44,14 @@ export function warmPool({ connection, builder, discard }: Deps): WarmPool {
     if (known.length === 0) await look()
     const spare = known.pop()
     if (spare === undefined) return false
+    await reserving(spare, use)
+    return true
+  }
+
+  async function reserving(spare: string, use: (spare: string) => Promise<void>): Promise<void> {
     reserved.add(spare)
     try {
       await use(spare)
-      return true
     } finally {
       reserved.delete(spare)
     }
@@ -52,7 +62,22 @@ export function warmPool({ connection, builder, discard }: Deps): WarmPool {
     await builder.withRole({}, async (making) => {
       await connection.query(rename(making, spare))
     })
-    known.push(spare)
+    const longest = waiting.shift()
+    if (!longest) {
+      known.push(spare)
+      return
+    }
+    // At once, or a look at the catalog would take it for free before its new owner has it.
+    reserved.add(spare)
+    longest.resolve(spare)
+  }
+
+  async function withNewSpare(use: (spare: string) => Promise<void>): Promise<void> {
+    const mine = Promise.withResolvers<string>()
+    waiting.push(mine)
+    // One less is made than is waited for: that is the loss of whoever came last.
+    makeSpare().catch((error: unknown) => waiting.pop()?.reject(error))
+    await reserving(await mine.promise, use)
   }
 
   async function oneUnit(size: number): Promise<boolean> {
@@ -67,6 +92,7 @@ export function warmPool({ connection, builder, discard }: Deps): WarmPool {
 
   return {
     withSpare,
+    withNewSpare,
     catalog: look,
     tidy(size) {
       // One after another, or two calls would both make the last spare.

@@ -15,6 +15,9 @@ export interface PoolDeps {
   readonly size: number
 }
 
+/** How soon a server that its status calls ready is tried again while there is no way in yet. */
+const LOOK_AGAIN_MS = 1_000
+
 /**
  * Keeps the warm pool of one server full, one unit of work a reconcile, so that other work is never far behind. Woken when the server
  * comes up and when an instance on it appears or goes.
@@ -23,8 +26,10 @@ export function createPoolReconciler({ servers, instances, admins, size }: PoolD
   return async function reconcilePool(key) {
     const server = servers.get(key)
     const open = admins.get(key.name)
-    if (!server || !open || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
+    if (!server || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
       return { verdict: 'waiting', reason: 'ServerNotReady' }
+    // After a start of the operator a server that is up is found to be so, and changes nothing that would wake anybody.
+    if (!open) return { verdict: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: LOOK_AGAIN_MS }
     const free = Math.max(0, server.spec.capacity - instances.byIndex('server', key.name).length)
     const more = await open.admin.tidy(Math.min(size, free))
     return more ? { verdict: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { verdict: 'settled', reason: 'Full' }

@@ -20,6 +20,11 @@ export interface ApplyDeps {
   /** PEM of the CA that callers check database servers by. */
   readonly ca: () => string
   readonly suspicions: Suspicions
+  /**
+   * Whether this process may act now; always, when absent. An engine knows no lease: a leader that was held up, and is none any more, would
+   * repeat a reset or put back a password that its successor has replaced.
+   */
+  readonly mayAct?: (() => boolean) | undefined
 }
 
 /** Carries out a plan's actions in order and gives the credentials as they are then. Each announces itself when done (store/steps.ts). */
@@ -78,12 +83,13 @@ async function perform(deps: ApplyDeps, seen: Observation, action: Action): Prom
 type ResourceAction = 'add-finalizer' | 'expire' | 'doubt-password' | 'release'
 
 async function onResource(store: Store, instance: SharedInstance, action: ResourceAction): Promise<void> {
-  const { uid, finalizers = [] } = instance.metadata
+  const { uid, resourceVersion, finalizers = [] } = instance.metadata
   const key = keyOf(instance)
   const steps: Readonly<Record<ResourceAction, () => Promise<unknown>>> = {
     'add-finalizer': () =>
       store.mergePatch(SharedInstance, key, { metadata: { finalizers: [...finalizers, FINALIZER] } }, { uid }),
-    expire: () => store.delete(SharedInstance, key, { uid }),
+    // Of this very version: somebody may have put the end off a moment ago.
+    expire: () => store.delete(SharedInstance, key, { uid, resourceVersion }),
     'doubt-password': () => store.patchStatus(SharedInstance, key, { passwordVersion: null }, { uid }),
     release: () => release(store, instance),
   }
@@ -106,7 +112,8 @@ async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret
 
 type EngineAction = Exclude<Action, ResourceAction | 'forget-secret' | 'secret' | 'renew-secret' | 'move-secret'>
 
-async function onEngine({ limits }: ApplyDeps, seen: Observation, action: EngineAction): Promise<void> {
+async function onEngine({ limits, mayAct }: ApplyDeps, seen: Observation, action: EngineAction): Promise<void> {
+  if (mayAct?.() === false) throw new MooringError(EngineCode.unavailable, 'this process does not lead: it may not act')
   const { admin } = reachable(seen)
   const name = nameOf(seen)
   const origin = { template: seen.template }

@@ -47,7 +47,8 @@ export async function createCredentials(store: Store, instance: SharedInstance, 
   } catch (error) {
     const judgement = { instance, ca: address.ca }
     const found = isStoreError(error, 'already_exists') ? await readCredentials(store, judgement) : undefined
-    if (typeof found !== 'object') throw error
+    // One that names another server than the claim is about: the next look begins with what it says.
+    if (typeof found !== 'object' || found.server !== address.server.metadata.name) throw error
     return found
   }
 }

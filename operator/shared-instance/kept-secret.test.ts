@@ -3,6 +3,7 @@ import type { Secret } from '../../crds/core.ts'
 import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { encodeSecret } from '../secret-data.ts'
 import { judgeSecret } from './kept-secret.ts'
+import { tenantName } from './naming.ts'
 
 const CA = 'the CA'
 const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name: 'server-1' } } })
@@ -49,4 +50,24 @@ test.each([
 ])('a Secret is $is', ({ given, verdict }) => {
   const found = judgeSecret(given, { instance, ca: CA })
   expect(typeof found === 'object' ? (found.tidy ? 'tidy' : 'untidy') : found).toBe(verdict)
+})
+
+const unclaimed = sharedInstance()
+const own = tenantName('another-identifier', unclaimed.metadata.uid)
+
+test.each([
+  { is: 'sound under a name of its own', database: own, owners: metadata.ownerReferences, verdict: 'sound' },
+  {
+    is: 'damaged under the name of a neighbour’s database',
+    database: name,
+    owners: metadata.ownerReferences,
+    verdict: 'damaged',
+  },
+  { is: 'damaged under such a name and made by nobody', database: name, owners: [], verdict: 'damaged' },
+  { is: 'damaged under a name that is no tenant’s', database: 'postgres', owners: [], verdict: 'damaged' },
+])('before the status names the database, a Secret is $is', ({ database, owners, verdict }) => {
+  const uri = `postgresql://${database}:p@h:5432/${database}`
+  const given = secret({ database, username: database, uri, host: 'h' }, { ownerReferences: owners })
+  const found = judgeSecret(given, { instance: unclaimed, ca: CA })
+  expect(typeof found === 'object' ? 'sound' : found).toBe(verdict)
 })

@@ -2,6 +2,7 @@ import type { Secret } from '../../crds/core.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { decodeSecret } from '../secret-data.ts'
+import { suffixOf, tenantSuffix } from './naming.ts'
 
 /** What an instance's Secret says. The Secret, not the status, is where a claim begins: it fixes server, name and password. */
 export interface Credentials {
@@ -35,12 +36,19 @@ export function judgeSecret(secret: Secret, { instance, ca }: Judgement): Creden
   if (ownerOf(secret, instance) === 'other') return 'foreign'
   const text = textsOf(secret)
   const server = serverOf(secret, instance)
-  if (server === undefined || !isConsistent(text, instance.status?.name ?? text.database)) return 'damaged'
+  if (server === undefined || !isItsName(text.database, instance) || !isConsistent(text, text.database)) return 'damaged'
   const { database: name, password, host, port } = text
   const isRest = text.provider === PROVIDER && text['ca.crt'] === ca && isAddressed(text)
   const passwordVersion = versionOf(secret, instance)
   return { name, password, server, host, port: Number(port), passwordVersion, tidy: isRest && isMarked(secret, instance) }
 }
+
+/**
+ * Before the status says the name, the Secret alone does, and whoever may write Secrets in a tenant's namespace could name a neighbour's
+ * database there: it must end in what follows from the uid. (The identifier, from which the rest comes, may have changed meanwhile.)
+ */
+const isItsName = (name: string, { status, metadata }: SharedInstance): boolean =>
+  status?.name === undefined ? suffixOf(name) === tenantSuffix(metadata.uid) : name === status.name
 
 const serverOf = ({ metadata }: Secret, { status }: SharedInstance): string | undefined =>
   status?.serverRef?.name ?? metadata.labels?.[labels.server]

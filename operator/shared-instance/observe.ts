@@ -38,7 +38,7 @@ export interface Observation {
 
 /** Reads all that a decision about an instance needs; writes nothing, but holds a place for one that has none. */
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
-  const secret = await secretOf(deps, instance)
+  const secret = whereItMayLive(deps, instance, await secretOf(deps, instance))
   const credentials = typeof secret === 'object' ? secret : undefined
   const template = templateOf(deps, instance)
   const server = serverOf(deps, { instance, credentials, template })
@@ -58,10 +58,7 @@ export async function observe(deps: ObserveDeps, instance: SharedInstance): Prom
 }
 
 /** Clean-up may not depend on what is in the tenant's namespace: when that goes, the Secret or the right to read it may be gone first. */
-async function secretOf(
-  { store, ca }: ObserveDeps,
-  instance: SharedInstance,
-): Promise<Credentials | 'damaged' | 'foreign' | undefined> {
+async function secretOf({ store, ca }: ObserveDeps, instance: SharedInstance): Promise<Kept> {
   const judgement = { instance, ca: ca() }
   if (instance.metadata.deletionTimestamp === undefined) return readCredentials(store, judgement)
   if (isClaimed(instance)) return undefined
@@ -71,6 +68,21 @@ async function secretOf(
     if (!isStoreError(error, 'forbidden')) throw error
     return undefined
   }
+}
+
+type Kept = Credentials | 'damaged' | 'foreign' | undefined
+
+/**
+ * Until the status says so, only the Secret's label tells the server, and whoever may write Secrets in a tenant's namespace could put any
+ * there: one that is none for this instance, or is gone with all that was on it, does not count.
+ */
+function whereItMayLive({ servers }: ObserveDeps, { spec, status }: SharedInstance, secret: Kept): Kept {
+  if (typeof secret !== 'object' || status?.serverRef !== undefined) return secret
+  const server = servers.get({ namespace: SHARED_NAMESPACE, name: secret.server })
+  if (server?.spec.tenancy !== 'shared') return 'damaged'
+  // A copy lives where its template does.
+  const isAlike = server.spec.region === spec.region && server.spec.motor === spec.motor
+  return isAlike || spec.templateRef !== undefined ? secret : 'damaged'
 }
 
 function templateOf({ instances }: ObserveDeps, { spec, metadata }: SharedInstance): SharedInstance | undefined {

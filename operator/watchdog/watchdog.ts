@@ -83,7 +83,9 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       if (gone) suspicions.missing.add(instance.metadata.uid)
       wake(instance)
     }
-    for (const name of await findOrphans(deps.store, tenants.keys())) {
+    // What the cache has an owner of is no orphan; of the rest, seldom any, the store itself is asked, which lists all there is.
+    const unowned = [...tenants.keys()].filter((name) => !ownerOf(name))
+    for (const name of await findOrphans(deps.store, unowned)) {
       // Twice in a row: what appeared while we were looking has its resource by the next time.
       if (!suspects.has(`${server}/${name}`)) next.add(`${server}/${name}`)
       else {

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { keyOf } from '../../store/key-string.ts'
+import { databaseServer } from '../../test/builders/database-server.ts'
+import { readyCondition } from '../../test/builders/shared-instance.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import type { EngineAdmin } from '../engines/engine.ts'
+import { postgresql } from '../engines/postgresql.ts'
+import { instanceIndexes } from '../shared-instance/indexes.ts'
+import type { Admins } from './admins.ts'
+import { createPoolReconciler } from './pool.ts'
+
+const up = databaseServer()
+const down = databaseServer({ status: { conditions: [readyCondition('False', 'Crashed')] } })
+
+/** An operator that has a way into the server, whose pool has more to do, or has none yet. */
+async function reconcile(server: DatabaseServer, way: 'open' | 'none', more = false) {
+  const [servers, instances] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
+  servers.put(server)
+  const admin: Pick<EngineAdmin, 'tidy'> = { tidy: () => Promise.resolve(more) }
+  const admins: Pick<Admins, 'get'> = {
+    get: () => (way === 'open' ? { engine: postgresql, admin: admin as EngineAdmin } : undefined),
+  }
+  const pool = createPoolReconciler({ servers: servers.cache, instances: instances.cache, admins: admins as Admins, size: 2 })
+  return pool(keyOf(server))
+}
+
+test('a pool that is full is left alone until something changes', async () => {
+  expect(await reconcile(up, 'open')).toEqual({ verdict: 'settled', reason: 'Full' })
+})
+
+test('a pool that is not is gone on with at once', async () => {
+  expect(await reconcile(up, 'open', true)).toMatchObject({ reason: 'Filling', requeueAfterMs: 1 })
+})
+
+test('a server that is down wakes its pool when it comes up', async () => {
+  expect(await reconcile(down, 'none')).toEqual({ verdict: 'waiting', reason: 'ServerNotReady' })
+})
+
+test('a server that has been up since before the operator started wakes nobody, so it is tried again', async () => {
+  expect(await reconcile(up, 'none')).toEqual({ verdict: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: 1_000 })
+})

@@ -1,0 +1,36 @@
+import { expect, test, vi } from 'vitest'
+import { databaseServer } from '../../test/builders/database-server.ts'
+import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import type { EngineAdmin } from '../engines/engine.ts'
+import { postgresql } from '../engines/postgresql.ts'
+import { applyActions } from './apply.ts'
+import type { Observation } from './observe.ts'
+import { createSuspicions } from './suspicions.ts'
+
+const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name: 'server-1' } } })
+
+function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
+  return {
+    world: {
+      ...{ instance, now: 0, region: 'served', template: 'none', oversize: false, missing: false, secret: undefined },
+      placement: { found: 'reachable', host: 'h', port: 1 },
+    },
+    ...{ credentials: undefined, server: databaseServer(), template: undefined },
+    open: { engine: postgresql, admin: admin as EngineAdmin },
+  }
+}
+
+test.each([
+  { who: 'who leads', mayAct: () => true, resets: 1 },
+  { who: 'a process that elects nobody', mayAct: undefined, resets: 1 },
+  { who: 'a leader that was held up past its lease', mayAct: () => false, resets: 0 },
+])('of $who an engine gets $resets steps', async ({ mayAct, resets }) => {
+  await using place = await openTemporaryStore()
+  const reset = vi.fn(() => Promise.resolve())
+  const deps = { store: place.store, limits: { connections: 1 }, ca: () => '', suspicions: createSuspicions(), mayAct }
+  const applied = applyActions(deps, seenWith({ reset }), ['reset'])
+  if (resets > 0) await applied
+  else await expect(applied).rejects.toMatchObject({ code: 'engine_unavailable' })
+  expect(reset).toHaveBeenCalledTimes(resets)
+})
