@@ -74,7 +74,7 @@ describe('the metrics', () => {
     for (const unbounded of [acme.organization, instance.id, instance.name, 'observed', '/v1/nothing']) {
       expect(text).not.toContain(unbounded)
     }
-    expect(text).toContain('route="/v1/instances/{id}"')
+    expect(text).toContain('route="/v1/instances/{id}/password"')
   })
 
   test('hold no secret', async () => {

@@ -19,7 +19,7 @@ export interface Installation {
   readonly issuer: { readonly issuer: string; readonly privateKey: JWK }
   /** Where Prometheus would scrape each component, over plain HTTP. */
   readonly metricsUrls: readonly string[]
-  /** Files that hold all that each component has written to stdout and stderr. */
+  /** Files that hold the log of each component. */
   readonly logFiles: readonly string[]
 }
 

@@ -40,7 +40,7 @@ export interface MooringOptions {
   /** Arguments of Node itself. */
   readonly node?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Where its output is copied to. */
+  /** Where its log, which is its stderr, is copied to: stdout is the welcome to whoever started it, with a token. */
   readonly logFile?: string
 }
 
@@ -61,12 +61,8 @@ export async function startMooring(options: MooringOptions = {}): Promise<Moorin
   )
   let output = ''
   const copy = options.logFile === undefined ? undefined : createWriteStream(options.logFile)
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString()
-      copy?.write(chunk)
-    })
-  }
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  if (copy) child.stderr.pipe(copy)
   const ended = once(child, 'exit')
 
   async function dispose(): Promise<void> {
