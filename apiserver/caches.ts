@@ -5,7 +5,7 @@ import { Plan } from '../crds/plan.ts'
 import { Region } from '../crds/region.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
 import { TenantNamespace } from '../crds/tenant-namespace.ts'
-import type { Cache } from '../store/cache.ts'
+import type { Cache, CacheDeps } from '../store/cache.ts'
 import type { CacheSet } from '../store/cache-set.ts'
 import { bindingIndexes } from '../store/role-access.ts'
 import { apiTokenIndexes } from './auth/api-token.ts'
@@ -25,8 +25,8 @@ export interface ApiCaches {
   readonly instances: Cache<typeof SharedInstance>
 }
 
-/** Caches for an API server by itself. */
-export function createApiCaches({ cached }: CacheSet): ApiCaches {
+/** Caches for an API server. By itself it looks instances up by no index; who shares its caches may need some. */
+export function createApiCaches({ cached }: CacheSet, instanceIndexes?: CacheDeps<typeof SharedInstance>['indexes']): ApiCaches {
   return {
     organizations: cached(Organization),
     tenantNamespaces: cached(TenantNamespace),
@@ -36,6 +36,6 @@ export function createApiCaches({ cached }: CacheSet): ApiCaches {
     apiTokens: cached(ApiToken, apiTokenIndexes),
     regions: cached(Region),
     plans: cached(Plan),
-    instances: cached(SharedInstance),
+    instances: cached(SharedInstance, instanceIndexes),
   }
 }
