@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ApiToken } from '../crds/api-token.ts'
 import { type Role, ROLES } from '../crds/names.ts'
 import type { Question } from '../store/access.ts'
+import { createdAtOf } from './created-at.ts'
 import { ApiError } from './errors.ts'
 import { withMilliseconds } from './rfc3339.ts'
 
@@ -26,7 +27,7 @@ export function apiTokenView({ metadata, spec }: ApiToken): z.output<typeof ApiT
     name: spec.displayName,
     role: spec.role,
     expiresAt: withMilliseconds(spec.expiresAt),
-    createdAt: withMilliseconds(metadata.creationTimestamp),
+    createdAt: createdAtOf(metadata),
   }
 }
 

@@ -8,7 +8,7 @@ import { ok, on, toys } from '../test/support/toy-routes.ts'
 import { createRequestLimiters } from './app.ts'
 import { ApiError } from './errors.ts'
 import { createOpenRoutes } from './open-routes.ts'
-import { DEFAULT_LIMITS } from './rate-limit.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
 import { type AnyRoute, route } from './route.ts'
 
 /** A route that throws. */
@@ -58,6 +58,15 @@ describe('an answer', () => {
     const { body } = await app.call('POST', '/v1/toys', { token, headers, body: { name: 'x' } })
     expect(body.data).toMatchObject({ idempotencyKey: 'k1', ifMatch: '7', namespaceHeader: 'acme/prod' })
   })
+})
+
+test('why a store refused a write is in the log alone', async () => {
+  const why = 'admission webhook "quota.corp.internal" denied the request'
+  await using app = await serveRoutes([failing(new StoreError('forbidden', 'not allowed', { cause: new Error(why) }))])
+  const answer = await app.call('GET', '/v1/fail', { token })
+  expect(answer).toMatchObject({ status: 403, body: { msg: 'not allowed' } })
+  expect(JSON.stringify(answer.body)).not.toContain('corp.internal')
+  expect(JSON.stringify(app.lines)).toContain('quota.corp.internal')
 })
 
 describe('an error of a handler becomes', () => {
@@ -125,7 +134,7 @@ describe('a caller', () => {
   })
 
   test('is told the limits, and refused past the burst', async () => {
-    const limiters = createRequestLimiters({ ...DEFAULT_LIMITS, writes: { perSecond: 1, burst: 2 } })
+    const limiters = createRequestLimiters({ ...DEFAULT_LIMITS, writeRate: 1, writeBurst: 2 })
     await using app = await serveRoutes(toys, { limiters })
     const post = () => app.call('POST', '/v1/toys', { token, body: { name: 'x' } })
     const answers = await Promise.all([post(), post(), post(), post()])

@@ -13,11 +13,13 @@ import { readJsonBody } from './body.ts'
 import { errorBody, toApiError } from './error-answer.ts'
 import { ApiError } from './errors.ts'
 import type { ApiMetrics } from './metrics.ts'
-import { createFailureLimiter, createRateLimiter, DEFAULT_LIMITS, type Limits } from './rate-limit.ts'
+import type { ApiLimits } from './limits.ts'
+import { createFailureLimiter, createRateLimiter } from './rate-limit.ts'
 import { contextOf, requestContext } from './request-context.ts'
 import { requestParser } from './request-parser.ts'
 import type { AnyRoute, Listener, Reply } from './route.ts'
 import { securityHeaders } from './security-headers.ts'
+import { isStoreError } from '../store/errors.ts'
 
 /** Longer than any URL that this API gives out or takes. */
 const URL_MAX = 8_192
@@ -31,10 +33,10 @@ export interface RequestLimiters {
 }
 
 /** One set for all listeners of an installation: a principal has one allowance, however it comes in. */
-export function createRequestLimiters(limits: Limits = DEFAULT_LIMITS): RequestLimiters {
+export function createRequestLimiters(limits: ApiLimits): RequestLimiters {
   return {
-    read: createRateLimiter(limits.reads),
-    write: createRateLimiter(limits.writes),
+    read: createRateLimiter({ perSecond: limits.readRate, burst: limits.readBurst }),
+    write: createRateLimiter({ perSecond: limits.writeRate, burst: limits.writeBurst }),
     countFailure: createFailureLimiter(limits.failedAuthPerMinute),
   }
 }
@@ -107,8 +109,8 @@ function serve(route: AnyRoute): RequestHandler {
   const parse = requestParser(route)
   return async function serveRoute(req, res) {
     const body = WITH_BODY.has(route.method) ? await readJsonBody(req, route) : {}
-    const { requestId } = contextOf(req)
-    send(res, await route.handle(parse(req, { principal: principalOf(req), requestId, body })))
+    const { requestId, startedAt: arrivedAt } = contextOf(req)
+    send(res, await route.handle(parse(req, { principal: principalOf(req), requestId, arrivedAt, body })))
   }
 }
 
@@ -134,6 +136,7 @@ function answerError(log: Logger): ErrorRequestHandler {
     const error = toApiError(thrown)
     if (error.code === 'internal') log.error({ err: thrown, requestId, route }, 'a request failed')
     else if (error.code === 'unavailable') log.warn({ err: thrown, requestId, route }, 'a request could not be served')
+    else if (isRefusal(thrown)) log.warn({ err: thrown, requestId, route }, 'a write was refused')
     if (res.headersSent) {
       res.destroy()
       return
@@ -143,4 +146,9 @@ function answerError(log: Logger): ErrorRequestHandler {
     // What is left of a refused body is read and dropped, so that the caller, still sending, gets the answer.
     req.resume()
   }
+}
+
+/** Its rules are not those that requests are checked by: why, is for whoever runs this to know. */
+function isRefusal(thrown: unknown): boolean {
+  return isStoreError(thrown, 'forbidden') || isStoreError(thrown, 'invalid')
 }

@@ -44,22 +44,28 @@ export async function untilGone<K extends Kind>(cache: Cache<K>, object: Resourc
 
 /** Waits until `holds`, asked now and at each change of any object in the cache. @throws ApiError `unavailable` */
 export async function untilAny<K extends Kind>(cache: Cache<K>, holds: () => boolean, ms = WAIT_MS): Promise<void> {
-  await inTime(ms, (signal) => change(cache, holds, signal))
+  await inTime(ms, (signal) => untilHolds(cache, () => (holds() ? found : undefined), signal))
 }
 
-function change<K extends Kind>(cache: Cache<K>, holds: () => boolean, signal: AbortSignal): Promise<typeof found> {
+/** Resolves with what `look` finds, asked now and at each change of any object in the cache. @throws the signal's reason when it aborts */
+export function untilHolds<K extends Kind, T extends object>(
+  cache: Cache<K>,
+  look: () => T | undefined,
+  signal: AbortSignal,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const look = (): void => {
-      if (!holds()) return
+    const again = (): void => {
+      const result = look()
+      if (!result) return
       stop()
-      resolve(found)
+      resolve(result)
     }
-    const stop = cache.onChange(look)
+    const stop = cache.onChange(again)
     signal.addEventListener('abort', () => {
       stop()
       reject(signal.reason as Error)
     })
-    look()
+    again()
   })
 }
 

@@ -4,10 +4,12 @@ import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Access } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
+import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { type Credentials, readCredentials } from './instance-credentials.ts'
 import { createInstanceLookup, type FindInstance } from './instance-lookup.ts'
 import { InstanceView, instanceView } from './instance-view.ts'
 import { createInstanceWaits, type InstanceWaits } from './instance-waits.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
 import { createQuota, type Quota } from './quota.ts'
 import { createRegions, type RegionMotor, type Regions } from './regions.ts'
 import type { Reply } from './route.ts'
@@ -23,7 +25,7 @@ export interface InstanceLimits {
 }
 
 /** As surface, sections 2 and 3, have them. */
-export const INSTANCE_LIMITS: InstanceLimits = { perNamespace: 50, changeMs: 25_000, deleteMs: 30_000 }
+export const INSTANCE_LIMITS: InstanceLimits = { perNamespace: DEFAULT_LIMITS.quotaInstances, changeMs: 25_000, deleteMs: 30_000 }
 
 /** What the wiring hands in. */
 export interface InstanceWiring {
@@ -36,6 +38,8 @@ export interface InstanceWiring {
   readonly motorsOf: (region: Region) => readonly RegionMotor[]
   readonly instanceLimits: InstanceLimits
   readonly now: () => Date
+  /** None where this process alone creates. */
+  readonly catchUp?: CatchUp
 }
 
 /** What the routes of shared instances work with. */
@@ -47,6 +51,7 @@ export interface InstanceDeps {
   readonly quota: Quota
   readonly limits: InstanceLimits
   readonly now: () => Date
+  readonly catchUp: CatchUp
   readonly find: FindInstance
   readonly waits: InstanceWaits
   readonly answer: InstanceAnswers
@@ -67,7 +72,7 @@ export const InstanceData = z.object({ instance: InstanceView })
 export const InstanceParams = z.object({ id: z.string().describe('Id of the instance.') })
 
 export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
-  const { store, scopes, instances, instanceLimits: limits, now } = wiring
+  const { store, scopes, instances, instanceLimits: limits, now, catchUp = createCatchUp(0) } = wiring
   const regions = createRegions(wiring)
   return {
     store,
@@ -76,8 +81,9 @@ export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
     regions,
     limits,
     now,
+    catchUp,
     quota: createQuota({ cache: instances, max: limits.perNamespace, what: 'instances' }),
-    find: createInstanceLookup(wiring),
+    find: createInstanceLookup({ ...wiring, catchUp }),
     waits: createInstanceWaits({ instances, ...limits }),
     answer: createAnswers(store, regions),
   }

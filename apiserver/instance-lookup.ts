@@ -1,6 +1,7 @@
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Access, Verb } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
+import type { CatchUp } from './catch-up.ts'
 import { ApiError } from './errors.ts'
 import type { Principal } from './route.ts'
 import type { Scopes } from './scope.ts'
@@ -9,6 +10,7 @@ export interface InstanceLookupDeps {
   readonly instances: Cache<typeof SharedInstance>
   readonly access: Access
   readonly scopes: Scopes
+  readonly catchUp: CatchUp
 }
 
 /** A right that a call by id needs in the instance's namespace, beyond seeing the instance. */
@@ -24,9 +26,13 @@ export interface Need {
  */
 export type FindInstance = (principal: Principal, id: string, needs?: readonly Need[]) => Promise<SharedInstance>
 
-export function createInstanceLookup({ instances, access, scopes }: InstanceLookupDeps): FindInstance {
+/** Nothing else is an id, or worth a wait. */
+const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export function createInstanceLookup({ instances, access, scopes, catchUp }: InstanceLookupDeps): FindInstance {
   return async function findInstance(principal, id, needs = []) {
-    const instance = instances.byUid(id.toLowerCase())
+    const uid = id.toLowerCase()
+    const instance = UID.test(uid) ? await catchUp(instances, () => instances.byUid(uid)) : undefined
     const namespace = instance?.metadata.namespace
     if (!instance || !(await access.may(principal, { verb: 'get', resource: 'sharedinstances', namespace }))) {
       throw new ApiError('not_found', 'there is no such instance')

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Motor } from '../crds/motor.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
+import { createdAtOf } from './created-at.ts'
 import type { Credentials } from './instance-credentials.ts'
 import { withMilliseconds } from './rfc3339.ts'
 
@@ -78,7 +79,7 @@ export function instanceView({ metadata, spec, status }: SharedInstance, { regio
     host: orNull(seen.host),
     port: orNull(seen.port),
     region,
-    createdAt: withMilliseconds(metadata.creationTimestamp),
+    createdAt: createdAtOf(metadata),
     motor: spec.motor,
     engineVersion: orNull(seen.engineVersion),
     expiresAt: spec.expiresAt === undefined ? null : withMilliseconds(spec.expiresAt),

@@ -10,18 +10,28 @@ export interface InstanceWaitsDeps {
   readonly deleteMs: number
 }
 
-/** Waits on the cache, never polls. Each is about the very object it is given: one of the same name with another uid is not it. */
+/**
+ * Waits on the cache, never polls. Each is about the very object it is given: one of the same name with another uid is not it. The time is
+ * counted from `arrivedAt`, when the request came (`performance.now()`): what it has done until now has taken some of it.
+ */
 export interface InstanceWaits {
   /**
    * Until the database of a new instance works.
    * @throws ApiError when it is refused, deleted meanwhile, or out of time
    */
-  claimed(created: SharedInstance): Promise<SharedInstance>
+  claimed(created: SharedInstance, arrivedAt: number): Promise<SharedInstance>
   /** Until `settled` holds; undefined when the time is up. @throws ApiError `conflict` when the instance goes */
-  changed(changed: SharedInstance, settled: (now: SharedInstance) => boolean): Promise<SharedInstance | undefined>
+  changed(
+    changed: SharedInstance,
+    settled: (now: SharedInstance) => boolean,
+    arrivedAt: number,
+  ): Promise<SharedInstance | undefined>
   /** True once the object is gone from the store, false when the time is up. */
-  gone(deleted: SharedInstance): Promise<boolean>
+  gone(deleted: SharedInstance, arrivedAt: number): Promise<boolean>
 }
+
+/** Milliseconds left of `ms` for a request that arrived then; the wait looks once even when there are none. */
+const left = (ms: number, arrivedAt: number): number => Math.max(0, ms - (performance.now() - arrivedAt))
 
 export function createInstanceWaits({ instances, changeMs, deleteMs }: InstanceWaitsDeps): InstanceWaits {
   /** What is at the object's place in the cache, with what that means: it may not have arrived yet, and it may be gone. */
@@ -39,21 +49,21 @@ export function createInstanceWaits({ instances, changeMs, deleteMs }: InstanceW
     }
   }
 
-  async function claimed(created: SharedInstance): Promise<SharedInstance> {
+  async function claimed(created: SharedInstance, arrivedAt: number): Promise<SharedInstance> {
     const look = follow(created, claimOutcome)
-    const ready = await withinBudget(changeMs, (signal) => instances.waitFor(created.metadata, look, signal))
+    const ready = await withinBudget(left(changeMs, arrivedAt), (signal) => instances.waitFor(created.metadata, look, signal))
     if (ready) return ready
     throw claimOverdue(instances.byUid(created.metadata.uid))
   }
 
-  async function changed(of: SharedInstance, settled: (now: SharedInstance) => boolean): Promise<SharedInstance | undefined> {
+  async function changed(...[of, settled, arrivedAt]: Parameters<InstanceWaits['changed']>): Promise<SharedInstance | undefined> {
     const look = follow(of, (now) => (settled(now) ? now : undefined))
-    return withinBudget(changeMs, (signal) => instances.waitFor(of.metadata, look, signal))
+    return withinBudget(left(changeMs, arrivedAt), (signal) => instances.waitFor(of.metadata, look, signal))
   }
 
-  async function gone(deleted: SharedInstance): Promise<boolean> {
+  async function gone(deleted: SharedInstance, arrivedAt: number): Promise<boolean> {
     const isGone = (now: SharedInstance | undefined) => (now?.metadata.uid === deleted.metadata.uid ? undefined : { gone: true })
-    const outcome = await withinBudget(deleteMs, (signal) => instances.waitFor(deleted.metadata, isGone, signal))
+    const outcome = await withinBudget(left(deleteMs, arrivedAt), (signal) => instances.waitFor(deleted.metadata, isGone, signal))
     return outcome !== undefined
   }
 

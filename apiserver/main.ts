@@ -5,8 +5,12 @@ import { createSubjectAccess } from '../store/kubernetes/subject-access.ts'
 import { parseSettings } from './settings.ts'
 import { startApiServer } from './start.ts'
 
+/** A little less than what its pod is given (charts/mooring); requests under way have 35 s of it. */
+const STOP_MS = 43_000
+
 await runProgram({
   parse: parseSettings,
+  stopMs: STOP_MS,
   async start(settings, log) {
     const store = createKubernetesStore({ config: await loadClusterConfig(process.env), fieldManager: 'mooring-apiserver' })
     const running = await startApiServer({

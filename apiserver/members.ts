@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { RoleBinding } from '../crds/core.ts'
 import type { Draft } from '../crds/kind.ts'
-import { clusterRoleOf, labels, type Role, ROLES } from '../crds/names.ts'
+import { clusterRoleOf, isReserved, labels, type Role, ROLES } from '../crds/names.ts'
+import { createdNow } from './created-at.ts'
 
 /** Value of the label managed-by on what this API makes; other RoleBindings are not its members. */
 const MANAGED_BY = 'mooring-apiserver'
-const RESERVED = /^(system|mooring):/
 
 export const Subject = z
   .string()
   .min(1)
   .max(256)
   .regex(/^\P{Cc}*$/u, 'must not contain control characters')
-  .refine((subject) => !RESERVED.test(subject), 'must be the user of an issuer: names with system: and mooring: are reserved')
+  .refine((subject) => !isReserved(subject), 'must be the user of an issuer: names with system: and mooring: are reserved')
   .describe('User name: `{issuer}:{sub}`.')
 
 export const MemberView = z.object({ subject: z.string(), role: z.enum(ROLES) }).meta({ id: 'Member' })
@@ -24,9 +24,14 @@ export function memberName(subject: string): string {
   return `member-${createHash('sha256').update(subject).digest('hex').slice(0, 32)}`
 }
 
-export function newMember(namespace: string, { subject, role }: MemberView): Draft<typeof RoleBinding> {
+export function newMember(namespace: string, { subject, role }: MemberView, now: Date): Draft<typeof RoleBinding> {
   return {
-    metadata: { name: memberName(subject), namespace, labels: { [labels.managedBy]: MANAGED_BY } },
+    metadata: {
+      name: memberName(subject),
+      namespace,
+      labels: { [labels.managedBy]: MANAGED_BY },
+      annotations: createdNow(now),
+    },
     roleRef: { apiGroup: RoleBinding.group, kind: 'ClusterRole', name: clusterRoleOf(role) },
     subjects: [{ kind: 'User', apiGroup: RoleBinding.group, name: subject }],
   }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Namespace } from '../crds/core.ts'
 import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { Cache } from '../store/cache.ts'
+import { createdAtOf } from './created-at.ts'
 import { withMilliseconds } from './rfc3339.ts'
 
 export const NamespaceView = z
@@ -16,7 +17,7 @@ export function namespaceView(
   namespaces: Pick<Cache<typeof Namespace>, 'get'>,
 ): z.output<typeof NamespaceView> {
   const { organization, namespace: slug, displayName: name = slug } = spec
-  const made = namespaces.get({ name: metadata.name })?.metadata.creationTimestamp ?? metadata.creationTimestamp
-  const createdAt = made < metadata.creationTimestamp ? made : metadata.creationTimestamp
-  return { slug, name, organization, createdAt: withMilliseconds(createdAt) }
+  const made = namespaces.get({ name: metadata.name })?.metadata.creationTimestamp
+  const adopted = made !== undefined && made < metadata.creationTimestamp
+  return { slug, name, organization, createdAt: adopted ? withMilliseconds(made) : createdAtOf(metadata) }
 }

@@ -2,6 +2,7 @@ import type { Draft } from '../crds/kind.ts'
 import { annotations, FINALIZER } from '../crds/names.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Cache } from '../store/cache.ts'
+import { createdNow } from './created-at.ts'
 import { ApiError } from './errors.ts'
 import type { CreateInstanceBody } from './instance-body.ts'
 import type { Regions } from './regions.ts'
@@ -39,7 +40,11 @@ export function newInstance(deps: NewInstanceDeps, body: CreateInstanceBody, abo
       namespace: about.namespace,
       name: about.name,
       finalizers: [FINALIZER],
-      annotations: { [annotations.createdBy]: about.createdBy, ...(about.keyed ? {} : claimDeadline(about)) },
+      annotations: {
+        [annotations.createdBy]: about.createdBy,
+        ...createdNow(about.now),
+        ...(about.keyed ? {} : claimDeadline(about)),
+      },
     },
     spec: {
       ...spec,

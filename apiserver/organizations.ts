@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import { SLUG, SLUG_MAX, SLUG_RULE } from '../crds/names.ts'
+import { isSlug, SLUG, SLUG_MAX, SLUG_RULE } from '../crds/names.ts'
 import type { Organization } from '../crds/organization.ts'
 import type { Access } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import { ApiError } from './errors.ts'
-import { withMilliseconds } from './rfc3339.ts'
+import { type CatchUp, createCatchUp } from './catch-up.ts'
+import { createdAtOf } from './created-at.ts'
 import type { Principal } from './route.ts'
 
 /** A slug in a body; in a path any other text is simply not found. */
@@ -22,12 +23,14 @@ export const OrganizationView = z
   .meta({ id: 'Organization' })
 
 export function organizationView({ metadata, spec }: Organization): z.output<typeof OrganizationView> {
-  return { slug: metadata.name, name: spec.name, createdAt: withMilliseconds(metadata.creationTimestamp) }
+  return { slug: metadata.name, name: spec.name, createdAt: createdAtOf(metadata) }
 }
 
 export interface OrganizationsDeps {
   readonly access: Access
   readonly organizations: Cache<typeof Organization>
+  /** None where this process alone creates. */
+  readonly catchUp?: CatchUp
 }
 
 /** Which organizations a caller may see: those with a namespace of theirs, and a platform admin all. */
@@ -37,7 +40,7 @@ export interface Organizations {
   find(principal: Principal, slug: string): Promise<Organization>
 }
 
-export function createOrganizations({ access, organizations }: OrganizationsDeps): Organizations {
+export function createOrganizations({ access, organizations, catchUp = createCatchUp(0) }: OrganizationsDeps): Organizations {
   async function isVisible(principal: Principal): Promise<(organization: Organization) => boolean> {
     if (await access.may(principal, { verb: 'list', resource: 'organizations' })) return () => true
     const own = new Set((await access.memberships(principal)).map((membership) => membership.organization))
@@ -49,7 +52,7 @@ export function createOrganizations({ access, organizations }: OrganizationsDeps
   }
 
   async function find(principal: Principal, slug: string): Promise<Organization> {
-    const organization = organizations.get({ name: slug })
+    const organization = isSlug(slug) ? await catchUp(organizations, () => organizations.get({ name: slug })) : undefined
     if (organization && (await isVisible(principal))(organization)) return organization
     throw new ApiError('not_found', `there is no organization ${slug}`)
   }

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { annotations } from '../crds/names.ts'
 import { ApiError } from './errors.ts'
-import { page, type PageKey, PageQuery } from './paging.ts'
+import { page, type PageKey, PageQuery, resourceKey } from './paging.ts'
 
 const keyOf = (item: PageKey): PageKey => item
 const Query = z.strictObject(PageQuery)
@@ -90,4 +91,18 @@ describe('a limit', () => {
   ])('of $limit is $is', ({ limit, is }) => {
     expect(Query.parse({ limit }).limit).toBe(is)
   })
+})
+
+test('objects of one second are told apart by the milliseconds that the API wrote down, whatever their ids', () => {
+  const object = (uid: string, at: string) => ({
+    metadata: {
+      ...{ uid, name: uid, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-02T03:04:05Z' },
+      annotations: { [annotations.createdAt]: `2026-01-02T03:04:05.${at}Z` },
+    },
+  })
+  const objects = [object('b', '100'), object('c', '050'), object('a', '200')]
+  const { items, nextCursor } = page(objects, { limit: 2 }, resourceKey)
+  expect(items.map(({ metadata }) => metadata.uid)).toEqual(['a', 'b'])
+  const rest = page(objects, { limit: 2, cursor: nextCursor ?? '' }, resourceKey)
+  expect(rest.items.map(({ metadata }) => metadata.uid)).toEqual(['c'])
 })

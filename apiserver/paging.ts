@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { ObjectMeta } from '../crds/kind.ts'
+import { createdAtOf } from './created-at.ts'
 import { ApiError } from './errors.ts'
 
 export const PAGE_LIMIT = { default: 50, max: 200 } as const
@@ -29,9 +31,9 @@ export interface Page<T> {
 }
 
 /** Page key of a resource. */
-export const resourceKey = (object: { metadata: { creationTimestamp: string; uid: string } }): PageKey => ({
-  createdAt: object.metadata.creationTimestamp,
-  id: object.metadata.uid,
+export const resourceKey = ({ metadata }: { readonly metadata: ObjectMeta }): PageKey => ({
+  createdAt: createdAtOf(metadata),
+  id: metadata.uid,
 })
 
 /**
@@ -92,7 +94,7 @@ function placeOf<T>(entry: Keyed<T>, ordered: readonly Keyed<T>[]): number {
 function compare(a: PageKey, b: PageKey): number {
   if (a.createdAt !== b.createdAt) return a.createdAt > b.createdAt ? -1 : 1
   if (a.id === b.id) return 0
-  // Of one second: uids of the embedded home begin with their millisecond (RFC 9562, section 5.7).
+  // Of one moment: uids of the embedded home begin with their millisecond (RFC 9562, section 5.7).
   return a.id > b.id ? -1 : 1
 }
 

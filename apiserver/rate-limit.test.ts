@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createFailureLimiter, createRateLimiter, DEFAULT_LIMITS, type RateLimiter } from './rate-limit.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+import { createFailureLimiter, createRateLimiter, type RateLimiter } from './rate-limit.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -15,8 +16,8 @@ async function granted(limit: RateLimiter, count: number, key = 'alice'): Promis
 }
 
 describe.each([
-  { what: 'writes', rate: DEFAULT_LIMITS.writes },
-  { what: 'reads', rate: DEFAULT_LIMITS.reads },
+  { what: 'writes', rate: { perSecond: DEFAULT_LIMITS.writeRate, burst: DEFAULT_LIMITS.writeBurst } },
+  { what: 'reads', rate: { perSecond: DEFAULT_LIMITS.readRate, burst: DEFAULT_LIMITS.readBurst } },
 ])('the limit of $what', ({ rate }) => {
   test('grants a burst and not one more', async () => {
     expect(await granted(createRateLimiter(rate), rate.burst + 1)).toBe(rate.burst)

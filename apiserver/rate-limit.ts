@@ -7,19 +7,6 @@ export interface Rate {
   readonly burst: number
 }
 
-export interface Limits {
-  readonly reads: Rate
-  readonly writes: Rate
-  /** Failed authentications a minute, per source. */
-  readonly failedAuthPerMinute: number
-}
-
-export const DEFAULT_LIMITS: Limits = {
-  reads: { perSecond: 100, burst: 200 },
-  writes: { perSecond: 20, burst: 40 },
-  failedAuthPerMinute: 20,
-}
-
 /**
  * The burst allowance comes back once in this time, so what can be sustained is `perSecond` + (`burst` − `perSecond`) / 10: a
  * tenth more than named. Shorter would let more through, longer make an honest burst wait longer.

@@ -16,6 +16,7 @@ const NAMED_IN_MESSAGE = 3
 interface Arrived {
   readonly principal: Principal
   readonly requestId: string
+  readonly arrivedAt: number
   readonly body: object
 }
 
@@ -28,7 +29,7 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
   const query = strictDeep(route.query ?? NOTHING)
   const body = strictDeep(route.body ?? NOTHING)
 
-  return function parseRequest(req, { principal, requestId, body: json }) {
+  return function parseRequest(req, { principal, requestId, arrivedAt, body: json }) {
     const errors: FieldError[] = Object.entries(req.params)
       .filter(([, value]) => typeof value === 'string' && hasControl(value))
       .map(([field]) => ({ field, message: 'must not contain control characters' }))
@@ -48,6 +49,7 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
       ...(parsed as { params: never; query: never; body: never }),
       principal,
       requestId,
+      arrivedAt,
       sourceIp: sourceIpOf(req.ip),
       idempotencyKey: route.idempotent ? parseIdempotencyKey(req.get('Idempotency-Key')) : undefined,
       ifMatch: parseIfMatch(req.get('If-Match')),

@@ -25,6 +25,8 @@ export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
   readonly query: Q
   readonly body: B
   readonly requestId: string
+  /** `performance.now()` at its arrival: what it may take is counted from there. */
+  readonly arrivedAt: number
   readonly sourceIp: string
   /** Value of `Idempotency-Key`, checked for form; only on routes that are `idempotent`. */
   readonly idempotencyKey?: string | undefined

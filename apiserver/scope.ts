@@ -1,13 +1,16 @@
 import type { Namespace } from '../crds/core.ts'
-import { isSlug, labels, namespaceName } from '../crds/names.ts'
+import { isSlug, labels, namespaceName, parseNamespacePath } from '../crds/names.ts'
 import { type Access, ForbiddenError, type Question } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
+import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { ApiError } from './errors.ts'
 import type { Principal, RouteRequest, Scope } from './route.ts'
 
 export interface ScopeDeps {
   readonly access: Access
   readonly namespaces: Cache<typeof Namespace>
+  /** None where this process alone creates. */
+  readonly catchUp?: CatchUp
 }
 
 /** Slugs as they stand in a path. */
@@ -30,7 +33,7 @@ export interface Scopes {
   require(principal: Principal, question: Question): Promise<void>
 }
 
-export function createScopes({ access, namespaces }: ScopeDeps): Scopes {
+export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }: ScopeDeps): Scopes {
   /** Every role may list instances; a member by a narrower binding of the cluster's own still has a membership. */
   async function isVisible(principal: Principal, namespace: string): Promise<boolean> {
     if (await access.may(principal, { verb: 'list', resource: 'sharedinstances', namespace })) return true
@@ -40,8 +43,12 @@ export function createScopes({ access, namespaces }: ScopeDeps): Scopes {
 
   async function ofPath(principal: Principal, { organization, namespace: slug }: PathScope): Promise<Scope> {
     const namespace = namespaceName(organization, slug)
-    const object = isSlug(organization) && isSlug(slug) ? namespaces.get({ name: namespace }) : undefined
-    if (object?.metadata.labels?.[labels.organization] !== organization || !(await isVisible(principal, namespace))) {
+    const look = () => {
+      const object = namespaces.get({ name: namespace })
+      return object?.metadata.labels?.[labels.organization] === organization ? object : undefined
+    }
+    const isThere = isSlug(organization) && isSlug(slug) && (await catchUp(namespaces, look))
+    if (!isThere || !(await isVisible(principal, namespace))) {
       throw new ApiError('not_found', `there is no namespace ${organization}/${slug}`)
     }
     return { organization, slug, namespace }
@@ -65,8 +72,8 @@ export function createScopes({ access, namespaces }: ScopeDeps): Scopes {
 
 /** `acme/prod` → its slugs. @throws ApiError `invalid_request` */
 function parseHome(text: string): PathScope {
-  const [organization = '', namespace = '', ...rest] = text.split('/')
-  if (rest.length === 0 && isSlug(organization) && isSlug(namespace)) return { organization, namespace }
+  const slugs = parseNamespacePath(text)
+  if (slugs) return slugs
   throw new ApiError('invalid_request', 'the namespace of this call must be named as organization/namespace', {
     details: [{ field: 'Mooring-Namespace', message: 'must be organization/namespace, e.g. acme/prod' }],
   })

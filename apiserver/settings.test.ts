@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { DEFAULT_LIMITS } from './limits.ts'
 import { type ApiServerSettings, parseSettings } from './settings.ts'
 
 function settingsOf(argv: readonly string[], env: Record<string, string> = {}): ApiServerSettings {
@@ -6,6 +9,12 @@ function settingsOf(argv: readonly string[], env: Record<string, string> = {}): 
   if (!('ok' in parsed)) throw new Error(parsed.text)
   return parsed.ok
 }
+
+test('the chart asks for the limits that hold without it', async () => {
+  const values = parse(await readFile(new URL('../charts/mooring/values.yaml', import.meta.url), 'utf8')) as object
+  expect(values).toMatchObject({ apiserver: DEFAULT_LIMITS })
+  expect(settingsOf([])).toMatchObject(DEFAULT_LIMITS)
+})
 
 test('nothing given, everything is as documented', () => {
   expect(settingsOf([])).toMatchObject({

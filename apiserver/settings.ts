@@ -1,19 +1,24 @@
 import { LOG_SETTINGS } from '../process/log.ts'
 import { Address, Issuers, ListenPort, Path, Ranges, whole } from '../process/setting-rules.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
 import { createSettingsParser, flagOf, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 
-const count = (range: readonly [number, number], initial: string, about: string) =>
-  withDefault(whole(...range), '<n>', [initial, about])
+const count = (range: readonly [number, number], initial: number, about: string) =>
+  withDefault(whole(...range), '<n>', [String(initial), about])
 
 /** What the API is told in either home: quotas, rates and whose tokens it takes (surface, section 2). */
 export const API_SETTINGS = {
-  quotaInstances: count([0, 1_000_000], '50', 'shared instances in one namespace'),
-  quotaApiTokens: count([0, 1_000_000], '20', 'API tokens in one namespace'),
-  writeRate: count([1, 1_000_000], '20', 'writes a second that one caller may make for long'),
-  writeBurst: count([1, 1_000_000], '40', 'writes that one caller may make at once'),
-  readRate: count([1, 1_000_000], '100', 'reads a second that one caller may make for long'),
-  readBurst: count([1, 1_000_000], '200', 'reads that one caller may make at once'),
-  failedAuthPerMinute: count([1, 1_000_000], '20', 'failed authentications a minute from one address'),
+  quotaInstances: count([0, 1_000_000], DEFAULT_LIMITS.quotaInstances, 'shared instances in one namespace'),
+  quotaApiTokens: count([0, 1_000_000], DEFAULT_LIMITS.quotaApiTokens, 'API tokens in one namespace'),
+  writeRate: count([1, 1_000_000], DEFAULT_LIMITS.writeRate, 'writes a second that one caller may make for long'),
+  writeBurst: count([1, 1_000_000], DEFAULT_LIMITS.writeBurst, 'writes that one caller may make at once'),
+  readRate: count([1, 1_000_000], DEFAULT_LIMITS.readRate, 'reads a second that one caller may make for long'),
+  readBurst: count([1, 1_000_000], DEFAULT_LIMITS.readBurst, 'reads that one caller may make at once'),
+  failedAuthPerMinute: count(
+    [1, 1_000_000],
+    DEFAULT_LIMITS.failedAuthPerMinute,
+    'failed authentications a minute from one address',
+  ),
   issuer: {
     ...withDefault(Issuers, '<name=url>', ['', 'one more issuer of tokens, keys by OpenID discovery; may be repeated']),
     repeated: true,

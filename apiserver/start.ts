@@ -8,6 +8,7 @@ import type { Store } from '../store/port.ts'
 import { createApi } from './api.ts'
 import { discoveryOf } from './auth/issuer.ts'
 import { createOutsideIssuers } from './auth/outside-issuers.ts'
+import { BEHIND_MS } from './catch-up.ts'
 import { type ApiCaches, createApiCaches } from './caches.ts'
 import { createMetrics } from './metrics.ts'
 import { openMountedFiles } from './mounted-files.ts'
@@ -26,8 +27,8 @@ export interface ApiServerDeps {
 }
 
 /**
- * Starts the API of the cluster home over `store`. It listens at once and says by `/readyz` when it knows all there is; a restart of the
- * API server later does not make it unready. `stop` lets requests under way finish.
+ * Starts the API of the cluster home over `store`. It listens at once, and serves, as `/readyz` says, when it knows all there is; a
+ * restart of the API server later does not make it unready. `stop` lets requests under way finish.
  * @throws MooringError `files_unreadable`, `port_in_use`, `port_forbidden`
  */
 export async function startApiServer(deps: ApiServerDeps): Promise<Running> {
@@ -42,6 +43,7 @@ export async function startApiServer(deps: ApiServerDeps): Promise<Running> {
 
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
 async function startParts({ settings, log, store, access }: ApiServerDeps, cleanup: AsyncDisposableStack): Promise<Running> {
+  let synced = false
   let ready = false
   const isReady = () => ready
   const metrics = createMetrics()
@@ -55,8 +57,9 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   function api(): Readonly<Record<Listener, RequestListener>> {
     const { issuer, jwks, tokenSecret } = files.current()
     return createApi({
-      ...{ store, caches, tokenSecret, metrics, log, isReady, issuers },
+      ...{ store, caches, tokenSecret, metrics, log, isReady, issuers, behindMs: BEHIND_MS },
       access: access(caches),
+      isSynced: () => synced,
       issuer: { issuer, jwks, discovery: discoveryOf(issuer) },
       limits: settings,
       trustedProxies: settings.trustedProxies,
@@ -83,6 +86,7 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   const work = following.run(stopping.signal)
   void following.synced().then(() => {
     if (stopping.signal.aborted) return
+    synced = true
     ready = true
     log.info({ ports: LISTENERS.map((name) => servers.addresses[name].https.port) }, 'the API is served')
   })

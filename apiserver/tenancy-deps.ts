@@ -6,11 +6,11 @@ import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { Access } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { createOrganizations, type Organizations } from './organizations.ts'
 import { createQuota, type Quota } from './quota.ts'
 import type { Scopes } from './scope.ts'
-
-export const API_TOKENS_PER_NAMESPACE = 20
 
 /** What the wiring hands in. */
 export interface TenancyWiring {
@@ -25,9 +25,11 @@ export interface TenancyWiring {
   readonly apiTokens: Cache<typeof ApiToken>
   /** Of the installation, at least 32 random bytes: API tokens made with an Idempotency-Key are derived from it. */
   readonly tokenSecret: Uint8Array
-  /** Most API tokens in a namespace. */
+  /** Most API tokens in a namespace, unless the default holds. */
   readonly apiTokensPerNamespace?: number
   readonly now?: () => Date
+  /** None where this process alone creates. */
+  readonly catchUp?: CatchUp
 }
 
 /** What the routes of organizations, namespaces, members and API tokens work with. */
@@ -36,13 +38,21 @@ export interface TenancyDeps extends Omit<TenancyWiring, 'organizations' | 'apiT
   readonly organizationCache: Cache<typeof Organization>
   readonly apiTokenQuota: Quota
   readonly now: () => Date
+  readonly catchUp: CatchUp
 }
 
 export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
-  const { organizations, apiTokensPerNamespace: max = API_TOKENS_PER_NAMESPACE, now = () => new Date(), ...rest } = wiring
+  const {
+    organizations,
+    apiTokensPerNamespace: max = DEFAULT_LIMITS.quotaApiTokens,
+    now = () => new Date(),
+    catchUp = createCatchUp(0),
+    ...rest
+  } = wiring
   return {
     ...rest,
     now,
+    catchUp,
     organizations: createOrganizations(wiring),
     organizationCache: organizations,
     apiTokenQuota: createQuota({ cache: wiring.apiTokens, max, what: 'API tokens, expired ones among them' }),

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { z } from 'zod'
-import { isSlug, ROLES } from '../crds/names.ts'
+import { KUBERNETES_PREFIX, parseNamespacePath, ROLES } from '../crds/names.ts'
 import type { CommandLine } from '../process/command-line.ts'
 import { oneOf } from '../process/setting-rules.ts'
 import type { TokenClaims } from './auth/issuer.ts'
@@ -9,10 +9,9 @@ import { PLATFORM_ADMIN } from './auth/jwt.ts'
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
 const MAX_TTL = 30 * SECONDS.d
 
-const Namespace = z.string().refine((text) => {
-  const slugs = text.split('/')
-  return slugs.length === 2 && slugs.every(isSlug)
-}, 'an organization and a namespace, such as acme/prod')
+const Namespace = z
+  .string()
+  .refine((text) => parseNamespacePath(text) !== undefined, 'an organization and a namespace, such as acme/prod')
 
 const TTL_RULE = 'a number with s, m, h or d, such as 90s or 12h, of 30d at most'
 /** `90s`, `15m`, `1h`, `7d`: in seconds. */
@@ -22,9 +21,11 @@ export const Ttl = z
   .transform((text) => Number(text.slice(0, -1)) * SECONDS[text.slice(-1) as keyof typeof SECONDS])
   .refine((seconds) => seconds >= 1 && seconds <= MAX_TTL, TTL_RULE)
 
+const SUBJECT_RULE = `1 to 256 characters, no control characters, and not begin with ${KUBERNETES_PREFIX}`
 const Subject = z
   .string()
-  .regex(/^(?!system:)[^\u0000-\u001f\u007f]{1,256}$/, '1 to 256 characters, no control characters, and not begin with system:')
+  .regex(/^[^\u0000-\u001f\u007f]{1,256}$/, SUBJECT_RULE)
+  .refine((text) => !text.startsWith(KUBERNETES_PREFIX), SUBJECT_RULE)
 
 const RULES = {
   namespace: Namespace.optional(),

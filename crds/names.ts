@@ -23,6 +23,8 @@ export const annotations = {
   /** SHA-256 of the body of the POST that made the object: tells a repeated Idempotency-Key from a reused one. */
   requestHash: 'mooring.dev/request-hash',
   createdBy: 'mooring.dev/created-by',
+  /** RFC 3339 UTC in milliseconds, where Kubernetes keeps whole seconds: what one second brought is told apart by it. */
+  createdAt: 'mooring.dev/created-at',
   /** On an ApiToken made with an Idempotency-Key: from it and the installation's secret its token can be derived again. */
   tokenSalt: 'mooring.dev/token-salt',
   /** RFC 3339 UTC. An instance that was never claimed is deleted past it: whoever asked for it has gone and cannot ask again. */
@@ -34,6 +36,8 @@ export const annotations = {
   forceDelete: 'mooring.dev/force-delete',
   /** `"true"` on the Namespace mooring-shared: uninstalling may delete all databases. */
   deleteData: 'mooring.dev/delete-data',
+  /** On a CustomResourceDefinition: version of the program that it came from. */
+  version: 'mooring.dev/version',
 } as const
 
 /** A slug of an organization or namespace (surface, section 2). */
@@ -49,6 +53,24 @@ export function isSlug(text: string): boolean {
 export function namespaceName(organization: string, namespace: string): string {
   return `${organization}--${namespace}`
 }
+
+/** `acme/prod` → its slugs; undefined for any other text. */
+export function parseNamespacePath(text: string): { readonly organization: string; readonly namespace: string } | undefined {
+  const [organization = '', namespace = '', ...rest] = text.split('/')
+  return rest.length === 0 && isSlug(organization) && isSlug(namespace) ? { organization, namespace } : undefined
+}
+
+/** Prefix of the user names that Kubernetes keeps for itself. */
+export const KUBERNETES_PREFIX = 'system:'
+/** What an issuer's users and groups cannot begin with: Kubernetes' own names, and Mooring's. */
+export const RESERVED_NAMES = ['mooring', 'system'] as const
+/** Mooring's own issuer: its users are `local:…`. */
+export const OWN_ISSUER = 'local'
+/** What an issuer may be called. */
+export const ISSUER_NAME = /^[a-z][a-z0-9-]{0,30}$/
+
+/** Whether a user or group has a name that no issuer gives. */
+export const isReserved = (name: string): boolean => RESERVED_NAMES.some((reserved) => name.startsWith(`${reserved}:`))
 
 /** The three roles a member can have in a namespace, weakest first. */
 export const ROLES = ['viewer', 'editor', 'admin'] as const

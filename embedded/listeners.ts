@@ -4,6 +4,9 @@ import { type ListenerConfig, type Port, type RunningServers, startServers } fro
 import type { Certificates } from '../operator/certificates/renewing.ts'
 import type { Settings } from './settings.ts'
 
+/** Requests under way when it stops are given so long: the engines after them need the rest of the five seconds. */
+const DRAIN_MS = 1_500
+
 type Apps = Readonly<Record<'shared' | 'dedicated', RequestListener>>
 
 /** The ports are open, and answer 503 until there is something to serve. */
@@ -32,7 +35,7 @@ export async function openListeners(settings: Settings, certificates: Certificat
     dedicatedUrl: urlOf(settings.listen, servers.addresses.dedicated.https.port),
     serve: (all) => void (apps = all),
     renewCertificate: () => servers.renewCertificate(),
-    [Symbol.asyncDispose]: () => servers.close(),
+    [Symbol.asyncDispose]: () => servers.close(DRAIN_MS),
   }
 }
 

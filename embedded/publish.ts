@@ -14,9 +14,14 @@ export interface PublishDeps {
   readonly client: Omit<ClientFiles, 'token'>
   readonly ready: Omit<Ready, 'token'>
   readonly log: Logger
+  /** Default six hours. */
+  readonly renewMs?: number
 }
 
-/** Writes what clients start from, with a platform admin's token, and writes it anew before that token expires. Dispose of it to stop. */
+/**
+ * Writes what clients start from, with a platform admin's token, and writes it anew before that token expires. Disposed of, it removes the
+ * ready file, which it does not write again.
+ */
 export async function publish({
   dir,
   issuer,
@@ -24,7 +29,8 @@ export async function publish({
   client,
   ready,
   log,
-}: PublishDeps): Promise<Disposable & { readonly token: string }> {
+  renewMs = RENEW_MS,
+}: PublishDeps): Promise<AsyncDisposable & { readonly token: string }> {
   async function write(): Promise<string> {
     const token = await issuer.sign({
       subject: 'admin',
@@ -38,8 +44,21 @@ export async function publish({
   }
 
   const token = await write()
-  const renewal = setInterval(() => {
-    write().catch((error: unknown) => log.error({ err: error }, 'the token was not renewed'))
-  }, RENEW_MS).unref()
-  return { token, [Symbol.dispose]: () => clearInterval(renewal) }
+  let renewing: Promise<void> | undefined
+  async function renew(): Promise<void> {
+    try {
+      await write()
+    } catch (error) {
+      log.error({ err: error }, 'the token was not renewed')
+    }
+  }
+  const renewal = setInterval(() => void (renewing = renew()), renewMs).unref()
+  return {
+    token,
+    async [Symbol.asyncDispose]() {
+      clearInterval(renewal)
+      await renewing
+      await readyFile.remove()
+    },
+  }
 }

@@ -4,32 +4,31 @@ import { createApi } from '../apiserver/api.ts'
 import { createIssuer, type TokenIssuer } from '../apiserver/auth/issuer.ts'
 import { createOutsideIssuers } from '../apiserver/auth/outside-issuers.ts'
 import { createMetrics } from '../apiserver/metrics.ts'
-import type { Motor } from '../crds/motor.ts'
-import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { type Certificates, createCertificates } from '../operator/certificates/renewing.ts'
-import type { OperatorCaches } from '../operator/caches.ts'
 import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
-import { createOperator, type Operator } from '../operator/operator.ts'
+import { createOperator } from '../operator/operator.ts'
 import { createProcessRuntime } from '../operator/server/process/process-runtime.ts'
+import { killServers } from '../operator/server/process/stop-serving.ts'
 import { operatorSettings } from '../operator/settings.ts'
+import type { Life } from '../process/life.ts'
 import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { createCacheSet } from '../store/cache-set.ts'
-import { conditionOf, isReady } from '../store/conditions.ts'
-import { createEmbeddedStore } from '../store/embedded.ts'
+import { createEmbeddedStore, type EmbeddedStore } from '../store/embedded.ts'
 import type { Store } from '../store/port.ts'
 import { createRoleAccess } from '../store/role-access.ts'
 import { createCaches } from './caches.ts'
 import { type DataDir, openDataDir } from './data-dir.ts'
-import { HOME, openInstallation } from './installation.ts'
+import { openInstallation } from './installation.ts'
 import { readIssuer, writeIssuer } from './issuer-file.ts'
 import { openListeners } from './listeners.ts'
 import { publish } from './publish.ts'
 import { createReadyFile } from './ready-file.ts'
 import { serverNames } from './server-names.ts'
 import type { Settings } from './settings.ts'
+import { homeJudged, warm } from './warm.ts'
 import { welcome } from './welcome.ts'
 
 const LOOPBACK = '127.0.0.1'
@@ -38,12 +37,12 @@ const CERTIFICATE_SECRET = 'mooring-api-certificate'
 /**
  * Starts all of Mooring in this process and resolves when the first request can be served.
  * @throws MooringError `locked` (another process has the data directory), `data_dir_unusable`, `port_in_use` and what else prevents a start;
- *   what was started by then is stopped; the reason of `stopping` when that aborts
+ *   what was started by then is stopped; the reason of `life.stopping` when that aborts
  */
-export async function start(settings: Settings, log: Logger, stopping: AbortSignal): Promise<Running> {
+export async function start(settings: Settings, log: Logger, life: Life): Promise<Running> {
   const cleanup = new AsyncDisposableStack()
   try {
-    return await startParts({ settings, log, stopping }, cleanup)
+    return await startParts({ settings, log, life }, cleanup)
   } catch (error) {
     await cleanup.disposeAsync()
     throw error
@@ -53,18 +52,22 @@ export async function start(settings: Settings, log: Logger, stopping: AbortSign
 interface StartDeps {
   readonly settings: Settings
   readonly log: Logger
-  readonly stopping: AbortSignal
+  readonly life: Life
 }
 
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
-async function startParts({ settings, log, stopping }: StartDeps, cleanup: AsyncDisposableStack): Promise<Running> {
+async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   const dir = await openDataDir(settings.dataDir)
   const store = cleanup.use(await createEmbeddedStore({ path: join(dir.path, 'state.db'), logger: log }))
+  const servers = join(dir.path, 'servers')
+  // Not before the lock on the state is ours: they might be another process's.
+  life.onForcedEnd(() => killServers(servers))
+  const lost = lossOf(store)
+  const stopping = AbortSignal.any([life.stopping, lost])
   const readyFile = await createReadyFile(settings.readyFile)
-  cleanup.defer(() => readyFile.remove())
 
   const runtime = createProcessRuntime({
-    directory: join(dir.path, 'servers'),
+    directory: servers,
     listen: settings.listen,
     certificate: () => ({ ...certificates.current(), ca: ca.certificate }),
     compatibleMotors: settings.compatibleMotors ? 'nearest' : 'exact',
@@ -72,10 +75,12 @@ async function startParts({ settings, log, stopping }: StartDeps, cleanup: Async
   })
   cleanup.defer(() => runtime.close())
   const motors = [...(await runtime.motors()).keys()]
+  stopping.throwIfAborted()
   const { ca, tokenSecret, region } = await openInstallation(store, motors)
   const certificates = cleanup.use(await openCertificates(store, { ca, listen: settings.listen, log }))
 
   let serving = false
+  const isReady = () => serving && !lost.aborted
   const metrics = createMetrics()
   cleanup.defer(() => metrics.close())
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
@@ -93,12 +98,13 @@ async function startParts({ settings, log, stopping }: StartDeps, cleanup: Async
     await work
   })
   await following.synced()
+  stopping.throwIfAborted()
 
   const listeners = cleanup.use(await openListeners(settings, certificates))
   certificates.onRenew(() => listeners.renewCertificate())
   const { sharedUrl, dedicatedUrl } = listeners
   const { metricsUrl } = cleanup.use(
-    await startStatus({ registry: metrics.registry, host: LOOPBACK, port: settings.metricsPort, isReady: () => serving }),
+    await startStatus({ registry: metrics.registry, host: LOOPBACK, port: settings.metricsPort, isReady }),
   )
   const issuer = await openIssuer(dir, sharedUrl)
   listeners.serve(
@@ -107,11 +113,13 @@ async function startParts({ settings, log, stopping }: StartDeps, cleanup: Async
       access: createRoleAccess(caches),
       issuers: createOutsideIssuers({ issuers: settings.issuer, log }),
       limits: settings,
-      isReady: () => serving,
+      isReady,
     }),
   )
 
-  await warm({ ...caches, ...operator }, motors, stopping)
+  if (motors.length > 0 && !(await warm({ ...caches, ...operator }, stopping))) {
+    log.warn('no database server has come up yet; the API is served without, and databases wait for one')
+  }
   await homeJudged(caches, stopping)
   serving = true
   const published = cleanup.use(
@@ -128,11 +136,27 @@ async function startParts({ settings, log, stopping }: StartDeps, cleanup: Async
   const motor = region.spec.motors.find((served) => served.warm)?.id
   return {
     message: welcome({ sharedUrl, dedicatedUrl, dataDir: dir, token: published.token, region: region.spec.id, motor }),
+    ended: rejectedBy(lost),
     stop: async () => {
       serving = false
       await cleanup.disposeAsync()
     },
   }
+}
+
+/** Aborts, with the reason, when the store can write no more: nothing of Mooring works then, and a new start mends it. */
+function lossOf(store: EmbeddedStore): AbortSignal {
+  const loss = new AbortController()
+  void store.ended.then((reason) => reason && loss.abort(reason))
+  return loss.signal
+}
+
+function rejectedBy(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const end = () => reject(signal.reason as Error)
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end)
+  })
 }
 
 /** The certificate of the listeners and the database servers: kept in the store, renewed in time. */
@@ -163,37 +187,4 @@ async function openIssuer(dir: DataDir, url: string): Promise<TokenIssuer> {
   const fresh = { issuer: url, privateKey: await generateIssuerKey() }
   await writeIssuer(dir, fresh)
   return createIssuer(fresh)
-}
-
-/** Waits for the servers that are to be there before the first request. @throws the signal's reason when it aborts */
-async function warm(
-  { servers, firstServer }: Pick<OperatorCaches, 'servers'> & Pick<Operator, 'firstServer'>,
-  motors: readonly Motor[],
-  signal: AbortSignal,
-): Promise<void> {
-  if (motors.length === 0) return
-  await new Promise<void>((resolve) => {
-    let up = false
-    const look = () => {
-      // What a status says may be from before the last stop.
-      if (!signal.aborted && !(up && servers.list().some(isReady))) return
-      stop()
-      resolve()
-    }
-    const stop = servers.onChange(look)
-    signal.addEventListener('abort', look, { once: true })
-    void firstServer.then(() => {
-      up = true
-      look()
-    })
-    look()
-  })
-  signal.throwIfAborted()
-}
-
-/** Waits until the operator has looked at the home namespace. Ready is not waited for: one that is being deleted never will be. */
-async function homeJudged({ tenantNamespaces }: OperatorCaches, signal: AbortSignal): Promise<void> {
-  const look = (home: TenantNamespace | undefined) =>
-    home?.metadata.deletionTimestamp !== undefined ? true : home && conditionOf(home, 'Ready') && true
-  await tenantNamespaces.waitFor({ name: HOME }, look, signal)
 }

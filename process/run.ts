@@ -1,11 +1,10 @@
 import type { Logger } from 'pino'
 import { MooringError } from '../crds/errors.ts'
 import type { CommandLine } from './command-line.ts'
+import { createEnding, type Ending, type Life } from './life.ts'
 import { createLog, type LogSettings } from './log.ts'
 
 const EXIT_FAILED = 1
-/** How long a start that is asked to stop may take to end. */
-const GIVE_UP_MS = 5_000
 
 type Parse<S> = (argv: readonly string[], env: NodeJS.ProcessEnv) => CommandLine<S>
 
@@ -22,32 +21,30 @@ export interface Running {
 export interface Program<S extends LogSettings> {
   readonly parse: Parse<S>
   /**
-   * `stopping` aborts when the process is asked to stop before it is up: end what was started and throw.
+   * Asked to stop before it is up, it ends what it has started and throws.
    * @throws MooringError whose message is a sentence for whoever started it
    */
-  readonly start: (settings: S, log: Logger, stopping: AbortSignal) => Promise<Running>
+  readonly start: (settings: S, log: Logger, life: Life) => Promise<Running>
+  /** Milliseconds from being asked to stop to the end of the process, however far it has got by then. */
+  readonly stopMs: number
   /** Exit code of a start that failed so; 1 when absent or undefined. */
   readonly exitCodeOf?: (error: MooringError) => number | undefined
 }
 
 /**
- * The life of a component's process: settings, start, then until SIGTERM or SIGINT. A wrong setting ends it with a sentence and exit 2,
- * a start that fails with a sentence and exit 1, and a stop with exit 0.
+ * The life of a component's process: settings, start, then until SIGTERM or SIGINT. A wrong setting ends it with a sentence and exit 2, a
+ * start that fails with a sentence and exit 1, a stop with exit 0, also one that took too long. A second signal ends it at once, with
+ * 128 and the signal's number.
  */
-export async function runProgram<S extends LogSettings>({ parse, start, exitCodeOf }: Program<S>): Promise<void> {
+export async function runProgram<S extends LogSettings>({ parse, start, stopMs, exitCodeOf }: Program<S>): Promise<void> {
   const settings = settingsOf(parse)
-  // Heard from the first moment on: a start that is cut off would leave what it has started.
-  const stopping = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
-  const giveUp = () => setTimeout(() => process.exit(0), GIVE_UP_MS).unref()
-  stopping.signal.addEventListener('abort', giveUp)
+  const ending = createEnding(stopMs)
   try {
-    const running = await start(settings, createLog(settings), stopping.signal)
-    stopping.signal.removeEventListener('abort', giveUp)
-    if (running.message !== undefined) process.stdout.write(running.message)
-    live(running, stopping.signal)
+    const running = await start(settings, createLog(settings), ending)
+    if (running.message !== undefined && !ending.stopping.aborted) process.stdout.write(running.message)
+    live(running, ending)
   } catch (error) {
-    if (stopping.signal.aborted) process.exit(0)
+    if (ending.stopping.aborted) process.exit(0)
     fail(error, exitCodeOf)
   }
 }
@@ -59,9 +56,12 @@ export async function runTask<S extends LogSettings>(task: {
   readonly work: (settings: S, log: Logger) => Promise<void>
 }): Promise<void> {
   const settings = settingsOf(task.parse)
+  const log = createLog(settings)
   try {
-    await task.work(settings, createLog(settings))
+    await task.work(settings, log)
   } catch (error) {
+    // The sentence alone may be too little for whoever has to mend it.
+    if (error instanceof MooringError && error.cause !== undefined) log.error({ err: error }, 'the task failed')
     fail(error)
   }
 }
@@ -87,15 +87,21 @@ function sentenceOf(error: unknown): string | undefined {
   return error instanceof Error && 'syscall' in error ? error.message : undefined
 }
 
-function live(running: Running, stopping: AbortSignal): void {
-  let ending: Promise<void> | undefined
+function live(running: Running, ending: Ending): void {
+  let stopped: Promise<void> | undefined
   const stop = (code: number) => {
-    ending ??= running.stop().then(() => process.exit(code))
+    stopped ??= running.stop().then(
+      () => process.exit(code),
+      (error: unknown) => ending.force(EXIT_FAILED, `the stop failed: ${textOf(error)}`),
+    )
   }
-  if (stopping.aborted) stop(0)
-  else stopping.addEventListener('abort', () => stop(0), { once: true })
+  if (ending.stopping.aborted) stop(0)
+  else ending.stopping.addEventListener('abort', () => stop(0), { once: true })
   running.ended?.catch((error: unknown) => {
-    process.stderr.write(`mooring: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`mooring: ${textOf(error)}\n`)
+    ending.startClock(EXIT_FAILED)
     stop(EXIT_FAILED)
   })
 }
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { ISSUER_NAME, OWN_ISSUER, RESERVED_NAMES } from '../crds/names.ts'
 
 /** An issuer of tokens beside the embedded one; its keys are found by OpenID discovery. */
 export interface NamedIssuer {
@@ -8,8 +9,7 @@ export interface NamedIssuer {
   readonly url: string
 }
 
-/** Names that Mooring's own users and groups carry, and the one that Kubernetes keeps for itself. */
-const RESERVED_ISSUERS = ['local', 'mooring', 'system']
+const TAKEN_ISSUERS: readonly string[] = [OWN_ISSUER, ...RESERVED_NAMES]
 
 /**
  * The rules of settings. Input is the text of a flag or an environment variable; a message completes the sentence
@@ -88,7 +88,7 @@ export const Switch = z
 export const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
   z.enum(values, { error: `one of ${values.join(', ')}` })
 
-const ISSUER_RULE = `name=https://issuer (http only on loopback), where name is of a-z, 0-9 and -, and none of ${RESERVED_ISSUERS.join(', ')}`
+const ISSUER_RULE = `name=https://issuer (http only on loopback), where name is of a-z, 0-9 and -, and none of ${TAKEN_ISSUERS.join(', ')}`
 
 function isIssuerUrl(text: string): boolean {
   const url = URL.parse(text)
@@ -104,9 +104,9 @@ export const Issuers = z
     z.array(
       z
         .string()
-        .regex(/^[a-z][a-z0-9-]{0,30}=/, ISSUER_RULE)
+        .regex(/=/, ISSUER_RULE)
         .transform((item): NamedIssuer => ({ name: item.slice(0, item.indexOf('=')), url: item.slice(item.indexOf('=') + 1) }))
-        .refine(({ name, url }) => !RESERVED_ISSUERS.includes(name) && isIssuerUrl(url), ISSUER_RULE),
+        .refine(({ name, url }) => ISSUER_NAME.test(name) && !TAKEN_ISSUERS.includes(name) && isIssuerUrl(url), ISSUER_RULE),
     ),
   )
   .refine((issuers) => new Set(issuers.map(({ name }) => name)).size === issuers.length, 'a list without a name twice')

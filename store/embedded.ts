@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { Namespace } from '../crds/core.ts'
+import type { MooringError } from '../crds/errors.ts'
 import { KINDS } from '../crds/index.ts'
 import type { Draft, Kind, Resource } from '../crds/kind.ts'
 import { openDatabase } from './embedded/database.ts'
@@ -33,6 +34,11 @@ export interface EmbeddedStoreOptions {
 
 /** A Store in this process: memory over one SQLite file, which it owns alone until it is closed. */
 export interface EmbeddedStore extends Store, AsyncDisposable {
+  /**
+   * Resolves when it is closed; with the reason when it lost the thread that writes. Reads go on then, but each write is `unavailable` for good:
+   * only a new start, which reads the file anew, knows what of the last writes is in it.
+   */
+  readonly ended: Promise<MooringError | undefined>
   /** Transactions committed since it was opened: many writes may share one. */
   transactions(): number
   /** Forgets all events: a watch from a revision before now is `gone`. */
@@ -82,10 +88,8 @@ export async function createEmbeddedStore(options: EmbeddedStoreOptions): Promis
     database,
     table,
     revision,
-    onCommitted(committed, newest) {
-      hub.publish(committed, newest)
-      collector.observe(committed)
-    },
+    observers: [(committed, newest) => hub.publish(committed, newest), (committed) => collector.observe(committed)],
+    onObserverError: (error) => logger?.error({ err: error }, 'a write was done, and those who follow were not all told'),
     onFailure: (error, writes) => logger?.error({ err: error, writes }, 'writes failed: the state could not be written'),
   })
   const now = (): string => wholeSeconds(new Date())
@@ -152,6 +156,7 @@ export async function createEmbeddedStore(options: EmbeddedStoreOptions): Promis
     async delete(kind, key, preconditions = {}) {
       await remove(kind, key, preconditions)
     },
+    ended: database.ended,
     transactions: writer.transactions,
     compact: () => hub.compact(),
     close,

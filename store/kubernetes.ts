@@ -33,6 +33,8 @@ export interface KubernetesStore extends Store, AsyncDisposable {
   close(): Promise<void>
 }
 
+type Timing = Pick<KubernetesStoreDeps, 'clock' | 'random'>
+
 interface PatchOf {
   readonly body: Patch
   readonly preconditions: Preconditions
@@ -48,8 +50,15 @@ const MERGE_PATCH = 'application/merge-patch+json'
  * @throws MooringError `invalid_settings` when the config names no API server
  */
 export function createKubernetesStore(deps: KubernetesStoreDeps): KubernetesStore {
+  return createStoreOver(createKubernetesClient(deps), deps)
+}
+
+/** {@link createKubernetesStore} over a client that is there already; `close` closes that one. */
+export function createStoreOver(
+  client: KubernetesClient,
+  deps: Omit<KubernetesStoreDeps, keyof KubernetesClientDeps> & Timing,
+): KubernetesStore {
   const { fieldManager = 'mooring', clock = systemClock, random = Math.random, silentMs = 150_000 } = deps
-  const client = createKubernetesClient(deps)
   const query = { fieldValidation: 'Strict', fieldManager }
   const writing = { client, clock, random }
 

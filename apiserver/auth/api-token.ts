@@ -4,6 +4,7 @@ import type { ApiToken } from '../../crds/api-token.ts'
 import type { Namespace } from '../../crds/core.ts'
 import { labels, roleGroup } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
+import { type CatchUp, createCatchUp } from '../catch-up.ts'
 import type { Principal } from '../route.ts'
 import { AuthenticationError } from './authentication-error.ts'
 
@@ -70,12 +71,15 @@ export interface ApiTokenDeps {
   readonly apiTokens: Cache<typeof ApiToken>
   readonly namespaces: Cache<typeof Namespace>
   readonly now?: () => number
+  /** None where this process alone creates. */
+  readonly catchUp?: CatchUp
 }
 
 /** Turns an API token into its principal. @throws AuthenticationError */
-export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now }: ApiTokenDeps) {
-  return function verifyApiToken(token: string): Principal {
-    const object = isApiToken(token) ? apiTokens.byIndex('sha256', sha256OfToken(token))[0] : undefined
+export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now, catchUp = createCatchUp(0) }: ApiTokenDeps) {
+  return async function verifyApiToken(token: string): Promise<Principal> {
+    const look = () => apiTokens.byIndex('sha256', sha256OfToken(token))[0]
+    const object = isApiToken(token) ? await catchUp(apiTokens, look) : undefined
     if (!object || object.metadata.deletionTimestamp !== undefined) throw new AuthenticationError('invalid')
     if (Date.parse(object.spec.expiresAt) <= now()) throw new AuthenticationError('expired')
     const namespace = object.metadata.namespace ?? ''

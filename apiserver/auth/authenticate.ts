@@ -13,7 +13,7 @@ const TOKEN_MAX = 8_192
 
 export interface AuthenticateDeps {
   readonly verifyJwt: (token: string) => Promise<Principal>
-  readonly verifyApiToken: (token: string) => Principal
+  readonly verifyApiToken: (token: string) => Promise<Principal>
   /** Counts a failure of a source. @throws ApiError `rate_limited` when there were too many */
   readonly countFailure: (source: string) => Promise<void>
   readonly metrics: ApiMetrics

@@ -1,7 +1,16 @@
 import { createHash } from 'node:crypto'
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { z } from 'zod'
-import { isSlug, namespaceName, PLATFORM_ADMIN_GROUP, roleGroup, ROLES } from '../../crds/names.ts'
+import {
+  ISSUER_NAME,
+  KUBERNETES_PREFIX,
+  namespaceName,
+  parseNamespacePath,
+  PLATFORM_ADMIN_GROUP,
+  RESERVED_NAMES,
+  roleGroup,
+  ROLES,
+} from '../../crds/names.ts'
 import { hasControl } from '../query.ts'
 import type { Principal } from '../route.ts'
 import { AuthenticationError } from './authentication-error.ts'
@@ -41,11 +50,8 @@ const Name = z
   .string()
   .min(1)
   .max(256)
-  .refine((name) => !hasControl(name) && !name.startsWith('system:'))
-const Home = z.string().refine((text) => {
-  const slugs = text.split('/')
-  return slugs.length === 2 && slugs.every(isSlug)
-})
+  .refine((name) => !hasControl(name) && !name.startsWith(KUBERNETES_PREFIX))
+const Home = z.string().refine((text) => parseNamespacePath(text) !== undefined)
 const Claims = z.object({
   sub: Name,
   exp: z.number(),
@@ -58,8 +64,8 @@ const OwnRole = z.enum([...ROLES, PLATFORM_ADMIN]).optional()
 /** A name the issuer's users get before their own: not one that Kubernetes or Mooring keeps for itself. */
 const IssuerName = z
   .string()
-  .regex(/^[a-z][a-z0-9-]{0,31}$/, 'the name of an issuer must be lower-case letters, digits and hyphens')
-  .refine((name) => name !== 'system' && name !== 'mooring', 'the names system and mooring are reserved')
+  .regex(ISSUER_NAME, 'the name of an issuer must be lower-case letters, digits and hyphens')
+  .refine((name) => RESERVED_NAMES.every((reserved) => reserved !== name), `the names ${RESERVED_NAMES.join(', ')} are reserved`)
 
 /**
  * Verifies JWTs of the listed issuers: `iss`, `aud`, `exp` and `sub` required, `nbf` respected, 5 s of clock tolerance. A good token is
@@ -130,9 +136,9 @@ function ownGroup(claim: unknown, home: string | undefined): readonly string[] {
   if (!success) throw new AuthenticationError('invalid')
   if (role === undefined) return []
   if (role === PLATFORM_ADMIN) return [PLATFORM_ADMIN_GROUP]
-  const [organization, namespace] = home?.split('/') ?? []
-  if (organization === undefined || namespace === undefined) throw new AuthenticationError('invalid')
-  return [roleGroup(namespaceName(organization, namespace), role)]
+  const at = parseNamespacePath(home ?? '')
+  if (!at) throw new AuthenticationError('invalid')
+  return [roleGroup(namespaceName(at.organization, at.namespace), role)]
 }
 
 function toAuthenticationError(cause: unknown): unknown {

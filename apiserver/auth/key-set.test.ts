@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { createServer } from 'node:https'
+import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
@@ -9,34 +10,31 @@ import { createJwtVerifier } from './jwt.ts'
 
 const ISSUER = 'https://login.corp.test'
 
-/** An issuer's web server with a certificate of a private CA. `answer` may be changed while it runs. */
+/** An issuer's web server, whose `state` may be changed while it runs: plain HTTP, which nothing but loopback is let through with. */
 async function startJwksServer(issuer: TokenIssuer) {
-  const now = new Date()
-  const ca = await createCa(now)
-  const { certificate: cert, key } = await issueCertificate({ ca, names: ['127.0.0.1'], now })
   const state = { status: 200, body: JSON.stringify(issuer.jwks), requests: 0 }
-  const server = createServer({ cert, key }, (_req, res) => {
+  const server = createServer((_req, res) => {
     state.requests++
     res.writeHead(state.status, { 'content-type': 'application/json', location: '/elsewhere' }).end(state.body)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`)
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`)
   const dispose = async () => {
     server.close()
     server.closeAllConnections()
     await once(server, 'close')
   }
-  return { url, ca: ca.certificate, state, [Symbol.asyncDispose]: dispose }
+  return { url, state, [Symbol.asyncDispose]: dispose }
 }
 
 const newIssuer = async () => createIssuer({ privateKey: await generateIssuerKey(), issuer: ISSUER })
 const claims = { subject: 'alice', ttlSeconds: 60 }
 
 describe('a published key set', () => {
-  test('is fetched once for many tokens, from a server of a private CA', async () => {
+  test('is fetched once for many tokens', async () => {
     const issuer = await newIssuer()
     await using server = await startJwksServer(issuer)
-    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: server }] })
+    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: { url: server.url } }] })
     const tokens = await Promise.all(['a', 'b', 'c'].map((subject) => issuer.sign({ ...claims, subject })))
     expect(await Promise.all(tokens.map(verify))).toMatchObject([{ user: 'corp:a' }, { user: 'corp:b' }, { user: 'corp:c' }])
     expect(server.state.requests).toBe(1)
@@ -45,7 +43,7 @@ describe('a published key set', () => {
   test('is not asked again for each unknown key', async () => {
     const [issuer, forger] = [await newIssuer(), await newIssuer()]
     await using server = await startJwksServer(issuer)
-    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: server }] })
+    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: { url: server.url } }] })
     await verify(await issuer.sign(claims))
     for (let at = 0; at < 5; at++) {
       await expect(verify(await forger.sign({ ...claims, subject: String(at) }))).rejects.toMatchObject({ status: 401 })
@@ -62,7 +60,7 @@ describe('a published key set', () => {
     const issuer = await newIssuer()
     await using server = await startJwksServer(issuer)
     Object.assign(server.state, { status, body })
-    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: server }] })
+    const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: { url: server.url } }] })
     await expect(verify(await issuer.sign(claims))).rejects.toMatchObject({ code: 'unavailable', status: 503 })
     const { requests } = server.state
     await expect(verify(await issuer.sign(claims))).rejects.toMatchObject({ status: 503 })
@@ -71,9 +69,13 @@ describe('a published key set', () => {
 
   test('is unavailable when the certificate of its server is not trusted, or nobody listens', async () => {
     const issuer = await newIssuer()
-    await using server = await startJwksServer(issuer)
-    for (const url of [server.url, new URL('https://127.0.0.1:1/jwks.json')]) {
-      const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: { url } }] })
+    const now = new Date()
+    const { certificate: cert, key } = await issueCertificate({ ca: await createCa(now), names: ['127.0.0.1'], now })
+    await using server = createTlsServer({ cert, key }, (_req, res) => res.end(JSON.stringify(issuer.jwks)))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    for (const port of [(server.address() as AddressInfo).port, 1]) {
+      const keys = { url: new URL(`https://127.0.0.1:${port}/jwks.json`) }
+      const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys }] })
       await expect(verify(await issuer.sign(claims))).rejects.toMatchObject({ status: 503 })
     }
   })

@@ -1,4 +1,3 @@
-import { request } from 'node:https'
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
@@ -12,11 +11,7 @@ import { ApiError } from '../errors.ts'
 
 /** An issuer's keys: published at a URL, or known here. */
 export type KeySource =
-  | {
-      readonly url: URL
-      /** PEM of a CA beside the machine's own, for issuers inside a company. */
-      readonly ca?: string | undefined
-    }
+  | { readonly url: URL }
   | { readonly jwks: JSONWebKeySet }
   /** Where the set is published has to be found out first. @throws ApiError `unavailable` while it cannot be; it is called again then */
   | { readonly find: () => Promise<URL> }
@@ -35,7 +30,7 @@ const MAX_BYTES = 1_048_576
  */
 export function createKeySet(source: KeySource): JWTVerifyGetKey {
   if ('jwks' in source) return createLocalJWKSet(source.jwks)
-  return 'find' in source ? foundKeySet(source.find) : remoteKeySet(source)
+  return 'find' in source ? foundKeySet(source.find) : remoteKeySet(source.url)
 }
 
 function foundKeySet(find: () => Promise<URL>): JWTVerifyGetKey {
@@ -43,18 +38,18 @@ function foundKeySet(find: () => Promise<URL>): JWTVerifyGetKey {
   return async function keyOfFound(header, token) {
     if (!keyOf) {
       const url = await find()
-      keyOf ??= remoteKeySet({ url })
+      keyOf ??= remoteKeySet(url)
     }
     return keyOf(header, token)
   }
 }
 
-function remoteKeySet({ url, ca }: { url: URL; ca?: string | undefined }): JWTVerifyGetKey {
+function remoteKeySet(url: URL): JWTVerifyGetKey {
   const remote = createRemoteJWKSet(url, {
     timeoutDuration: TIMEOUT_MS,
     cooldownDuration: COOLDOWN_MS,
     cacheMaxAge: MAX_AGE_MS,
-    ...(ca === undefined ? {} : { [customFetch]: fetchWithCa(ca) }),
+    [customFetch]: fetchSmall,
   })
   let failedAt = -Infinity
 
@@ -88,23 +83,16 @@ function isAnswer(error: unknown): boolean {
   return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys
 }
 
-/** `fetch` of a small document from a server whose certificate may come from `ca`: Node's own `fetch` cannot be given one. */
-function fetchWithCa(ca: string): FetchImplementation {
-  return function fetchKeys(url, { headers, signal }) {
-    return new Promise((resolve, reject) => {
-      const sent = request(url, { ca, signal, headers: Object.fromEntries(headers), agent: false }, (res) => {
-        const chunks: Buffer[] = []
-        let size = 0
-        res.on('data', (chunk: Buffer) => {
-          size += chunk.length
-          if (size > MAX_BYTES) res.destroy(new Error('the key set is larger than 1 MiB'))
-          else chunks.push(chunk)
-        })
-        res.on('end', () => resolve(new Response(Buffer.concat(chunks), { status: res.statusCode ?? 500 })))
-        res.on('error', reject)
-      })
-      sent.on('error', reject)
-      sent.end()
-    })
+/** `fetch` of a document that is small: one without an end must not fill the memory. @throws Error when it is not */
+const fetchSmall: FetchImplementation = async (url, options) => {
+  const response = await fetch(url, options)
+  const chunks: Uint8Array[] = []
+  let size = 0
+  const body: AsyncIterable<Uint8Array> | readonly Uint8Array[] = response.body ?? []
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > MAX_BYTES) throw new Error('the key set is larger than 1 MiB')
+    chunks.push(chunk)
   }
+  return new Response(Buffer.concat(chunks), { status: response.status })
 }

@@ -5,6 +5,7 @@ import { annotations, ROLES } from '../../crds/names.ts'
 import { ApiTokenView, apiTokenView, expiryOf, PROOF_OF_ROLE } from '../api-tokens.ts'
 import { deriveApiToken, randomApiToken, sha256OfToken } from '../auth/api-token.ts'
 import { untilKnown } from '../cache-waits.ts'
+import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
 import { createOnce, objectName, requestHash } from '../idempotency.ts'
 import { DisplayName } from '../organizations.ts'
@@ -37,7 +38,8 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
       const name = objectName('token', { namespace, user: principal.user, key })
       // A repeated request is judged by the first one's time: what was in the future then is in order still.
       const earlier = apiTokens.get({ namespace, name })
-      const expiresAt = earlier?.spec.expiresAt ?? expiryOf(body.expiresAt, now().getTime())
+      const at = now()
+      const expiresAt = earlier?.spec.expiresAt ?? expiryOf(body.expiresAt, at.getTime())
       const salt = randomBytes(32).toString('base64url')
       const token = key === undefined ? randomApiToken() : deriveApiToken(tokenSecret, salt)
       const draft = {
@@ -46,6 +48,7 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
           namespace,
           annotations: {
             [annotations.createdBy]: principal.user,
+            ...createdNow(at),
             ...(key === undefined ? {} : { [annotations.tokenSalt]: salt }),
           },
         },

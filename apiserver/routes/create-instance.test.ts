@@ -1,8 +1,19 @@
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
+import type { Draft, Kind } from '../../crds/kind.ts'
 import { annotations, FINALIZER } from '../../crds/names.ts'
+import { Region } from '../../crds/region.ts'
+import type { Store } from '../../store/port.ts'
+import { region } from '../../test/builders/region.ts'
 import { REGION_ID } from '../../test/builders/shared-instance.ts'
-import { startInstanceApi } from '../../test/support/instance-api.ts'
+import { type InstanceApi, startInstanceApi } from '../../test/support/instance-api.ts'
 import { created, instanceOf, keyed, stored, wish } from '../../test/support/instance-calls.ts'
+import { INSTANCE_LIMITS } from '../instance-deps.ts'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const regionName = region().metadata.name
 
 test('a POST answers with a database that works', async () => {
   await using api = await startInstanceApi()
@@ -23,7 +34,7 @@ test('a POST answers with a database that works', async () => {
     uri: 'postgresql://u:password-1@127.0.0.1:15432/n',
     tls: { required: false, ca: null },
     expiresAt: expect.stringMatching(/\.\d{3}Z$/) as string,
-    createdAt: expect.stringMatching(/\.000Z$/) as string,
+    createdAt: expect.stringMatching(/\.\d{3}Z$/) as string,
   })
   const [object] = await stored(api)
   expect(object?.metadata.finalizers).toEqual([FINALIZER])
@@ -84,6 +95,55 @@ test('a POST out of time because its template is in use is a conflict, and leave
   api.operator.refuse('pr-42', 'TemplateInUse')
   const answer = await api.call('POST /v1/instances', { body: wish, ...keyed('k') })
   expect(answer).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
+  await expect.poll(() => stored(api)).toEqual([])
+})
+
+test.each([
+  {
+    when: 'its region has dropped the motor',
+    change: (api: InstanceApi) => api.store.mergePatch(Region, { name: regionName }, { spec: { motors: [] } }),
+  },
+  { when: 'its region is gone', change: (api: InstanceApi) => api.store.delete(Region, { name: regionName }) },
+])('a repeated POST is answered as the first, though $when', async ({ change }) => {
+  await using api = await startInstanceApi()
+  const post = (key: string) => api.call('POST /v1/instances', { body: wish, ...keyed(key) })
+  const first = await post('k')
+  expect(first.status).toBe(201)
+  await change(api)
+  await expect.poll(async () => (await post('other')).status).toBe(422)
+  const again = await post('k')
+  const { region: name, ...rest } = instanceOf(first)
+  expect(again).toMatchObject({ status: 201, body: { data: { instance: rest } } })
+  expect([name, wish.region]).toContain(instanceOf(again).region)
+  const other = await api.call('POST /v1/instances', { body: { ...wish, identifier: 'x' }, ...keyed('k') })
+  expect(other).toMatchObject({ status: 422, body: { error: { code: 'idempotency_key_reused' } } })
+})
+
+test('a repeated POST is answered as the first, though its template is gone and its time near', async () => {
+  await using api = await startInstanceApi()
+  const { id: template } = await created(api)
+  const body = { ...wish, template }
+  const first = await api.call('POST /v1/instances', { body, ...keyed('k') })
+  expect((await api.call(`DELETE /v1/instances/${template}`)).status).toBe(200)
+  const again = await api.call('POST /v1/instances', { body, ...keyed('k') })
+  expect(again).toMatchObject({ status: 201, body: { data: first.body.data } })
+})
+
+test('the time of a POST is counted from its arrival: what the store takes for the creation is not given again', async () => {
+  const now = performance.now.bind(performance)
+  const between = (store: Store): Store => ({
+    ...store,
+    async create<K extends Kind>(kind: K, draft: Draft<K>) {
+      const made = await store.create(kind, draft)
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + INSTANCE_LIMITS.changeMs)
+      return made
+    },
+  })
+  await using api = await startInstanceApi({ between })
+  api.operator.pause()
+  // With the whole 25 s still before it, it would outlive this test.
+  expect((await api.call('POST /v1/instances', { body: wish })).status).toBe(503)
+  api.operator.resume()
   await expect.poll(() => stored(api)).toEqual([])
 })
 

@@ -1,17 +1,24 @@
 import type { Draft } from '../../crds/kind.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { createOnce, objectName, requestHash } from '../idempotency.ts'
+import { createOnce, objectName, requestHash, sameRequest } from '../idempotency.ts'
 import { ApiError } from '../errors.ts'
 import { CreateInstanceBody, expiryOf, requireAhead } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps } from '../instance-deps.ts'
+import { claimOverdue } from '../instance-verdict.ts'
 import { newInstance } from '../new-instance.ts'
 import { type AnyRoute, type Reply, route, type RouteRequest } from '../route.ts'
 
-type Wish = Pick<RouteRequest<unknown, unknown, CreateInstanceBody>, 'body' | 'idempotencyKey'>
+type Request = RouteRequest<unknown, unknown, CreateInstanceBody>
+
+/** Where the object of a request is or goes. */
+interface Place {
+  readonly namespace: string
+  readonly name: string
+}
 
 /** `POST /v1/instances`: records the wish and answers with a database that works (contract, "Shared instance"). */
 export function createInstance(deps: InstanceDeps): AnyRoute {
-  const { store, scopes, instances, quota, limits, waits, answer } = deps
+  const { store, scopes, instances, quota, limits, waits, answer, catchUp } = deps
 
   /** A final no leaves nothing, and neither does running out of time when nobody can ask for the same instance again. */
   async function discard({ metadata }: SharedInstance): Promise<void> {
@@ -22,10 +29,39 @@ export function createInstance(deps: InstanceDeps): AnyRoute {
     }
   }
 
-  async function createAndWait(draft: Draft<typeof SharedInstance>, { body, idempotencyKey }: Wish): Promise<Reply> {
-    const { object } = await createOnce(store, SharedInstance, draft, requestHash(body))
+  /** @throws ApiError of what is wrong with the body or in the way of its wish */
+  async function draftOf({ principal, body, idempotencyKey: key }: Request, place: Place): Promise<Draft<typeof SharedInstance>> {
+    const now = deps.now()
+    const expiresAt = expiryOf(body, now)
+    if (expiresAt !== undefined) requireAhead(expiresAt, now)
+    const { template } = body
+    if (template !== undefined) await catchUp(instances, () => instances.byUid(template.toLowerCase()))
+    const about = { ...place, createdBy: principal.user, keyed: key !== undefined, now, changeMs: limits.changeMs, expiresAt }
+    return newInstance(deps, body, about)
+  }
+
+  /**
+   * Makes the object, or finds what the same request made earlier: that one was granted, and its repetition is answered as it was, whatever
+   * would be said to it today (its region has dropped the motor, its time has come closer, its template is gone, the namespace is full).
+   */
+  async function create(request: Request, place: Place, places: DisposableStack): Promise<SharedInstance> {
+    const hash = requestHash(request.body)
     try {
-      return await answer.withCredentials(201, await waits.claimed(object))
+      const draft = await draftOf(request, place)
+      places.use(quota.reserve(place))
+      if (performance.now() - request.arrivedAt >= limits.changeMs) throw claimOverdue(undefined)
+      return (await createOnce(store, SharedInstance, draft, hash)).object
+    } catch (refusal) {
+      if (request.idempotencyKey === undefined || !(refusal instanceof ApiError)) throw refusal
+      const earlier = await store.get(SharedInstance, place)
+      if (!earlier) throw refusal
+      return sameRequest<typeof SharedInstance>(earlier, hash)
+    }
+  }
+
+  async function settle(object: SharedInstance, { idempotencyKey, arrivedAt }: Request): Promise<Reply> {
+    try {
+      return await answer.withCredentials(201, await waits.claimed(object, arrivedAt))
     } catch (error) {
       if (idempotencyKey === undefined || isFinal(error)) await discard(object)
       throw error
@@ -47,28 +83,14 @@ export function createInstance(deps: InstanceDeps): AnyRoute {
     home: true,
     replies: { 201: InstanceData },
     async handle(request) {
-      const { principal, body, idempotencyKey: key } = request
+      const { principal, idempotencyKey: key } = request
       const { namespace } = await scopes.home(request)
       await scopes.require(principal, { verb: 'create', resource: 'sharedinstances', namespace })
       await scopes.require(principal, { verb: 'get', resource: 'secrets', namespace })
       const name = objectName('i', { namespace, user: principal.user, key })
-      const now = deps.now()
-      // A repeated request is about an instance that is there: its time may have come closer since.
-      const expiresAt = expiryOf(body, now)
-      if (expiresAt !== undefined && !instances.get({ namespace, name })) requireAhead(expiresAt, now)
-      const about = {
-        namespace,
-        name,
-        createdBy: principal.user,
-        keyed: key !== undefined,
-        now,
-        changeMs: limits.changeMs,
-        expiresAt,
-      }
-      const draft = newInstance(deps, body, about)
+      // Given back when the cache knows the instance, which it does by the answer.
       using places = new DisposableStack()
-      places.use(quota.reserve({ namespace, name }))
-      return await createAndWait(draft, request)
+      return await settle(await create(request, { namespace, name }, places), request)
     },
   })
 }

@@ -6,6 +6,7 @@ import { TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namesp
 import { isReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import { untilAny, untilReady } from '../cache-waits.ts'
+import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
 import { createNamed } from '../create-named.ts'
 import { requestHash } from '../idempotency.ts'
@@ -21,13 +22,13 @@ const Body = z.object({ slug: Slug, name: DisplayName })
 function newNamespace(
   organization: string,
   { slug, name }: z.output<typeof Body>,
-  createdBy: string,
+  { createdBy, now }: { readonly createdBy: string; readonly now: Date },
 ): Draft<typeof TenantNamespace> {
   return {
     metadata: {
       name: namespaceName(organization, slug),
       finalizers: [FINALIZER],
-      annotations: { [annotations.createdBy]: createdBy },
+      annotations: { [annotations.createdBy]: createdBy, ...createdNow(now) },
     },
     spec: { organization, namespace: slug, displayName: name },
   }
@@ -58,7 +59,7 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
     async handle({ principal, params, body, idempotencyKey: key }) {
       const { metadata: organization } = await organizations.find(principal, params.organization)
       await scopes.require(principal, { verb: 'create', resource: 'tenantnamespaces' })
-      const draft = newNamespace(organization.name, body, principal.user)
+      const draft = newNamespace(organization.name, body, { createdBy: principal.user, now: deps.now() })
       const owner = { namespace: organization.name, user: principal.user, key }
       const object = await createNamed(store, TenantNamespace, draft, { owner, hash: requestHash(body), what: 'namespace' })
       const made = await untilReady(tenantNamespaces, object, [TenantNamespaceReason.NamespaceTaken])

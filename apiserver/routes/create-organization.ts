@@ -2,16 +2,17 @@ import { z } from 'zod'
 import { annotations } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
 import { untilReady } from '../cache-waits.ts'
+import { createdNow } from '../created-at.ts'
 import { createNamed } from '../create-named.ts'
 import { requestHash } from '../idempotency.ts'
 import { DisplayName, OrganizationView, organizationView, Slug } from '../organizations.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import type { TenancyDeps } from '../tenancy-deps.ts'
 
-type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizationCache'>
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizationCache' | 'now'>
 
 /** `POST /v1/organizations`: a platform admin's. */
-export function createOrganization({ store, scopes, organizationCache }: Deps): AnyRoute {
+export function createOrganization({ store, scopes, organizationCache, now }: Deps): AnyRoute {
   return route({
     method: 'post',
     path: '/v1/organizations',
@@ -24,7 +25,7 @@ export function createOrganization({ store, scopes, organizationCache }: Deps): 
     async handle({ principal, body, idempotencyKey: key }) {
       await scopes.require(principal, { verb: 'create', resource: 'organizations' })
       const draft = {
-        metadata: { name: body.slug, annotations: { [annotations.createdBy]: principal.user } },
+        metadata: { name: body.slug, annotations: { [annotations.createdBy]: principal.user, ...createdNow(now()) } },
         spec: { name: body.name },
       }
       const owner = { namespace: '', user: principal.user, key }

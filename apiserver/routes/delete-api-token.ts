@@ -5,8 +5,10 @@ import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
 
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'apiTokens' | 'catchUp'>
+
 /** `DELETE …/api-tokens/{id}`: from the answer on the token is not valid here. */
-export function deleteApiToken({ store, scopes, apiTokens }: Pick<TenancyDeps, 'store' | 'scopes' | 'apiTokens'>): AnyRoute {
+export function deleteApiToken({ store, scopes, apiTokens, catchUp }: Deps): AnyRoute {
   return route({
     method: 'delete',
     path: `${NAMESPACE_PATH}/api-tokens/{id}`,
@@ -19,7 +21,7 @@ export function deleteApiToken({ store, scopes, apiTokens }: Pick<TenancyDeps, '
     async handle({ principal, params: { id, ...slugs }, ifMatch }) {
       const { namespace } = await scopes.ofPath(principal, slugs)
       await scopes.require(principal, { verb: 'delete', resource: 'apitokens', namespace })
-      const object = apiTokens.byUid(id.toLowerCase())
+      const object = await catchUp(apiTokens, () => apiTokens.byUid(id.toLowerCase()))
       if (object?.metadata.namespace !== namespace) throw new ApiError('not_found', 'there is no such API token')
       await store.delete(ApiToken, object.metadata, { uid: object.metadata.uid, resourceVersion: ifMatch })
       await untilGone(apiTokens, object)

@@ -32,10 +32,10 @@ export function deleteInstance({ store, find, waits, answer }: InstanceDeps): An
     conditional: true,
     params: InstanceParams,
     replies: { 200: z.object({}), 202: InstanceData },
-    async handle({ principal, params, ifMatch }) {
+    async handle({ principal, params, ifMatch, arrivedAt }) {
       const instance = await find(principal, params.id, NEEDS)
       await requestDeletion(store, instance, ifMatch)
-      if (await waits.gone(instance)) return { status: 200, data: {} }
+      if (await waits.gone(instance, arrivedAt)) return { status: 200, data: {} }
       const { data, ...reply } = answer.plain(202, instance)
       return { ...reply, data: { instance: { ...data.instance, isEnabled: false, state: 'deleting' as const } } }
     },

@@ -32,7 +32,7 @@ export function patchInstance({ store, now, find, waits, answer }: InstanceDeps)
     params: InstanceParams,
     body: PatchInstanceBody,
     replies: { 200: InstanceData, 202: InstanceData },
-    async handle({ principal, params, body, ifMatch }) {
+    async handle({ principal, params, body, ifMatch, arrivedAt }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
       const { metadata } = instance
@@ -45,7 +45,7 @@ export function patchInstance({ store, now, find, waits, answer }: InstanceDeps)
       // At the least the cache must have caught up, so that a GET after this answer shows it.
       const settled = (seen: SharedInstance) =>
         body.isEnabled === undefined ? seen.metadata.generation >= generation : isSwitched(seen, generation)
-      const done = await waits.changed(patched, settled)
+      const done = await waits.changed(patched, settled, arrivedAt)
       return done ? answer.plain(200, done) : answer.plain(202, patched)
     },
   })

@@ -1,15 +1,47 @@
 import { z } from 'zod'
 import { RoleBinding } from '../../crds/core.ts'
 import { ROLES } from '../../crds/names.ts'
+import { isStoreError } from '../../store/errors.ts'
 import { untilKnown } from '../cache-waits.ts'
+import { ApiError } from '../errors.ts'
 import { memberName, MemberView, memberView, newMember, Subject } from '../members.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
 const MemberData = z.object({ member: MemberView })
+/** Each needs somebody else to change the same member at the same moment. */
+const ATTEMPTS = 5
+
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'roleBindings' | 'now'>
 
 /** `PUT …/members/{subject}`: 201 for a new member, 200 for one who now has this role. */
-export function putMember({ store, scopes, roleBindings }: Pick<TenancyDeps, 'store' | 'scopes' | 'roleBindings'>): AnyRoute {
+export function putMember({ store, scopes, roleBindings, now }: Deps): AnyRoute {
+  async function remove({ metadata }: RoleBinding): Promise<void> {
+    try {
+      await store.delete(RoleBinding, metadata, { uid: metadata.uid })
+    } catch (error) {
+      if (!isStoreError(error, 'not_found')) throw error
+    }
+  }
+
+  /** Undefined when somebody else changes the member at the same time: look again. */
+  async function attempt(namespace: string, member: MemberView): Promise<200 | 201 | undefined> {
+    const before = await store.get(RoleBinding, { namespace, name: memberName(member.subject) })
+    if (before && memberView(before)?.role === member.role) {
+      await untilKnown(roleBindings, before)
+      return 200
+    }
+    try {
+      // The role of a RoleBinding cannot change; without one the member has no role for a moment, which is the safe side.
+      if (before) await remove(before)
+      await untilKnown(roleBindings, await store.create(RoleBinding, newMember(namespace, member, now())))
+      return before ? 200 : 201
+    } catch (error) {
+      if (isStoreError(error, 'already_exists') || isStoreError(error, 'conflict')) return undefined
+      throw error
+    }
+  }
+
   return route({
     method: 'put',
     path: `${NAMESPACE_PATH}/members/{subject}`,
@@ -22,13 +54,12 @@ export function putMember({ store, scopes, roleBindings }: Pick<TenancyDeps, 'st
     async handle({ principal, params: { subject, ...slugs }, body: { role } }) {
       const { namespace } = await scopes.ofPath(principal, slugs)
       await scopes.require(principal, { verb: 'create', resource: 'rolebindings', namespace })
-      const data = { member: { subject, role } }
-      const before = await store.get(RoleBinding, { namespace, name: memberName(subject) })
-      if (before && memberView(before)?.role === role) return { status: 200, data }
-      // The role of a RoleBinding cannot change; without one the member has no role for a moment, which is the safe side.
-      if (before) await store.delete(RoleBinding, before.metadata, { uid: before.metadata.uid })
-      await untilKnown(roleBindings, await store.create(RoleBinding, newMember(namespace, data.member)))
-      return { status: before ? 200 : 201, data }
+      const member = { subject, role }
+      for (let tries = 1; tries <= ATTEMPTS; tries++) {
+        const status = await attempt(namespace, member)
+        if (status) return { status, data: { member } }
+      }
+      throw new ApiError('conflict', 'this member is being changed by others; try again')
     },
   })
 }

@@ -1,3 +1,4 @@
+import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { mustStay } from '../instance-lookup.ts'
 import { raiseVersion } from '../raise-version.ts'
@@ -15,11 +16,12 @@ export function resetInstance({ store, find, waits, answer }: InstanceDeps): Any
     summary: 'Empty the database, or copy its template again; the credentials stay.',
     params: InstanceParams,
     replies: { 200: InstanceData, 202: InstanceData },
-    async handle({ principal, params }) {
+    async handle({ principal, params, arrivedAt }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
       const raised = await raiseVersion(store, instance, 'resetVersion')
-      const done = await waits.changed(raised, ({ status }) => (status?.resetVersion ?? 0) >= raised.spec.resetVersion)
+      const settled = ({ status }: SharedInstance) => (status?.resetVersion ?? 0) >= raised.spec.resetVersion
+      const done = await waits.changed(raised, settled, arrivedAt)
       return done ? answer.plain(200, done) : answer.plain(202, raised)
     },
   })

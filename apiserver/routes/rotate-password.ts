@@ -1,3 +1,4 @@
+import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { mustStay } from '../instance-lookup.ts'
 import { tooLate } from '../instance-verdict.ts'
@@ -20,12 +21,13 @@ export function rotatePassword({ store, find, waits, answer }: InstanceDeps): An
     description: 'The old password no longer works when the answer is sent.',
     params: InstanceParams,
     replies: { 200: InstanceData },
-    async handle({ principal, params }) {
+    async handle({ principal, params, arrivedAt }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
       const raised = await raiseVersion(store, instance, 'passwordVersion')
       const { passwordVersion } = raised.spec
-      const done = await waits.changed(raised, ({ status }) => (status?.passwordVersion ?? 0) >= passwordVersion)
+      const settled = ({ status }: SharedInstance) => (status?.passwordVersion ?? 0) >= passwordVersion
+      const done = await waits.changed(raised, settled, arrivedAt)
       if (!done) throw tooLate('the new password is not in force yet; try again')
       return answer.withCredentials(200, done)
     },

@@ -115,7 +115,7 @@ describe('namespaces', () => {
     const { handle } = createNamespace(createTenancyDeps({ ...app, namespaces, tokenSecret: new Uint8Array(32) }))
     const principal = { user: 'local:root', groups: [PLATFORM_ADMIN_GROUP] }
     const request = { principal, params: { organization: 'acme' }, body: { slug: 'late', name: 'Late' } }
-    const answer = handle({ ...request, query: {}, requestId: '', sourceIp: '' })
+    const answer = handle({ ...request, query: {}, arrivedAt: 0, requestId: '', sourceIp: '' })
     await expect.poll(() => app.roleBindings.list({ namespace: 'acme--late' }).length).toBeGreaterThanOrEqual(3)
     expect(await Promise.race([answer, setTimeout(50, 'waiting')])).toBe('waiting')
     const stop = new AbortController()
@@ -210,6 +210,14 @@ describe('members', () => {
     expect(listed.body.data?.members).toHaveLength(4)
     expect(codeOf(await app.call('DELETE', path, { token: 'admin' }))).toBe('200 OK')
     expect(codeOf(await app.call('DELETE', path, { token: 'admin' }))).toBe('404 not_found')
+  })
+
+  test('get the same role from two requests at once, and so a change of role', async () => {
+    await using app = await serveAcme()
+    const put = (role: string) => app.call('PUT', `${NAMESPACE}/members/corp:twin`, { token: 'admin', body: { role } })
+    const twice = async (role: string) => (await Promise.all([put(role), put(role)])).map(codeOf).sort()
+    expect(await twice('viewer')).toEqual(['200 OK', '201 OK'])
+    expect(await twice('editor')).toEqual(['200 OK', '200 OK'])
   })
 
   test('may leave, even the last admin; from then on there is nothing for them', async () => {

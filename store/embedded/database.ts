@@ -8,6 +8,8 @@ import type { Batch, Contents, Reply, Request } from './messages.ts'
 export interface Database {
   /** What was in the file when it was opened. */
   readonly contents: Contents
+  /** Resolves when its thread has ended: with the reason when nobody asked for that, and nothing can be written any more. */
+  readonly ended: Promise<MooringError | undefined>
   /** Resolves once the batch is on disk. One at a time. @throws StoreError `unavailable`: nothing of it was kept */
   commit(batch: Batch): Promise<void>
   /** Ends the thread and gives the lock back. */
@@ -16,7 +18,7 @@ export interface Database {
 
 function errorOf(code: string, message: string, path: string): MooringError {
   if (code === 'locked') return new MooringError('locked', `${path} is in use by another process`)
-  if (code === 'unavailable') return new StoreError('unavailable', `the state cannot be written: ${message}`)
+  if (code === 'unavailable') return new StoreError('unavailable', `the state in ${path} cannot be written: ${message}`)
   return new MooringError(code, message)
 }
 
@@ -30,6 +32,7 @@ export async function openDatabase(path: string): Promise<Database> {
   let waiting: PromiseWithResolvers<Reply> | undefined
   let ended: MooringError | undefined
   const exited = once(worker, 'exit')
+  let closing = false
 
   function settle(reply: Reply): void {
     const asked = waiting
@@ -60,10 +63,12 @@ export async function openDatabase(path: string): Promise<Database> {
   if (opened.type !== 'opened') throw errorOf('unavailable', 'its thread did not start', path)
   return {
     contents: opened.contents,
+    ended: exited.then(() => (closing ? undefined : ended)),
     async commit(batch) {
       await ask({ type: 'commit', batch })
     },
     async close() {
+      closing = true
       if (!ended) await ask({ type: 'close' })
       await exited
     },

@@ -8,11 +8,12 @@ import { Table } from './table.ts'
 import { createWriter } from './writer.ts'
 
 /** A writer over a disk that the test answers for. */
-function withDisk() {
+function withDisk(observe: () => void = () => undefined) {
   const asked: { batch: Batch; answer: PromiseWithResolvers<undefined> }[] = []
   let arrived = Promise.withResolvers<undefined>()
   const committed: Change[] = []
   const failures: number[] = []
+  const complaints: unknown[] = []
   const writer = createWriter({
     database: {
       commit(batch) {
@@ -24,13 +25,15 @@ function withDisk() {
     },
     table: new Table(),
     revision: 7,
-    onCommitted: (changes) => void committed.push(...changes),
+    observers: [() => observe(), (changes) => void committed.push(...changes)],
+    onObserverError: (error) => void complaints.push(error),
     onFailure: (_error, writes) => void failures.push(writes),
   })
   return {
     writer,
     committed,
     failures,
+    complaints,
     create: (name: string) =>
       writer.write(Namespace, () => created(Namespace, { metadata: { name } }, { uid: name, now: '2030-01-01T00:00:00Z' })),
     remove: (name: string) =>
@@ -99,6 +102,20 @@ test('a write that changes nothing is acknowledged no sooner than the state it l
   const outcomes = Promise.allSettled([creating, noop])
   ;(await nextCommit()).answer.reject(new Error('disk full'))
   expect(codes(await outcomes)).toEqual(['unavailable', 'unavailable'])
+})
+
+test('an observer that throws is reported; the write is done all the same, and the other observers hear of it', async () => {
+  const trouble = new Error('a watcher broke')
+  const { create, nextCommit, writer, committed, complaints, failures } = withDisk(() => {
+    throw trouble
+  })
+  const creating = create('a')
+  ;(await nextCommit()).answer.resolve(undefined)
+  expect((await creating).metadata.resourceVersion).toBe('8')
+  expect([committed.length, writer.revision(), complaints, failures]).toEqual([1, 8, [trouble], []])
+  const next = create('b')
+  ;(await nextCommit()).answer.resolve(undefined)
+  expect((await next).metadata.resourceVersion).toBe('9')
 })
 
 test('of several changes of one object in a transaction the disk gets the last, watchers all', async () => {

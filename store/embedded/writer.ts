@@ -35,8 +35,9 @@ export interface WriterDeps {
   readonly database: Pick<Database, 'commit'>
   readonly table: Table
   readonly revision: number
-  /** Called after the changes of one transaction became visible. */
-  readonly onCommitted: (changes: readonly Change[], revision: number) => void
+  /** Each is called after the changes of one transaction became visible. What one throws is reported, and neither undoes nor holds up anything. */
+  readonly observers: readonly ((changes: readonly Change[], revision: number) => void)[]
+  readonly onObserverError: (error: unknown) => void
   readonly onFailure: (error: unknown, writes: number) => void
 }
 
@@ -64,7 +65,7 @@ function apply(table: Table, { type, kind, object }: Change): void {
 }
 
 /** Group commit: all writes that wait while one transaction is on its way to the disk share the next one and its fsync. */
-export function createWriter({ database, table, revision, onCommitted, onFailure }: WriterDeps): Writer {
+export function createWriter({ database, table, revision, observers, onObserverError, onFailure }: WriterDeps): Writer {
   const visible = table
   let head = table.clone()
   let durableRevision = revision
@@ -92,7 +93,15 @@ export function createWriter({ database, table, revision, onCommitted, onFailure
     transactions += 1
     for (const change of changes) apply(visible, change)
     durableRevision = newest
-    onCommitted(changes, newest)
+    for (const observe of observers) tell(() => observe(changes, newest))
+  }
+
+  function tell(observe: () => void): void {
+    try {
+      observe()
+    } catch (error) {
+      onObserverError(error)
+    }
   }
 
   /** Later writes were decided on top of the ones that failed, so they fail along with them. */

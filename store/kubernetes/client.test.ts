@@ -77,6 +77,12 @@ async function serve(acts: Act[], deps: Partial<KubernetesClientDeps> = {}): Pro
 const get = { method: 'GET', path: '/x' } as const
 const post = { method: 'POST', path: '/x', body: { a: 1 } } as const
 
+test('a request may have less time than the client gives', async () => {
+  const { client, arrived } = await serve([silence])
+  await expect(client.request({ ...post, timeoutMs: 50 })).rejects.toMatchObject({ code: 'unavailable' })
+  expect(arrived).toHaveLength(1)
+})
+
 test('many requests at once share one connection', async () => {
   const { client, connections } = await serve([answer(200)])
   const answers = await Promise.all(Array.from({ length: 50 }, () => client.request(get)))

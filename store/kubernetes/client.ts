@@ -19,6 +19,8 @@ export interface ApiRequest {
   readonly contentType?: string | undefined
   /** Whether it may be repeated when it is not known to have arrived; GETs may unless told otherwise. */
   readonly idempotent?: boolean | undefined
+  /** Longest time for it, all tries together, where that is shorter than the client's. */
+  readonly timeoutMs?: number | undefined
 }
 
 export interface ApiAnswer {
@@ -91,9 +93,10 @@ export function createKubernetesClient(deps: KubernetesClientDeps): KubernetesCl
 
   async function request(wanted: ApiRequest): Promise<ApiAnswer> {
     const { idempotent = wanted.method === 'GET' } = wanted
-    const deadline = clock.now() + timeoutMs
+    const ms = Math.min(timeoutMs, wanted.timeoutMs ?? timeoutMs)
+    const deadline = clock.now() + ms
     const late = new AbortController()
-    const disarm = clock.after(timeoutMs, () => late.abort())
+    const disarm = clock.after(ms, () => late.abort())
     const body = wanted.body === undefined ? undefined : JSON.stringify(wanted.body)
     try {
       for (let tries = 1; ; tries += 1) {

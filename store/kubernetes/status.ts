@@ -65,13 +65,20 @@ const SENTENCES: Readonly<Record<StoreCode, Sentence>> = {
   conflict: (_status, { name = '' }) => `${name} has changed: read it again`,
   gone: () => 'the revision is too old or not of this store: list again',
   forbidden: (status, { namespace = '' }) =>
-    hasCause(status, 'NamespaceTerminating') ? `namespace ${namespace} is being deleted` : status.message,
-  // Of Kubernetes' own kinds a Secret is one, and the API server may repeat what was sent.
-  invalid: ({ message }, { kind }) => (kind.custom ? `${kind.kind} is invalid: ${message}` : `${kind.kind} is invalid`),
-  unavailable: ({ message }) => `the API server failed: ${message}`,
+    hasCause(status, 'NamespaceTerminating')
+      ? `namespace ${namespace} is being deleted`
+      : 'the cluster does not allow this; who runs it can say why',
+  invalid: (_status, { kind }) => `${kind.kind} is invalid`,
+  unavailable: () => 'the API server could not do this',
 }
 
-/** The StoreError that an answer other than success stands for, by its reason and status alone. */
+/** Fields of our own schema. Of all others, such as those that a webhook of the cluster's owner names, callers are told nothing. */
+const OURS = /^spec(\.|$)/
+
+/**
+ * The StoreError that an answer other than success stands for, by its reason and status alone. Its message is ours, for it may reach a
+ * tenant; what the API server says (names of webhooks, quotas, service accounts) is in the cause, for the log.
+ */
 export function storeErrorOf({ status: answered, body }: ApiAnswer, subject: Subject): StoreError {
   const { data: status } = Status.safeParse(body)
   // Every refusal of an API server is a Status. A bare 404 means that it does not serve the kind at all.
@@ -80,8 +87,12 @@ export function storeErrorOf({ status: answered, body }: ApiAnswer, subject: Sub
     return new StoreError('unavailable', `the API server answered ${answered} and no reason${hint}`)
   }
   const code = codeOf(status, answered)
-  const fields = status.details.causes
-    .filter(({ field }) => field !== '')
-    .map(({ field, reason, message }) => ({ field, message: subject.kind.custom ? message : reason }))
-  return new StoreError(code, SENTENCES[code](status, subject), { fields: code === 'invalid' ? fields : [] })
+  const { custom } = subject.kind
+  const fields = status.details.causes.filter(({ field }) => custom && OURS.test(field))
+  // Of Kubernetes' own kinds a Secret is one, and the API server may repeat what was sent.
+  const cause = code === 'invalid' && !custom ? undefined : new Error(status.message)
+  return new StoreError(code, SENTENCES[code](status, subject), {
+    ...(cause && { cause }),
+    fields: code === 'invalid' ? fields.map(({ field, message }) => ({ field, message })) : [],
+  })
 }

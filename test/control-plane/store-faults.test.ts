@@ -181,7 +181,7 @@ describe('admission', () => {
     ],
   }
 
-  test('a webhook that is down and must not be makes writes unavailable, and says which it is', async () => {
+  test('a webhook that is down and must not be makes writes unavailable; the cause says which it is', async () => {
     await direct.client.request({ method: 'POST', path: configurations, body: webhook })
     let serial = 0
     let refusal: StoreError | undefined
@@ -191,7 +191,7 @@ describe('admission', () => {
       return refusal !== undefined
     })
     expect(refusal?.code).toBe('unavailable')
-    expect(refusal?.message).toContain('down.mooring.dev')
+    expect(refusal?.cause).toMatchObject({ message: expect.stringContaining('down.mooring.dev') as string })
     await direct.client.request({ method: 'DELETE', path: `${configurations}/down.mooring.dev` })
     await eventually(() =>
       make(`after-webhook-${(serial += 1)}`).then(

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { createApp, createRequestLimiters } from '../../apiserver/app.ts'
 import { INSTANCE_LIMITS, type InstanceLimits } from '../../apiserver/instance-deps.ts'
+import { DEFAULT_LIMITS } from '../../apiserver/limits.ts'
 import { createMetrics } from '../../apiserver/metrics.ts'
 import { servedMotors } from '../../apiserver/regions.ts'
 import type { Listener } from '../../apiserver/route.ts'
@@ -20,6 +21,7 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Access } from '../../store/access.ts'
 import { createCache } from '../../store/cache.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
+import type { Store } from '../../store/port.ts'
 import { region } from '../builders/region.ts'
 import { type InstancePlayer, playOperator } from './instance-player.ts'
 
@@ -65,8 +67,14 @@ const access: Access = {
   },
 }
 
+/** What a test wants different from the API as it is. */
+export interface InstanceApiOptions extends Partial<InstanceLimits> {
+  /** Stands between the routes and the store. */
+  readonly between?: (store: Store) => Store
+}
+
 /** The express app with the routes of instances and the catalog, over an EmbeddedStore, with a played operator. */
-export async function startInstanceApi(limits: Partial<InstanceLimits> = {}): Promise<InstanceApi> {
+export async function startInstanceApi({ between = (store) => store, ...limits }: InstanceApiOptions = {}): Promise<InstanceApi> {
   await using opened = new AsyncDisposableStack()
   const dir = await mkdtemp(join(tmpdir(), 'mooring-test-'))
   opened.defer(() => rm(dir, { recursive: true }))
@@ -93,7 +101,7 @@ export async function startInstanceApi(limits: Partial<InstanceLimits> = {}): Pr
   const now = () => new Date()
   const wiring = {
     ...caches,
-    store,
+    store: between(store),
     access,
     scopes,
     motorsOf: servedMotors,
@@ -101,16 +109,16 @@ export async function startInstanceApi(limits: Partial<InstanceLimits> = {}): Pr
     now,
   }
   const routes = [...instanceRoutes(wiring), ...catalogRoutes(wiring)]
-  const many = { perSecond: 10_000, burst: 10_001 }
+  const many = { ...DEFAULT_LIMITS, readRate: 10_000, readBurst: 10_001, writeRate: 10_000, writeBurst: 10_001 }
   const metrics = createMetrics()
   opened.defer(() => metrics.close())
   const common = {
     routes,
     metrics,
     log: pino({ level: 'silent' }),
-    limiters: createRequestLimiters({ reads: many, writes: many, failedAuthPerMinute: 100 }),
+    limiters: createRequestLimiters(many),
     verifyJwt: async (token: string) => ({ user: token, groups: [] }),
-    verifyApiToken: (token: string) => ({ user: token, groups: [] }),
+    verifyApiToken: async (token: string) => ({ user: token, groups: [] }),
   }
   const urls = { shared: await listen('shared'), dedicated: await listen('dedicated') }
 

@@ -1,6 +1,7 @@
 import { pino, type Logger } from 'pino'
 import { type AppDeps, createApp, createRequestLimiters } from '../../apiserver/app.ts'
 import { AuthenticationError } from '../../apiserver/auth/authentication-error.ts'
+import { DEFAULT_LIMITS } from '../../apiserver/limits.ts'
 import { createMetrics } from '../../apiserver/metrics.ts'
 import type { AnyRoute } from '../../apiserver/route.ts'
 import { type HttpApp, serveApp } from './http-app.ts'
@@ -32,7 +33,7 @@ export async function serveRoutes(routes: readonly AnyRoute[], changes: Partial<
     verifyApiToken: () => {
       throw new AuthenticationError('invalid')
     },
-    limiters: createRequestLimiters(),
+    limiters: createRequestLimiters(DEFAULT_LIMITS),
     metrics,
     log,
     ...changes,

@@ -1,0 +1,39 @@
+import { access, mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { createIssuer } from '../apiserver/auth/issuer.ts'
+import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
+import { openDataDir } from './data-dir.ts'
+import { publish } from './publish.ts'
+import { createReadyFile, type Ready } from './ready-file.ts'
+
+const urls = { sharedUrl: 'https://127.0.0.1:1', dedicatedUrl: 'https://127.0.0.1:2' }
+const ready: Omit<Ready, 'token'> = {
+  ...{ ...urls, ca: '/ca.pem', domain: 'tunnel.localhost', metricsUrl: 'http://127.0.0.1:3', dashboardUrl: null },
+  ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, regionId: 1, region: 'r' },
+}
+
+test('the ready file is removed when publishing ends, and a renewal under way does not bring it back', async () => {
+  await using parent = await mkdtempDisposable(join(tmpdir(), 'publish-'))
+  const path = join(parent.path, 'ready.json')
+  const issuer = await createIssuer({ issuer: urls.sharedUrl, privateKey: await generateIssuerKey() })
+  const file = await createReadyFile(path)
+  let writes = 0
+  const renewed = Promise.withResolvers<undefined>()
+  const readyFile = {
+    ...file,
+    async write(content: Ready) {
+      writes += 1
+      if (writes === 2) renewed.resolve(undefined)
+      await file.write(content)
+    },
+  }
+  const deps = { dir: await openDataDir(join(parent.path, 'data')), issuer, readyFile, ready, log: pino({ level: 'silent' }) }
+  const published = await publish({ ...deps, client: { ...urls, ca: 'ca' }, renewMs: 5 })
+  await access(path)
+  await renewed.promise
+  await published[Symbol.asyncDispose]()
+  await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' })
+})

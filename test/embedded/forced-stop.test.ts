@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { sendSignal } from '../../operator/server/process/proc.ts'
+import { engineProcesses, mainProcesses } from '../support/engines-of.ts'
+import { type Mooring, startMooring } from '../support/mooring.ts'
+
+const LOSE_STORE = fileURLToPath(new URL('../support/lose-store.ts', import.meta.url))
+const LOOK = { interval: 20, timeout: 20_000 }
+
+async function freezeEngines({ dataDir }: Mooring): Promise<void> {
+  for (const engine of await mainProcesses(dataDir)) await sendSignal(engine, 'SIGSTOP')
+}
+
+const isReady = ({ dataDir }: Mooring): Promise<boolean> =>
+  access(join(dataDir, 'ready.json')).then(
+    () => true,
+    () => false,
+  )
+
+test('a stop says first that nothing is ready any more; engines that do not stop are killed in time', async () => {
+  await using mooring = await startMooring()
+  await freezeEngines(mooring)
+  const ended = once(mooring.process, 'exit')
+  mooring.process.kill('SIGTERM')
+  await expect.poll(() => isReady(mooring), LOOK).toBe(false)
+  expect(await engineProcesses(mooring.dataDir)).not.toEqual([])
+  expect(await ended).toEqual([0, null])
+  expect(await engineProcesses(mooring.dataDir)).toEqual([])
+})
+
+test('a second Ctrl-C ends all at once', async () => {
+  await using mooring = await startMooring()
+  await freezeEngines(mooring)
+  const ended = once(mooring.process, 'exit')
+  mooring.process.kill('SIGINT')
+  await expect.poll(() => mooring.process.kill('SIGINT') && mooring.process.exitCode === null, LOOK).toBe(false)
+  expect(await ended).toEqual([130, null])
+  expect(mooring.output()).toContain('mooring: asked a second time')
+  expect(await engineProcesses(mooring.dataDir)).toEqual([])
+})
+
+test('a Mooring that can write no more ends with a sentence and exit 1, and leaves nothing running', async () => {
+  await using mooring = await startMooring({ node: ['--import', LOSE_STORE] })
+  const ended = once(mooring.process, 'exit')
+  mooring.process.kill('SIGUSR2')
+  expect(await ended).toEqual([1, null])
+  expect(mooring.output()).toMatch(/^mooring: the state in .* cannot be written: its thread has ended$/m)
+  expect(await engineProcesses(mooring.dataDir)).toEqual([])
+})
