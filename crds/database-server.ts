@@ -4,6 +4,9 @@ import { Motor } from './motor.ts'
 
 export const TENANCIES = ['shared', 'dedicated'] as const
 
+/** Condition of a server that is deleted while instances live on it: `True` until they are gone. */
+export const DELETION_HELD = 'DeletionHeld'
+
 /** Reasons of a server's `Ready` condition. */
 export const ServerReason = {
   Running: 'Running',
@@ -13,6 +16,10 @@ export const ServerReason = {
   /** The engine ended or refused to start; the message has its last words. */
   Crashed: 'Crashed',
   Stopping: 'Stopping',
+  /** The Secret with the admin's password is gone, and the engine keeps the password: put the Secret back. */
+  AdminSecretLost: 'AdminSecretLost',
+  /** Of `DeletionHeld`. */
+  InstancesLeft: 'InstancesLeft',
 } as const
 
 export const DatabaseServerSpec = z.object({

@@ -28,6 +28,8 @@ const CLUSTER_SCOPED = [...pluralsOf(false), 'tunnelendpoints'].sort()
 const viewer: readonly PolicyRule[] = [
   { apiGroups: [GROUP], resources: NAMESPACED, verbs: READ },
   { apiGroups: [RoleBinding.group], resources: [RoleBinding.plural], verbs: READ },
+  // Failures are told as Events; kubectl reads them in the old group, and `kubectl events` in the new one.
+  { apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: READ },
 ]
 const editor: readonly PolicyRule[] = [
   ...viewer,

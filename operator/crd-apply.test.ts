@@ -6,7 +6,7 @@ import type { ApiRequest, KubernetesClient } from '../store/kubernetes/client.ts
 import { applyCrds } from './crd-apply.ts'
 
 interface Live {
-  metadata: { name: string; resourceVersion: string }
+  metadata: { name: string; resourceVersion: string; annotations?: Record<string, string> }
   spec: object
   status?: { conditions: { type: string; status: string }[] | null }
 }
@@ -22,28 +22,26 @@ function apiServer(held?: Live, refuse?: { status: number; message: string }) {
     }
     return { status, body: served }
   }
+  function put({ metadata: { name, annotations = {} }, spec }: Live): void {
+    const filled = { conversion: { strategy: 'None' }, ...spec }
+    const before = state.live && [state.live.spec, state.live.metadata.annotations ?? {}]
+    if (JSON.stringify([filled, annotations]) === JSON.stringify(before)) return
+    const resourceVersion = `${Number(state.live?.metadata.resourceVersion ?? 0) + 1}`
+    state.live = { metadata: { name, resourceVersion, annotations }, spec: filled, status: { conditions: null } }
+  }
   const client: Pick<KubernetesClient, 'request'> = {
     request(request) {
       if (request.method === 'GET') return Promise.resolve(state.live ? answer(200) : { status: 404, body: {} })
       state.writes.push(request)
       if (refuse) return Promise.resolve({ status: refuse.status, body: { message: refuse.message } })
       if (state.conflicts-- > 0) return Promise.resolve({ status: 409, body: {} })
-      const { metadata, spec } = request.body as Live
-      const filled = { conversion: { strategy: 'None' }, ...spec }
-      if (JSON.stringify(filled) !== JSON.stringify(state.live?.spec)) {
-        const revision = Number(state.live?.metadata.resourceVersion ?? 0) + 1
-        state.live = {
-          metadata: { name: metadata.name, resourceVersion: `${revision}` },
-          spec: filled,
-          status: { conditions: null },
-        }
-      }
+      put(request.body as Live)
       return Promise.resolve(answer(200))
     },
   }
-  const apply = () => {
+  const apply = (version = '1.2.3') => {
     const signal = new AbortController().signal
-    return applyCrds({ client: client as KubernetesClient, log: pino({ level: 'silent' }), kinds: [Plan] }, signal)
+    return applyCrds({ client: client as KubernetesClient, log: pino({ level: 'silent' }), kinds: [Plan], version }, signal)
   }
   return { state, apply }
 }
@@ -73,6 +71,26 @@ test('the same again changes nothing', async () => {
   const revision = state.live?.metadata.resourceVersion
   await apply()
   expect(state.live?.metadata.resourceVersion).toBe(revision)
+})
+
+test.each([
+  { which: 'a newer version', held: '1.10.0', written: 0 },
+  { which: 'the same version', held: '1.2.3', written: 1 },
+  { which: 'an older version', held: '1.2.2', written: 1 },
+])('a definition of $which is written $written times', async ({ held, written }) => {
+  const annotations = { 'mooring.dev/version': held, 'example.com/own': 'stays' }
+  const { state, apply } = apiServer({ metadata: { name: 'plans.mooring.dev', resourceVersion: '7', annotations }, spec: {} })
+  await apply()
+  expect(state.writes).toHaveLength(written)
+  const kept = written === 0 ? held : '1.2.3'
+  expect(state.live?.metadata.annotations).toEqual({ 'mooring.dev/version': kept, 'example.com/own': 'stays' })
+})
+
+test('one that is made newer in between is left alone, too', async () => {
+  const { state, apply } = apiServer()
+  await apply('2.0.0')
+  await apply('1.9.9')
+  expect(state.live?.metadata.annotations).toEqual({ 'mooring.dev/version': '2.0.0' })
 })
 
 test('whoever is second to write looks again', async () => {

@@ -4,6 +4,8 @@ import { customResourceDefinition } from '../crds/definition.ts'
 import { MooringError } from '../crds/errors.ts'
 import { CUSTOM_KINDS } from '../crds/index.ts'
 import type { Kind } from '../crds/kind.ts'
+import { annotations } from '../crds/names.ts'
+import { isNewer, PROGRAM_VERSION } from '../process/version.ts'
 import { type Clock, pause, systemClock } from '../store/clock.ts'
 import type { ApiAnswer, KubernetesClient } from '../store/kubernetes/client.ts'
 
@@ -13,7 +15,11 @@ const LOOK_AGAIN_MS = 100
 const CONFLICT = 409
 
 const Live = z.looseObject({
-  metadata: z.looseObject({ name: z.string(), resourceVersion: z.string() }),
+  metadata: z.looseObject({
+    name: z.string(),
+    resourceVersion: z.string(),
+    annotations: z.record(z.string(), z.string()).optional(),
+  }),
   spec: z.record(z.string(), z.unknown()),
   status: z.looseObject({ conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).nullish() }).optional(),
 })
@@ -23,13 +29,16 @@ export interface CrdApplyDeps {
   readonly client: KubernetesClient
   readonly log: Pick<Logger, 'info'>
   readonly kinds?: readonly Kind[]
+  /** The program's own unless given. */
+  readonly version?: string
   readonly clock?: Clock
 }
 
 /**
  * Makes every CustomResourceDefinition what this version says and waits until the API server serves it; helm never touches them after
  * the first installation. The whole spec is replaced rather than merged: a rule or field of an older version would otherwise stay for as
- * long as whoever installed it owned it. The same spec again writes nothing.
+ * long as whoever installed it owned it. The same spec again writes nothing. One of a newer version is left alone: amid an upgrade an
+ * operator of the old version may lead once more, and what the new one wrote would not fit its definitions any more.
  * @throws MooringError `crd_refused` when the API server does not take one or does not serve it in 30 s; StoreError `unavailable`
  */
 export async function applyCrds(deps: CrdApplyDeps, signal: AbortSignal): Promise<void> {
@@ -43,7 +52,7 @@ async function applyCrd(deps: CrdApplyDeps, wanted: Definition, signal: AbortSig
   const { log, clock = systemClock } = deps
   const { name } = wanted.metadata
   const before = await read(deps.client, name)
-  let live = await write(deps.client, wanted, before)
+  let live = await write(deps, wanted, before)
   if (live.metadata.resourceVersion !== before?.metadata.resourceVersion) {
     log.info({ name }, before ? 'a CustomResourceDefinition was brought up to date' : 'a CustomResourceDefinition was made')
   }
@@ -60,8 +69,15 @@ async function read(client: KubernetesClient, name: string): Promise<Live | unde
   return answer.status === 404 ? undefined : parse(answer, name)
 }
 
-async function write(client: KubernetesClient, wanted: Definition, live: Live | undefined): Promise<Live> {
+async function write(deps: CrdApplyDeps, wanted: Definition, live: Live | undefined): Promise<Live> {
+  const { client, log, version = PROGRAM_VERSION } = deps
   const { name } = wanted.metadata
+  const marks = { ...live?.metadata.annotations, [annotations.version]: version }
+  const other = live?.metadata.annotations?.[annotations.version] ?? ''
+  if (live && isNewer(other, version)) {
+    log.info({ name, version: other }, 'a CustomResourceDefinition of a newer version is left alone')
+    return live
+  }
   const query = { fieldManager: 'mooring-operator' }
   // The operators of two versions may meet here; whoever comes second looks again.
   const answer = live
@@ -70,12 +86,12 @@ async function write(client: KubernetesClient, wanted: Definition, live: Live | 
         path: `${PATH}/${name}`,
         query,
         // What the API server filled in itself stays, so that nothing changes when nothing is to change.
-        body: { ...live, spec: { ...live.spec, ...wanted.spec } },
+        body: { ...live, metadata: { ...live.metadata, annotations: marks }, spec: { ...live.spec, ...wanted.spec } },
         idempotent: true,
       })
-    : await client.request({ method: 'POST', path: PATH, query, body: wanted })
+    : await client.request({ method: 'POST', path: PATH, query, body: { ...wanted, metadata: { name, annotations: marks } } })
   if (answer.status !== CONFLICT) return parse(answer, name)
-  return write(client, wanted, await read(client, name))
+  return write(deps, wanted, await read(client, name))
 }
 
 function parse({ status, body }: ApiAnswer, name: string): Live {

@@ -2,4 +2,11 @@ import { runProgram } from '../process/run.ts'
 import { parseSettings } from './settings.ts'
 import { startOperator } from './start.ts'
 
-await runProgram({ parse: parseSettings, start: (settings, log) => startOperator({ settings, log, env: process.env }) })
+/** A little less than what its pod is given (charts/mooring). */
+const STOP_MS = 28_000
+
+await runProgram({
+  parse: parseSettings,
+  stopMs: STOP_MS,
+  start: (settings, log) => startOperator({ settings, log, env: process.env }),
+})

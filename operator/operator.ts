@@ -17,12 +17,12 @@ import { namespaceWatches } from './namespace/watches.ts'
 import { createReporter } from './reporter.ts'
 import { createController, type ControllerDeps } from './runtime/controller.ts'
 import { createControllerMetrics } from './runtime/metrics.ts'
-import { changesOf, eventsOf, objectsOf } from './runtime/source.ts'
+import { changesOf, eventsOf, laterThan, objectsOf } from './runtime/source.ts'
 import { createAdmins } from './server/admins.ts'
 import { createPoolReconciler } from './server/pool.ts'
 import { createServerReconciler } from './server/reconciler.ts'
 import type { ServerRuntime } from './server/runtime.ts'
-import { waitingFor } from './shared-instance/indexes.ts'
+import { isSettled, waitingFor } from './shared-instance/indexes.ts'
 import { createPlaces } from './shared-instance/places.ts'
 import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createSuspicions } from './shared-instance/suspicions.ts'
@@ -30,6 +30,8 @@ import { createWatchdog } from './watchdog/watchdog.ts'
 
 /** Connections that one tenant may hold; the servers' settings allow for this many each. */
 const CONNECTIONS_PER_TENANT = 12
+/** After a claim, before its spare is replaced: a copy of a database keeps engine and disk busy, and the answer is on its way. */
+const REFILL_AFTER_MS = 100
 
 export interface OperatorDeps {
   readonly store: Store
@@ -98,6 +100,18 @@ export function createOperator(deps: OperatorDeps): Operator {
     return [...onServer(key.name), ...waiting.map(keyOf)]
   }
 
+  /** Servers that wait for their last instance to go. */
+  const goingServers = () =>
+    servers
+      .list()
+      .filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
+      .map(keyOf)
+
+  function isUnsettled(key: Key): boolean {
+    const instance = instances.get(key)
+    return instance !== undefined && !isSettled(instance)
+  }
+
   function waitingIn({ name }: Key): readonly Key[] {
     const region = regions.get({ name })
     return (region?.spec.motors ?? []).flatMap(({ id }) =>
@@ -125,21 +139,25 @@ export function createOperator(deps: OperatorDeps): Operator {
     controller({
       name: 'fleet',
       concurrency: 1,
-      reconcile: createFleetReconciler({ store, regions, servers, instances, places, capacity: settings.capacity }),
+      reconcile: createFleetReconciler({ store, regions, servers, instances, places, now, capacity: settings.capacity }),
       sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
     }),
     controller({
       name: 'server',
       concurrency: 4,
       onFailure: toldOf(servers),
-      reconcile: createServerReconciler({ store, servers, runtime, admins, now }),
-      sources: [objectsOf(servers), eventsOf((enqueue) => onRuntimeChange(runtime, (name) => enqueue(serverKey(name))))],
+      reconcile: createServerReconciler({ store, servers, instances, runtime, admins, now }),
+      sources: [
+        objectsOf(servers),
+        changesOf(instances, goingServers),
+        eventsOf((enqueue) => onRuntimeChange(runtime, (name) => enqueue(serverKey(name)))),
+      ],
     }),
     controller({
       name: 'pool',
       concurrency: 2,
       reconcile: createPoolReconciler({ servers, instances, admins, size: settings.warmPool }),
-      sources: [objectsOf(servers), changesOf(instances, poolOf)],
+      sources: [objectsOf(servers), laterThan(changesOf(instances, poolOf), REFILL_AFTER_MS)],
     }),
     controller({
       name: 'admission',
@@ -170,6 +188,8 @@ export function createOperator(deps: OperatorDeps): Operator {
         // Who is gone has left a place.
         changesOf(instances, (key) => (instances.get(key) ? [] : allRegions().flatMap(waitingIn))),
         eventsOf((enqueue) => watchdog.onSuspicion(enqueue)),
+        // After a failover its server is ready by its status before there is a way in: what was tried too soon need not wait its back-off out.
+        eventsOf((enqueue) => admins.onOpen((name) => concernedByServer(serverKey(name)).filter(isUnsettled).forEach(enqueue))),
       ],
     }),
   ]

@@ -5,16 +5,16 @@ import { watchEventLoop } from '../process/event-loop-delay.ts'
 import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { createCacheSet } from '../store/cache-set.ts'
-import { createKubernetesStore, type KubernetesStore } from '../store/kubernetes.ts'
+import { createKubernetesStore, createStoreOver, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { createOperatorCaches } from './caches.ts'
 import { applyCrds } from './crd-apply.ts'
 import { createKubernetesEvents } from './events/kubernetes-events.ts'
 import { keepApiSecret } from './installation/api-secret.ts'
-import { openCa } from './installation/ca.ts'
+import { keepCa } from './installation/ca.ts'
 import { restrictSystemNamespace } from './installation/system-namespace.ts'
 import { createOperator } from './operator.ts'
-import { createFencedKubernetesStore } from './runtime/fenced-kubernetes.ts'
+import { createFencedClient } from './runtime/fenced-kubernetes.ts'
 import { createLeaderElection } from './runtime/leader.ts'
 import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
 import { apiNames, type ClusterOperatorSettings, operatorSettings, podSettings } from './settings.ts'
@@ -28,7 +28,8 @@ export interface StartOperatorDeps {
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
 
 /**
- * Starts an operator of the cluster home: it stands for election, and does its work while it leads. It is ready as soon as it stands.
+ * Starts an operator of the cluster home: it stands for election, and does its work while it leads. It is ready when it stands, and, once
+ * it leads, when it knows all there is.
  * `ended` rejects when leadership is lost or cannot be taken up: two that write would be worse than none. `stop` finishes the steps at
  * hand and gives the lease back.
  * @throws MooringError `port_in_use`, `invalid_settings`
@@ -46,15 +47,24 @@ export async function startOperator(deps: StartOperatorDeps): Promise<Running> {
 async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   const registry = new Registry()
   cleanup.use(watchEventLoop(registry))
-  const store = cleanup.use(createKubernetesStore({ config: await loadClusterConfig(env), fieldManager: 'mooring-operator' }))
-  cleanup.use(await startStatus({ registry, host: settings.listen, port: settings.metricsPort }))
+  const fieldManager = 'mooring-operator'
+  const store = cleanup.use(createKubernetesStore({ config: await loadClusterConfig(env), fieldManager }))
   // A process of the same pod, started anew, must not take the lease of its forerunner for its own: that one's last write may be on its way.
   const identity = `${settings.identity}_${crypto.randomUUID()}`
   const election = createLeaderElection({ store, lease: LEASE, identity, log })
   const stopping = new AbortController()
   const leads = () => election.leads()
-  const fenced = createFencedKubernetesStore(store, leads)
-  const ended = election.run((signal) => lead({ settings, log, store: fenced, registry, leads }, signal), stopping.signal)
+  const work = { begun: false, synced: false }
+  const isReady = () => (work.begun ? work.synced : election.stands())
+  cleanup.use(await startStatus({ registry, host: settings.listen, port: settings.metricsPort, isReady }))
+  const fenced = createStoreOver(
+    createFencedClient(store.client, () => election.writableMs()),
+    { fieldManager },
+  )
+  const ended = election.run((signal) => {
+    work.begun = true
+    return lead({ settings, log, store: fenced, registry, leads, onSynced: () => (work.synced = true) }, signal)
+  }, stopping.signal)
   return {
     ended,
     async stop() {
@@ -71,14 +81,16 @@ interface LeadDeps {
   readonly store: KubernetesStore
   readonly registry: Registry
   readonly leads: () => boolean
+  /** Called when all that there was at the start is known. */
+  readonly onSynced: () => void
 }
 
 /** What the leader alone does. Resolves when `signal` has aborted and the steps under way are done. */
-async function lead({ settings, log, store, registry, leads }: LeadDeps, signal: AbortSignal): Promise<void> {
+async function lead({ settings, log, store, registry, leads, onSynced }: LeadDeps, signal: AbortSignal): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
   await applyCrds({ client: store.client, log }, signal)
   await restrictSystemNamespace(store)
-  const ca = await openCa(store)
+  const { current: ca } = cleanup.use(await keepCa({ store, log }))
   cleanup.use(await keepApiSecret({ store, ca, names: apiNames(settings), issuerUrl: settings.issuerUrl, log }))
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
   const caches = createOperatorCaches(following)
@@ -99,5 +111,6 @@ async function lead({ settings, log, store, registry, leads }: LeadDeps, signal:
     serviceAccounts: true,
     events: createKubernetesEvents({ client: store.client, instance: settings.identity, registry, log }),
   })
+  void following.synced().then(onSynced)
   await Promise.all([following.run(signal), operator.run(signal)])
 }

@@ -1,4 +1,4 @@
-import { type webcrypto, X509Certificate } from 'node:crypto'
+import { createPrivateKey, type webcrypto, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type * as X509 from '@peculiar/x509'
 
@@ -71,6 +71,15 @@ export async function issueCertificate({ ca, names, now }: IssueRequest): Promis
     ],
   })
   return { certificate: pemOf(certificate), key: await keyPem(keys.privateKey) }
+}
+
+/** Whether these are a certificate and its key: a Secret may hold anything after somebody's edit. */
+export function isPair({ certificate, key }: KeyPair): boolean {
+  try {
+    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))
+  } catch {
+    return false
+  }
 }
 
 /** When two thirds of a certificate's lifetime are over. */

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { nextServer, serverName } from './plan.ts'
+import { databaseServer } from '../../test/builders/database-server.ts'
+import { readyCondition } from '../../test/builders/shared-instance.ts'
+import { nextServer, serverName, usefulForMs } from './plan.ts'
 
 const motor = 'postgresql-15.4.0'
 
@@ -21,6 +23,40 @@ test.each([
   { does: 'fills a gap in the ordinals', warm: true, free: 0, waiting: 0, ordinals: [1, 3], ordinal: 2 },
 ])('$does', ({ warm, free, waiting, ordinals, ordinal }) => {
   expect(nextServer({ motor, warm, headroom: 25, free, waiting, ordinals })).toBe(ordinal)
+})
+
+const down = [readyCondition('False', 'Crashed')]
+const SINCE = Date.parse('2026-01-02T03:04:06Z')
+
+test.each([
+  { does: 'count while it is up', server: databaseServer(), at: SINCE + 99_000, ms: Infinity },
+  { does: 'count before anything is known of it', server: databaseServer({ status: {} }), at: SINCE, ms: Infinity },
+  {
+    does: 'count while it has never been up: another could not start either',
+    server: databaseServer({ status: { conditions: down } }),
+    at: SINCE + 99_000,
+    ms: Infinity,
+  },
+  {
+    does: 'count a while after it went down, for a restart',
+    server: databaseServer({ status: { conditions: down, engineVersion: '15.4' } }),
+    at: SINCE + 10_000,
+    ms: 20_000,
+  },
+  {
+    does: 'do not count when it has not come back',
+    server: databaseServer({ status: { conditions: down, engineVersion: '15.4' } }),
+    at: SINCE + 30_000,
+    ms: 0,
+  },
+  {
+    does: 'do not count when it is going',
+    server: databaseServer({ metadata: { deletionTimestamp: '2026-01-02T03:04:06Z' } }),
+    at: SINCE,
+    ms: 0,
+  },
+])('free places of a server $does', ({ server, at, ms }) => {
+  expect(usefulForMs(server, at)).toBe(ms)
 })
 
 test('a server is named after motor, region and ordinal', () => {

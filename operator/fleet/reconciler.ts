@@ -9,7 +9,7 @@ import type { Key, Store } from '../../store/port.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { waitingFor } from '../shared-instance/indexes.ts'
 import type { Places } from '../shared-instance/places.ts'
-import { nextServer, serverName } from './plan.ts'
+import { nextServer, serverName, usefulForMs } from './plan.ts'
 
 export interface FleetDeps {
   readonly store: Store
@@ -19,6 +19,7 @@ export interface FleetDeps {
   readonly places: Places
   /** Shared instances on one server. */
   readonly capacity: number
+  readonly now: () => Date
 }
 
 /** Sees to it that a region has as many shared servers of each motor as its instances need. */
@@ -43,18 +44,22 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
   return async function reconcileFleet(key) {
     const region = regions.get(key)
     if (!region) return { verdict: 'settled', reason: 'Gone' }
+    const now = deps.now().getTime()
+    const again: number[] = []
     let added = false
     for (const { id: motor, warm } of region.spec.motors) {
       const mine = servers
         .list()
         .filter(({ spec }) => spec.region === region.spec.id && spec.motor === motor && spec.tenancy === 'shared')
       const names = mine.map(({ metadata }) => metadata.name)
+      const useful = mine.map((server) => ({ server, forMs: usefulForMs(server, now) })).filter(({ forMs }) => forMs > 0)
+      again.push(...useful.map(({ forMs }) => forMs))
       const ordinal = nextServer({
         motor,
         warm,
         // A server takes a second or more to start, in which half of the one before can fill up.
         headroom: Math.ceil(deps.capacity / 2),
-        free: mine.reduce((sum, server) => sum + places.freeOn(server), 0),
+        free: useful.reduce((sum, { server }) => sum + places.freeOn(server), 0),
         waiting: instances
           .byIndex('waiting', waitingFor(region.spec.id, motor))
           .filter((waiting) => !places.has(waiting.metadata.uid)).length,
@@ -64,6 +69,11 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
       await add(motor, region, ordinal)
       added = true
     }
-    return { verdict: 'settled', reason: added ? 'ServerAdded' : 'Enough' }
+    const soonest = Math.min(...again)
+    return {
+      verdict: 'settled',
+      reason: added ? 'ServerAdded' : 'Enough',
+      ...(Number.isFinite(soonest) && { requeueAfterMs: soonest }),
+    }
   }
 }

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { Secret } from '../../crds/core.ts'
-import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { createCertificates } from '../certificates/renewing.ts'
 import { generateIssuerKey, publicKeySet } from './issuer-key.ts'
-import { keepSecret, keptSecret } from './kept-secret.ts'
+import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 
 /** Mooring's own issuer with its private key: one entry, JSON. */
 export const ISSUER_SECRET = 'mooring-issuer'
@@ -16,7 +14,9 @@ export const ISSUER_ENTRY = 'issuer'
 export const API_SECRET = 'mooring-apiserver'
 
 const TOKEN_SECRET_BYTES = 32
-const LOOK_MS = 60_000
+const LOOK_MS = 10_000
+/** As the API server reads it. */
+const TOKEN_SECRET = /^([0-9a-f]{2}){32,}$/
 
 const Issuer = z.object({ issuer: z.string(), privateKey: z.looseObject({ kty: z.string() }) })
 
@@ -30,19 +30,27 @@ export interface ApiSecretDeps {
   readonly log: Pick<Logger, 'error'>
 }
 
+export interface KeptApiSecret extends Disposable {
+  /** Puts back what was deleted of the Secrets. A timer calls this. */
+  check(): Promise<void>
+}
+
 /** Makes what the API server needs, or brings it up to date, and keeps it so until it is disposed of. */
-export async function keepApiSecret(deps: ApiSecretDeps): Promise<Disposable> {
+export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret> {
   const { store, ca, names, log } = deps
-  const { issuer, privateKey } = await openIssuer(deps)
-  const kept = await keptSecret(store, API_SECRET, async () => ({
-    'token-secret': randomBytes(TOKEN_SECRET_BYTES).toString('hex'),
-  }))
+  const opened = await openIssuer(deps)
+  const { issuer, privateKey } = Issuer.parse(JSON.parse(opened))
+  const drawn = randomBytes(TOKEN_SECRET_BYTES).toString('hex')
+  const kept = await keptSecret(store, API_SECRET, async () => ({ 'token-secret': drawn }))
+  const held = kept['token-secret'] ?? ''
+  // One that the API server cannot read would keep it from starting.
+  const tokenSecret = TOKEN_SECRET.test(held) ? held : drawn
   const certificates = await createCertificates({
     ...{ ca, names, stored: storedIn(kept) },
     onError: (error) => log.error({ err: error }, 'the certificate of the API could not be renewed'),
   })
   const wanted = () => ({
-    'token-secret': kept['token-secret'] ?? '',
+    'token-secret': tokenSecret,
     'tls.crt': certificates.current().certificate,
     'tls.key': certificates.current().key,
     'ca.crt': ca.certificate,
@@ -56,8 +64,9 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<Disposable> {
     await keepSecret(store, API_SECRET, wanted())
   }
 
-  async function restore(): Promise<void> {
-    if (!(await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: API_SECRET }))) await keep()
+  async function check(): Promise<void> {
+    await restoreSecret(store, API_SECRET, wanted())
+    await restoreSecret(store, ISSUER_SECRET, { [ISSUER_ENTRY]: opened })
   }
 
   const tried = (work: Promise<void>) => {
@@ -65,8 +74,9 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<Disposable> {
   }
   await keep()
   certificates.onRenew(() => tried(keep()))
-  const timer = setInterval(() => tried(restore()), LOOK_MS).unref()
+  const timer = setInterval(() => tried(check()), LOOK_MS).unref()
   return {
+    check,
     [Symbol.dispose]() {
       clearInterval(timer)
       certificates[Symbol.dispose]()
@@ -75,11 +85,11 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<Disposable> {
 }
 
 /** The issuer keeps its first name and key for good: tokens outlive a change of address. */
-async function openIssuer({ store, issuerUrl }: ApiSecretDeps): Promise<z.output<typeof Issuer>> {
+async function openIssuer({ store, issuerUrl }: ApiSecretDeps): Promise<string> {
   const made = await keptSecret(store, ISSUER_SECRET, async () => ({
     [ISSUER_ENTRY]: JSON.stringify({ issuer: issuerUrl, privateKey: await generateIssuerKey() }),
   }))
-  return Issuer.parse(JSON.parse(made[ISSUER_ENTRY] ?? ''))
+  return made[ISSUER_ENTRY] ?? ''
 }
 
 function storedIn(kept: Readonly<Record<string, string>>): KeyPair | undefined {

@@ -9,7 +9,7 @@ import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import type { Store } from '../../store/port.ts'
 import { decodeSecret } from '../secret-data.ts'
 import { keepApiSecret } from './api-secret.ts'
-import { openCa } from './ca.ts'
+import { keepCa, openCa } from './ca.ts'
 import { keptSecret } from './kept-secret.ts'
 import { restrictSystemNamespace } from './system-namespace.ts'
 
@@ -71,6 +71,73 @@ test('a start that finds all in order writes nothing', async () => {
   const before = await revision()
   ;(await keep(opened.store, ['api.test']))[Symbol.dispose]()
   expect(await revision()).toEqual(before)
+})
+
+const remove = (store: Store, name: string) => store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name })
+
+test.each(['mooring-apiserver', 'mooring-issuer'])('while the operator runs, %s is put back as it was', async (name) => {
+  await using opened = await installation()
+  const { store } = opened
+  using kept = await keep(store, ['api.test'])
+  const before = await textsOf(store, name)
+  await remove(store, name)
+  await kept.check()
+  expect(await textsOf(store, name)).toEqual(before)
+})
+
+test.each([
+  { how: 'deleted', damage: (store: Store) => remove(store, 'mooring-ca') },
+  {
+    how: 'without its key',
+    damage: (store: Store) =>
+      store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-ca' }, { data: { key: null } }),
+  },
+])('while the operator runs, a CA that is $how is put back as it was', async ({ damage }) => {
+  await using opened = await installation()
+  const { store } = opened
+  using ca = await keepCa({ store, log })
+  const before = await textsOf(store, 'mooring-ca')
+  await damage(store)
+  await ca.check()
+  expect(await textsOf(store, 'mooring-ca')).toEqual(before)
+})
+
+test.each([
+  { how: 'was lost', damage: (store: Store) => remove(store, 'mooring-ca') },
+  {
+    how: 'is no CA any more',
+    damage: (store: Store) =>
+      store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-ca' }, { data: { key: 'bm8=' } }),
+  },
+])('a start whose CA $how makes another, has the API certified by it, and says so', async ({ damage }) => {
+  await using opened = await installation()
+  const { store } = opened
+  const said: string[] = []
+  const start = async () => {
+    using ca = await keepCa({ store, log: { error: () => undefined, warn: (text: unknown) => void said.push(String(text)) } })
+    ;(await keepApiSecret({ store, ca: ca.current, names: ['api.test'], issuerUrl: 'https://issuer.test', log }))[
+      Symbol.dispose
+    ]()
+  }
+  await start()
+  await start()
+  expect(said).toEqual([])
+  const before = await textsOf(store, 'mooring-apiserver')
+  await damage(store)
+  await start()
+  expect(said).toEqual([expect.stringContaining('issued anew')])
+  const after = await textsOf(store, 'mooring-apiserver')
+  expect(after['ca.crt']).not.toBe(before['ca.crt'])
+  expect(new X509Certificate(after['tls.crt'] ?? '').verify(new X509Certificate(after['ca.crt'] ?? '').publicKey)).toBe(true)
+})
+
+test.each(['', 'abcd', 'not hexadecimal'])('a token secret that the API server cannot read (%j) is drawn anew', async (held) => {
+  await using opened = await installation()
+  const { store } = opened
+  const data = { 'token-secret': Buffer.from(held).toString('base64') }
+  await store.create(Secret, { metadata: { namespace: SYSTEM_NAMESPACE, name: 'mooring-apiserver' }, data })
+  ;(await keep(store, ['api.test']))[Symbol.dispose]()
+  expect((await textsOf(store, 'mooring-apiserver'))['token-secret']).toMatch(/^[0-9a-f]{64}$/)
 })
 
 test('mooring-system takes restricted pods alone, and keeps its other labels', async () => {

@@ -25,5 +25,14 @@ export async function keepSecret(store: Store, name: string, values: Texts): Pro
   await store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name }, { data: encodeSecret(values) })
 }
 
+/** Puts back what somebody has deleted, or taken out, of a Secret that held `values`. @returns whether there was anything to put back */
+export async function restoreSecret(store: Store, name: string, values: Texts): Promise<boolean> {
+  const found = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
+  if (found && Object.keys(values).every((entry) => (texts(found)[entry] ?? '') !== '')) return false
+  await keptSecret(store, name, async () => values)
+  await keepSecret(store, name, values)
+  return true
+}
+
 const texts = ({ data }: Secret): Texts =>
   Object.fromEntries(Object.entries(data).map(([key, base64]) => [key, Buffer.from(base64, 'base64').toString('utf8')]))

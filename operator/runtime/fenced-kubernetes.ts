@@ -1,23 +1,21 @@
 import { StoreCode, StoreError } from '../../store/errors.ts'
-import type { KubernetesStore } from '../../store/kubernetes.ts'
-import { createFencedStore } from './fenced-store.ts'
+import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 
-/** {@link createFencedStore} for all that a Kubernetes store can do: calls beside the port that are no GETs are refused likewise. */
-export function createFencedKubernetesStore(store: KubernetesStore, leads: () => boolean): KubernetesStore {
-  const { client } = store
+/**
+ * The same client, whose calls that may write (all that are no GETs) end before another process may lead: a request that hangs in the
+ * network would otherwise be carried out beside a successor's, after what that has decided since.
+ * @param writableMs for how long, in ms from now, this process may have a write under way; 0 when it does not lead
+ */
+export function createFencedClient(client: KubernetesClient, writableMs: () => number): KubernetesClient {
   return {
-    ...createFencedStore(store, leads),
-    client: {
-      async request(request) {
-        if (request.method !== 'GET' && !leads())
-          throw new StoreError(StoreCode.unavailable, 'this process does not lead: it may not write')
-        return client.request(request)
-      },
-      open: (request, signal) => client.open(request, signal),
-      close: () => client.close(),
-      [Symbol.asyncDispose]: () => client.close(),
+    async request(request) {
+      if (request.method === 'GET') return client.request(request)
+      const timeoutMs = writableMs()
+      if (timeoutMs <= 0) throw new StoreError(StoreCode.unavailable, 'this process does not lead: it may not write')
+      return client.request({ ...request, timeoutMs: Math.min(timeoutMs, request.timeoutMs ?? timeoutMs) })
     },
-    close: () => store.close(),
-    [Symbol.asyncDispose]: () => store.close(),
+    open: (request, signal) => client.open(request, signal),
+    close: () => client.close(),
+    [Symbol.asyncDispose]: () => client.close(),
   }
 }

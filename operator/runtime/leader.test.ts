@@ -165,6 +165,34 @@ test('a candidate that is told to stop ends without having led', async () => {
   expect([waiting.seen, lease.holder()]).toEqual([[], 'other'])
 })
 
+test('a write may be under way until shortly before another may lead, and not a moment after it was lost', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const { election, stop, run } = candidate(lease.store, clock, 'me')
+  expect([election.writableMs(), election.stands()]).toEqual([0, false])
+  await clock.advance(0)
+  expect([election.writableMs(), election.stands()]).toEqual([11_000, true])
+  lease.fail('unavailable')
+  await clock.advance(7_999)
+  expect(election.writableMs()).toBe(3_001)
+  await clock.advance(1)
+  expect(election.writableMs()).toBe(0)
+  stop()
+  await run
+})
+
+test('a candidate that cannot reach the API server does not stand', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  lease.fail('unavailable')
+  const { election, stop, run } = candidate(lease.store, clock, 'me')
+  await clock.advance(5_000)
+  expect(election.stands()).toBe(false)
+  stop()
+  await clock.advance(0)
+  await run
+})
+
 test('a fenced store writes only while its process leads, and always reads', async () => {
   let leads = true
   const { store, write } = leaseStore()

@@ -28,6 +28,10 @@ export interface LeaderElectionDeps {
 export interface LeaderElection {
   /** Whether this process may act as leader at this very moment: it holds the lease, and others will respect it for a while. */
   readonly leads: () => boolean
+  /** For how long from now, in ms, this process may have a write under way: until shortly before another may lead. 0 when it does not lead. */
+  readonly writableMs: () => number
+  /** Whether it knows who holds the lease: it has reached the API server, and would take over. */
+  readonly stands: () => boolean
   /**
    * Stands for election until `signal` aborts; once elected runs `lead`, whose signal aborts when leadership ends. When `signal` aborts,
    * the lease is kept until `lead` has settled, then given back, so that a successor acts at once. Resolves then. Call it once.
@@ -52,8 +56,11 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
   let held: Lease | undefined
   /** Monotonic moment from which on another may lead; counted from before the request that renewed. */
   let until = -Infinity
+  let stands = false
 
   const leads = (): boolean => held !== undefined && clock.now() < until
+
+  const writableMs = (): number => (leads() ? Math.max(0, until + leaseMs - renewDeadlineMs - MARGIN_MS - clock.now()) : 0)
 
   function hold(lease: Lease, asked: number): void {
     held = lease
@@ -82,6 +89,7 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
   /** Looks once, and takes the lease if that is allowed. @returns the time after which to look again */
   async function attempt(before: Sighting | undefined): Promise<{ readonly seen: Sighting | undefined; readonly ms: number }> {
     const lease = await store.get(Lease, key)
+    stands = true
     const seen = lease && sight(lease, before, clock.now())
     const move = seen ? nextMove(seen, identity, clock.now()) : ({ type: 'take' } as const)
     if (move.type === 'wait') return { seen, ms: Math.min(retryMs, move.ms) }
@@ -188,9 +196,11 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     await leading
   }
 
-  return { leads, run }
+  return { leads, writableMs, stands: () => stands, run }
 }
 
+/** For the way of a write that is given up: it may still arrive, and be carried out. */
+const MARGIN_MS = 1_000
 const LEASE_LOST = 'lease_lost'
 const lost = (): MooringError => new MooringError(LEASE_LOST, 'the lease was lost: another process may lead now')
 const codeOf = (error: unknown): string => (error instanceof MooringError ? error.code : 'unexpected')

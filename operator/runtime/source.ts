@@ -1,6 +1,6 @@
 import type { Kind } from '../../crds/kind.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf } from '../../store/key-string.ts'
+import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 
 /** Something that wakes a controller. */
@@ -31,6 +31,28 @@ export function changesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: 
     synced: () => cache.synced(),
     initial: () => [],
     subscribe: (enqueue) => cache.onChange((changed) => concerned(changed).forEach(enqueue)),
+  }
+}
+
+/** The same, `ms` milliseconds later: for work that must not be in the way of whoever waits for the change itself. */
+export function laterThan(source: Source, ms: number): Source {
+  return {
+    ...source,
+    subscribe(enqueue) {
+      const timers = new Map<string, NodeJS.Timeout>()
+      const unsubscribe = source.subscribe((key) => {
+        const id = keyToString(key)
+        const due = () => {
+          timers.delete(id)
+          enqueue(key)
+        }
+        if (!timers.has(id)) timers.set(id, setTimeout(due, ms))
+      })
+      return () => {
+        unsubscribe()
+        for (const timer of timers.values()) clearTimeout(timer)
+      }
+    },
   }
 }
 

@@ -16,6 +16,8 @@ export interface Admins extends AsyncDisposable {
   names(): readonly string[]
   /** Opens it, or keeps what is open when nothing changed. @returns undefined when no engine file serves its family */
   open(server: DatabaseServer, target: AdminTarget): { readonly opened: OpenServer; readonly fresh: boolean } | undefined
+  /** Calls `handler` with the name of each server that a new way leads into. Returns how to stop that. */
+  onOpen(handler: (name: string) => void): () => void
   /** Resolves when the first server is open: until then a status that says Ready is one from before the last stop. */
   readonly firstOpen: Promise<unknown>
   /** The server is gone or down. */
@@ -24,6 +26,7 @@ export interface Admins extends AsyncDisposable {
 
 export function createAdmins(): Admins {
   const open = new Map<string, { readonly id: string; readonly server: OpenServer }>()
+  const handlers = new Set<(name: string) => void>()
   const first = Promise.withResolvers<undefined>()
 
   async function forget(name: string): Promise<void> {
@@ -46,7 +49,12 @@ export function createAdmins(): Admins {
       const opened = { engine, admin: engine.admin(target) }
       open.set(name, { id, server: opened })
       first.resolve(undefined)
+      for (const handler of handlers) handler(name)
       return { opened, fresh: true }
+    },
+    onOpen(handler) {
+      handlers.add(handler)
+      return () => void handlers.delete(handler)
     },
     firstOpen: first.promise,
     forget,

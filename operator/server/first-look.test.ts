@@ -62,10 +62,18 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
   { does: 'one that was not ready before is starting', looks: [{ state: starting, said: DOWN, at: 0 }], unknown: [false] },
 ])('$does', ({ looks, unknown }) => {
   let at = 0
-  const isUnknown = createFirstLook(() => new Date(at))
+  const { isUnknown } = createFirstLook(() => new Date(at))
   const seen = looks.map((look) => {
     at = look.at
     return isUnknown(server(look.said), look.state)
   })
   expect(seen).toEqual(unknown)
+})
+
+test('of a server that is gone nothing is kept', () => {
+  const { isUnknown, forget } = createFirstLook(() => new Date(0))
+  isUnknown(server(UP), running)
+  expect(isUnknown(server(UP), starting)).toBe(false)
+  forget(server(UP))
+  expect(isUnknown(server(UP), starting)).toBe(true)
 })

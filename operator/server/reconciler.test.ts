@@ -2,14 +2,18 @@ import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { MooringError } from '../../crds/errors.ts'
-import { FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
+import { annotations, FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { keyOf } from '../../store/key-string.ts'
-import { REGION_ID } from '../../test/builders/shared-instance.ts'
+import type { Store } from '../../store/port.ts'
+import { REGION_ID, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
 import type { EngineAdmin } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql.ts'
+import { instanceIndexes } from '../shared-instance/indexes.ts'
+import { decodeSecret } from '../secret-data.ts'
 import type { Admins, OpenServer } from './admins.ts'
 import { adminSecretName } from './credentials.ts'
 import { createServerReconciler } from './reconciler.ts'
@@ -36,6 +40,7 @@ function fakeAdmins() {
   const admins: Admins = {
     get: () => open,
     names: () => [],
+    onOpen: () => () => undefined,
     firstOpen: Promise.resolve(),
     open() {
       const fresh = open === undefined
@@ -52,7 +57,7 @@ function fakeAdmins() {
 }
 
 /** A server in a real store, and a runtime that sees what it is told to see. */
-async function bench() {
+async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
   const { store, ...temporary } = await openTemporaryStore()
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
   const made = await store.create(DatabaseServer, {
@@ -60,9 +65,10 @@ async function bench() {
     spec: { motor: 'postgresql-15.4.0', region: REGION_ID, tenancy: 'shared', capacity: 50 },
   })
   const key = keyOf(made)
-  const servers = settableCache(DatabaseServer)
+  const [servers, instances] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
   const seen: { state: ServerState; removed: boolean } = { state: { phase: 'starting' }, removed: false }
   const runtime: ServerRuntime = {
+    ...traits,
     motors: () => Promise.resolve(new Map()),
     ensure: () => Promise.resolve(seen.state),
     remove: () => Promise.resolve(seen.removed),
@@ -71,13 +77,20 @@ async function bench() {
   }
   const fakes = fakeAdmins()
   const now = () => new Date('2026-01-01T00:00:00Z')
-  const reconcile = createServerReconciler({ store, servers: servers.cache, runtime, admins: fakes.admins, now })
+  const start = () =>
+    createServerReconciler({
+      ...{ store, servers: servers.cache, instances: instances.cache, runtime, admins: fakes.admins, now },
+    })
+  let reconcile = start()
   return {
-    ...{ store, key, seen, ...fakes },
+    ...{ store, key, seen, instances, ...fakes },
     async reconcile() {
       const server = await store.get(DatabaseServer, key)
       if (server) servers.put(server)
       return reconcile(key)
+    },
+    restart: () => {
+      reconcile = start()
     },
     status: async () => (await store.get(DatabaseServer, key))?.status,
     [Symbol.asyncDispose]: () => temporary[Symbol.asyncDispose](),
@@ -141,6 +154,43 @@ test('its admin password is drawn once and goes with it', async () => {
   expect(await it.store.get(Secret, secret)).toEqual(drawn)
 })
 
+const adminSecret = { namespace: SHARED_NAMESPACE, name: adminSecretName('one') }
+const passwordIn = async (store: Store) => decodeSecret((await store.get(Secret, adminSecret))?.data ?? {}, 'password')
+
+test.each([
+  { what: 'deleted', damage: (store: Store) => store.delete(Secret, adminSecret) },
+  { what: 'emptied', damage: (store: Store) => store.mergePatch(Secret, adminSecret, { data: { password: null } }) },
+])('an admin Secret that was $what by hand is put back as it was', async ({ damage }) => {
+  await using it = await bench()
+  it.seen.state = RUNNING
+  await it.reconcile()
+  const drawn = await passwordIn(it.store)
+  await damage(it.store)
+  await it.reconcile()
+  expect(await passwordIn(it.store)).toBe(drawn)
+})
+
+test('after a restart no other password is drawn for an engine that keeps its own: the reason is told', async () => {
+  await using it = await bench()
+  it.seen.state = RUNNING
+  await it.reconcile()
+  await it.store.delete(Secret, adminSecret)
+  it.restart()
+  expect(await it.reconcile()).toMatchObject({ verdict: 'waiting', reason: 'AdminSecretLost' })
+  expect(await it.store.get(Secret, adminSecret)).toBeUndefined()
+  expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'False', reason: 'AdminSecretLost' })
+})
+
+test('after a restart another is drawn for an engine that takes it', async () => {
+  await using it = await bench({ adoptsPassword: true })
+  it.seen.state = RUNNING
+  await it.reconcile()
+  await it.store.delete(Secret, adminSecret)
+  it.restart()
+  expect(await it.reconcile()).toMatchObject({ verdict: 'settled', reason: 'Running' })
+  expect(await passwordIn(it.store)).toMatch(/^[0-9A-Za-z]{24}$/)
+})
+
 test('one that is going is let go only when nothing of it is left', async () => {
   await using it = await bench()
   await it.store.delete(DatabaseServer, it.key)
@@ -148,5 +198,36 @@ test('one that is going is let go only when nothing of it is left', async () => 
   expect(await it.store.get(DatabaseServer, it.key)).toBeDefined()
   it.seen.removed = true
   expect(await it.reconcile()).toMatchObject({ verdict: 'settled' })
+  expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
+})
+
+const tenant = sharedInstance({ status: { serverRef: { name: 'one' } } })
+
+test('one that is deleted while an instance lives on it serves on until that has gone, and says so', async () => {
+  await using it = await bench()
+  it.seen.state = RUNNING
+  it.seen.removed = true
+  it.instances.put(tenant)
+  await it.reconcile()
+  await it.store.delete(DatabaseServer, it.key)
+  expect(await it.reconcile()).toMatchObject({ reason: 'Running' })
+  expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'True' })
+  expect(conditionOf({ status: await it.status() }, 'DeletionHeld')).toMatchObject({
+    status: 'True',
+    reason: 'InstancesLeft',
+    message: expect.stringContaining('1 instances') as string,
+  })
+  it.instances.remove(tenant)
+  await it.reconcile()
+  expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
+})
+
+test('one whose deletion is forced does not wait for its instances', async () => {
+  await using it = await bench()
+  it.seen.removed = true
+  it.instances.put(tenant)
+  await it.store.mergePatch(DatabaseServer, it.key, { metadata: { annotations: { [annotations.forceDelete]: 'true' } } })
+  await it.store.delete(DatabaseServer, it.key)
+  await it.reconcile()
   expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
 })

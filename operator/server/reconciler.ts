@@ -1,20 +1,24 @@
-import { DatabaseServer, ServerReason } from '../../crds/database-server.ts'
-import { FINALIZER } from '../../crds/names.ts'
+import { DatabaseServer, DELETION_HELD, ServerReason } from '../../crds/database-server.ts'
+import { annotations, FINALIZER } from '../../crds/names.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import type { Verdict } from '../../store/conditions.ts'
+import { MooringError } from '../../crds/errors.ts'
+import { notReady, ready, type Verdict, withCondition } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { createReporter } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import type { Admins, OpenServer } from './admins.ts'
-import { adminCredentials } from './credentials.ts'
+import { ADMIN_SECRET_LOST, createAdminSecrets } from './credentials.ts'
 import { createFirstLook } from './first-look.ts'
 import { serverVerdict } from './plan.ts'
-import type { ServerRuntime, ServerState } from './runtime.ts'
+import type { AdminCredentials, ServerRuntime, ServerState } from './runtime.ts'
 
 export interface ServerDeps {
   readonly store: Store
   readonly servers: Cache<typeof DatabaseServer>
+  /** With an index `server`: the DatabaseServer an instance lives on. */
+  readonly instances: Cache<typeof SharedInstance>
   readonly runtime: ServerRuntime
   readonly admins: Admins
   readonly now: () => Date
@@ -25,25 +29,31 @@ const LOOK_AGAIN_MS = 1_000
 
 /** Brings one DatabaseServer up, or away: what its runtime says goes into its status, and its admin connections are kept open. */
 export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<Outcome> {
-  const { store, servers, runtime, admins } = deps
+  const { store, servers, instances, runtime, admins } = deps
   const say = createReporter(deps)
-  const isUnknown = createFirstLook(deps.now)
+  const firstLook = createFirstLook(deps.now)
+  const secrets = createAdminSecrets({ store, adoptsPassword: runtime.adoptsPassword === true })
 
   async function remove(server: DatabaseServer): Promise<Outcome> {
     await admins.forget(server.metadata.name)
     if (!(await runtime.remove(server)))
       return { verdict: 'waiting', reason: ServerReason.Stopping, requeueAfterMs: LOOK_AGAIN_MS }
+    secrets.forget(server)
+    firstLook.forget(server)
     const finalizers = (server.metadata.finalizers ?? []).filter((name) => name !== FINALIZER)
     await store.mergePatch(DatabaseServer, keyOf(server), { metadata: { finalizers } }, { uid: server.metadata.uid })
     return { verdict: 'settled', reason: ServerReason.Stopping }
   }
 
-  async function versionOf(server: DatabaseServer, state: ServerState): Promise<string | undefined> {
+  async function versionOf(
+    server: DatabaseServer,
+    state: ServerState,
+    credentials: AdminCredentials,
+  ): Promise<string | undefined> {
     if (state.phase !== 'running') {
       await admins.forget(server.metadata.name)
       return server.status?.engineVersion
     }
-    const credentials = await adminCredentials(store, server)
     const way = admins.open(server, { ...state.admin, ...credentials })
     if (!way) return undefined
     if (!way.fresh) return server.status?.engineVersion ?? way.opened.admin.version()
@@ -61,25 +71,58 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     }
   }
 
+  /** How many live on a server that is to go, unless somebody has said that their data may go along. */
+  function tenantsToWaitFor({ metadata }: DatabaseServer): number {
+    return metadata.annotations?.[annotations.forceDelete] === 'true' ? 0 : instances.byIndex('server', metadata.name).length
+  }
+
+  function held(server: DatabaseServer) {
+    const { deletionTimestamp, generation } = server.metadata
+    if (deletionTimestamp === undefined) return {}
+    const message = `${tenantsToWaitFor(server)} instances live on it: it goes when they have gone`
+    const verdict = ready(ServerReason.InstancesLeft, message)
+    return {
+      conditions: withCondition(server.status?.conditions, verdict, { type: DELETION_HELD, generation, now: deps.now() }),
+    }
+  }
+
   async function report(
     server: DatabaseServer,
     state: ServerState,
     about: { verdict: Verdict; engineVersion: string | undefined },
   ): Promise<void> {
     const address = state.phase === 'running' ? { host: state.host, port: state.port } : {}
-    await say(DatabaseServer, server, about.verdict, { ...address, engineVersion: about.engineVersion })
+    await say(DatabaseServer, server, about.verdict, { ...address, engineVersion: about.engineVersion, ...held(server) })
+  }
+
+  /** Tenants of a server that runs are not cut off; whoever looks at it is told why nobody new gets in. */
+  async function locked(server: DatabaseServer, { message }: MooringError): Promise<Outcome> {
+    const verdict = notReady(ServerReason.AdminSecretLost, message)
+    await say(DatabaseServer, server, verdict)
+    return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: LOOK_AGAIN_MS }
+  }
+
+  async function bringUp(server: DatabaseServer, credentials: AdminCredentials): Promise<Outcome> {
+    const state = await runtime.ensure(server, credentials)
+    if (firstLook.isUnknown(server, state))
+      return { verdict: 'waiting', reason: ServerReason.Starting, requeueAfterMs: LOOK_AGAIN_MS }
+    const engineVersion = await versionOf(server, state, credentials)
+    const verdict = serverVerdict(state, engineVersion)
+    await report(server, state, { verdict, engineVersion })
+    if (state.phase === 'running') return { verdict: 'settled', reason: verdict.reason }
+    return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: LOOK_AGAIN_MS }
   }
 
   return async function reconcileServer(key) {
     const server = servers.get(key)
     if (!server) return { verdict: 'settled', reason: 'Gone' }
-    if (server.metadata.deletionTimestamp !== undefined) return remove(server)
-    const state = await runtime.ensure(server, await adminCredentials(store, server))
-    if (isUnknown(server, state)) return { verdict: 'waiting', reason: ServerReason.Starting, requeueAfterMs: LOOK_AGAIN_MS }
-    const engineVersion = await versionOf(server, state)
-    const verdict = serverVerdict(state, engineVersion)
-    await report(server, state, { verdict, engineVersion })
-    if (state.phase === 'running') return { verdict: 'settled', reason: verdict.reason }
-    return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: LOOK_AGAIN_MS }
+    // While somebody lives on it it serves on: only so can they be moved out of it, and away.
+    if (server.metadata.deletionTimestamp !== undefined && tenantsToWaitFor(server) === 0) return remove(server)
+    try {
+      return await bringUp(server, await secrets.of(server))
+    } catch (error) {
+      if (!(error instanceof MooringError) || error.code !== ADMIN_SECRET_LOST) throw error
+      return locked(server, error)
+    }
   }
 }

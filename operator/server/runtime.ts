@@ -26,6 +26,8 @@ export interface AdminCredentials {
  * at any time and again; it never waits for a server to come up, but says where it is and calls `onChange` when that changes.
  */
 export interface ServerRuntime {
+  /** Whether a server that has data takes the password of the credentials it is started with. Absent: it keeps its first one. */
+  readonly adoptsPassword?: boolean
   /** Motors that can be run here, with the version that would really run (`14.5.0` for `postgresql-14.4.0` when compatible). */
   motors(): Promise<ReadonlyMap<Motor, { readonly version: string }>>
   /** Starts the server, or adopts the one that a former process left running. A crashed one is started again, with back-off. */

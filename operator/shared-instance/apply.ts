@@ -27,21 +27,29 @@ export interface ApplyDeps {
   readonly mayAct?: (() => boolean) | undefined
 }
 
-/** Carries out a plan's actions in order and gives the credentials as they are then. Each announces itself when done (store/steps.ts). */
+/** What actions have changed: the credentials, and the resource as its own writes left it. */
+export interface Changed {
+  readonly credentials?: Credentials | undefined
+  readonly instance?: SharedInstance | undefined
+}
+
+/** Carries out a plan's actions in order and gives what there is then. Each announces itself when done (store/steps.ts). */
 export async function applyActions(
   deps: ApplyDeps,
   seen: Observation,
   actions: readonly Action[],
-): Promise<Credentials | undefined> {
-  const { instance } = seen.world
-  const key = keyToString(keyOf(instance))
+): Promise<Changed & { readonly instance: SharedInstance }> {
+  const key = keyToString(keyOf(seen.world.instance))
   const flow = flowOf(seen)
-  let credentials = seen.credentials
+  let { credentials } = seen
+  let { instance } = seen.world
   for (const action of actions) {
-    credentials = (await perform(deps, { ...seen, credentials }, action)) ?? credentials
+    const changed = await perform(deps, { ...seen, credentials, world: { ...seen.world, instance } }, action)
+    credentials = changed.credentials ?? credentials
+    instance = changed.instance ?? instance
     stepDone(`${flow}.${action}`, key)
   }
-  return credentials
+  return { credentials, instance }
 }
 
 /** Which of the flows the steps belong to: their names are what traces and fault tests go by. */
@@ -51,49 +59,55 @@ function flowOf({ world: { instance } }: Observation): string {
   return (instance.status.resetVersion ?? 0) < instance.spec.resetVersion ? 'reset' : 'change'
 }
 
-async function perform(deps: ApplyDeps, seen: Observation, action: Action): Promise<Credentials | undefined> {
-  const { store, suspicions } = deps
+async function perform(deps: ApplyDeps, seen: Observation, action: Action): Promise<Changed> {
+  const { store } = deps
   const { instance } = seen.world
   switch (action) {
     case 'add-finalizer':
     case 'expire':
     case 'doubt-password':
     case 'release':
-      await onResource(store, instance, action)
-      return undefined
+      return { instance: await onResource(store, instance, action) }
     case 'forget-secret':
       await deleteCredentials(store, instance)
-      return undefined
+      return {}
     case 'secret':
-      return createCredentials(store, instance, addressOf(deps, seen))
+      return { credentials: await createCredentials(store, instance, addressOf(deps, seen)) }
     case 'renew-secret':
     case 'move-secret':
-      return rewrite(deps, seen, action)
-    case 'reset':
-      await onEngine(deps, seen, action)
-      suspicions.missing.delete(instance.metadata.uid)
-      suspicions.oversize.delete(instance.metadata.uid)
-      return undefined
+      return { credentials: await rewrite(deps, seen, action) }
     default:
       await onEngine(deps, seen, action)
-      return undefined
+      if (action === 'reset') dispel(deps.suspicions, instance)
+      return {}
   }
+}
+
+function dispel({ missing, oversize }: Suspicions, { metadata }: SharedInstance): void {
+  missing.delete(metadata.uid)
+  oversize.delete(metadata.uid)
 }
 
 type ResourceAction = 'add-finalizer' | 'expire' | 'doubt-password' | 'release'
 
-async function onResource(store: Store, instance: SharedInstance, action: ResourceAction): Promise<void> {
+/** @returns the resource as the write left it, where it is still there. Of this very version: what else was written to it is to be seen first. */
+async function onResource(store: Store, instance: SharedInstance, action: ResourceAction): Promise<SharedInstance | undefined> {
   const { uid, resourceVersion, finalizers = [] } = instance.metadata
+  const exactly = { uid, resourceVersion }
   const key = keyOf(instance)
-  const steps: Readonly<Record<ResourceAction, () => Promise<unknown>>> = {
-    'add-finalizer': () =>
-      store.mergePatch(SharedInstance, key, { metadata: { finalizers: [...finalizers, FINALIZER] } }, { uid }),
-    // Of this very version: somebody may have put the end off a moment ago.
-    expire: () => store.delete(SharedInstance, key, { uid, resourceVersion }),
-    'doubt-password': () => store.patchStatus(SharedInstance, key, { passwordVersion: null }, { uid }),
-    release: () => release(store, instance),
+  switch (action) {
+    case 'add-finalizer':
+      return store.mergePatch(SharedInstance, key, { metadata: { finalizers: [...finalizers, FINALIZER] } }, exactly)
+    case 'doubt-password':
+      return store.patchStatus(SharedInstance, key, { passwordVersion: null }, exactly)
+    case 'expire':
+      // Somebody may have put the end off a moment ago.
+      await store.delete(SharedInstance, key, exactly)
+      return undefined
+    case 'release':
+      await release(store, instance)
+      return undefined
   }
-  await steps[action]()
 }
 
 async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret' | 'move-secret'): Promise<Credentials> {
@@ -105,7 +119,6 @@ async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret
   const { name, server } = kept ?? fresh
   const { password, passwordVersion } = action === 'move-secret' ? existing(seen) : fresh
   const credentials = { ...fresh, name, server, password, passwordVersion }
-  if (action === 'renew-secret') address.engine.prepare(credentials.password)
   await updateCredentials(deps.store, instance, { credentials, address })
   return credentials
 }

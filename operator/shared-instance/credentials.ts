@@ -7,7 +7,7 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { Engine } from '../engines/engine.ts'
-import { encodeSecret, randomPassword } from '../secret-data.ts'
+import { encodeSecret } from '../secret-data.ts'
 import { type Credentials, type Judgement, judgeSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
 import { tenantName } from './naming.ts'
 
@@ -36,7 +36,6 @@ export async function readCredentials(
 /** Draws name and password and records them with the chosen server, once: a Secret that is there already wins. */
 export async function createCredentials(store: Store, instance: SharedInstance, address: Address): Promise<Credentials> {
   const credentials = freshCredentials(instance, address)
-  address.engine.prepare(credentials.password)
   try {
     await store.create(Secret, {
       metadata: { ...secretKey(instance), ...secretMeta(instance, credentials) },
@@ -54,10 +53,13 @@ export async function createCredentials(store: Store, instance: SharedInstance, 
 }
 
 /** The name that an instance has or gets, with a new password. */
-export function freshCredentials({ metadata, spec, status }: SharedInstance, { server, host, port }: Address): Credentials {
+export function freshCredentials(
+  { metadata, spec, status }: SharedInstance,
+  { engine, server, host, port }: Address,
+): Credentials {
   return {
     name: status?.name ?? tenantName(spec.identifier, metadata.uid),
-    password: randomPassword(),
+    password: engine.drawPassword(),
     server: server.metadata.name,
     passwordVersion: spec.passwordVersion,
     ...{ host, port, tidy: true },

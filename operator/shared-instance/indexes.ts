@@ -1,10 +1,17 @@
 import type { Motor } from '../../crds/motor.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { isReady } from '../../store/conditions.ts'
 import { keyToString } from '../../store/key-string.ts'
 import { tenantSuffix } from './naming.ts'
 
 /** Value of the index `waiting`. */
 export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`
+
+/** Whether all that is wished of it now is done, so that nobody waits for it. */
+export function isSettled(instance: SharedInstance): boolean {
+  const { metadata, status } = instance
+  return metadata.deletionTimestamp === undefined && isReady(instance) && status?.observedGeneration === metadata.generation
+}
 
 /** Indexes that the cache of SharedInstances is made with. */
 export const instanceIndexes = {

@@ -40,10 +40,10 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
   async function carryOut(seen: Observation, plan: Plan): Promise<void> {
     const { world } = seen
     const key = keyToString(keyOf(world.instance))
-    const credentials = await applyActions(deps, seen, plan.actions)
+    const { credentials, instance } = await applyActions(deps, seen, plan.actions)
     if (!plan.verdict) return
     await report(
-      world,
+      { instance },
       plan.verdict,
       isStanding(plan.verdict) && credentials ? standingOf(seen, { credentials, verdict: plan.verdict }) : {},
     )

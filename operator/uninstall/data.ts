@@ -16,7 +16,7 @@ import { keyOf } from '../../store/key-string.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
-import { stopDeployment } from './stop-deployment.ts'
+import { scaleDeployment, stopDeployment } from './deployments.ts'
 
 const LOOK_AGAIN_MS = 500
 /** What is still there after this is let go of without its server: that one goes next. */
@@ -47,17 +47,24 @@ export interface Leave {
 
 /**
  * Removes all that Mooring has made beside the chart's own objects: databases and their volumes, tenants' namespaces, keys and the lease.
- * The operator does the work, so it must be running; it is stopped when it is done.
+ * The operator does the work, so it must be running; it is stopped when it is done. While nothing of anybody's may be deleted, nothing of
+ * it is, whenever it was made: what was made while we looked is found when the API has been stopped, and that runs again.
  * @throws MooringError `data_exists` while there is anything of somebody's and nobody has said that it may go; nothing was done then
  */
 export async function removeData(deps: UninstallDeps, leave: Leave): Promise<void> {
   const { store, log } = deps
-  const there = inWords(await countOf(store, VALUED_KINDS))
-  if (there !== undefined && !leave.deleteData && !(await isMarked(store)))
-    throw new MooringError('data_exists', refusal(there, leave))
+  const mayDelete = leave.deleteData || (await isMarked(store))
+  const there = await valued(store)
+  if (there !== undefined && !mayDelete) throw refusal(there, leave)
   log.info({ there: there ?? 'nothing' }, 'deleting all data')
-  await stopDeployment(deps, 'apiserver')
-  for (const kinds of STAGES) await Promise.all(kinds.map((kind) => removeAll(deps, kind)))
+  const replicas = await stopDeployment(deps, 'apiserver')
+  const since = mayDelete ? undefined : await valued(store)
+  if (since !== undefined) {
+    await scaleDeployment(store.client, 'apiserver', replicas)
+    throw refusal(since, leave)
+  }
+  const stages = STAGES.map((kinds) => kinds.filter((kind) => mayDelete || !VALUED_KINDS.includes(kind)))
+  for (const kinds of stages) await Promise.all(kinds.map((kind) => removeAll(deps, kind)))
   await stopDeployment(deps, 'operator')
   for (const name of SECRETS) await remove(store, Secret, { namespace: SYSTEM_NAMESPACE, name })
   await remove(store, Lease, LEASE)
@@ -70,11 +77,14 @@ async function isMarked(store: Store): Promise<boolean> {
   return namespace?.metadata.annotations?.[annotations.deleteData] === 'true'
 }
 
-function refusal(there: string, { revision }: Leave): string {
+const valued = async (store: Store): Promise<string | undefined> => inWords(await countOf(store, VALUED_KINDS))
+
+function refusal(there: string, { revision }: Leave): MooringError {
   const mark = `kubectl annotate namespace ${SHARED_NAMESPACE} ${annotations.deleteData}=true`
-  return (
+  return new MooringError(
+    'data_exists',
     `nothing was done: there are ${there}, which uninstalling deletes with all data. ` +
-    `To delete them: ${mark}, then helm uninstall again. To keep them: helm rollback mooring ${revision} -n ${SYSTEM_NAMESPACE}`
+      `To delete them: ${mark}, then helm uninstall again. To keep them: helm rollback mooring ${revision} -n ${SYSTEM_NAMESPACE}`,
   )
 }
 

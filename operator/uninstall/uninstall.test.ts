@@ -6,7 +6,7 @@ import { annotations, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../crds/name
 import { Organization } from '../../crds/organization.ts'
 import { Region } from '../../crds/region.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
-import type { ApiRequest } from '../../store/kubernetes/client.ts'
+import type { ApiAnswer, ApiRequest } from '../../store/kubernetes/client.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { removeData } from './data.ts'
 import { removeDefinitions } from './definitions.ts'
@@ -19,10 +19,11 @@ const REGION_ID = '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10'
 async function installation(there: { organization?: boolean } = {}) {
   const opened = await openTemporaryStore()
   const requests: ApiRequest[] = []
+  let answer: (request: ApiRequest) => Promise<ApiAnswer> = () => Promise.resolve({ status: 404, body: {} })
   const client: Pick<KubernetesStore['client'], 'request'> = {
     request: (request) => {
       requests.push(request)
-      return Promise.resolve({ status: 404, body: {} })
+      return answer(request)
     },
   }
   const store = Object.assign(Object.create(opened.store) as KubernetesStore, { client })
@@ -33,7 +34,10 @@ async function installation(there: { organization?: boolean } = {}) {
   await store.create(Region, { metadata: { name: 'here' }, spec: { id: REGION_ID, regionId: 1, name: 'here' } })
   if (there.organization) await store.create(Organization, { metadata: { name: 'acme' }, spec: { name: 'Acme' } })
   const deps = { store, log }
-  return { ...deps, deps, requests, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
+  const answering = (wanted: typeof answer) => {
+    answer = wanted
+  }
+  return { ...deps, deps, requests, answering, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }
 
 const keep = { deleteData: false, revision: 3 }
@@ -63,6 +67,36 @@ test.each([
   await removeData(there.deps, { ...keep, deleteData })
   expect(await names(store)).toEqual(['somebodys-own'])
   for (const kind of [Region, Organization, Lease]) expect((await store.list(kind)).items).toEqual([])
+})
+
+const scaledTo = (requests: readonly ApiRequest[]) =>
+  requests.flatMap(({ method, path, body }) => (method === 'PATCH' ? [[path.split('/').at(-2), body]] : []))
+
+test('what somebody makes while the API is being stopped is found: nothing is deleted, and the API runs on', async () => {
+  await using there = await installation()
+  there.answering(async ({ method, path }) => {
+    if (method === 'PATCH' && (await there.store.list(Organization)).items.length === 0)
+      await there.store.create(Organization, { metadata: { name: 'acme' }, spec: { name: 'Acme' } })
+    if (path.endsWith('/pods')) return { status: 200, body: { items: [] } }
+    return { status: 200, body: { spec: { replicas: 2 } } }
+  })
+  await expect(removeData(there.deps, keep)).rejects.toMatchObject({ code: 'data_exists' })
+  expect((await there.store.list(Region)).items).toHaveLength(1)
+  expect(scaledTo(there.requests)).toEqual([
+    ['mooring-apiserver', { spec: { replicas: 0 } }],
+    ['mooring-apiserver', { spec: { replicas: 2 } }],
+  ])
+})
+
+test('what is made later still is never deleted unless it may be', async () => {
+  await using there = await installation()
+  there.answering(async ({ path }) => {
+    if (path.includes('mooring-operator') && (await there.store.list(Organization)).items.length === 0)
+      await there.store.create(Organization, { metadata: { name: 'acme' }, spec: { name: 'Acme' } })
+    return { status: 404, body: {} }
+  })
+  await removeData(there.deps, keep)
+  expect((await there.store.list(Organization)).items).toHaveLength(1)
 })
 
 test('the definitions go when there is no object of them any more, and stay while there is', async () => {

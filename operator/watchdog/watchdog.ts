@@ -111,6 +111,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       await checkCatalog(server, open, next)
     })
     suspects = next
+    suspicions.prune((uid) => instances.byUid(uid) !== undefined)
     await checkSecrets()
   }
 

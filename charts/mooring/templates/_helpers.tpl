@@ -47,7 +47,7 @@ app.kubernetes.io/component: {{ . }}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- end -}}
@@ -89,7 +89,7 @@ readinessProbe:
 {{- define "mooring.scheduling" -}}
 {{- $own := index .root.Values .component }}
 {{- with $own.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $own.nodeSelector }}
 nodeSelector:

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { createHash, X509Certificate } from 'node:crypto'
 import type { Logger } from 'pino'
 import { keyOf } from '../../../store/key-string.ts'
 import type { Store } from '../../../store/port.ts'
@@ -29,6 +29,14 @@ export interface Serving {
   readonly again: () => void
 }
 
+/** Why a login failed, and what the server needs to have for the next. */
+interface Refusal {
+  readonly code: string
+  /** A hash. */
+  readonly wanted: string
+  readonly fault: string
+}
+
 /** What Node says of a certificate that it does not trust (crypto's X509 verification errors), or that is for another name. */
 const NOT_TRUSTED = new Set([
   'CERT_HAS_EXPIRED',
@@ -39,9 +47,12 @@ const NOT_TRUSTED = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ])
+/** PostgreSQL's `invalid_password`: the Secret holds another than the engine. */
+const WRONG_PASSWORD = '28P01'
+
 /** Logs in to a server as its admin, and sees to it that it shows its newest certificate. @throws StoreError */
 export function createAnswering({ store, logger }: AnsweringDeps): (serving: Serving) => Promise<ServerState> {
-  /** Name of a pod → the certificate that it was restarted for. */
+  /** Name of a pod → the certificate or password that it was restarted for. */
   const restarted = new Map<string, string>()
 
   async function ignoringGone(work: Promise<unknown>): Promise<void> {
@@ -63,16 +74,24 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     again()
   }
 
-  /** A server that shows a certificate which cannot be trusted any more cannot be told to reload: it starts anew, once a certificate. */
-  async function restart({ pod }: Serving, newest: string, code: string): Promise<ServerState> {
+  /**
+   * A server that cannot be logged in to, because it shows a certificate that is not trusted any more or keeps another password than its
+   * Secret, takes both up when it starts. Once for each certificate or password: what does not help at once never will.
+   */
+  async function restart({ pod }: Serving, { code, wanted, fault }: Refusal): Promise<ServerState> {
     const { name, uid } = pod.metadata
-    if (restarted.get(name) === newest) {
-      return { phase: 'failed', reason: 'Crashed', message: `its certificate is not trusted (${code})` }
-    }
-    restarted.set(name, newest)
-    logger.warn({ pod: name, code }, 'a database server is restarted: its certificate is not trusted')
+    if (restarted.get(name) === wanted) return { phase: 'failed', reason: 'Crashed', message: `${fault} (${code})` }
+    restarted.set(name, wanted)
+    logger.warn({ pod: name, code }, `a database server is restarted: ${fault}`)
     await ignoringGone(store.delete(Pod, keyOf(pod), { uid }))
-    return { phase: 'starting', message: 'it is restarted to show a certificate that is trusted' }
+    return { phase: 'starting', message: `it is restarted: ${fault}` }
+  }
+
+  async function refused(serving: Serving, newest: string, code: string): Promise<ServerState> {
+    if (NOT_TRUSTED.has(code)) return restart(serving, { code, wanted: newest, fault: 'its certificate is not trusted' })
+    const wanted = createHash('sha256').update(serving.target.password).digest('hex')
+    if (code === WRONG_PASSWORD) return restart(serving, { code, wanted, fault: 'it does not have the password of its Secret' })
+    return { phase: 'failed', reason: 'Crashed', message: `it refuses the admin's login (${code})` }
   }
 
   return async function answering(serving) {
@@ -83,10 +102,8 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     })
     if (answer.login === 'notYet') return { phase: 'starting', message: 'it does not take logins yet' }
     const newest = fingerprint(new X509Certificate(certificate.certificate))
-    if (answer.login === 'refused') {
-      if (NOT_TRUSTED.has(answer.code)) return restart(serving, newest, answer.code)
-      return { phase: 'failed', reason: 'Crashed', message: `it refuses the admin's login (${answer.code})` }
-    }
+    if (answer.login === 'refused') return refused(serving, newest, answer.code)
+    restarted.delete(serving.pod.metadata.name)
     if (shown && fingerprint(shown) !== newest) await renew(serving, newest)
     if (shown && !isFor(shown, address.host))
       return { phase: 'starting', message: 'its certificate for a new address is on its way' }

@@ -43,6 +43,7 @@ function stage() {
       live = { ...was, spec: { ...was.spec, ...spec } }
     },
     report: (status: object) => void (live = { ...(live as object), status }),
+    remove: () => void (live = undefined),
     meddle: () => void (others = FOREIGN),
   }
 }
@@ -67,4 +68,14 @@ test('what others have put beside ours is taken away by replacing the whole', as
   meddle()
   await applier.apply({ kind: StatefulSet, live }, manifest)
   expect(sent()).toEqual(['PATCH', 'PUT'])
+})
+
+test('of an object that is gone nothing is kept', async () => {
+  const { applier, live, remove } = stage()
+  await applier.apply({ kind: StatefulSet, live }, manifest)
+  applier.prune()
+  expect(applier.size).toBe(1)
+  remove()
+  applier.prune()
+  expect(applier.size).toBe(0)
 })

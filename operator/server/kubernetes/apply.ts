@@ -27,6 +27,10 @@ export interface Applied<K extends Kind> {
 export interface Applier {
   /** @returns the object as it is then @throws StoreError */
   apply<K extends Kind>(applied: Applied<K>, manifest: Manifest): Promise<Resource<K>>
+  /** Forgets objects that are gone. */
+  prune(): void
+  /** Objects that it knows. */
+  readonly size: number
 }
 
 /** Kinds of which nobody else has a say in any field of the spec. Load balancers write to Services. */
@@ -37,6 +41,7 @@ interface Done {
   readonly wanted: string
   /** Hash of what the API server made of it. */
   readonly left: string
+  readonly isThere: () => boolean
 }
 
 const Answer = z.looseObject({ metadata: z.looseObject({ resourceVersion: z.string(), managedFields: z.unknown() }) })
@@ -69,8 +74,14 @@ export function createApplier(client: KubernetesClient): Applier {
       if (found && known?.wanted === wanted && known.left === hash(ownPart(found))) return found
       const object = resourceOf(kind, await send(kind, key, manifest))
       live.remember(object)
-      done.set(id, { wanted, left: hash(ownPart(object)) })
+      done.set(id, { wanted, left: hash(ownPart(object)), isThere: () => live.get(key) !== undefined })
       return object
+    },
+    prune() {
+      for (const [id, { isThere }] of done) if (!isThere()) done.delete(id)
+    },
+    get size() {
+      return done.size
     },
   }
 }

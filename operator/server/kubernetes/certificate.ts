@@ -1,19 +1,10 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
-import { issueCertificate, type IssueRequest, type KeyPair, stillGood } from '../../certificates/local-ca.ts'
+import { isPair, issueCertificate, type IssueRequest, type KeyPair, stillGood } from '../../certificates/local-ca.ts'
 
 /** The stored certificate while it may serve on, else a new one. */
 export async function currentCertificate(stored: KeyPair | undefined, wanted: IssueRequest): Promise<KeyPair> {
-  return stored && isWhole(stored) && stillGood(stored, wanted) ? stored : issueCertificate(wanted)
-}
-
-/** A Secret may hold anything after somebody's edit. */
-function isWhole({ certificate, key }: KeyPair): boolean {
-  try {
-    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))
-  } catch {
-    return false
-  }
+  return stored && isPair(stored) && stillGood(stored, wanted) ? stored : issueCertificate(wanted)
 }
 
 /** Names a certificate in an annotation and in comparisons: 32 hex digits of its SHA-256. */

@@ -4,6 +4,7 @@ import type { Kind } from '../../../crds/kind.ts'
 import type { Key, Store } from '../../../store/port.ts'
 import { ConfigMap, NetworkPolicy, Pod, Service, StatefulSet } from './kinds.ts'
 import { createLive, type Live } from './live.ts'
+import { adminSecretName } from '../credentials.ts'
 import { childNames, OWNERSHIP } from './names.ts'
 
 export interface ChildrenDeps {
@@ -45,6 +46,7 @@ export function createChildren({ store, namespace, onError, onChange }: Children
       `${NetworkPolicy.kind} ${names.policy}`,
       `${ConfigMap.kind} ${names.config}`,
       `${Secret.kind} ${names.certificate}`,
+      `${Secret.kind} ${adminSecretName(name)}`,
       `${Pod.kind} ${names.pod}`,
     ]
   }

@@ -55,7 +55,6 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
   const handlers: ((name: string) => void)[] = []
   const stopping = new AbortController()
   const last = new Map<string, Wanted>()
-  const nodes = createNodes({ store, logger })
   const applier = createApplier(store.client)
   const answering = createAnswering({ store, logger })
   const changed = (server: string): void => {
@@ -67,12 +66,13 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     onError: (error) => logger.warn({ err: error }, 'a watch of database servers was restarted'),
     onChange: changed,
   })
-  const running = Promise.all([children.run(stopping.signal), resync()])
+  const nodes = createNodes({ store, logger, onChange: () => children.known().forEach(changed) })
+  const running = Promise.all([children.run(stopping.signal), nodes.run(stopping.signal), resync()])
 
   async function resync(): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(clock, settings.resyncMs, stopping.signal)
-      nodes.expire()
+      applier.prune()
       children.known().forEach(changed)
     }
   }
@@ -84,7 +84,7 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
 
   async function surroundingsOf(wanted: Wanted, service: Service): Promise<Surroundings> {
     const pod = children.pods.get(keysOf(wanted.server).pod)
-    return { service, pod, nodes: needsNodes(wanted) ? await nodes.list(pod?.spec.nodeName) : [] }
+    return { service, pod, nodes: needsNodes(wanted) ? await nodes.list() : [] }
   }
 
   async function admit(wanted: Wanted, { pod, nodes }: Surroundings): Promise<void> {
@@ -148,6 +148,7 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
   }
 
   return {
+    adoptsPassword: true,
     async motors() {
       const served = MOTORS.filter((motor) => settings.images[motor] !== undefined && ENGINE_PODS[partsOf(motor).family])
       return new Map(served.map((motor) => [motor, { version: partsOf(motor).version }]))

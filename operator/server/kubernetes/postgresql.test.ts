@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
-import { chmod, mkdir, mkdtempDisposable, readdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtempDisposable, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { at } from './engine-pod.ts'
 import { postgresqlPod } from './postgresql.ts'
 
 const run = promisify(execFile)
@@ -20,12 +21,25 @@ async function stage(initdb: string) {
   const directory = await mkdtempDisposable(join(tmpdir(), 'initialise-'))
   const [bin, volume] = [join(directory.path, 'bin'), join(directory.path, 'volume')]
   await Promise.all([mkdir(bin), mkdir(volume)])
-  await writeFile(join(bin, 'initdb'), `#!/bin/sh\n${initdb}\n`)
-  await chmod(join(bin, 'initdb'), 0o755)
-  const script = (files['initialise.sh'] ?? '').replaceAll(postgresqlPod.dataMount, volume)
+  const password = join(directory.path, 'password')
+  const [told, asked] = [join(directory.path, 'told'), join(directory.path, 'asked')]
+  const programs = { initdb, postgres: `echo "$@" >'${asked}'; cat >'${told}'` }
+  for (const [name, text] of Object.entries(programs)) {
+    await writeFile(join(bin, name), `#!/bin/sh\n${text}\n`)
+    await chmod(join(bin, name), 0o755)
+  }
+  const script = (files['initialise.sh'] ?? '')
+    .replaceAll(postgresqlPod.dataMount, volume)
+    .replaceAll(`${at.admin}/password`, password)
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
   return {
-    run: () => run('sh', ['-c', script], { env }),
+    run: async (secret = 'drawn') => {
+      await writeFile(password, secret)
+      await rm(told, { force: true })
+      return run('sh', ['-c', script], { env })
+    },
+    /** The statement that the server, alone with its data, was given, and how it was called. */
+    told: async () => ({ sql: await readFile(told, 'utf8').catch(() => undefined), args: await readFile(asked, 'utf8') }),
     holds: async () => (await readdir(volume, { recursive: true })).toSorted(),
     [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),
   }
@@ -40,6 +54,27 @@ test('a data directory is made once, and then left alone', async () => {
   expect(await volume.holds()).toEqual(['pgdata', 'pgdata/admin', 'pgdata/calls'])
   await writeFile(join((await volume.run()).stdout, '/dev/null'), '')
   expect(await volume.holds()).toEqual(['pgdata', 'pgdata/admin', 'pgdata/calls'])
+})
+
+test.each([
+  { secret: 'plain', literal: `'plain'` },
+  { secret: 'a line\n', literal: `'a line'` },
+  { secret: `it's 'quoted'`, literal: `'it''s ''quoted'''` },
+  { secret: String.raw`$HOME \`id\` "x" \n %s *`, literal: String.raw`'$HOME \`id\` "x" \n %s *'` },
+])('at every later start the admin gets the password of its Secret: $secret', async ({ secret, literal }) => {
+  await using volume = await stage(MAKES)
+  await volume.run('the first')
+  await volume.run(secret)
+  const { sql, args } = await volume.told()
+  expect(sql).toBe(`ALTER ROLE "o'admin" PASSWORD ${literal}\n`)
+  expect(args).toContain('--single')
+  expect(args).not.toContain('PASSWORD')
+})
+
+test('a new data directory has its password from the start', async () => {
+  await using volume = await stage(MAKES)
+  await volume.run()
+  await expect(volume.told()).rejects.toThrow()
 })
 
 test('one that was left half-made is made anew', async () => {

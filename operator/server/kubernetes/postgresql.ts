@@ -17,9 +17,13 @@ const INITIALISE = 'initialise.sh'
 /**
  * Makes the data directory under another name, and gives it its own when every byte of it is on the disk: whatever is called `DATA`
  * is whole. The kubelet gives a volume's files to the group at every mount; PostgreSQL refuses a directory that the group may write to.
+ *
+ * At every later start the admin gets the password of its Secret, which may be another one by now: a server alone with its data asks for
+ * none. It runs with the settings of the server itself, because it may have a crash of that one to recover from.
  */
 const script = (admin: string): string => `set -eu
 admin=${quoted(admin)}
+role=${quoted(`"${admin.replaceAll('"', '""')}"`)}
 umask 077
 if [ ! -d ${DATA} ]; then
   make() {
@@ -30,8 +34,20 @@ if [ ! -d ${DATA} ]; then
   make C.UTF-8 || make C
   mv ${DATA}.new ${DATA}
   sync ${MOUNT} || sync
+  chmod 0700 ${DATA}
+  exit 0
 fi
 chmod 0700 ${DATA}
+password=
+IFS= read -r password <${at.admin}/password || [ -n "$password" ]
+quote="'"
+literal=
+while [ "$password" != "\${password#*"$quote"}" ]; do
+  literal="$literal\${password%%"$quote"*}$quote$quote"
+  password="\${password#*"$quote"}"
+done
+printf '%s\\n' "ALTER ROLE $role PASSWORD '$literal$password'" |
+  postgres --single -D ${DATA} -c config_file=${at.config}/${CONFIG} -c exit_on_error=on postgres >/dev/null
 `
 
 const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`

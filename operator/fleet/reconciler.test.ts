@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { Namespace } from '../../crds/core.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { SHARED_NAMESPACE } from '../../crds/names.ts'
+import { Region } from '../../crds/region.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { keyOf } from '../../store/key-string.ts'
+import { databaseServer } from '../../test/builders/database-server.ts'
+import { readyCondition, REGION_ID } from '../../test/builders/shared-instance.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import { instanceIndexes } from '../shared-instance/indexes.ts'
+import { createPlaces } from '../shared-instance/places.ts'
+import { createFleetReconciler } from './reconciler.ts'
+
+const DOWN_AT = Date.parse('2026-01-02T03:04:06Z')
+
+/** A region with one warm motor and one empty server of it that went down after it had served. */
+async function fleet() {
+  const opened = await openTemporaryStore()
+  const { store } = opened
+  await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
+  const region = await store.create(Region, {
+    metadata: { name: 'here' },
+    spec: { id: REGION_ID, regionId: 1, name: 'here', motors: [{ id: 'postgresql-15.4.0', warm: true }] },
+  })
+  const [regions, servers] = [settableCache(Region), settableCache(DatabaseServer)]
+  const instances = settableCache(SharedInstance, instanceIndexes)
+  regions.put(region)
+  const down = { engineVersion: '15.4', conditions: [readyCondition('False', 'Crashed')] }
+  servers.put(databaseServer({ spec: { capacity: 50 }, status: down }))
+  const clock = { ms: DOWN_AT }
+  const reconcile = createFleetReconciler({
+    ...{ store, regions: regions.cache, servers: servers.cache, instances: instances.cache, capacity: 50 },
+    places: createPlaces({ servers: servers.cache, instances: instances.cache }),
+    now: () => new Date(clock.ms),
+  })
+  return {
+    ...{ clock, reconcile: () => reconcile(keyOf(region)) },
+    made: async () => (await store.list(DatabaseServer)).items.map(({ metadata }) => metadata.name),
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+  }
+}
+
+test('a server that does not come back is made up for, once it has had the time of a restart', async () => {
+  await using it = await fleet()
+  expect(await it.reconcile()).toEqual({ verdict: 'settled', reason: 'Enough', requeueAfterMs: 30_000 })
+  it.clock.ms += 30_000
+  expect(await it.reconcile()).toEqual({ verdict: 'settled', reason: 'ServerAdded' })
+  expect(await it.made()).toEqual(['postgresql-15-4-0-r1-2'])
+})

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { SharedInstance } from '../crds/shared-instance.ts'
+import { conditionOf, isReady } from '../store/conditions.ts'
+import { keyOf } from '../store/key-string.ts'
+import { startOperator } from '../test/support/operator.ts'
+import { startPostgres } from '../test/support/postgres.ts'
+
+const MIB = 2 ** 20
+
+test('the watchdog switches an instance off that outgrows its size, and a neighbour stays; emptied by a reset it works again', async () => {
+  await using server = await startPostgres('15')
+  await using operator = await startOperator({
+    target: server.target,
+    settings: { sizeBytes: 24 * MIB, every: { statementsMs: 60_000, sweepMs: 50 } },
+  })
+  const big = await operator.create('big')
+  await operator.create('small')
+  for (const name of ['big', 'small']) await operator.untilInstance(name, (seen) => seen !== undefined && isReady(seen))
+  const session = await server.client(await operator.credentialsOf('big'))
+  await session.query('CREATE TABLE filler (text text)')
+  // Its space is taken even when the watchdog, which looks all the time, ends it in its middle.
+  const filling = session.query('INSERT INTO filler SELECT repeat(md5(n::text), 30) FROM generate_series(1, 30000) AS n')
+  await Promise.allSettled([filling])
+
+  await operator.untilInstance('big', (seen) => seen?.status?.isEnabled === false)
+  const off = operator.instances.get(keyOf(big))
+  expect(off && conditionOf(off, 'Ready')).toMatchObject({ status: 'False', reason: 'SizeExceeded' })
+  // Neither the session it had nor a new one: a login that is blocked is refused with 28000.
+  await expect(session.query('SELECT 1')).rejects.toThrow()
+  await expect(server.client(await operator.credentialsOf('big'))).rejects.toMatchObject({ code: '28000' })
+  await server.client(await operator.credentialsOf('small'))
+
+  await operator.store.mergePatch(SharedInstance, keyOf(big), { spec: { resetVersion: 1 } })
+  await operator.untilInstance('big', (seen) => seen !== undefined && isReady(seen) && seen.status?.isEnabled === true)
+  const again = await server.client(await operator.credentialsOf('big'))
+  expect((await again.query(`SELECT to_regclass('filler') AS filler`)).rows).toEqual([{ filler: null }])
+})

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { Region } from '../crds/region.ts'
+import { conditionOf, notReady, ready } from '../store/conditions.ts'
+import { openTemporaryStore } from '../store/embedded/open-temporary.ts'
+import { REGION_ID } from '../test/builders/shared-instance.ts'
+import { createReporter } from './reporter.ts'
+
+async function stage() {
+  const opened = await openTemporaryStore()
+  const { store } = opened
+  const key = { name: 'here' }
+  const region = await store.create(Region, { metadata: key, spec: { id: REGION_ID, regionId: 1, name: 'here' } })
+  const report = createReporter({ store, now: () => new Date('2026-01-01T00:00:00Z') })
+  const status = async () => conditionOf((await store.get(Region, key)) ?? {}, 'Ready')
+  return { store, key, region, report, status, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
+}
+
+test('a verdict over a status that has changed since takes nothing back', async () => {
+  await using it = await stage()
+  await it.report(Region, it.region, ready('Serving', 'by the successor'))
+  await expect(it.report(Region, it.region, notReady('NoMotors', 'by who was held up'))).rejects.toMatchObject({
+    code: 'conflict',
+  })
+  expect(await it.status()).toMatchObject({ status: 'True', reason: 'Serving' })
+})
+
+test('a wish or a mark that has changed since is no obstacle: the verdict names the generation that it is about', async () => {
+  await using it = await stage()
+  await it.store.mergePatch(Region, it.key, { metadata: { labels: { a: 'b' } }, spec: { name: 'there' } })
+  await it.report(Region, it.region, ready('Serving', 'as it was'))
+  expect(await it.status()).toMatchObject({ status: 'True', observedGeneration: 1 })
+})
+
+test('of what is gone nothing is said', async () => {
+  await using it = await stage()
+  await it.store.delete(Region, it.key)
+  await it.report(Region, it.region, ready('Serving', 'as it was'))
+  expect(await it.store.get(Region, it.key)).toBeUndefined()
+})
+
+test('another object of the same name is not spoken of', async () => {
+  await using it = await stage()
+  await it.store.delete(Region, it.key)
+  await it.store.create(Region, { metadata: it.key, spec: { id: REGION_ID, regionId: 2, name: 'there' } })
+  await expect(it.report(Region, it.region, ready('Serving', 'as it was'))).rejects.toMatchObject({ code: 'conflict' })
+  expect(await it.status()).toBeUndefined()
+})

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { Organization } from '../../crds/organization.ts'
+import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
+import { createStoreOver } from '../../store/kubernetes.ts'
+import { createFencedClient } from './fenced-kubernetes.ts'
+
+/** A client that notes what it is asked, and knows nothing. */
+function stage(writableMs: number) {
+  const requests: ApiRequest[] = []
+  const client = {
+    request: (request: ApiRequest) => {
+      requests.push(request)
+      return Promise.resolve({ status: 404, body: { kind: 'Status', reason: 'NotFound', message: 'not found', code: 404 } })
+    },
+  } as KubernetesClient
+  const fenced = createFencedClient(client, () => writableMs)
+  return { requests, fenced, store: createStoreOver(fenced, {}) }
+}
+
+const patch = { method: 'PATCH', path: '/x' } as const
+
+test('a write is given no more time than the lease leaves', async () => {
+  const { requests, fenced } = stage(3_000)
+  await fenced.request(patch)
+  await fenced.request({ ...patch, timeoutMs: 100 })
+  await fenced.request({ method: 'GET', path: '/x' })
+  expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([3_000, 100, undefined])
+})
+
+test('a store over it writes only while its process leads, and always reads', async () => {
+  const { requests, store } = stage(0)
+  expect(await store.get(Organization, { name: 'acme' })).toBeUndefined()
+  expect(requests).toHaveLength(1)
+  const draft = { metadata: { name: 'acme' }, spec: { name: 'Acme' } }
+  await expect(store.create(Organization, draft)).rejects.toMatchObject({ code: 'unavailable' })
+  await expect(store.delete(Organization, { name: 'acme' })).rejects.toMatchObject({ code: 'unavailable' })
+  expect(requests.every(({ method }) => method === 'GET')).toBe(true)
+})

@@ -1,0 +1,61 @@
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { createCa, issueCertificate } from '../../certificates/local-ca.ts'
+import type { LoginAnswer } from '../process/program.ts'
+import { createAnswering, type Serving } from './answering.ts'
+import { pod } from './fixture.ts'
+import { postgresqlPod } from './postgresql.ts'
+
+const now = new Date()
+const certificate = await issueCertificate({ ca: await createCa(now), names: ['pg-1'], now })
+
+/** A pod that answers logins as it is told to, and an API server that remembers which pods were deleted. */
+function stage() {
+  const deleted: string[] = []
+  const store: Parameters<typeof createAnswering>[0]['store'] = {
+    mergePatch: () => Promise.reject(new Error('nothing is to be patched')),
+    delete: (_, { name }) => Promise.resolve(void deleted.push(name)),
+  }
+  const answering = createAnswering({ store, logger: pino({ level: 'silent' }) })
+  const ask = (login: LoginAnswer, password = 'drawn') => {
+    const serving: Serving = {
+      engine: { ...postgresqlPod, logIn: () => Promise.resolve(login) },
+      pod: pod(),
+      address: { host: 'pg-1', port: 5432 },
+      target: { host: 'pg-1', port: 5432, user: 'mooring', password },
+      certificate,
+      again: () => undefined,
+    }
+    return answering(serving)
+  }
+  return { ask, deleted }
+}
+
+const refused = (code: string): LoginAnswer => ({ login: 'refused', code })
+
+test.each([
+  { what: 'the password of its Secret', code: '28P01' },
+  { what: 'a certificate that is trusted', code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' },
+])('a server without $what is restarted, which gives it that, and only once', async ({ code }) => {
+  const { ask, deleted } = stage()
+  expect(await ask(refused(code))).toMatchObject({ phase: 'starting' })
+  expect(deleted).toEqual(['pg-1-0'])
+  expect(await ask(refused(code))).toMatchObject({ phase: 'failed', reason: 'Crashed' })
+  expect(deleted).toHaveLength(1)
+})
+
+test('the next password, and the same one after a login that worked, are worth a restart again', async () => {
+  const { ask, deleted } = stage()
+  await ask(refused('28P01'))
+  await ask(refused('28P01'), 'another')
+  expect(deleted).toHaveLength(2)
+  expect(await ask({ login: 'accepted' }, 'another')).toMatchObject({ phase: 'running' })
+  await ask(refused('28P01'), 'another')
+  expect(deleted).toHaveLength(3)
+})
+
+test('a refusal that no restart can mend is told', async () => {
+  const { ask, deleted } = stage()
+  expect(await ask(refused('28000'))).toMatchObject({ phase: 'failed', message: expect.stringContaining('28000') as string })
+  expect(deleted).toEqual([])
+})

@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest'
+import { createSuspicions } from './suspicions.ts'
+
+test('of who is gone nothing is suspected any more', () => {
+  const suspicions = createSuspicions()
+  for (const uid of ['stays', 'went']) {
+    suspicions.oversize.add(uid)
+    suspicions.missing.add(uid)
+  }
+  suspicions.prune((uid) => uid === 'stays')
+  expect([[...suspicions.oversize], [...suspicions.missing]]).toEqual([['stays'], ['stays']])
+})

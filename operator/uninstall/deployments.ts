@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { pause, systemClock } from '../../store/clock.ts'
+import type { KubernetesClient } from '../../store/kubernetes/client.ts'
+import { storeErrorOf } from '../../store/kubernetes/status.ts'
+import type { UninstallDeps } from './data.ts'
+
+const LOOK_AGAIN_MS = 500
+const List = z.object({ items: z.array(z.unknown()) })
+const DEPLOYMENT = { kind: { kind: 'Deployment', plural: 'deployments', custom: false }, namespace: SYSTEM_NAMESPACE }
+
+const Scale = z.object({ spec: z.object({ replicas: z.int().default(0) }).default({ replicas: 0 }) })
+
+type Component = 'operator' | 'apiserver'
+type Client = Pick<KubernetesClient, 'request'>
+
+const pathOf = (component: Component): string =>
+  `/apis/apps/v1/namespaces/${SYSTEM_NAMESPACE}/deployments/mooring-${component}/scale`
+
+/** Pods that a component is to have; undefined when it is not there. @throws StoreError */
+async function replicasOf(client: Client, component: Component): Promise<number | undefined> {
+  const scale = await client.request({ method: 'GET', path: pathOf(component) })
+  if (scale.status === 404) return undefined
+  if (scale.status >= 300) throw storeErrorOf(scale, { ...DEPLOYMENT, name: `mooring-${component}` })
+  return Scale.parse(scale.body).spec.replicas
+}
+
+/** Sets how many pods a component is to have. @throws StoreError */
+export async function scaleDeployment(client: Client, component: Component, replicas: number): Promise<void> {
+  const scaled = await client.request({
+    method: 'PATCH',
+    path: pathOf(component),
+    contentType: 'application/merge-patch+json',
+    body: { spec: { replicas } },
+    idempotent: true,
+  })
+  if (scaled.status >= 300 && scaled.status !== 404) throw storeErrorOf(scaled, { ...DEPLOYMENT, name: `mooring-${component}` })
+}
+
+/**
+ * Scales a component to nothing and waits until its last pod is gone. One that is not there is stopped.
+ * @returns how many pods it was to have @throws StoreError
+ */
+export async function stopDeployment(
+  { store: { client }, clock = systemClock }: UninstallDeps,
+  component: Component,
+): Promise<number> {
+  const before = await replicasOf(client, component)
+  if (before === undefined) return 0
+  await scaleDeployment(client, component, 0)
+  const labelSelector = `app.kubernetes.io/name=mooring,app.kubernetes.io/component=${component}`
+  const never = new AbortController().signal
+  for (;;) {
+    const pods = await client.request({
+      method: 'GET',
+      path: `/api/v1/namespaces/${SYSTEM_NAMESPACE}/pods`,
+      query: { labelSelector },
+    })
+    if (pods.status === 200 && List.parse(pods.body).items.length === 0) return before
+    await pause(clock, LOOK_AGAIN_MS, never)
+  }
+}

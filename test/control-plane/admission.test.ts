@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { binaries } from './support/binaries.ts'
+import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
+import { eventually } from './support/eventually.ts'
+
+const run = promisify(execFile)
+const OPERATOR = 'system:serviceaccount:mooring-system:mooring-operator'
+const TENANT = { 'mooring.dev/organization': 'acme', 'mooring.dev/namespace': 'prod' }
+
+let plane: ControlPlane
+let bin: string
+beforeAll(async () => {
+  ;[plane, bin] = await Promise.all([startControlPlane(), binaries()])
+  const chart = ['template', 'mooring', 'charts/mooring', '--namespace', 'mooring-system']
+  const { stdout } = await run(join(bin, 'helm'), [...chart, '--show-only', 'templates/operator/admission.yaml'])
+  const file = join(dirname(plane.kubeconfig), 'admission.yaml')
+  await writeFile(file, stdout)
+  await kubectl('apply', '-f', file)
+  // What RBAC would keep from the operator is not the question here.
+  await kubectl('create', 'clusterrolebinding', 'operator', '--clusterrole=cluster-admin', `--user=${OPERATOR}`)
+  await kubectl('create', 'namespace', 'mooring-system')
+  await kubectl('create', 'namespace', 'plain')
+  await kubectl('create', 'namespace', 'some--body')
+  await kubectl('create', 'namespace', 'acme--prod')
+  await kubectl('label', 'namespace', 'acme--prod', ...labelsOf(TENANT))
+  await kubectl('create', 'namespace', 'not--acme')
+  await kubectl('label', 'namespace', 'not--acme', ...labelsOf(TENANT))
+  // A policy takes effect some time after it is made.
+  await eventually(async () => !(await may(['create', 'rolebinding', 'x', '--clusterrole=view', '--user=x', '-n', 'plain'])))
+}, 120_000)
+afterAll(() => plane[Symbol.asyncDispose]())
+
+const labelsOf = (labels: Readonly<Record<string, string>>) => Object.entries(labels).map(([name, value]) => `${name}=${value}`)
+
+const kubectl = (...args: readonly string[]) => run(join(bin, 'kubectl'), [`--kubeconfig=${plane.kubeconfig}`, ...args])
+
+/** Whether the operator gets through with it; nothing is done. @throws what is no refusal of the policy */
+async function may(args: readonly string[]): Promise<boolean> {
+  try {
+    await kubectl(`--as=${OPERATOR}`, '--dry-run=server', ...args)
+    return true
+  } catch (error) {
+    const { stderr = '' } = error as { stderr?: string }
+    if (!stderr.includes('the operator may touch only the namespaces of tenants')) throw error
+    return false
+  }
+}
+
+const bind = (namespace: string) => ['create', 'rolebinding', 'b', '--clusterrole=view', '--user=x', '-n', namespace]
+const label = (namespace: string, labels: Readonly<Record<string, string>>) => [
+  ...['label', '--overwrite', 'namespace', namespace],
+  ...labelsOf(labels),
+]
+
+test.each([
+  { what: 'bind in a tenant’s namespace', args: bind('acme--prod'), allowed: true },
+  { what: 'bind in a namespace that only sounds like one', args: bind('some--body'), allowed: false },
+  { what: 'bind in a namespace with the labels of another', args: bind('not--acme'), allowed: false },
+  { what: 'bind in kube-system', args: bind('kube-system'), allowed: false },
+  { what: 'delete a tenant’s namespace', args: ['delete', 'namespace', 'acme--prod'], allowed: true },
+  { what: 'delete a namespace that only sounds like one', args: ['delete', 'namespace', 'some--body'], allowed: false },
+  { what: 'make a namespace without labels', args: ['create', 'namespace', 'new--one'], allowed: false },
+  {
+    what: 'give a namespace away that has no mark of a tenant',
+    args: label('some--body', { 'mooring.dev/organization': 'some', 'mooring.dev/namespace': 'body' }),
+    allowed: false,
+  },
+  { what: 'change the labels of a tenant’s namespace', args: label('acme--prod', { team: 'db' }), allowed: true },
+  { what: 'make a tenant’s namespace another’s', args: label('acme--prod', { 'mooring.dev/namespace': 'test' }), allowed: false },
+  { what: 'label its own namespace', args: label('mooring-system', { a: 'b' }), allowed: true },
+])('whether the operator may $what: $allowed', async ({ args, allowed }) => {
+  expect(await may(args)).toBe(allowed)
+})
+
+test('the operator may make a tenant’s namespace, and put back a label that somebody took away', async () => {
+  const file = join(dirname(plane.kubeconfig), 'namespace.json')
+  const metadata = { name: 'new--two', labels: { 'mooring.dev/organization': 'new', 'mooring.dev/namespace': 'two' } }
+  await writeFile(file, JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata }))
+  expect(await may(['create', '-f', file])).toBe(true)
+  await kubectl('create', '-f', file)
+  await kubectl('label', 'namespace', 'new--two', 'mooring.dev/namespace-')
+  expect(await may(label('new--two', { 'mooring.dev/namespace': 'two' }))).toBe(true)
+})
+
+test('nobody else is concerned', async () => {
+  await kubectl('--dry-run=server', ...bind('plain'))
+})
