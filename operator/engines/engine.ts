@@ -101,10 +101,10 @@ export interface Engine {
   /** URI scheme and query of a connection string. `password` is percent-encoded by this function. */
   uri(at: { host: string; port: number; name: string; password: string; tls: boolean }): string
   /**
-   * Told of a password as soon as it is drawn, while it is being stored: what takes long to derive from it can be under way when it is
-   * needed. Reaches no server.
+   * A new password of a tenant, 24 base62 characters from a CSPRNG. What takes long to derive from it is done before it is asked for, where
+   * there was time. Reaches no server.
    */
-  prepare(password: string): void
+  drawPassword(): string
   /** Nothing is dialled before the first call. */
   admin(target: AdminTarget): EngineAdmin
 }

@@ -17,6 +17,8 @@ interface Deps {
   readonly pool: WarmPool
   readonly replace: Replace
   readonly scram: Scram
+  /** Told at the beginning of a claim: its login is verified next. */
+  readonly expectLogin: (name: string) => void
 }
 
 /** Spares that may turn out to be gone before the pool counts as empty. */
@@ -33,7 +35,7 @@ const LOST: readonly unknown[] = [
 ]
 
 /** A claim: with a warm pool and a new name one round trip and one transaction, in which the server itself sees that the name is free. */
-export function claiming({ connection, builder, pool, replace, scram }: Deps): EngineAdmin['claim'] {
+export function claiming({ connection, builder, pool, replace, scram, expectLogin }: Deps): EngineAdmin['claim'] {
   type Outcome = 'claimed' | 'taken' | 'empty'
 
   async function fromPool(handOver: (from: string) => Promise<void>): Promise<Outcome> {
@@ -67,6 +69,7 @@ export function claiming({ connection, builder, pool, replace, scram }: Deps): E
 
   return async function claim(tenant: Tenant, limits: Limits, origin: Origin): Promise<void> {
     assertTenantName(tenant.name)
+    expectLogin(tenant.name)
     const name = quoteName(tenant.name)
     const verifier = quoteText(await scram.verifier(tenant.password))
     const limit = `ALTER ROLE ${name} LOGIN CONNECTION LIMIT ${limits.connections}`

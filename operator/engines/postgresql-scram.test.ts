@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createScram, type ScramExchange } from './postgresql-scram.ts'
 
 const sha256 = (data: Buffer): Buffer => createHash('sha256').update(data).digest()
@@ -50,11 +50,21 @@ test('another password is not let in, and takes the server for a stranger', asyn
   expect(() => exchange.check(final)).toThrow(failed)
 })
 
-test('a password prepared is derived once, and each process has a salt of its own', async () => {
+test('a password is derived once, and each process has a salt of its own', async () => {
   const scram = createScram()
-  scram.prepare('secret')
-  expect(await scram.verifier('secret')).toBe(await scram.verifier('secret'))
-  expect(await createScram().verifier('secret')).not.toBe(await scram.verifier('secret'))
+  const password = scram.draw()
+  expect(await scram.verifier(password)).toBe(await scram.verifier(password))
+  expect(await createScram().verifier(password)).not.toBe(await scram.verifier(password))
+})
+
+test('a password is drawn once, whether it was made ready ahead or not', () => {
+  vi.useFakeTimers()
+  const scram = createScram()
+  const drawn = [scram.draw(), scram.draw()]
+  vi.advanceTimersByTime(1_000)
+  drawn.push(scram.draw(), scram.draw())
+  vi.useRealTimers()
+  expect(new Set(drawn).size).toBe(4)
 })
 
 test.each(['', 'with space', 'ümlaut', 'a\nb'])('%j is no password of a tenant', async (password) => {

@@ -1,6 +1,7 @@
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { MooringError } from '../../crds/errors.ts'
+import { randomPassword } from '../secret-data.ts'
 import { EngineCode } from './engine.ts'
 
 /** RFC 7677 wants at least so many, and drivers refuse fewer. */
@@ -8,6 +9,8 @@ const ITERATIONS = 4096
 const KEY_BYTES = 32
 /** From the moment a password is drawn to its first login; long enough for a claim that waits its turn. */
 const REMEMBERED_MS = 30_000
+/** After one was drawn, before the next is made ready: by then whoever drew it has its answer, and the processor is free. */
+const REST_MS = 250
 const derive = promisify(pbkdf2)
 
 /** A password's slow part, done once: PBKDF2 takes as long as all the rest of a login. */
@@ -30,8 +33,8 @@ export interface ScramExchange {
 
 /** SCRAM-SHA-256 (RFC 5802, RFC 7677) for passwords of printable ASCII, which SASLprep leaves alone. */
 export interface Scram {
-  /** Begins to derive what {@link Scram.verifier} and the next login need, so that it is there when they ask. */
-  prepare(password: string): void
+  /** A new password. What {@link Scram.verifier} and its first login need is derived by then, or under way. */
+  draw(): string
   /**
    * What PostgreSQL stores of a password, made here, so that the password itself is in no statement and can be in no log:
    * `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey` (RFC 5803; PostgreSQL documentation, `pg_authid`).
@@ -48,16 +51,32 @@ const failed = (message: string): MooringError => new MooringError(EngineCode.fa
 /** What was derived is remembered for {@link REMEMBERED_MS}, by password; it is a pure function of password, salt and iterations. */
 export function createScram(): Scram {
   const remembered = new Map<string, Derivation>()
+  let ahead: (Derivation & { readonly password: string }) | undefined
 
   function start(password: string): Derivation {
     const known = remembered.get(password)
     if (known) return known
     if (!/^[\x21-\x7e]+$/.test(password)) throw failed('a password must be printable ASCII')
-    const salt = randomBytes(16)
-    const fresh = { salt, iterations: ITERATIONS, salted: derive(password, salt, ITERATIONS, KEY_BYTES, 'sha256') }
-    remembered.set(password, fresh)
+    return remember(password, derivation(password))
+  }
+
+  function remember(password: string, derived: Derivation): Derivation {
+    remembered.set(password, derived)
     setTimeout(() => remembered.delete(password), REMEMBERED_MS).unref()
-    return fresh
+    return derived
+  }
+
+  function fresh(): Derivation & { readonly password: string } {
+    const password = randomPassword()
+    return { password, ...derivation(password) }
+  }
+
+  function draw(): string {
+    const { password, ...derived } = ahead ?? fresh()
+    ahead = undefined
+    remember(password, derived)
+    setTimeout(() => (ahead ??= fresh()), REST_MS).unref()
+    return password
   }
 
   function salted(password: string, salt: Buffer, iterations: number): Promise<Buffer> {
@@ -94,7 +113,7 @@ export function createScram(): Scram {
   }
 
   return {
-    prepare: (password) => void start(password),
+    draw,
     async verifier(password) {
       const { salt, iterations, salted } = start(password)
       const key = await salted
@@ -104,6 +123,11 @@ export function createScram(): Scram {
     },
     exchange,
   }
+}
+
+function derivation(password: string): Derivation {
+  const salt = randomBytes(16)
+  return { salt, iterations: ITERATIONS, salted: derive(password, salt, ITERATIONS, KEY_BYTES, 'sha256') }
 }
 
 /** `r=…,s=…,i=…`. Fewer iterations than the standard's would make the proof worth guessing at. */

@@ -23,6 +23,7 @@ export function postgresqlAdmin(
   const discard = discarding({ connection, inFlight: making.inFlight })
   const replace = replacing({ connection, builder: making })
   const pool = warmPool({ connection, builder: making, discard })
+  const verifier = verifying({ target, timeouts: TIMEOUTS, scram })
 
   async function alterRole(name: string, change: string): Promise<void> {
     assertTenantName(name)
@@ -38,8 +39,8 @@ export function postgresqlAdmin(
     harden: safely(() => harden(connection)),
     catalog: safely(() => pool.catalog()),
     find: safely((name) => readTenant(connection, name)),
-    claim: safely(claiming({ connection, builder: making, pool, replace, scram })),
-    verify: safely(verifying({ target, timeouts: TIMEOUTS, scram })),
+    claim: safely(claiming({ connection, builder: making, pool, replace, scram, expectLogin: verifier.expect })),
+    verify: safely(verifier.verify),
     setPassword: safely(async ({ name, password }) => {
       await alterRole(name, `PASSWORD ${quoteText(await scram.verifier(password))}`)
     }),
@@ -59,7 +60,10 @@ export function postgresqlAdmin(
     tidy: safely((size) => pool.tidy(size)),
     cancelLongStatements: safely(watchdog(connection)),
     sizes: safely(() => readSizes(connection)),
-    [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      verifier[Symbol.dispose]()
+      await connection[Symbol.asyncDispose]()
+    },
   }
 }
 
@@ -71,6 +75,6 @@ export const postgresql: Engine = {
     const at = host.includes(':') ? `[${host}]` : host
     return `postgresql://${name}:${encodeURIComponent(password)}@${at}:${port}/${name}${tls ? '?sslmode=require' : ''}`
   },
-  prepare: (password) => scram.prepare(password),
+  drawPassword: () => scram.draw(),
   admin: (target) => postgresqlAdmin(target, connect(target), scram),
 }
