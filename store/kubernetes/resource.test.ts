@@ -24,3 +24,10 @@ test('what an older schema let in is passed as it is, and a field of a newer one
 test('what is no object at all is refused', () => {
   expect(() => resourceOf(Secret, { kind: 'Status' })).toThrow()
 })
+
+test('an object out of a list, which does not say of which kind it is, reads the same as one by itself', () => {
+  const body = { metadata, data: {}, type: 'Opaque' }
+  const one = resourceOf(Secret, { kind: 'Secret', apiVersion: 'v1', ...body })
+  // Whoever remembers a hash of an object goes by its text.
+  expect(JSON.stringify(resourceOf(Secret, body))).toBe(JSON.stringify(one))
+})

@@ -30,7 +30,8 @@ const Sent = z.looseObject({ metadata: Metadata })
 export function resourceOf<K extends Kind>(kind: K, sent: unknown): Resource<K> {
   const { metadata, ...body } = Sent.parse(sent)
   const parsed = looseDeep(kind.body).safeParse(body)
-  // Items of a list do not say of which kind they are.
-  const object = { ...(parsed.success ? parsed.data : body), apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }
+  // Items of a list do not say of which kind they are. The order is that of all others, so that an object reads the same wherever it came from.
+  const named = { apiVersion: apiVersionOf(kind), kind: kind.kind }
+  const object = { ...named, ...(parsed.success ? parsed.data : body), ...named, metadata }
   return deepFreeze(object) as unknown as Resource<K>
 }

@@ -1,15 +1,26 @@
+import type { Measure } from './measure.ts'
 import { MEASURES } from './measures/index.ts'
 import { load, report, type Result } from './report.ts'
 
-/** `npm run bench -- [names]`: runs all measures or those named, and prints their results as Markdown. Exit 1 when a target is missed. */
-async function main(names: readonly string[]): Promise<0 | 1 | 2> {
-  const unknown = names.filter((name) => !MEASURES.some((measure) => measure.name === name))
+const ALL = [...MEASURES.embedded, ...MEASURES.cluster]
+
+/** The measures that a word on the command line stands for: one by its name, or all of a home. */
+const named = (word: string): readonly Measure[] =>
+  word === 'embedded' || word === 'cluster' ? MEASURES[word] : ALL.filter(({ name }) => name === word)
+
+/**
+ * `npm run bench -- [names]`: runs the measures of the embedded home, or those named (`cluster`: all of the other home), and prints their
+ * results as Markdown. Exit 1 when a target is missed.
+ */
+async function main(words: readonly string[]): Promise<0 | 1 | 2> {
+  const unknown = words.filter((word) => named(word).length === 0)
   if (unknown.length > 0) {
-    console.error(`bench: there is no measure ${unknown.join(', ')}; there are: ${MEASURES.map(({ name }) => name).join(', ')}.`)
+    const known = ['embedded', 'cluster', ...ALL.map(({ name }) => name)]
+    console.error(`bench: there is no measure ${unknown.join(', ')}; there are: ${known.join(', ')}.`)
     return 2
   }
   const results: Result[] = []
-  for (const measure of MEASURES.filter(({ name }) => names.length === 0 || names.includes(name))) {
+  for (const measure of new Set(words.length === 0 ? MEASURES.embedded : words.flatMap(named))) {
     console.error(`bench: ${measure.name} ...`)
     const before = load()
     const findings = await measure.run()

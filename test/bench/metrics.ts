@@ -12,9 +12,9 @@ export async function metric(url: string, name: string, labels = ''): Promise<nu
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 }
 
-/** Looks again and again until `holds`. @throws Error after two minutes */
-export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + PATIENCE_MS
+/** Looks again and again until `holds`. @throws Error after `patienceMs`, two minutes unless given */
+export async function until(what: string, holds: () => Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
+  const end = performance.now() + patienceMs
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`it took too long until ${what}`)
     await delay(LOOK_MS)

@@ -5,18 +5,22 @@ const TICKS = 100
 const KIB_PER_MB = 1_000_000 / 1_024
 
 /** Fields of /proc/{pid}/stat from the third on: the second, the program's name, may hold anything (proc(5)). */
-async function stat(pid: number): Promise<readonly number[]> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8')
-  return text
+const fieldsOf = (text: string): readonly number[] =>
+  text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number)
+
+const stat = async (pid: number): Promise<readonly number[]> => fieldsOf(await readFile(`/proc/${pid}/stat`, 'utf8'))
+
+/** Seconds of processor time that the process has used, its threads included and its children not, by what /proc/{pid}/stat says. */
+export function cpuSecondsIn(text: string): number {
+  const fields = fieldsOf(text)
+  return ((fields[11] ?? 0) + (fields[12] ?? 0)) / TICKS
 }
 
-/** Seconds of processor time that the process has used, its threads included and its children not. */
 export async function cpuSeconds(pid: number): Promise<number> {
-  const fields = await stat(pid)
-  return ((fields[11] ?? 0) + (fields[12] ?? 0)) / TICKS
+  return cpuSecondsIn(await readFile(`/proc/${pid}/stat`, 'utf8'))
 }
 
 /** The same of all its descendants, also of those that have ended: what these used was added to their parents' (`cutime`, `cstime`). */

@@ -16,6 +16,11 @@ const AT_ONCE = 500
  */
 export async function copyInstance(dataDir: string, count: number): Promise<readonly string[]> {
   await using store = await openState(dataDir)
+  return await copyInstanceIn(store, count)
+}
+
+/** The same in any store, on which no operator is at work. */
+export async function copyInstanceIn(store: Store, count: number): Promise<readonly string[]> {
   const [model] = (await store.list(SharedInstance)).items
   const secret = model && (await store.get(Secret, { namespace: model.metadata.namespace, name: secretName(model) }))
   if (!model || !secret) throw new Error('there is no instance to copy')

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type ApiWrite, openAuditLog, sequentialWrites, writeOf } from '../support/audit-log.ts'
 import { clientsOf } from './setup/kubectl.ts'
@@ -41,9 +44,21 @@ test.each([
   else expect(write).toBeUndefined()
 })
 
+test('a line that is still being written is not read yet', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'mooring-audit-'))
+  try {
+    const file = join(directory, 'audit.log')
+    const line = JSON.stringify(event)
+    await writeFile(file, `${line}\n${line}\n${line.slice(0, 100)}`)
+    expect(await openAuditLog(file).writesSince({ bytes: line.length + 1 })).toHaveLength(1)
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+})
+
 test('writes that overlap count once', () => {
   const between = (from: number, to: number): ApiWrite => ({
-    ...{ user: 'u', verb: 'create', resource: 'r', namespace: undefined, name: undefined, code: 201 },
+    ...{ user: 'u', pod: undefined, verb: 'create', resource: 'r', namespace: undefined, name: undefined, code: 201 },
     ...{ from, to },
   })
   expect(sequentialWrites([between(0, 10), between(5, 12), between(12, 20), between(13, 15)])).toBe(2)

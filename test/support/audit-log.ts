@@ -1,12 +1,13 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { createInterface } from 'node:readline'
 import { inject } from 'vitest'
 import { z } from 'zod'
 
 /** One write that the Kubernetes API server carried out: what reached etcd, or would have. */
 export interface ApiWrite {
   readonly user: string
+  /** Whose token it came with, where it was a service account's. */
+  readonly pod: string | undefined
   readonly verb: string
   /** `sharedinstances`, `sharedinstances/status` */
   readonly resource: string
@@ -34,10 +35,13 @@ const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delet
 const NOT_STORED =
   /^((self|local)?subject(access|rules)?reviews|selfsubjectaccessreviews|tokenreviews|serviceaccounts\/token|pods\/(exec|attach|portforward|log)|bindings)$/
 
+/** "Bound service account tokens": of which pod the token is. */
+const POD = 'authentication.kubernetes.io/pod-name'
+
 const Line = z.object({
   stage: z.string(),
   verb: z.string(),
-  user: z.object({ username: z.string() }),
+  user: z.object({ username: z.string(), extra: z.record(z.string(), z.array(z.string())).default({}) }),
   objectRef: z
     .object({
       resource: z.string().default(''),
@@ -57,12 +61,12 @@ export function openAuditLog(file: string | undefined = inject('cluster').auditL
   return {
     mark: async () => ({ bytes: (await stat(file)).size }),
     async writesSince({ bytes }) {
-      const writes: ApiWrite[] = []
-      for await (const line of createInterface({ input: createReadStream(file, { start: bytes }) })) {
-        const write = writeOf(line)
-        if (write) writes.push(write)
-      }
-      return writes
+      let since = ''
+      const text: AsyncIterable<string> = createReadStream(file, { start: bytes, encoding: 'utf8' })
+      for await (const chunk of text) since += chunk
+      // After the last line's end there may be the beginning of one that is being written.
+      const lines = since.split('\n').slice(0, -1)
+      return lines.flatMap((line) => writeOf(line) ?? [])
     },
   }
 }
@@ -76,6 +80,7 @@ export function writeOf(line: string): ApiWrite | undefined {
   if (NOT_STORED.test(resource)) return undefined
   return {
     ...{ user: event.user.username, verb: event.verb, resource, namespace, name },
+    pod: event.user.extra[POD]?.[0],
     code: event.responseStatus?.code ?? 0,
     from: Date.parse(event.requestReceivedTimestamp),
     to: Date.parse(event.stageTimestamp),

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type BedSettings, bedSettings, script, startBed } from './bed.ts'
 import { type Docker, startDocker } from './docker.ts'
 import { clientsOf, type Kubernetes, requireTools } from './kubectl.ts'
-import { buildMooringImage } from './mooring-image.ts'
+import { buildMooringImage, type MooringImage } from './mooring-image.ts'
 import { borrowRelease, installRelease } from './release.ts'
 import { run, say } from './run.ts'
 
@@ -43,22 +43,19 @@ export interface RunningCluster extends AsyncDisposable {
  */
 export async function startCluster(): Promise<RunningCluster> {
   const given = isSet('KUBECONFIG')
-  await requireTools(['bash', 'npm', ...(given ? [] : ['unshare', 'setsid', 'flock', 'dpkg'])])
-  const settings = await bedSettings()
-  // After those of the machine where a cluster is given, as its owner may want clients of its version.
-  process.env.PATH = given ? `${process.env.PATH}:${settings.TC_BIN}` : `${settings.TC_BIN}:${process.env.PATH}`
   await using started = new AsyncDisposableStack()
   // One after the other: each of them uses both cores when it has something to do.
-  const docker = started.use(await startDocker(settings))
+  const workshop = await openWorkshop(started, { given })
   const kubeconfig = await kubeconfigOf(started)
   await requireTools(['kubectl', 'helm'])
-  const image = await buildMooringImage(docker, settings)
-  await importImages({ docker, settings, kubeconfig, archive: image.archive })
+  const image = await makeImages(workshop)
+  await importImages({ ...workshop, kubeconfig, archive: image.archive })
   const clients = clientsOf(kubeconfig)
   // Our own cluster ends as a whole.
   if (given) started.use(await borrowRelease(clients, image))
   else await installRelease(clients, image)
   // What kubectl, testcontainers and the tests' own clients go by.
+  const { docker } = workshop
   process.env.KUBECONFIG = kubeconfig
   process.env.DOCKER_HOST = docker.host
   // The image of its watchdog cannot be had in a network without a way out, and our dockerd ends with all that runs in it.
@@ -71,6 +68,35 @@ export async function startCluster(): Promise<RunningCluster> {
   }
 }
 
+/** Makes all images that a cluster needs, and nothing else. @returns the name of Mooring's: `mooring:<tag>` */
+export async function prepareImages(): Promise<string> {
+  await using started = new AsyncDisposableStack()
+  const { repository, tag } = await makeImages(await openWorkshop(started, { given: false }))
+  return `${repository}:${tag}`
+}
+
+interface Workshop {
+  readonly docker: Docker
+  readonly settings: BedSettings
+}
+
+/** What images are made with. The cluster's clients are in PATH from here on. */
+async function openWorkshop(started: AsyncDisposableStack, { given }: { readonly given: boolean }): Promise<Workshop> {
+  await requireTools(['bash', 'npm', ...(given ? [] : ['unshare', 'setsid', 'flock', 'dpkg'])])
+  const settings = await bedSettings()
+  // After those of the machine where a cluster is given, as its owner may want clients of its version.
+  process.env.PATH = given ? `${process.env.PATH}:${settings.TC_BIN}` : `${settings.TC_BIN}:${process.env.PATH}`
+  return { docker: started.use(await startDocker(settings)), settings }
+}
+
+async function makeImages({ docker, settings }: Workshop): Promise<MooringImage> {
+  const image = await buildMooringImage(docker, settings)
+  const args = [join(settings.TC_CACHE, 'images')]
+  const env = { BED: dirname(script('mkimage')) }
+  await run({ title: 'making images of PostgreSQL', file: STAND_INS, args, env })
+  return image
+}
+
 async function kubeconfigOf(started: AsyncDisposableStack): Promise<string> {
   const given = process.env.KUBECONFIG
   if (given === undefined || given === '') return started.use(await startBed()).kubeconfig
@@ -78,9 +104,7 @@ async function kubeconfigOf(started: AsyncDisposableStack): Promise<string> {
   return given
 }
 
-interface Import {
-  readonly docker: Docker
-  readonly settings: BedSettings
+interface Import extends Workshop {
   readonly kubeconfig: string
   readonly archive: string
 }
@@ -88,12 +112,6 @@ interface Import {
 /** Puts Mooring's image and those of PostgreSQL where the cluster and the Docker engine find them. */
 async function importImages({ docker, settings, kubeconfig, archive }: Import): Promise<void> {
   const directory = join(settings.TC_CACHE, 'images')
-  await run({
-    title: 'making images of PostgreSQL',
-    file: STAND_INS,
-    args: [directory],
-    env: { BED: dirname(script('mkimage')) },
-  })
   const postgres = Object.values(POSTGRES_IMAGES).map((name) => join(directory, `${name.replace(':', '-')}.tar`))
   if (docker.isolated) for (const file of postgres) await docker.docker(undefined, ['load', '--quiet', '--input', file])
   const state = dirname(kubeconfig)

@@ -7,18 +7,22 @@ import { run } from './run.ts'
 /** A Kubernetes beside the suite's, for what would take Mooring away from the other tests. */
 export interface SecondCluster extends AsyncDisposable {
   readonly clients: Kubernetes
+  /** Address of this machine under which its pods reach it. */
+  readonly hostAddress: string
 }
 
 /** @param image name of Mooring's image, which the suite has built: `mooring:<tag>` */
 export async function startSecondCluster(image: string): Promise<SecondCluster> {
   const first = await bedSettings()
-  const env = { ...settingsBeside(first), ...OWNED }
+  const settings = settingsBeside(first)
+  const env = { ...settings, ...OWNED }
   const kubeconfig = await run({ title: 'starting a second Kubernetes', file: script('up'), args: [], env })
   const images = join(first.TC_CACHE, 'images')
   const archives = [image, ...Object.values(POSTGRES_IMAGES)].map((name) => join(images, `${name.replace(':', '-')}.tar`))
   await run({ title: 'importing the images', file: script('image-import'), args: archives, env })
   return {
     clients: clientsOf(kubeconfig),
+    hostAddress: `${settings.TC_NET}.1`,
     async [Symbol.asyncDispose]() {
       await run({ title: 'stopping the second Kubernetes', file: script('down'), args: [], env })
     },
@@ -26,7 +30,7 @@ export async function startSecondCluster(image: string): Promise<SecondCluster> 
 }
 
 /** Names and networks that do not overlap with those of the suite's own bed. */
-function settingsBeside({ TC_NAME, TC_STATE, TC_NET, TC_POD_CIDR, TC_SVC_CIDR }: BedSettings): Record<string, string> {
+function settingsBeside({ TC_NAME, TC_STATE, TC_NET, TC_POD_CIDR, TC_SVC_CIDR }: BedSettings) {
   return {
     TC_NAME: `${TC_NAME.slice(0, 9)}-2`,
     TC_STATE: `${TC_STATE}-2`,

@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto'
+import { installationIn } from '../support/cluster-home.ts'
+import type { Answer, Body } from '../support/answers.ts'
+import { type AuditLog, openAuditLog } from '../support/audit-log.ts'
+import { createHttpsClient } from '../support/https-client.ts'
+import type { Installation } from '../support/installation.ts'
+import { createTenant, type Tenant } from '../support/tenant.ts'
+import { createTokens } from '../support/tokens.ts'
+import { namespaceName } from '../../crds/names.ts'
+import { createKubernetesStore, type KubernetesStore } from '../../store/kubernetes.ts'
+import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
+import { startCluster } from '../cluster/setup/cluster.ts'
+import type { Kubernetes } from '../cluster/setup/kubectl.ts'
+import type { Call } from '../support/home.ts'
+import { metric } from './metrics.ts'
+
+/** A Mooring in a cluster, with a tenant of the measure's own. */
+export interface BenchCluster extends AsyncDisposable {
+  readonly clients: Kubernetes
+  readonly installation: Installation
+  readonly tenant: Tenant
+  /** Name of the tenant's Namespace. */
+  readonly namespace: string
+  /** With the rights of the kubeconfig. */
+  readonly store: KubernetesStore
+  /** Absent where the cluster does not show it. */
+  readonly auditLog: AuditLog | undefined
+  /** Sum of a metric over all pods of Mooring. */
+  metric(name: string): Promise<number>
+}
+
+/** The cluster that `KUBECONFIG` names, with the release that is there or one made for this; else one on this machine. */
+export async function benchCluster(): Promise<BenchCluster> {
+  await using started = new AsyncDisposableStack()
+  const { clients, cluster } = started.use(await startCluster())
+  const { installation } = started.use(await installationIn({ clients }))
+  const client = started.use(createHttpsClient(installation.ca))
+  const tokens = createTokens(installation)
+  const admin = await tokens.mint({ subject: 'bench', role: 'platform-admin' })
+
+  const call: Call = async (method, path, { token = admin, body } = {}): Promise<Answer> => {
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    const outgoing = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }
+    const incoming = await client.send(installation.sharedUrl + path, outgoing)
+    return { status: incoming.status, headers: incoming.headers, body: JSON.parse(incoming.text) as Body }
+  }
+  const wish = (more = {}) => ({ identifier: 'bench', region: installation.region.id, motor: installation.motor, ...more })
+  const tenant = await createTenant({ call, tokens, wish, slug: `bench${randomBytes(6).toString('hex')}` })
+  started.defer(() => tenant.remove())
+  const store = started.use(createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: cluster.kubeconfig }) }))
+  const ownership = started.move()
+  return {
+    ...{ clients, installation, tenant, store },
+    namespace: namespaceName(tenant.organization, tenant.namespace),
+    auditLog: cluster.auditLog === undefined ? undefined : openAuditLog(cluster.auditLog),
+    async metric(name) {
+      const each = await Promise.all(installation.metricsUrls.map((url) => metric(url, name)))
+      return each.reduce((sum, value) => sum + value, 0)
+    },
+    [Symbol.asyncDispose]: () => ownership.disposeAsync(),
+  }
+}

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto'
+import { Namespace } from '../../crds/core.ts'
+import { labels, namespaceName } from '../../crds/names.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { createKubernetesStore, type KubernetesStore } from '../../store/kubernetes.ts'
+import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
+import { prepareImages } from '../cluster/setup/cluster.ts'
+import type { Kubernetes } from '../cluster/setup/kubectl.ts'
+import { installRelease, REGION } from '../cluster/setup/release.ts'
+import { startSecondCluster } from '../cluster/setup/second-cluster.ts'
+import { watchReady } from './ready-watch.ts'
+
+/** A cluster on this machine with nothing in it but the images, whatever `KUBECONFIG` says: for what cannot be taken away again. */
+export interface FreshCluster extends AsyncDisposable {
+  readonly clients: Kubernetes
+  readonly store: KubernetesStore
+  install(): Promise<void>
+  /** Makes a tenant's namespace and one instance in it, and waits until that is ready. */
+  firstInstance(): Promise<SharedInstance>
+}
+
+export async function freshCluster(): Promise<FreshCluster> {
+  await using started = new AsyncDisposableStack()
+  const image = await prepareImages()
+  const { clients } = started.use(await startSecondCluster(image))
+  const store = started.use(createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: clients.kubeconfig }) }))
+
+  async function firstInstance(): Promise<SharedInstance> {
+    const organization = `bench${randomBytes(6).toString('hex')}`
+    const namespace = namespaceName(organization, 'prod')
+    await store.create(Namespace, {
+      metadata: { name: namespace, labels: { [labels.organization]: organization, [labels.namespace]: 'prod' } },
+    })
+    await using watch = await watchReady(store, namespace)
+    const key = { namespace, name: 'first' }
+    const spec = { identifier: 'first', region: REGION.id, motor: 'postgresql-15.4.0' } as const
+    await store.create(SharedInstance, { metadata: key, spec })
+    await watch.ready('first')
+    const found = await store.get(SharedInstance, key)
+    if (!found) throw new Error('the instance is gone')
+    return found
+  }
+
+  const ownership = started.move()
+  return {
+    ...{ clients, store, firstInstance },
+    async install() {
+      const [repository = '', tag = ''] = image.split(':')
+      await installRelease(clients, { repository, tag })
+    },
+    [Symbol.asyncDispose]: () => ownership.disposeAsync(),
+  }
+}

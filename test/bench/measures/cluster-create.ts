@@ -1,0 +1,106 @@
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { sequentialWrites } from '../../support/audit-log.ts'
+import type { Call } from '../../support/home.ts'
+import { succeed } from '../../support/tenant.ts'
+import { type BenchCluster, benchCluster } from '../cluster.ts'
+import { type Finding, finding, type Measure } from '../measure.ts'
+import { until } from '../metrics.ts'
+import { type ReadyWatch, watchReady } from '../ready-watch.ts'
+import { quantile, summary, timed } from '../statistics.ts'
+
+const ROUNDS = 150
+const WARM_UP = 10
+/** As the chart sets it. */
+const POOL = 5
+
+/** Who writes: the components' service accounts. */
+const MOORING = 'system:serviceaccount:mooring-system:'
+
+interface Sample {
+  readonly ms: number
+  /** Writes of Mooring's that had to wait for each other, from the request until the instance was ready. */
+  readonly writes: number | undefined
+}
+
+interface Way {
+  readonly make: () => Promise<unknown>
+  readonly remove: () => Promise<unknown>
+}
+
+/** Measures one way of making an instance, which is then deleted. */
+async function sample({ auditLog, namespace }: BenchCluster, { make, remove }: Way): Promise<Sample> {
+  const mark = await auditLog?.mark()
+  const ms = await timed(make)
+  const until = Date.now()
+  await remove()
+  // Only now: whoever watches sees a write before it is in the log.
+  const all = mark && (await auditLog?.writesSince(mark))
+  const own = all?.filter((write) => write.namespace === namespace && write.user.startsWith(MOORING))
+  const done = own?.filter(({ code, from }) => code < 300 && from <= until)
+  return { ms, writes: done && sequentialWrites(done) }
+}
+
+/** @param editor calls as one and the same member */
+function byRest(bench: BenchCluster, editor: Call): Promise<Sample> {
+  const { region, motor } = bench.installation
+  const body = { identifier: 'bench', region: region.id, motor }
+  let id = ''
+  return sample(bench, {
+    make: async () => ({ id } = (await succeed(editor('POST', '/v1/instances', { body }))).body.data.instance),
+    remove: () => succeed(editor('DELETE', `/v1/instances/${id}`)),
+  })
+}
+
+function byResource(bench: BenchCluster, watch: ReadyWatch, name: string): Promise<Sample> {
+  const { namespace, store, installation } = bench
+  const key = { namespace, name }
+  const spec = { identifier: 'bench', region: installation.region.id, motor: 'postgresql-15.4.0' } as const
+  return sample(bench, {
+    async make() {
+      await store.create(SharedInstance, { metadata: key, spec })
+      await watch.ready(name)
+    },
+    async remove() {
+      await store.delete(SharedInstance, key)
+      await watch.gone(name)
+    },
+  })
+}
+
+const LIMITS = { POST: { p50: 50, p99: 200 }, 'create to Ready': { p50: 50, p99: undefined } } as const
+
+function findingsOf(what: keyof typeof LIMITS, samples: readonly Sample[]): readonly Finding[] {
+  const times = samples.map(({ ms }) => ms)
+  const { median, mad, p99 } = summary(times)
+  const writes = samples.flatMap((each) => each.writes ?? [])
+  return [
+    finding(`${what}, p10: with nothing in the way`, { value: quantile(times, 0.1), unit: 'ms' }),
+    finding(`${what}, p50`, { value: median, unit: 'ms', spread: `MAD ${mad.toFixed(1)}` }, LIMITS[what].p50),
+    finding(`${what}, p99`, { value: p99, unit: 'ms' }, LIMITS[what].p99),
+    writes.length === 0
+      ? { what: `${what}: sequential writes`, result: 'not measured: the cluster does not show its audit log' }
+      : finding(`${what}: sequential writes, the most`, { value: Math.max(...writes), unit: '', digits: 0 }, 3),
+  ]
+}
+
+async function run() {
+  await using bench = await benchCluster()
+  await using watch = await watchReady(bench.store, bench.namespace)
+  const editor = bench.tenant.as('editor')
+  const posts: Sample[] = []
+  const resources: Sample[] = []
+  for (let round = 0; round < WARM_UP + ROUNDS; round++) {
+    const full = () => until('the pool is full', async () => (await bench.metric('mooring_pool_databases')) >= POOL)
+    await full()
+    posts.push(await byRest(bench, editor))
+    await full()
+    resources.push(await byResource(bench, watch, `bench-${round}`))
+  }
+  return [...findingsOf('POST', posts.slice(WARM_UP)), ...findingsOf('create to Ready', resources.slice(WARM_UP))]
+}
+
+export const clusterCreate: Measure = {
+  name: 'cluster-create',
+  method: `${ROUNDS} rounds, with the warm pool full: one POST /v1/instances over a kept-alive HTTPS connection to a node's port; and, as \`kubectl apply\` does it, one SharedInstance created at the Kubernetes API, until a watch says that it is ready. Both are deleted, untimed. Writes of Mooring's service accounts are counted from the audit log of the API server, in the tenant's namespace.`,
+  run,
+}

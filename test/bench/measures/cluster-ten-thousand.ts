@@ -1,0 +1,99 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Secret } from '../../../crds/core.ts'
+import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
+import { adminSecretName } from '../../../operator/server/credentials.ts'
+import { decodeSecret } from '../../../operator/secret-data.ts'
+import { secretName } from '../../../operator/shared-instance/credentials.ts'
+import type { Key, Store } from '../../../store/port.ts'
+import { installationIn } from '../../support/cluster-home.ts'
+import { type FreshCluster, freshCluster } from '../fresh-cluster.ts'
+import { finding, type Measure } from '../measure.ts'
+import { metric, until } from '../metrics.ts'
+import { mostMemory, podUsage } from '../pod-usage.ts'
+import { copyInstanceIn, enterDatabases } from '../seed.ts'
+
+const INSTANCES = 10_000
+const REST_MS = 10_000
+/** Far beyond the target, so that a miss has a figure. */
+const PATIENCE_MS = 600_000
+/** Holds one sweep of sizes and catalogs at least. */
+const WATCHED_MS = 75_000
+const OPERATOR = ['deployment/mooring-operator', '--namespace', SYSTEM_NAMESPACE]
+const PODS = ['--namespace', SYSTEM_NAMESPACE, '--selector', 'app.kubernetes.io/component=operator']
+
+/** Gives the cluster its ten thousand, while no operator is there that would claim them. */
+async function seed(cluster: FreshCluster): Promise<void> {
+  const { store } = cluster
+  const model = await cluster.firstInstance()
+  await scale(cluster, 0)
+  const names = await copyInstanceIn(store, INSTANCES)
+  const own = await valuesOf(store, { namespace: model.metadata.namespace, name: secretName(model) })
+  const server = model.status?.serverRef?.name ?? ''
+  const admin = await valuesOf(store, { namespace: SHARED_NAMESPACE, name: adminSecretName(server) })
+  const at = { host: own('host'), port: Number(own('port')), ssl: { ca: own('ca.crt') } }
+  await enterDatabases({ ...at, user: admin('username'), password: admin('password') }, own('database'), names)
+}
+
+/** Reads a Secret. @throws Error for what it does not have */
+async function valuesOf(store: Store, key: Key): Promise<(name: string) => string> {
+  const secret = await store.get(Secret, key)
+  return (name) => {
+    const value = decodeSecret(secret?.data ?? {}, name)
+    if (value === undefined) throw new Error(`the Secret ${key.name} has no ${name}`)
+    return value
+  }
+}
+
+async function scale({ clients: { kubectl } }: FreshCluster, replicas: 0 | 1): Promise<void> {
+  await kubectl(['scale', ...OPERATOR, '--replicas', `${replicas}`])
+  if (replicas === 0) await kubectl(['wait', 'pods', ...PODS, '--for=delete', '--timeout=60s'])
+  else await kubectl(['rollout', 'status', ...OPERATOR, '--timeout=120s'])
+}
+
+const sumOf = async (urls: readonly string[], name: string, labels?: string): Promise<number> =>
+  (await Promise.all(urls.map((url) => metric(url, name, labels)))).reduce((sum, value) => sum + value, 0)
+
+const CLAIMED = 'controller="shared-instance",result="settled",reason="Claimed"'
+
+async function run() {
+  await using cluster = await freshCluster()
+  await cluster.install()
+  await seed(cluster)
+
+  const start = performance.now()
+  await scale(cluster, 1)
+  const readyMs = performance.now() - start
+  await using home = await installationIn(cluster)
+  const { metricsUrls } = home.installation
+  const isSettled = async () => {
+    const done = await sumOf(metricsUrls, 'mooring_reconcile_total', CLAIMED)
+    return done >= INSTANCES && (await sumOf(metricsUrls, 'mooring_queue_depth')) === 0
+  }
+  await until('all instances are settled', isSettled, PATIENCE_MS)
+  const settledMs = performance.now() - start
+  await delay(REST_MS)
+  const before = await sumOf(metricsUrls, 'mooring_reconcile_total')
+  await delay(WATCHED_MS)
+  const work = (await sumOf(metricsUrls, 'mooring_reconcile_total')) - before
+  return [
+    finding('operator: start of the pod to ready', { value: readyMs / 1e3, unit: 's' }),
+    finding('operator: start of the pod to settled', { value: settledMs / 1e3, unit: 's' }, 30),
+    finding(
+      'operator, memory (RSS)',
+      { value: mostMemory(await podUsage(cluster.clients, 'operator')), unit: 'MB', digits: 0 },
+      300,
+    ),
+    finding('apiserver, memory of a pod (RSS), the most', {
+      value: mostMemory(await podUsage(cluster.clients, 'apiserver')),
+      unit: 'MB',
+      digits: 0,
+    }),
+    finding(`reconciles in ${WATCHED_MS / 1_000} s without a change`, { value: work, unit: '', digits: 0 }, 0),
+  ]
+}
+
+export const clusterTenThousand: Measure = {
+  name: 'cluster-ten-thousand',
+  method: `In a new cluster, one instance is copied ${INSTANCES} times through the Kubernetes API while the operator is scaled to none, with its Secret and settled status; their databases and logins are entered into the catalog of its server as rows without files. Then one operator is started: settled is when each instance was reconciled and no queue has a key.`,
+  run,
+}

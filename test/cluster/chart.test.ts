@@ -1,0 +1,177 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
+import { createKubernetesStore } from '../../store/kubernetes.ts'
+import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
+import { freePort } from '../support/free-port.ts'
+import { createHttpsClient, type HttpsClient } from '../support/https-client.ts'
+import { visit } from './servers/visitor.ts'
+import { type IdentityProvider, startIdentityProvider } from './setup/identity-provider.ts'
+import type { Kubernetes } from './setup/kubectl.ts'
+import { run } from './setup/run.ts'
+import { type SecondCluster, startSecondCluster } from './setup/second-cluster.ts'
+
+/** The chart as somebody meets it who installs it: what it says, and what a company sets. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const CHART = `${ROOT}charts/mooring`
+const IN_SYSTEM = ['--namespace', 'mooring-system']
+describe('installed', () => {
+  let cluster: SecondCluster
+  let kubectl: Kubernetes['kubectl']
+  let directory: string
+
+  beforeAll(async () => {
+    const { image } = inject('cluster')
+    directory = await mkdtemp(join(tmpdir(), 'mooring-chart-'))
+    cluster = await startSecondCluster(image)
+    kubectl = (args, input) => cluster.clients.kubectl(args, input)
+    await kubectl(['apply', '--filename', '-'], SERVICE_MONITORS)
+    const [repository = '', tag = ''] = image.split(':')
+    const install = ['install', 'mooring', CHART, ...IN_SYSTEM, '--create-namespace', '--wait', '--timeout', '4m', '-f', '-']
+    await cluster.clients.helm('installing the chart', install, { image: { repository, tag, pullPolicy: 'IfNotPresent' } })
+  })
+  afterAll(async () => {
+    await cluster[Symbol.asyncDispose]()
+    await rm(directory, { recursive: true })
+  })
+
+  test('the commands of the NOTES do what they say, pasted as they are', async () => {
+    const notes = await run({ file: 'helm', args: ['get', 'notes', 'mooring', ...IN_SYSTEM], env: environment() })
+    const port = await freePort()
+    const commands = notes
+      .split('\n')
+      .filter((line) => line.startsWith('  '))
+      .map((line) => line.slice(2).replaceAll('8443', String(port)))
+    // What somebody's shell has in the background ends with it.
+    const script = ["trap 'kill $(jobs -p)' EXIT", 'cd "$0"', ...commands].join('\n')
+    const output = await run({ file: 'bash', args: ['-c', script, directory], env: environment() })
+    expect(output).toContain('"msg":"OK"')
+    expect(output).toContain('sharedinstance.mooring.dev/second condition met')
+    expect(output).toMatch(
+      /postgresql:\/\/second[a-z2-7]+:[^@]+@[a-z0-9.-]+\.mooring-shared\.svc:5432\/second[a-z2-7]+\?sslmode=require$/,
+    )
+  })
+
+  test('a server that is exposed by ClusterIP is reached by its host from a pod of its tenant', async () => {
+    const where = 'jsonpath={.status.host} {.status.port}'
+    const [host = '', port] = (await kubectl(['get', 'si', 'second', '--namespace', 'acme--prod', '--output', where])).split(' ')
+    await using store = createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: cluster.clients.kubeconfig }) })
+    const from = { namespace: 'acme--prod', image: inject('cluster').image }
+    expect(await visit(store.client, from, [{ host, port: Number(port) }])).toEqual(['open'])
+  })
+
+  test('Prometheus finds the metrics by a ServiceMonitor, as the cluster knows that kind', async () => {
+    const selector = await kubectl([
+      'get',
+      'servicemonitor',
+      'mooring',
+      ...IN_SYSTEM,
+      '--output',
+      'jsonpath={.spec.selector.matchLabels}',
+    ])
+    const labels = Object.entries(JSON.parse(selector) as Record<string, string>).map((entry) => entry.join('='))
+    const services = await kubectl(['get', 'services', ...IN_SYSTEM, '--selector', labels.join(','), '--output', 'name'])
+    expect(services).toBe('service/mooring-metrics')
+  })
+
+  describe('with a certificate and an identity provider of the company', () => {
+    let provider: IdentityProvider
+    let client: HttpsClient
+    let url: string
+
+    beforeAll(async () => {
+      provider = await startIdentityProvider(cluster.hostAddress)
+      const ca = await createCa(new Date())
+      const node = await cluster.clients.nodeAddress()
+      const { certificate, key } = await issueCertificate({ ca, names: [node], now: new Date() })
+      const metadata = { name: 'company-tls', namespace: 'mooring-system' }
+      const stringData = { 'tls.crt': certificate, 'tls.key': key }
+      await kubectl(['apply', '--filename', '-'], {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        type: 'kubernetes.io/tls',
+        metadata,
+        stringData,
+      })
+      await cluster.clients.helm(
+        'helm upgrade',
+        ['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', '--wait', '--timeout', '4m', '-f', '-'],
+        {
+          apiserver: { tls: { secretName: 'company-tls' }, service: { type: 'NodePort' } },
+          oidc: { issuers: [{ name: 'corp', url: provider.url }], ca: provider.ca },
+        },
+      )
+      const nodePort = 'jsonpath={.spec.ports[?(@.name=="shared")].nodePort}'
+      url = `https://${node}:${await kubectl(['get', 'service', 'mooring-apiserver', ...IN_SYSTEM, '--output', nodePort])}`
+      client = createHttpsClient(ca.certificate)
+    })
+    afterAll(async () => {
+      client[Symbol.dispose]()
+      await provider[Symbol.asyncDispose]()
+    })
+
+    async function get(path: string, token: string) {
+      const headers = { Authorization: `Bearer ${token}`, 'Mooring-Namespace': 'acme/prod' }
+      const { status, text } = await client.send(url + path, { method: 'GET', headers })
+      return { status, body: JSON.parse(text) as unknown }
+    }
+
+    test('the API shows the certificate of the Secret', async () => {
+      expect(await client.send(`${url}/readyz`, { method: 'GET', headers: {} })).toMatchObject({ status: 200 })
+      using stranger = createHttpsClient(provider.ca)
+      await expect(stranger.send(`${url}/readyz`, { method: 'GET', headers: {} })).rejects.toThrow(/certificate/)
+    })
+
+    test('a user of the provider signs in, and gets a role by kubectl', async () => {
+      const alice = await provider.token({ subject: 'alice', audience: 'mooring', groups: ['devs'] })
+      expect(await get('/v1/me', alice)).toMatchObject({
+        status: 200,
+        body: { data: { user: 'corp:alice', groups: ['corp:devs'], namespaces: [] } },
+      })
+      // A namespace where she has no role does not exist for her.
+      expect(await get('/v1/instances', alice)).toMatchObject({ status: 404 })
+      await kubectl(['apply', '--filename', `${ROOT}docs/samples/member.yaml`])
+      await expect.poll(() => get('/v1/instances', alice)).toMatchObject({ status: 200, body: { data: { instances: [{}, {}] } } })
+      const binding = ['create', 'rolebinding', 'devs', '--clusterrole', 'mooring-viewer', '--group', 'corp:devs']
+      await kubectl([...binding, '--namespace', 'acme--prod'])
+      const bob = await provider.token({ subject: 'bob', audience: 'mooring', groups: ['devs'] })
+      await expect
+        .poll(() => get('/v1/me', bob))
+        .toMatchObject({ body: { data: { namespaces: [{ organization: 'acme', namespace: 'prod', role: 'viewer' }] } } })
+    })
+
+    test('a token for somebody else, or of somebody else, is none', async () => {
+      const elsewhere = await provider.token({ subject: 'alice', audience: 'other' })
+      expect(await get('/v1/me', elsewhere)).toMatchObject({ status: 401 })
+      await using impostor = await startIdentityProvider(cluster.hostAddress)
+      const forged = await impostor.token({ subject: 'alice', audience: 'mooring' })
+      expect(await get('/v1/me', forged)).toMatchObject({ status: 401 })
+    })
+  })
+
+  const environment = () => ({ KUBECONFIG: cluster.clients.kubeconfig })
+})
+
+/** Nothing but the kind; its rules are those of the Prometheus operator. */
+const SERVICE_MONITORS = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'servicemonitors.monitoring.coreos.com' },
+  spec: {
+    group: 'monitoring.coreos.com',
+    scope: 'Namespaced',
+    names: { kind: 'ServiceMonitor', plural: 'servicemonitors', singular: 'servicemonitor' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+}

@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { ApiToken } from '../../crds/api-token.ts'
+import { CUSTOM_KINDS } from '../../crds/index.ts'
+import type { Draft } from '../../crds/kind.ts'
+import type { Plan } from '../../crds/plan.ts'
+import { clientsOf } from './setup/kubectl.ts'
+
+/** What kubectl shows of Mooring's kinds, and what it says to whoever writes one wrongly. */
+
+const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
+const ORGANIZATION = `kinds-${Date.now().toString(36)}`
+const TENANT = `${ORGANIZATION}--prod`
+const { region, motor } = inject('installation')
+const apiVersion = 'mooring.dev/v1alpha1'
+const apply = (object: object) => kubectl(['apply', '--filename', '-'], { apiVersion, ...object })
+
+const price = { amount: '9.00', currency: 'EUR', unit: 'month' } as const
+const plan: Draft<typeof Plan> = {
+  metadata: { name: ORGANIZATION },
+  spec: { name: 'Small', cpu: 1, memoryMiB: 1024, storageGiB: 10, engines: ['postgresql-15.4.0'], price },
+}
+const token: Draft<typeof ApiToken> = {
+  metadata: { name: 'ci', namespace: TENANT },
+  spec: { displayName: 'ci', role: 'viewer', expiresAt: '2030-01-31T12:00:00Z', sha256: '0'.repeat(64) },
+}
+const instance = (name: string, spec: object = {}) => ({
+  kind: 'SharedInstance',
+  metadata: { name, namespace: TENANT },
+  spec: { identifier: name, region: region.id, motor, ...spec },
+})
+
+beforeAll(async () => {
+  const labels = { 'mooring.dev/organization': ORGANIZATION, 'mooring.dev/namespace': 'prod' }
+  await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT, labels } })
+  await kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${TENANT}`, '--timeout=60s'])
+  await apply(instance('shown'))
+  await apply({ kind: 'Plan', ...plan })
+  await apply({ kind: 'ApiToken', ...token })
+  const made = ['sharedinstance/shown', 'apitoken/ci', `plan/${ORGANIZATION}`, `organization/${ORGANIZATION}`]
+  await Promise.all(made.map((each) => kubectl(['wait', '--for=condition=Ready', each, '--namespace', TENANT, '--timeout=60s'])))
+})
+
+afterAll(async () => {
+  await kubectl(['delete', 'plan', ORGANIZATION, '--ignore-not-found'])
+  await kubectl(['delete', 'tenantnamespace', TENANT, '--ignore-not-found', '--wait=false'])
+  await kubectl(['delete', 'organization', ORGANIZATION, '--ignore-not-found', '--wait=false'])
+})
+
+describe('what is shown', () => {
+  test('`kubectl get mooring -A` has every kind: what can be used, and where', async () => {
+    const lines = (await kubectl(['get', 'mooring', '--all-namespaces', '--no-headers'])).split('\n')
+    for (const { singular } of CUSTOM_KINDS)
+      expect(lines.filter((line) => line.includes(` ${singular}.mooring.dev/`))).not.toEqual([])
+    const where = 'jsonpath={.status.host} {.status.port} {.status.name}'
+    const [host, port, name] = (await kubectl(['get', 'si', 'shown', '--namespace', TENANT, '--output', where])).split(' ')
+    const mine = lines.find((line) => line.startsWith(TENANT) && line.includes('sharedinstance.mooring.dev/shown'))
+    expect(mine?.split(/ +/).slice(2, 8)).toEqual(['shown', motor, 'True', 'Claimed', host, port])
+    expect(mine).toContain(` ${name} `)
+  })
+
+  test.each(CUSTOM_KINDS.flatMap((kind) => kind.shortNames.map((short) => ({ short, ...kind }))))(
+    '`kubectl get $short` has the columns of a $kind',
+    async ({ short, namespaced, columns }) => {
+      const [header = ''] = (await kubectl(['get', short, '--all-namespaces'])).split('\n')
+      const shown = columns.filter(({ priority = 0 }) => priority === 0).map(({ name }) => name.toUpperCase())
+      expect(header.trim().split(/ {2,}/)).toEqual([...(namespaced ? ['NAMESPACE'] : []), 'NAME', ...shown])
+      expect(shown).toEqual(expect.arrayContaining(['READY', 'REASON', 'AGE']))
+    },
+  )
+
+  test.each(CUSTOM_KINDS)('`kubectl explain` says of every field of a $kind what it is', async ({ plural }) => {
+    const text = await kubectl(['explain', `${plural}.spec`])
+    const fields = text
+      .slice(text.indexOf('FIELDS:'))
+      .split(/^ {2}(?=\w+\t)/m)
+      .slice(1)
+    expect(fields).not.toEqual([])
+    for (const field of fields) expect(field).toMatch(/^\w+\t<.*\n(?: {2}enum: .*\n)? {4}[A-Z]/)
+  })
+})
+
+describe('what is wrong is refused, with the field and the rule', () => {
+  test.each([
+    {
+      does: 'an identifier that starts with a hyphen',
+      spec: { identifier: '-x' },
+      says: /spec\.identifier: .*must be 1 to 63 letters/,
+    },
+    { does: 'a region that is no UUID', spec: { region: 'here' }, says: /spec\.region: .*uuid/ },
+    {
+      does: 'a motor that nobody knows',
+      spec: { motor: 'oracle-23' },
+      says: /spec\.motor: .*supported values: "mysql-5\.7\.38"/,
+    },
+    { does: 'no motor', spec: { motor: null }, says: /spec\.motor: Required value/ },
+    { does: 'a field that does not exist', spec: { identifer: 'x' }, says: /unknown field "spec\.identifer"/ },
+    {
+      does: 'a day instead of a time',
+      spec: { expiresAt: '2030-01-31' },
+      says: /spec\.expiresAt: .*must be a UTC time such as 2030-01-31T12:00:00Z/,
+    },
+    { does: 'a template without a name', spec: { templateRef: {} }, says: /spec\.templateRef\.name: Required value/ },
+    {
+      does: 'a password before the first',
+      spec: { passwordVersion: 0 },
+      says: /spec\.passwordVersion: .*greater than or equal to 1/,
+    },
+    { does: 'a word for a switch', spec: { enabled: 'yes' }, says: /spec\.enabled: .*must be of type boolean/ },
+  ])('$does', async ({ spec, says }) => {
+    await expect(apply(instance('wrong', spec))).rejects.toThrow(says)
+  })
+
+  test.each([
+    { does: 'the region', spec: { region: '00000000-0000-4000-8000-000000000000' }, says: /spec\.region: .*is immutable/ },
+    { does: 'the motor', spec: { motor: 'postgresql-14.4.0' }, says: /spec\.motor: .*is immutable/ },
+    { does: 'the template', spec: { templateRef: { name: 'other' } }, says: /spec\.templateRef: .*is immutable/ },
+  ])('$does of one that is there', async ({ spec, says }) => {
+    await expect(apply(instance('shown', spec))).rejects.toThrow(says)
+  })
+
+  test.each([
+    {
+      kind: 'Plan',
+      object: { ...plan, spec: { ...plan.spec, price: { ...price, amount: 'free' } } },
+      says: /spec\.price\.amount: /,
+    },
+    {
+      kind: 'ApiToken',
+      object: { ...token, spec: { ...token.spec, role: 'owner' } },
+      says: /spec\.role: .*"viewer", "editor", "admin"/,
+    },
+    { kind: 'Organization', object: { metadata: { name: 'Acme_2' }, spec: {} }, says: /metadata\.name: .*lower[ -]case/i },
+    {
+      kind: 'TenantNamespace',
+      object: { metadata: { name: 'a-b' }, spec: { organization: 'a', namespace: 'b' } },
+      says: /metadata\.name: .*organization--namespace/,
+    },
+    {
+      kind: 'Region',
+      object: { metadata: { name: 'r' }, spec: { id: region.id, regionId: 0, name: 'r' } },
+      says: /spec\.regionId: .*greater than or equal to 1/,
+    },
+  ])('a $kind', async ({ kind, object, says }) => {
+    await expect(apply({ kind, ...object })).rejects.toThrow(says)
+  })
+})

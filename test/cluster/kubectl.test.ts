@@ -1,0 +1,155 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { z } from 'zod'
+import { clientsOf } from './setup/kubectl.ts'
+import { type Member, memberOf } from './setup/member.ts'
+import { run } from './setup/run.ts'
+
+/** Databases by kubectl and psql alone, for somebody who is an editor of one tenant's namespace and nothing else. */
+
+const admin = clientsOf(process.env.KUBECONFIG ?? '')
+const ORGANIZATION = `kubectl-${Date.now().toString(36)}`
+const TENANT = `${ORGANIZATION}--prod`
+const { region, motor } = inject('installation')
+const PATIENCE = '--timeout=60s'
+
+let editor: Member
+let viewer: Member
+/** For psql: where the CA of a Secret goes. */
+let directory: string
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'mooring-kubectl-'))
+  await admin.kubectl(['create', 'namespace', TENANT])
+  const labels = [`mooring.dev/organization=${ORGANIZATION}`, 'mooring.dev/namespace=prod']
+  await admin.kubectl(['label', 'namespace', TENANT, ...labels])
+  await admin.kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${TENANT}`, PATIENCE])
+  editor = await memberOf(admin, { namespace: TENANT, role: 'editor' })
+  viewer = await memberOf(admin, { namespace: TENANT, role: 'viewer' })
+})
+
+afterAll(async () => {
+  await admin.kubectl(['delete', 'tenantnamespace', TENANT, '--ignore-not-found', '--wait=false'])
+  await admin.kubectl(['delete', 'organization', ORGANIZATION, '--ignore-not-found', '--wait=false'])
+  await editor[Symbol.asyncDispose]()
+  await viewer[Symbol.asyncDispose]()
+  await rm(directory, { recursive: true })
+})
+
+const kubectl: Member['kubectl'] = (args, input) => editor.kubectl(args, input)
+
+const instance = (name: string, spec: object) => ({
+  apiVersion: 'mooring.dev/v1alpha1',
+  kind: 'SharedInstance',
+  metadata: { name },
+  spec: { identifier: name, region: region.id, motor, ...spec },
+})
+const apply = (name: string, spec: object = {}) => kubectl(['apply', '--filename', '-'], instance(name, spec))
+const ready = (name: string) => kubectl(['wait', '--for=condition=Ready', `sharedinstance/${name}`, PATIENCE])
+const change = (name: string, spec: object) =>
+  kubectl(['patch', 'sharedinstance', name, '--type', 'merge', '--patch', JSON.stringify({ spec })])
+const read = (name: string, path: string) => kubectl(['get', 'sharedinstance', name, '--output', `jsonpath={${path}}`])
+
+const Credentials = z.object({ data: z.object({ uri: z.base64(), 'ca.crt': z.base64() }) })
+
+interface Login {
+  readonly uri: string
+  /** File with the CA that the server is checked by. */
+  readonly ca: string
+}
+
+/** How psql is to be called, by the Secret that the status names. */
+async function loginOf(name: string): Promise<Login> {
+  const secret = await kubectl(['get', 'secret', await read(name, '.status.secretRef.name'), '--output', 'json'])
+  const { data } = Credentials.parse(JSON.parse(secret))
+  const ca = join(directory, `${name}.pem`)
+  await writeFile(ca, Buffer.from(data['ca.crt'], 'base64'))
+  return { uri: Buffer.from(data.uri, 'base64').toString(), ca }
+}
+
+/** With a file of CAs `sslmode=require` checks the server's certificate (libpq, "SSL Support"). */
+const psql = ({ uri, ca }: Login, sql: string) =>
+  run({ file: 'psql', args: ['-X', '-At', '-c', sql, uri], env: { PGSSLROOTCERT: ca } })
+
+test('an instance that is applied can be used with its Secret, is switched off and on, rotated, reset and deleted', async () => {
+  await apply('life')
+  await ready('life')
+  const first = await loginOf('life')
+  expect(await psql(first, 'CREATE TABLE kept AS SELECT 42 AS answer; SELECT answer FROM kept')).toBe('SELECT 1\n42')
+
+  await change('life', { enabled: false })
+  await kubectl(['wait', '--for=jsonpath={.status.isEnabled}=false', 'sharedinstance/life', PATIENCE])
+  expect(await kubectl(['get', 'sharedinstance', 'life', '--no-headers'])).toContain(' Disabled ')
+  await expect(psql(first, 'SELECT 1')).rejects.toThrow(/not permitted to log in/)
+
+  await change('life', { enabled: true })
+  await ready('life')
+  expect(await psql(first, 'SELECT answer FROM kept')).toBe('42')
+
+  await change('life', { passwordVersion: 2 })
+  await ready('life')
+  const second = await loginOf('life')
+  await expect(psql(first, 'SELECT 1')).rejects.toThrow(/password authentication failed/)
+  expect(await psql(second, 'SELECT answer FROM kept')).toBe('42')
+
+  await change('life', { resetVersion: 1 })
+  await ready('life')
+  expect(await psql(second, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`)).toBe('0')
+
+  // Returns when it is gone, which is when the database was seen to be gone.
+  await kubectl(['delete', 'sharedinstance', 'life', PATIENCE])
+  await expect(psql(second, 'SELECT 1')).rejects.toThrow(/password authentication failed/)
+  await expect.poll(() => admin.kubectl(['get', 'secrets', '--namespace', TENANT, '--output', 'name'])).toBe('')
+})
+
+test('one with a template starts as its copy, one whose time has come goes by itself', async () => {
+  await apply('template')
+  await ready('template')
+  await psql(await loginOf('template'), 'CREATE TABLE t AS SELECT 7 AS answer')
+  await apply('copy', { templateRef: { name: 'template' }, expiresAt: new Date(Date.now() + 8_000).toISOString() })
+  await ready('copy')
+  expect(await psql(await loginOf('copy'), 'SELECT answer FROM t')).toBe('7')
+  await kubectl(['wait', '--for=delete', 'sharedinstance/copy', PATIENCE])
+})
+
+test('what fails is told as an Event, which members see, and once however often it fails', async () => {
+  await apply('failing', { motor: 'mysql-8.0.29' })
+  const because = 'this region does not run mysql-8.0.29'
+  for (let round = 1; round <= 12; round++) await change('failing', { identifier: `failing ${round}` })
+  const observed = `--for=jsonpath={.status.observedGeneration}=${await read('failing', '.metadata.generation')}`
+  await kubectl(['wait', observed, 'sharedinstance/failing', PATIENCE])
+  await expect(kubectl(['wait', '--for=condition=Ready', 'sharedinstance/failing', '--timeout=1s'])).rejects.toThrow(/timed out/)
+  for (const member of [editor, viewer]) {
+    await expect
+      .poll(() => member.kubectl(['describe', 'sharedinstance', 'failing']))
+      .toMatch(new RegExp(`Warning +UnsupportedMotor .*${because}`))
+    const events = await member.kubectl(['get', 'events', '--field-selector', 'involvedObject.name=failing', '--no-headers'])
+    expect(events.split('\n')).toHaveLength(1)
+  }
+})
+
+test('an editor can read no list of Secrets, write no status, and do nothing elsewhere; a viewer reads no Secret and writes nothing', async () => {
+  await apply('guarded')
+  await ready('guarded')
+  const secret = await read('guarded', '.status.secretRef.name')
+  const lie = ['patch', 'sharedinstance', 'guarded', '--type', 'merge', '--patch', '{"status":{"host":"evil.example"}}']
+  for (const args of [
+    ['get', 'secrets'],
+    [...lie, '--subresource', 'status'],
+    ['get', 'sharedinstances', '--namespace', 'default'],
+    ['get', 'pods', '--namespace', 'mooring-shared'],
+    ['get', 'mooring', '--all-namespaces'],
+  ]) {
+    await expect(kubectl(args)).rejects.toThrow(/Forbidden|forbidden/)
+  }
+  // What belongs to the status is left out where the rest may be written (subresource "status").
+  await kubectl(lie)
+  expect(await read('guarded', '.status.host')).not.toBe('evil.example')
+  await expect(viewer.kubectl(['get', 'secret', secret])).rejects.toThrow(/forbidden/)
+  await expect(viewer.kubectl(['delete', 'sharedinstance', 'guarded'])).rejects.toThrow(/forbidden/)
+  expect(await viewer.kubectl(['get', 'sharedinstance', 'guarded', '--output', 'name'])).toBe(
+    'sharedinstance.mooring.dev/guarded',
+  )
+})
