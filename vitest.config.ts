@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config'
+import { FaultsLast } from './test/support/faults-last.ts'
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: FaultsLast },
     projects: [
       {
         test: {
@@ -9,6 +11,10 @@ export default defineConfig({
           include: ['{crds,store,process,operator,apiserver,embedded,test/bench}/**/*.test.ts'],
           testTimeout: 20_000,
           hookTimeout: 60_000,
+          // Files share a process, and so what they import: loading it anew for each takes longer than most tests. None leaves state in a module.
+          isolate: false,
+          // By default one core is left free, and half of two is too much: many tests wait for an engine.
+          maxWorkers: 2,
         },
       },
       // The outside surface, on the home that MOORING_TEST_HOME names; its files share one Mooring and do not disturb each other.

@@ -15,6 +15,8 @@ export interface Life {
 export interface Ending extends Life {
   /** From now on the process has the time for a stop, then it ends with this code, whatever is under way. */
   startClock(code: number): void
+  /** Ends the process after a stop in good order. One that is being forced keeps its code: the force may be what let the stop finish. */
+  end(code: number): void
   /** Ends the process with this code now, with a sentence on stderr. */
   force(code: number, sentence: string): Promise<void>
 }
@@ -41,9 +43,13 @@ export function createEnding(stopMs: number): Ending {
     process.exit(code)
   }
 
+  function end(code: number): void {
+    if (!forced) process.exit(code)
+  }
+
   function startClock(code: number): void {
-    const end = () => void force(code, `not everything had stopped within ${stopMs / 1e3} s; what was left was killed.`)
-    clock ??= setTimeout(end, stopMs - KILL_MS)
+    const overrun = () => void force(code, `not everything had stopped within ${stopMs / 1e3} s; what was left was killed.`)
+    clock ??= setTimeout(overrun, stopMs - KILL_MS)
   }
 
   function onSignal(signal: 'SIGINT' | 'SIGTERM'): void {
@@ -57,5 +63,5 @@ export function createEnding(stopMs: number): Ending {
   }
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
-  return { stopping: asked.signal, onForcedEnd: (act) => void (kill = act), startClock, force }
+  return { stopping: asked.signal, onForcedEnd: (act) => void (kill = act), startClock, end, force }
 }

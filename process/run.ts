@@ -44,7 +44,10 @@ export async function runProgram<S extends LogSettings>({ parse, start, stopMs, 
     if (running.message !== undefined && !ending.stopping.aborted) process.stdout.write(running.message)
     live(running, ending)
   } catch (error) {
-    if (ending.stopping.aborted) process.exit(0)
+    if (ending.stopping.aborted) {
+      ending.end(0)
+      return
+    }
     fail(error, exitCodeOf)
   }
 }
@@ -91,7 +94,7 @@ function live(running: Running, ending: Ending): void {
   let stopped: Promise<void> | undefined
   const stop = (code: number) => {
     stopped ??= running.stop().then(
-      () => process.exit(code),
+      () => ending.end(code),
       (error: unknown) => ending.force(EXIT_FAILED, `the stop failed: ${textOf(error)}`),
     )
   }

@@ -2,7 +2,6 @@ import { X509Certificate } from 'node:crypto'
 
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
-import { z } from 'zod'
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { Kind } from '../../crds/kind.ts'
@@ -54,10 +53,6 @@ async function shownCertificate(): Promise<X509Certificate> {
   await client.end()
   if (!shown) throw new Error('no certificate was shown')
   return shown
-}
-
-async function put<K extends Kind>(kind: K, name: string, patch: object): Promise<void> {
-  await bench.store.mergePatch(kind, key(name), patch as Record<string, unknown>)
 }
 
 test('callers outside of the cluster log in over TLS, and trust the server by the CA alone', async () => {
@@ -134,32 +129,6 @@ test('a pod of another tenant gets at the server by no way, one of a tenant on i
   expect(await visit(bench.store.client, { namespace: own, image }, ways)).toEqual(ways.map(() => 'open'))
   expect(await visit(bench.store.client, { namespace: other, image }, ways)).toEqual(ways.map(() => refused))
   bench.tenants.clear()
-})
-
-test.each([
-  {
-    does: 'another image',
-    kind: StatefulSet,
-    patch: { spec: { template: { spec: { containers: [{ name: 'postgresql', image: 'other' }] } } } },
-  },
-  { does: 'no pods', kind: StatefulSet, patch: { spec: { replicas: 0 } } },
-  { does: 'one more field', kind: StatefulSet, patch: { spec: { template: { spec: { hostNetwork: true } } } } },
-  { does: 'everybody let in', kind: NetworkPolicy, patch: { spec: { ingress: [{}], egress: [{}] } } },
-  { does: 'another type of Service', kind: Service, patch: { spec: { type: 'ClusterIP', externalTrafficPolicy: null } } },
-])('$kind.kind changed by hand is put back: $does', async ({ kind, patch }) => {
-  const name = server.metadata.name
-  const before = await bench.store.get<Kind>(kind, key(name))
-  const specOf = (object: unknown) => z.object({ spec: z.looseObject({}) }).parse(object).spec
-  await put(kind, name, patch)
-  await bench.until(server, ({ phase }) => phase === 'running')
-  await bench.until(server, () => true)
-  await expect
-    .poll(async () => {
-      await bench.ensure(server)
-      return specOf(await bench.store.get<Kind>(kind, key(name)))
-    })
-    .toEqual(kind.kind === 'Service' ? expect.objectContaining({ type: 'NodePort' }) : specOf(before))
-  await bench.running(server)
 })
 
 test.each([StatefulSet, Service, NetworkPolicy, ConfigMap, Secret])('a $kind deleted by hand comes back', async (kind: Kind) => {

@@ -111,17 +111,20 @@ test('uninstalling is refused while there is data, says what to do, and a rollba
 })
 
 test('uninstalling with deleteData leaves nothing', async () => {
+  const names = async (...args: string[]) => (await kubectl(['get', ...args, '--output', 'name'])).split('\n').filter(Boolean)
+  expect(await names('persistentvolumes')).not.toEqual([])
   const allow = ['--set', 'uninstall.deleteData=true']
   await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', ...allow, ...WAIT])
   await helm(['uninstall', 'mooring', ...IN_SYSTEM, ...WAIT])
 
-  const names = async (...args: string[]) => (await kubectl(['get', ...args, '--output', 'name'])).split('\n').filter(Boolean)
   const kinds = [
-    ...['namespaces', 'customresourcedefinitions', 'clusterroles', 'clusterrolebindings', 'persistentvolumes'],
+    ...['namespaces', 'customresourcedefinitions', 'clusterroles', 'clusterrolebindings'],
     ...['validatingwebhookconfigurations', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
   ]
   const ofCluster = (await names(kinds.join(','))).filter((name) => /mooring|acme/.test(name))
   expect(ofCluster).toEqual(['namespace/mooring-system'])
+  // They are named after their claims' uids, go a moment after them, and nobody else has any in this cluster.
+  await expect.poll(() => names('persistentvolumes'), { timeout: 60_000 }).toEqual([])
   const inSystem = await names(
     'all,secrets,leases,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,pdb',
     ...IN_SYSTEM,

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { shareBlanks } from '../../operator/server/process/shared-blanks-fixture.ts'
 import type { Answer, Body } from './answers.ts'
 import { createHttpsClient } from './https-client.ts'
 import { scratch } from './scratch.ts'
@@ -47,7 +48,7 @@ export interface MooringOptions {
 /** Starts it and waits for its ready file. `dataDir` is removed at the end unless it was given. */
 export async function startMooring(options: MooringOptions = {}): Promise<Mooring> {
   const own = options.dataDir === undefined
-  const dataDir = options.dataDir ?? (await mkdtemp(join(await scratch(), 'mooring-')))
+  const dataDir = options.dataDir ?? (await newDataDir())
   const readyFile = join(dataDir, 'ready.json')
   await rm(readyFile, { force: true })
   const ports = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics'].flatMap((name) => [`--${name}-port`, 'auto'])
@@ -99,6 +100,14 @@ export async function startMooring(options: MooringOptions = {}): Promise<Moorin
       await dispose()
     },
   }
+}
+
+/** In which servers are made as they are once there has been one of their version: by a copy. */
+async function newDataDir(): Promise<string> {
+  const dataDir = await mkdtemp(join(await scratch(), 'mooring-'))
+  await mkdir(join(dataDir, 'servers'), { mode: 0o700 })
+  await shareBlanks(join(dataDir, 'servers'))
+  return dataDir
 }
 
 async function untilReady(file: string, child: ChildProcess, output: () => string): Promise<Ready> {

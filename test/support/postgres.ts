@@ -1,11 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { basename, dirname, join } from 'node:path'
-import { z } from 'zod'
+import { join } from 'node:path'
+import { pino } from 'pino'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../operator/engines/postgresql-settings.ts'
+import { binariesFor } from '../../operator/server/process/binaries.ts'
+import { type EngineUser, engineUser } from '../../operator/server/process/engine-user.ts'
+import { initialiseData } from '../../operator/server/process/initialise.ts'
+import { installEngine } from '../../operator/server/process/installation.ts'
+import { blankPaths, makeDirectories, serverPaths } from '../../operator/server/process/paths.ts'
+import { PROGRAMS } from '../../operator/server/process/programs.ts'
+import { shareBlanks } from '../../operator/server/process/shared-blanks-fixture.ts'
 import { scratch } from './scratch.ts'
 import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './throw-away-postgres.ts'
 
@@ -14,29 +20,9 @@ export type { ThrowAwayPostgres } from './throw-away-postgres.ts'
 export const SERIES = ['14', '15'] as const
 export type Series = (typeof SERIES)[number]
 
-/** Engines refuse to run as root. */
-const NOBODY = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-
 /** A {@link ThrowAwayPostgres} on loopback, from the npm packages. */
 export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> {
-  const native = await installation(series)
-  const data = await mkdtemp(join(await scratch(), `postgres-${series}-`))
-  const passwordFile = `${data}.pw`
-  if (NOBODY.uid !== undefined) await chown(data, NOBODY.uid, NOBODY.gid)
-  await writeFile(passwordFile, ADMIN.password)
-  const initdb = [
-    '-U',
-    ADMIN.user,
-    `--pwfile=${passwordFile}`,
-    '-A',
-    'scram-sha-256',
-    '-E',
-    'UTF8',
-    '--locale=C.UTF-8',
-    '--no-sync',
-  ]
-  await run(join(native, 'bin/initdb'), ['-D', data, ...initdb])
-
+  const { data, native, user, root } = await dataOf(series)
   const target = { host: '127.0.0.1', port: await freePort(), ...ADMIN }
   const hbaFile = join(data, 'pg_hba.conf')
   const settings = postgresqlSettings({ listen: '127.0.0.1', port: target.port, hbaFile })
@@ -45,7 +31,7 @@ export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> 
 
   let log = ''
   const start = async (): Promise<ChildProcess> => {
-    const server = spawn(join(native, 'bin/postgres'), ['-D', data], { ...NOBODY, stdio: ['ignore', 'ignore', 'pipe'] })
+    const server = spawn(join(native, 'bin/postgres'), ['-D', data], { ...user, stdio: ['ignore', 'ignore', 'pipe'] })
     server.stderr.on('data', (chunk: Buffer) => {
       log += chunk.toString()
     })
@@ -69,31 +55,41 @@ export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> 
       // A crash would leave shared memory behind.
       await stop(server, 'SIGINT')
       await clients.end()
-      await rm(data, { recursive: true, force: true })
-      await rm(passwordFile, { force: true })
+      await rm(root, { recursive: true, force: true })
     },
   }
 }
 
-const Links = z.array(z.object({ source: z.string(), target: z.string() }))
+interface Data {
+  /** All that has to go at the end. */
+  readonly root: string
+  readonly data: string
+  readonly native: string
+  readonly user: EngineUser
+}
 
-/** The package leaves the links between its libraries to an install script; they are made here. */
-async function installation(series: Series): Promise<string> {
-  const root = dirname(createRequire(import.meta.url).resolve(`postgresql-${series}/package.json`))
-  const links = Links.parse(JSON.parse(await readFile(join(root, 'native/pg-symlinks.json'), 'utf8')))
-  await Promise.all(
-    links.map(async ({ source, target }) => {
-      await symlink(basename(source), join(root, target)).catch((error: unknown) => {
-        if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
-      })
-    }),
-  )
-  return join(root, 'native')
+/** As Mooring makes a server's data, but in a place that the engine can get at by its name. */
+async function dataOf(series: Series): Promise<Data> {
+  const motor = (['postgresql-14.4.0', 'postgresql-15.4.0'] as const).find((motor) => motor.startsWith(`postgresql-${series}`))
+  const binaries = motor && binariesFor(motor, 'nearest')
+  const program = PROGRAMS.postgresql
+  if (!binaries || !program) throw new Error(`no PostgreSQL ${series} here`)
+  const user = await engineUser()
+  const installation = await installEngine(binaries, { user })
+  const root = await mkdtemp(join(await scratch(), `postgres-${series}-`))
+  await shareBlanks(root)
+  const paths = serverPaths(root, 'server')
+  const blank = blankPaths(root, { binaries, program, admin: ADMIN.user })
+  await makeDirectories(paths, user)
+  const logger = pino({ level: 'warn' })
+  await initialiseData({ paths, blank, binaries, program, installation, user, logger }, ADMIN, new AbortController().signal)
+  for (const directory of [root, paths.root]) await chmod(directory, 0o755)
+  return { root, data: paths.data, native: join(installation, 'native'), user }
 }
 
 /** @returns what it wrote to stdout */
 async function run(file: string, args: readonly string[]): Promise<string> {
-  const child = spawn(file, args, { ...NOBODY, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   let errors = ''
   child.stdout.on('data', (chunk: Buffer) => {

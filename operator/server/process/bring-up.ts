@@ -23,6 +23,8 @@ const WATCH_MS = 1000
 
 export interface BringUpDeps {
   readonly paths: ServerPaths
+  /** What servers of its version are copied from. */
+  readonly blank: ServerPaths
   readonly program: EngineProgram
   readonly binaries: Binaries
   /** Directory of the binaries, ready to run. */
@@ -88,10 +90,10 @@ interface Start {
 }
 
 async function start(deps: BringUpDeps, { installation, credentials, preferred }: Start, signal: AbortSignal): Promise<Serving> {
-  const { paths, program, binaries, listen, user, logger } = deps
+  const { paths, program, binaries, listen, logger } = deps
   await stopServing(paths, program, IN_GOOD_ORDER)
-  await makeDirectories(paths, user)
-  if (!(await exists(paths.data))) await initialiseData({ paths, program, installation, user }, credentials, signal)
+  await makeDirectories(paths, deps.user)
+  if (!(await exists(paths.data))) await initialiseData({ ...deps, installation }, credentials, signal)
   const port = await choosePort({ host: listen, preferred, reserved: await deps.reservedPorts() })
   const record = { package: binaries.package, version: binaries.version, listen, port }
   await configure(deps, port, credentials.user)

@@ -1,6 +1,9 @@
-import { chmod, chown, mkdir } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { chmod, chown, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Binaries } from './binaries.ts'
 import type { EngineUser } from './engine-user.ts'
+import type { EngineProgram } from './program.ts'
 
 /** Files of one server. All but `data` and `log` can be written by Mooring alone. */
 export interface ServerPaths {
@@ -30,6 +33,22 @@ export function serverPaths(directory: string, uid: string): ServerPaths {
   }
 }
 
+/** Beside the servers, each named by its uid, which no uid is. */
+export const blanksIn = (directory: string): string => join(directory, '.blank')
+
+interface BlankOf {
+  readonly binaries: Binaries
+  readonly program: EngineProgram
+  /** Name of the admin in it. */
+  readonly admin: string
+}
+
+/** Of a blank, which is laid out as a server is: `data` is what new servers of that version are copied from (blank.ts). */
+export function blankPaths(directory: string, { binaries, program, admin }: BlankOf): ServerPaths {
+  const how = createHash('sha256').update(JSON.stringify(program.initialise(admin)))
+  return serverPaths(blanksIn(directory), `${binaries.package}-${binaries.version}-${how.digest('hex').slice(0, 8)}`)
+}
+
 /** Makes what is missing but the data. */
 export async function makeDirectories(paths: ServerPaths, user: EngineUser): Promise<void> {
   await mkdir(paths.root, { recursive: true, mode: 0o700 })
@@ -43,4 +62,11 @@ export async function makeOwned(path: string, user: EngineUser): Promise<void> {
   await mkdir(path, { recursive: true })
   await chmod(path, 0o700)
   await chown(path, user.uid, user.gid)
+}
+
+/** The same, without whatever was there. */
+export async function makeEmpty(path: string, user: EngineUser): Promise<void> {
+  // Retried: a program of a process of ours that was killed may still be writing for a moment.
+  await rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
+  await makeOwned(path, user)
 }

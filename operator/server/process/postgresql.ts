@@ -1,8 +1,10 @@
 import { constants, open } from 'node:fs/promises'
 import { join } from 'node:path'
+import pg from 'pg'
+import { createScram } from '../../engines/postgresql-scram.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql-settings.ts'
 import { isLoopback } from './address.ts'
-import type { ConfigFile, EngineProgram, Wanted } from './program.ts'
+import type { Cloneable, ConfigFile, EngineProgram, Wanted } from './program.ts'
 import { at } from './program.ts'
 import { logInToPostgresql } from './postgresql-login.ts'
 
@@ -41,12 +43,29 @@ async function mainPid(data: string): Promise<number | undefined> {
 
 const initialise = (user: string, locale: string): readonly string[] => [
   ...['-D', at.data, '-U', user, '--auth=scram-sha-256', `--pwfile=${at.password}`],
-  ...['-E', 'UTF8', `--locale=${locale}`, '--no-instructions'],
+  ...['-E', 'UTF8', `--locale=${locale}`, '--no-instructions', '--no-sync'],
 ]
+
+/** PostgreSQL, "postgres", "Options for Single-User Mode". Without exit_on_error an error would leave no trace in its status. */
+const SINGLE = [
+  ...['--single', '-D', at.data, '-c', 'exit_on_error=on', '-c', 'fsync=off'],
+  // A statement that fails is not for the log, being made of a secret.
+  ...['-c', 'log_min_error_statement=panic', 'postgres'],
+]
+
+const cloneable: Cloneable = {
+  async setPassword({ user, password }) {
+    const verifier = pg.escapeLiteral(await createScram().verifier(password))
+    const input = `ALTER ROLE ${pg.escapeIdentifier(user)} PASSWORD ${verifier}\n`
+    return { command: { file: 'native/bin/postgres', args: SINGLE }, input }
+  },
+  flush: { file: 'native/bin/initdb', args: ['-D', at.data, '--sync-only'] },
+}
 
 export const postgresql: EngineProgram = {
   // A C library older than 2.35 may not know C.UTF-8.
   initialise: (user) => ['C.UTF-8', 'C'].map((locale) => ({ file: 'native/bin/initdb', args: initialise(user, locale) })),
+  cloneable,
   configure,
   serve: { file: 'native/bin/postgres', args: ['-D', at.data, '-c', `config_file=${at.config}/${CONFIG}`] },
   mainPid,

@@ -1,7 +1,6 @@
 import 'reflect-metadata'
 import { KeyObject, randomUUID, type webcrypto } from 'node:crypto'
-import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -10,17 +9,20 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509'
-import { promisify } from 'node:util'
 import { pino } from 'pino'
 import pg from 'pg'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Motor } from '../../../crds/motor.ts'
 import type { ServerRuntime, ServerState } from '../runtime.ts'
+import type { ServerPaths } from './paths.ts'
+import type { ProcessId } from './proc.ts'
 import { createProcessRuntime, type ProcessRuntimeDeps } from './process-runtime.ts'
 import type { EngineCertificate } from './program.ts'
+import { readRecord, type Record as ServerRecord } from './record.ts'
+import { shareBlanks } from './shared-blanks-fixture.ts'
 
 /** For tests: real servers in a scratch directory. */
-export const credentials = { user: 'mooring_admin', password: "it's a secret \\ of 24 characters" }
+export const credentials = { user: 'mooring', password: "it's_a_secret_\\_of_24_characters" }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
@@ -48,9 +50,13 @@ export async function makeCertificate(): Promise<EngineCertificate> {
 
 const newKeys = (): Promise<webcrypto.CryptoKeyPair> => crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
 
-/** A directory that goes at the end, after every server in it was stopped. */
-export async function scratch(): Promise<AsyncDisposable & { readonly directory: string }> {
-  const directory = await mkdtemp(join(tmpdir(), 'mooring-process-'))
+export interface Scratch extends AsyncDisposable {
+  readonly directory: string
+}
+
+/** A directory that goes at the end, after every server in it was stopped. The first server in it is made from scratch. */
+export async function bareScratch(): Promise<Scratch> {
+  const directory = await mkdtemp(join(await root(), 'mooring-process-'))
   return {
     directory,
     [Symbol.asyncDispose]: async () => {
@@ -59,6 +65,21 @@ export async function scratch(): Promise<AsyncDisposable & { readonly directory:
       await rm(directory, { recursive: true, force: true, maxRetries: 5 })
     },
   }
+}
+
+/** The same; servers in it are copies. */
+export async function scratch(): Promise<Scratch> {
+  const at = await bareScratch()
+  await shareBlanks(at.directory)
+  return at
+}
+
+const MEMORY_BYTES = 4 * 1024 ** 3
+
+/** In memory where there is room: a data directory is a thousand files, which some disks take a second to remove. */
+async function root(): Promise<string> {
+  const memory = await statfs('/dev/shm').catch(() => undefined)
+  return memory && memory.bavail * memory.bsize > MEMORY_BYTES ? '/dev/shm' : tmpdir()
 }
 
 export async function runtimeIn(directory: string, overrides: Partial<ProcessRuntimeDeps> = {}): Promise<ServerRuntime> {
@@ -87,33 +108,6 @@ export function databaseServer(motor: Motor = 'postgresql-15.4.0', uid: string =
     },
     spec: { motor, region: randomUUID(), tenancy: 'shared', capacity: 50 },
   }
-}
-
-let template: (AsyncDisposable & { readonly path: string }) | undefined
-
-/** Makes the data that {@link preparedServer} copies: once before all tests of a file. */
-export async function makeTemplate(): Promise<void> {
-  const at = await scratch()
-  const server = databaseServer()
-  const runtime = await runtimeIn(at.directory)
-  await reach(runtime, server, 'running')
-  await runtime.close()
-  template = { path: join(at.directory, server.metadata.uid), [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() }
-}
-
-/** After all tests of a file. */
-export async function dropTemplate(): Promise<void> {
-  await template?.[Symbol.asyncDispose]()
-}
-
-/** A server in `directory` whose data is there already and which does not run: a copy takes a tenth of the time. */
-export async function preparedServer(directory: string): Promise<DatabaseServer> {
-  const server = databaseServer()
-  if (!template) throw new Error('makeTemplate was not called')
-  // It keeps owners and modes, which the file system module does not.
-  await promisify(execFile)('cp', ['-a', template.path, join(directory, server.metadata.uid)])
-  await rm(join(directory, server.metadata.uid, 'process.json'))
-  return server
 }
 
 type Phase = ServerState['phase']
@@ -151,4 +145,11 @@ export async function connect(port: number, options: pg.ClientConfig = {}): Prom
 export async function ask(client: pg.Client, sql: string): Promise<unknown> {
   const { rows } = await client.query<Record<string, unknown>>(sql)
   return Object.values(rows[0] ?? {})[0]
+}
+
+/** @throws Error when no process is recorded */
+export async function recordOf(paths: ServerPaths): Promise<ServerRecord & { process: ProcessId }> {
+  const record = await readRecord(paths)
+  if (!record?.process) throw new Error('no process is recorded')
+  return { ...record, process: record.process }
 }

@@ -9,7 +9,7 @@ import { bringUp } from './bring-up.ts'
 import { lastWords } from './engine-log.ts'
 import { engineUser } from './engine-user.ts'
 import { installEngine } from './installation.ts'
-import { type ServerPaths, serverPaths } from './paths.ts'
+import { blankPaths, type ServerPaths, serverPaths } from './paths.ts'
 import type { EngineCertificate, EngineProgram } from './program.ts'
 import { PROGRAMS } from './programs.ts'
 import { readRecords, type Record } from './record.ts'
@@ -18,7 +18,7 @@ import { AT_ONCE, IN_GOOD_ORDER, stopServing } from './stop-serving.ts'
 import { Supervisor } from './supervisor.ts'
 
 export interface ProcessRuntimeDeps {
-  /** Absolute; each server has `<uid of the DatabaseServer>/` in it. */
+  /** Absolute; each server has `<uid of the DatabaseServer>/` in it, and what new ones are copied from is in `.blank/`. */
   readonly directory: string
   /** IP address that the servers listen on. Off loopback they require TLS. */
   readonly listen: string
@@ -71,6 +71,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
           {
             ...deps,
             ...{ paths, program, binaries, logger: log, user: await user, capacity: spec.capacity },
+            blank: blankPaths(directory, { binaries, program, admin: credentials.user }),
             install: () => install(binaries),
             reservedPorts: () => reservedPorts(metadata.uid),
           },

@@ -1,4 +1,5 @@
 import type { AdminTarget } from '../../engines/engine.ts'
+import type { AdminCredentials } from '../runtime.ts'
 import { DATA_FD } from './proc.ts'
 
 /** What an engine's processes inherit: they cannot traverse the way to these, but are handed them open. */
@@ -9,6 +10,8 @@ export const at = {
   log: `/proc/self/fd/${DATA_FD + 2}`,
   /** Of the program that makes a data directory: a file with the admin's password and a newline, which has no name any more. */
   password: `/proc/self/fd/${DATA_FD + 1}`,
+  /** Of a program that copies: the directory that is not a server's in the making. */
+  other: `/proc/self/fd/${DATA_FD + 1}`,
 } as const
 
 /** `file` is relative to the installation. */
@@ -46,10 +49,20 @@ export interface Wanted {
 export type LoginAnswer =
   { readonly login: 'accepted' } | { readonly login: 'notYet' } | { readonly login: 'refused'; readonly code: string }
 
+/** What it takes to make a server's data directory out of a copy of one that no server has run on yet. */
+export interface Cloneable {
+  /** Gives the copy's admin another password. Fails with a status other than 0; `input`, its standard input, has no plain password. */
+  setPassword(admin: AdminCredentials): Promise<{ readonly command: Command; readonly input: string }>
+  /** Makes a data directory survive a power cut. Of a program that has this, `initialise` does not. */
+  readonly flush: Command
+}
+
 /** All that the process runtime has to know of an engine family. Pure but for `mainPid` and `logIn`. */
 export interface EngineProgram {
   /** Ways to make a data directory with `user` as its admin; the first that works counts. */
   initialise(user: string): readonly Command[]
+  /** Absent: data directories cannot be copied, each is made by `initialise`. */
+  readonly cloneable?: Cloneable
   /** Everything in the config directory, written anew at each start. */
   configure(wanted: Wanted): readonly ConfigFile[]
   readonly serve: Command

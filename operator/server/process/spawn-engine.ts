@@ -5,12 +5,14 @@ import { join } from 'node:path'
 import type { EngineUser } from './engine-user.ts'
 import type { Command } from './program.ts'
 
-interface SpawnDeps {
+export interface Program {
   readonly installation: string
   readonly command: Command
   readonly user: EngineUser
   /** What the program gets from descriptor 3 on. */
   readonly inherit: readonly FileHandle[]
+  /** Its standard input, if it is to have one. */
+  readonly input?: FileHandle | undefined
   /** File for what it prints. Never a pipe to us: the engine outlives us, and writing to a broken pipe would end it. */
   readonly output: string
 }
@@ -27,14 +29,14 @@ export interface Spawned {
 }
 
 /** Runs a program of an engine with an empty environment, in a process group of its own: ctrl-C in our terminal is not for it. */
-export async function spawnEngine({ installation, command, user, inherit, output }: SpawnDeps): Promise<Spawned> {
+export async function spawnEngine({ installation, command, user, inherit, input, output }: Program): Promise<Spawned> {
   await using printed = await open(output, 'w', 0o600)
   const child = spawn(join(installation, command.file), command.args, {
     ...user,
     cwd: '/',
     env: {},
     detached: true,
-    stdio: ['ignore', printed.fd, printed.fd, ...inherit.map((handle) => handle.fd)],
+    stdio: [input?.fd ?? 'ignore', printed.fd, printed.fd, ...inherit.map((handle) => handle.fd)],
   })
   // Listened for at once: a program that cannot load its libraries ends before we have closed our files.
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))

@@ -1,5 +1,7 @@
+import { readdir } from 'node:fs/promises'
+import { hasCode } from './error-code.ts'
 import { findServing } from './find-serving.ts'
-import type { ServerPaths } from './paths.ts'
+import { blanksIn, type ServerPaths, serverPaths } from './paths.ts'
 import { holdersOf, sendSignal, waitForExit } from './proc.ts'
 import type { EngineProgram } from './program.ts'
 
@@ -31,6 +33,20 @@ export async function stopServing(paths: ServerPaths, program: EngineProgram, st
   if (main) await waitForExit(holders, GRACE_MS)
   const killed = await Promise.all([killHolders(paths.data), killHolders(paths.unfinished)])
   return !killed.includes(false)
+}
+
+/** Kills every engine whose data is below `directory`, one that is still being made included, whatever any record says. */
+export async function killServers(directory: string): Promise<void> {
+  const all = [...(await pathsIn(directory)), ...(await pathsIn(blanksIn(directory)))]
+  await Promise.all(all.flatMap(({ data, unfinished }) => [data, unfinished]).map(killHolders))
+}
+
+async function pathsIn(directory: string): Promise<readonly ServerPaths[]> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return []
+    throw error
+  })
+  return names.map((name) => serverPaths(directory, name))
 }
 
 /** Kills what holds a directory, and what that forked meanwhile. */

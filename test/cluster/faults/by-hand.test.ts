@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { Namespace, Secret } from '../../../crds/core.ts'
+import { namespaceName } from '../../../crds/names.ts'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
+import { decodeSecret } from '../../../operator/secret-data.ts'
+import { query } from '../../support/sql.ts'
+import { succeed } from '../../support/tenant.ts'
+import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
+
+/** The operator looks at all Secrets once a minute. */
+const SWEEP = { timeout: 120_000, interval: 500 }
+
+let bench: FaultBench
+beforeAll(async () => {
+  bench = await openFaultBench()
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+/** Both wait for the operator to find out, and so do it together. */
+describe.concurrent('by kubectl', () => {
+  test('a Secret deleted comes back under its name, with a new password that works', { timeout: 180_000 }, async ({ expect }) => {
+    const { store } = bench.engines
+    const instance = await bench.granted('careless')
+    const { items } = await store.list(SharedInstance, { namespace: bench.namespace })
+    const name = items.find(({ status }) => status?.name === instance.name)?.status?.secretRef?.name ?? ''
+    const password = async () =>
+      decodeSecret((await store.get(Secret, { namespace: bench.namespace, name }))?.data ?? {}, 'password')
+    expect(await password()).toBe(instance.password)
+    await bench.clients.kubectl(['delete', 'secret', name, '--namespace', bench.namespace])
+    await expect.poll(password, SWEEP).toMatch(/^[0-9A-Za-z]{24}$/)
+    // The engine has it a moment later than the Secret; the answer waits for that.
+    const restored = await bench.granted('careless')
+    expect(restored).toMatchObject({ id: instance.id, name: instance.name, password: await password() })
+    expect(restored.password).not.toBe(instance.password)
+    expect(await query(restored, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+    await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
+  })
+
+  test(
+    'a namespace deleted with 20 instances in it goes, and no database of it is left',
+    { timeout: 180_000 },
+    async ({ expect }) => {
+      const { call, installation } = bench.home
+      const { organization } = bench.tenant
+      const doomed = { slug: 'doomed', name: namespaceName(organization, 'doomed') }
+      await succeed(call('POST', `/v1/organizations/${organization}/namespaces`, { body: { slug: doomed.slug, name: 'Doomed' } }))
+      const wishes = Array.from({ length: 20 }, (_, index) => ({
+        apiVersion: 'mooring.dev/v1alpha1',
+        kind: 'SharedInstance',
+        metadata: { name: `doomed-${index}`, namespace: doomed.name },
+        spec: { identifier: `doomed-${index}`, region: installation.region.id, motor: installation.motor },
+      }))
+      const { kubectl } = bench.clients
+      await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'List', items: wishes })
+      await kubectl(['wait', '--for=condition=Ready', 'sharedinstances', '--all', '--namespace', doomed.name, '--timeout=120s'])
+      await kubectl(['delete', 'namespace', doomed.name, '--timeout=120s'])
+      expect(await bench.engines.store.get(Namespace, { name: doomed.name })).toBeUndefined()
+      await expect.poll(() => bench.engines.amiss(), PATIENT).toEqual([])
+      expect(await bench.engines.store.get(TenantNamespace, { name: doomed.name })).toBeUndefined()
+    },
+  )
+})

@@ -1,0 +1,58 @@
+import { isDeepStrictEqual } from 'node:util'
+import { Secret } from '../../../crds/core.ts'
+import { DatabaseServer } from '../../../crds/database-server.ts'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import type { TenantState } from '../../../operator/engines/engine.ts'
+import { postgresqlAdmin } from '../../../operator/engines/postgresql.ts'
+import { adminCredentials } from '../../../operator/server/credentials.ts'
+import { secretName } from '../../../operator/shared-instance/credentials.ts'
+import { labels, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
+import { decodeSecret } from '../../../operator/secret-data.ts'
+import { isReady } from '../../../store/conditions.ts'
+import { createKubernetesStore, type KubernetesStore } from '../../../store/kubernetes.ts'
+import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
+import { WHOLE } from '../../support/tenants.ts'
+
+/** What the engines of a cluster have of tenants, against what its resources say. */
+export interface Engines extends AsyncDisposable {
+  readonly store: KubernetesStore
+  /** Names of which there is not one whole tenant in the catalogs of the servers and one resource. */
+  amiss(): Promise<readonly string[]>
+  /** Credentials in a tenant's namespace that are of no instance there, and instances that have none. */
+  strayCredentials(namespace: string): Promise<readonly string[]>
+}
+
+/** Reads as the admin of each server. */
+export async function openEngines(kubeconfig: string): Promise<Engines> {
+  const store = createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: kubeconfig }) })
+  const authority = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-apiserver' })
+  const ca = decodeSecret(authority?.data ?? {}, 'ca.crt')
+
+  async function tenantsOn(server: DatabaseServer): Promise<readonly (readonly [string, TenantState])[]> {
+    const { host = '', port = 0 } = server.status ?? {}
+    await using admin = postgresqlAdmin({ host, port, ca, ...(await adminCredentials(store, server)) })
+    return [...(await admin.catalog()).tenants]
+  }
+
+  return {
+    store,
+    async amiss() {
+      const servers = await store.list(DatabaseServer, { namespace: SHARED_NAMESPACE })
+      const found = (await Promise.all(servers.items.filter(isReady).map(tenantsOn))).flat()
+      const instances = await store.list(SharedInstance)
+      const wanted = instances.items.map(({ metadata, status }) => status?.name ?? metadata.name)
+      const whole = found.filter(([, state]) => isDeepStrictEqual(state, WHOLE)).map(([name]) => name)
+      const names = new Set([...found.map(([name]) => name), ...wanted])
+      return [...names].filter((name) => count(whole, name) !== 1 || count(wanted, name) !== 1)
+    },
+    async strayCredentials(namespace) {
+      const secrets = await store.list(Secret, { namespace, labels: { [labels.managedBy]: 'mooring' } })
+      const instances = await store.list(SharedInstance, { namespace })
+      const found = new Set(secrets.items.map(({ metadata }) => metadata.name))
+      return [...found.symmetricDifference(new Set(instances.items.map(secretName)))]
+    },
+    [Symbol.asyncDispose]: () => store.close(),
+  }
+}
+
+const count = (names: readonly string[], name: string): number => names.filter((other) => other === name).length

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SHARED_NAMESPACE } from '../../../crds/names.ts'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { PersistentVolumeClaim } from '../../../operator/server/kubernetes/kinds.ts'
+import { childNames } from '../../../operator/server/kubernetes/names.ts'
+import { isReady } from '../../../store/conditions.ts'
+import type { Answer } from '../../support/answers.ts'
+import { query } from '../../support/sql.ts'
+import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
+import { mainProcess } from './node-processes.ts'
+import { openOwnOperator, type OwnOperator } from './own-operator.ts'
+
+/** One operator, on this machine, for its steps; one pod of the API, so that it is known which has the request. */
+let bench: FaultBench
+let operator: OwnOperator
+beforeAll(async () => {
+  bench = await openFaultBench()
+  operator = await openOwnOperator(bench.clients)
+  await bench.components.scale('apiserver', 1)
+})
+afterAll(async () => {
+  await bench.components.scale('apiserver', 2)
+  await bench[Symbol.asyncDispose]()
+  await operator[Symbol.asyncDispose]()
+})
+
+/** What a claim comes to, whoever died: one database for the request, asked again or not, with a password that works. */
+async function expectGranted(identifier: string, answer: Answer | undefined): Promise<void> {
+  if (answer) expect([201, 503]).toContain(answer.status)
+  const instance = await bench.granted(identifier)
+  if (answer?.status === 201) expect(answer.body.data.instance).toEqual(instance)
+  expect(await query(instance, 'SELECT current_user AS user')).toEqual([{ user: instance.name }])
+  await bench.expectOneOfEach()
+}
+
+/** Deletes a new instance while `fault` is done to it: it goes, and its key is free. */
+async function expectDeleted(identifier: string, fault: (remove: () => Promise<Answer>) => Promise<Answer | undefined>) {
+  const instance = await bench.granted(identifier)
+  const path = `/v1/instances/${instance.id}`
+  const answer = await fault(() => bench.editor('DELETE', path))
+  if (answer) expect([200, 202]).toContain(answer.status)
+  await expect.poll(async () => (await bench.editor('GET', path)).status, PATIENT).toBe(404)
+  await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
+  expect((await bench.granted(identifier)).id).not.toBe(instance.id)
+  await bench.expectOneOfEach()
+}
+
+describe('an operator killed', () => {
+  test.each(['claim.secret', 'claim.claim', 'claim.verify', 'claim.status'])(
+    'at %s is followed by one that finishes: the request is answered, once, with a password that works',
+    async (step) => {
+      const identifier = `operator-${step}`
+      await expectGranted(identifier, await operator.dyingAt(step, () => bench.create(identifier)))
+    },
+  )
+
+  test('after it put its finalizer on what kubectl applied is followed by one that makes the database', async () => {
+    const metadata = { name: 'applied', namespace: bench.namespace }
+    const { region, motor } = bench.home.wish()
+    const applied = {
+      ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', metadata },
+      spec: { identifier: 'applied', region, motor },
+    }
+    await operator.dyingAt('claim.add-finalizer', () => bench.clients.kubectl(['apply', '--filename', '-'], applied))
+    const found = async () => {
+      const instance = await bench.engines.store.get(SharedInstance, metadata)
+      return instance && isReady(instance)
+    }
+    await expect.poll(found, PATIENT).toBe(true)
+    await bench.expectOneOfEach()
+  })
+
+  test.each(['delete.drop', 'delete.forget-secret', 'delete.release'])(
+    'at %s is followed by one that finishes: nothing is left, and the key is free',
+    async (step) => {
+      await expectDeleted(`operator-${step}`, (remove) => operator.dyingAt(step, remove))
+    },
+  )
+})
+
+/** Before the resource is what was asked for, which is all the same to the API whatever the operator is at, and after. */
+describe('the API killed', () => {
+  async function killedAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined> {
+    const [pod] = await bench.components.pods('apiserver')
+    const pid = await mainProcess(pod?.containerId ?? '')
+    const answer = await operator.killingAt({ step, pid }, () => act().catch(lost))
+    await bench.components.replace('apiserver')
+    return answer
+  }
+
+  /** @throws what is no lost connection */
+  function lost(error: unknown): undefined {
+    if (error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'ECONNREFUSED')) return
+    throw error
+  }
+
+  test.each(['claim.secret', 'claim.status'])(
+    'at %s of a POST: the same request, asked again, gets the one database',
+    async (step) => {
+      const identifier = `api-${step}`
+      await expectGranted(identifier, await killedAt(step, () => bench.create(identifier)))
+    },
+  )
+
+  test.each(['delete.drop', 'delete.release'])('at %s of a DELETE: the deletion is finished all the same', async (step) => {
+    await expectDeleted(`api-${step}`, (remove) => killedAt(step, remove))
+  })
+})
+
+describe('a database pod', () => {
+  const IN_SHARED = ['--namespace', SHARED_NAMESPACE]
+
+  const volumes = async () =>
+    (await bench.engines.store.list(PersistentVolumeClaim, { namespace: SHARED_NAMESPACE })).items.map(
+      ({ metadata }) => metadata.uid,
+    )
+
+  /** An instance with data, the pod that it is in, and how to see that all is kept. */
+  async function keeper(identifier: string) {
+    const [instance, before] = [await bench.granted(identifier), await volumes()]
+    await query(instance, 'CREATE TABLE kept AS SELECT 42 AS answer')
+    const { items } = await bench.engines.store.list(SharedInstance, { namespace: bench.namespace })
+    const found = items.find(({ status }) => status?.name === instance.name)
+    return {
+      pod: childNames(found?.status?.serverRef?.name ?? '').pod,
+      expectKept: async () => {
+        await expect.poll(() => query(instance, 'SELECT answer FROM kept'), PATIENT).toEqual([{ answer: 42 }])
+        expect(await volumes()).toEqual(before)
+      },
+    }
+  }
+
+  test.each(['claim.secret', 'claim.claim'])('killed at %s: the claim is finished, and all data is there', async (step) => {
+    const { pod, expectKept } = await keeper(`kept-${step}`)
+    const container = 'jsonpath={.status.containerStatuses[0].containerID}'
+    const pid = await mainProcess(await bench.clients.kubectl(['get', 'pod', pod, ...IN_SHARED, '--output', container]))
+    const identifier = `database-${step}`
+    const answer = await operator.killingAt({ step, pid }, () => bench.create(identifier))
+    await expectKept()
+    await expectGranted(identifier, answer)
+  })
+
+  test('deleted amid six claims: each is finished, and all data is there', async () => {
+    const { pod, expectKept } = await keeper('kept-amid')
+    const identifiers = Array.from({ length: 6 }, (_, index) => `amid-${index}`)
+    const answering = Promise.all(identifiers.map((identifier) => bench.create(identifier)))
+    await bench.clients.kubectl(['delete', 'pod', pod, ...IN_SHARED, '--grace-period=0', '--force'])
+    const answers = await answering
+    await expectKept()
+    for (const [index, identifier] of identifiers.entries()) await expectGranted(identifier, answers[index])
+  })
+})

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Lease } from '../../../crds/core.ts'
+import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
+import { type AuditMark, openAuditLog } from '../../support/audit-log.ts'
+import { query } from '../../support/sql.ts'
+import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
+
+/** Within this after the leader's death the other acts. */
+const TAKEOVER = { timeout: 15_000, interval: 100 }
+
+let bench: FaultBench
+const audit = openAuditLog()
+beforeAll(async () => {
+  bench = await openFaultBench()
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+/** The pod whose operator leads. */
+async function leader(): Promise<string> {
+  const lease = await bench.engines.store.get(Lease, { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' })
+  return lease?.spec.holderIdentity?.split('_')[0] ?? ''
+}
+
+/** Pods of operators that wrote since, in the order of their writes: a change of hands is a change of the name. */
+async function reigns(since: AuditMark, what = /./): Promise<readonly string[]> {
+  const writes = (await audit.writesSince(since)).filter(({ code, resource }) => code < 300 && what.test(resource))
+  const pods = writes.flatMap(({ pod }) => (pod?.startsWith('mooring-operator-') ? [pod] : []))
+  return pods.filter((pod, index) => pod !== pods[index - 1])
+}
+
+/** Resolves when the pod's operator was started anew and both are ready. */
+async function backAgain(pod: string, restarts: number): Promise<void> {
+  await expect
+    .poll(async () => {
+      const pods = await bench.components.pods('operator')
+      return pods.every(({ ready }) => ready) && (pods.find(({ name }) => name === pod)?.restarts ?? 0) > restarts
+    }, PATIENT)
+    .toBe(true)
+}
+
+test('the leader killed: the other acts within 15 seconds, and the request that waits is answered', async () => {
+  const [first, since] = [await leader(), await audit.mark()]
+  const [pid, before] = [await bench.components.process('operator', first), await bench.components.pods('operator')]
+  await expect.poll(() => reigns(since), PATIENT).toEqual([first])
+  process.kill(pid, 'SIGKILL')
+  const answering = bench.create('bereft')
+  await expect.poll(() => reigns(since, /^secrets$/), TAKEOVER).toHaveLength(1)
+  expect((await answering).status).toBe(201)
+  expect(await query(await bench.granted('bereft'), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  await backAgain(first, before.find(({ name }) => name === first)?.restarts ?? 0)
+  expect(await reigns(since)).toEqual([first, await leader()])
+  await bench.expectOneOfEach()
+})
+
+test('a leader held up amid claims until the other leads writes nothing more, and no claim is lost or made twice', async () => {
+  const [first, since] = [await leader(), await audit.mark()]
+  const [pid, before] = [await bench.components.process('operator', first), await bench.components.pods('operator')]
+  const names = Array.from({ length: 8 }, (_, index) => `held-up-${index}`)
+  const answering = Promise.all(names.map((name) => bench.create(name)))
+  await expect.poll(() => reigns(since), PATIENT).toEqual([first])
+  process.kill(pid, 'SIGSTOP')
+  await expect.poll(leader, PATIENT).not.toBe(first)
+  for (const { status } of await answering) expect([201, 503]).toContain(status)
+  process.kill(pid, 'SIGCONT')
+  await backAgain(first, before.find(({ name }) => name === first)?.restarts ?? 0)
+  for (const name of names) expect(await query(await bench.granted(name), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  expect(await reigns(since)).toEqual([first, await leader()])
+  await bench.expectOneOfEach()
+})
