@@ -85,8 +85,11 @@ export function createInstance(deps: InstanceDeps): AnyRoute {
     async handle(request) {
       const { principal, idempotencyKey: key } = request
       const { namespace } = await scopes.home(request)
-      await scopes.require(principal, { verb: 'create', resource: 'sharedinstances', namespace })
-      await scopes.require(principal, { verb: 'get', resource: 'secrets', namespace })
+      // Asked together: in a cluster each is a call to the API server, when it was not asked lately.
+      await Promise.all([
+        scopes.require(principal, { verb: 'create', resource: 'sharedinstances', namespace }),
+        scopes.require(principal, { verb: 'get', resource: 'secrets', namespace }),
+      ])
       const name = objectName('i', { namespace, user: principal.user, key })
       // Given back when the cache knows the instance, which it does by the answer.
       using places = new DisposableStack()
