@@ -28,17 +28,21 @@ export async function engineProcesses(dataDir: string): Promise<readonly Process
   return (await Promise.all(directories.map(holdersOf))).flat()
 }
 
-/** The engines proper: those whose parent is no engine process. One a server when all is well. */
+/** The engines proper: those alive whose parent is no engine process. One a server when all is well. */
 export async function mainProcesses(dataDir: string): Promise<readonly ProcessId[]> {
   const processes = await engineProcesses(dataDir)
   const parents = await Promise.all(processes.map(({ pid }) => parentOf(pid)))
   const pids = new Set(processes.map(({ pid }) => pid))
-  return processes.filter((_, index) => !pids.has(parents[index] ?? 0))
+  return processes.filter((_, index) => {
+    const parent = parents[index]
+    return parent !== undefined && !pids.has(parent)
+  })
 }
 
-async function parentOf(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1])
+/** Undefined once the process has gone. */
+async function parentOf(pid: number): Promise<number | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
+  return text === undefined ? undefined : Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1])
 }
 
 /** Whether initdb is at work on a server of `dataDir`. */
