@@ -7,6 +7,9 @@ import { Plan } from './plan.ts'
 import { Region } from './region.ts'
 import { SharedInstance } from './shared-instance.ts'
 import { TenantNamespace } from './tenant-namespace.ts'
+import { Tunnel } from './tunnel.ts'
+import { TunnelEndpoint } from './tunnel-endpoint.ts'
+import { TunnelPassword } from './tunnel-password.ts'
 
 /** Mooring's own kinds: a CRD is generated for each. */
 export const CUSTOM_KINDS: readonly Kind[] = [
@@ -17,6 +20,9 @@ export const CUSTOM_KINDS: readonly Kind[] = [
   DatabaseServer,
   SharedInstance,
   ApiToken,
+  TunnelEndpoint,
+  Tunnel,
+  TunnelPassword,
 ]
 
 /** Every kind that a store serves. */

@@ -13,6 +13,8 @@ export const labels = {
   namespace: 'mooring.dev/namespace',
   /** On a credential Secret: the DatabaseServer chosen for the instance, before its status says so. */
   server: 'mooring.dev/server',
+  /** On a Secret with a certificate or host keys: the TunnelEndpoint whose edges serve with it. */
+  endpoint: 'mooring.dev/endpoint',
   /** On objects that Mooring made itself, such as the three group RoleBindings of a namespace. */
   managedBy: 'app.kubernetes.io/managed-by',
   /** On what a POST with an Idempotency-Key made under a name of the caller's choice: the hash of that key and its owner. */
@@ -25,6 +27,8 @@ export const annotations = {
   createdBy: 'mooring.dev/created-by',
   /** RFC 3339 UTC in milliseconds, where Kubernetes keeps whole seconds: what one second brought is told apart by it. */
   createdAt: 'mooring.dev/created-at',
+  /** RFC 3339 UTC: when a request last changed the spec. */
+  updatedAt: 'mooring.dev/updated-at',
   /** On an ApiToken made with an Idempotency-Key: from it and the installation's secret its token can be derived again. */
   tokenSalt: 'mooring.dev/token-salt',
   /** RFC 3339 UTC. An instance that was never claimed is deleted past it: whoever asked for it has gone and cannot ask again. */

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
+import { isAddressOrRange } from './tunnel-config.ts'
+
+/** Reasons of an endpoint's `Ready` condition. */
+export const EndpointReason = {
+  /** Edges answer. */
+  Serving: 'Serving',
+  /** No edge answers yet. */
+  Starting: 'Starting',
+  UnknownRegion: 'UnknownRegion',
+} as const
+
+const port = (value: number, about: string) => z.int().min(1).max(65_535).default(value).describe(about)
+
+export const TunnelEndpointSpec = z.object({
+  region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id of the Region.'),
+  domain: z
+    .string()
+    .max(230)
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, 'must be a domain name in lower case')
+    .describe('Domain that hostnames are made under.'),
+  sshHost: z.string().min(1).max(253).describe('Host that SSH clients connect to.'),
+  ports: z
+    .object({
+      ssh: port(22_222, 'Port for SSH clients.'),
+      http: port(28_080, 'Port for HTTP.'),
+      https: port(28_443, 'Port for HTTPS.'),
+    })
+    .prefault({})
+    .describe('Ports of the edges (contract, "Limits").'),
+  publicHttpPort: port(80, 'Port that visitors use for HTTP.'),
+  publicHttpsPort: port(443, 'Port that visitors use for HTTPS.'),
+  active: z.boolean().default(true).describe('Whether new tunnels may be assigned to it.'),
+  replicas: z.int().min(0).max(100).default(2).describe('Edges that serve it.'),
+  certificates: z.enum(['perTunnel', 'wildcard']).default('perTunnel').describe('One certificate a tunnel, or one for all.'),
+  issuer: z.enum(['local', 'acme']).default('local').describe('Who signs the certificates.'),
+  proxyProtocol: z
+    .object({
+      trustedCIDRs: z
+        .array(z.string().max(64).describe('A CIDR range.'))
+        .max(32)
+        .default([])
+        .describe('Balancers that are believed about who the visitor is.'),
+    })
+    .optional()
+    .describe('Balancers before the edges.'),
+})
+
+/** A domain under which tunnels get their hostnames, and where its edges are reached. */
+export const TunnelEndpoint = defineKind({
+  kind: 'TunnelEndpoint',
+  plural: 'tunnelendpoints',
+  shortNames: ['tep'],
+  namespaced: false,
+  description: 'A domain for tunnels, and the edges that serve it.',
+  spec: TunnelEndpointSpec,
+  status: z.object({
+    ...commonStatus,
+    readyReplicas: z.int().min(0).optional().describe('Edges that answer.'),
+    tunnels: z.int().min(0).optional().describe('Tunnels assigned to it.'),
+    acmeThumbprint: z.string().max(64).optional().describe('Thumbprint of the ACME account key.'),
+    hostKeys: z.array(z.string().max(1024)).max(8).optional().describe('Public host keys, as OpenSSH writes them.'),
+  }),
+  immutable: ['spec.region', 'spec.domain'],
+  rules: [
+    {
+      cel: '!has(self.proxyProtocol) || self.proxyProtocol.trustedCIDRs.all(entry, isIP(entry) || isCIDR(entry))',
+      message: 'must hold IP addresses and ranges such as 203.0.113.0/24 alone',
+      field: 'spec.proxyProtocol.trustedCIDRs',
+      holds: (spec: z.output<typeof TunnelEndpointSpec>) => (spec.proxyProtocol?.trustedCIDRs ?? []).every(isAddressOrRange),
+    },
+  ],
+  columns: [
+    { name: 'Domain', type: 'string', jsonPath: '.spec.domain' },
+    { name: 'SSH', type: 'string', jsonPath: '.spec.sshHost' },
+    { name: 'Active', type: 'boolean', jsonPath: '.spec.active' },
+    { name: 'Edges', type: 'integer', jsonPath: '.status.readyReplicas' },
+    { name: 'Tunnels', type: 'integer', jsonPath: '.status.tunnels' },
+    ...READY_COLUMNS,
+    AGE_COLUMN,
+  ],
+})
+export type TunnelEndpoint = Resource<typeof TunnelEndpoint>

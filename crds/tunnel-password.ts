@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
+
+/** Reasons of a password's `Ready` condition. */
+export const PasswordReason = {
+  /** It is accepted. */
+  Active: 'Active',
+  /** Its time has passed: it is refused, and deleted soon. */
+  Expired: 'Expired',
+  /** Its tunnel is gone. */
+  TunnelMissing: 'TunnelMissing',
+} as const
+
+export const TunnelPasswordSpec = z.object({
+  tunnelRef: z
+    .object({ name: z.string().min(1).max(253).describe('Its name.') })
+    .describe('Tunnel of the same namespace that it opens.'),
+  sha256: z
+    .string()
+    .max(64)
+    .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')
+    .describe('SHA-256 of the password; the password itself is kept nowhere.'),
+  expiresAt: z.iso.datetime(UTC_RULE).max(32).describe('When it stops being accepted, in UTC.'),
+})
+
+/** A temporary password of a tunnel's SSH side. */
+export const TunnelPassword = defineKind({
+  kind: 'TunnelPassword',
+  plural: 'tunnelpasswords',
+  shortNames: ['tpw'],
+  namespaced: true,
+  description: 'A temporary password for the SSH side of a tunnel.',
+  spec: TunnelPasswordSpec,
+  status: z.object({ ...commonStatus }),
+  immutable: ['spec'],
+  columns: [
+    { name: 'Tunnel', type: 'string', jsonPath: '.spec.tunnelRef.name' },
+    { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
+    ...READY_COLUMNS,
+    AGE_COLUMN,
+  ],
+})
+export type TunnelPassword = Resource<typeof TunnelPassword>
