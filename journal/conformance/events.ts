@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest'
+import type { AuditFilter, ConnectionFilter, ConnectionRecord, Journal } from '../port.ts'
+import { type Open, someNamespace, someTunnel } from './place.ts'
+import { auditRecord, connectionRecord, idAt } from './records.ts'
+
+const ended = (session: ConnectionRecord, about: Partial<ConnectionRecord> = {}): ConnectionRecord =>
+  connectionRecord({
+    ...session,
+    type: 'disconnect',
+    reason: 'client_closed',
+    durationMs: 1_000,
+    ...about,
+    id: idAt(session.at),
+  })
+
+const openOf = async (journal: Journal, tunnel: string) =>
+  (await journal.openSessions()).filter((session) => session.tunnel === tunnel)
+
+export function eventClauses(open: Open): void {
+  describe('connections', () => {
+    test('are there when acknowledged, newest first; refused ones only for those who ask', async () => {
+      await using place = await open()
+      const tunnel = someTunnel()
+      const connect = connectionRecord({ tunnel })
+      const disconnect = ended(connect)
+      const refused = connectionRecord({ tunnel, type: 'refused', authMethod: null, keyFingerprint: null, reason: 'ip_denied' })
+      for (const record of [connect, disconnect, refused]) await place.journal.connection(record)
+      const list = (by: Partial<ConnectionFilter>) => place.journal.connections({ tunnel, refused: false, ...by }, { limit: 10 })
+      expect(await list({})).toEqual([disconnect, connect])
+      expect(await list({ refused: true })).toEqual([refused, disconnect, connect])
+      expect(await list({ type: 'connect' })).toEqual([connect])
+      expect(await list({ clientIp: '198.51.100.1' })).toEqual([])
+      expect(await list({ from: connect.at + 60_000 })).toEqual([])
+      expect(await list({ to: connect.at })).toEqual([])
+      expect(await place.journal.connections({ tunnel, refused: true }, { limit: 2, before: refused.id })).toEqual([
+        disconnect,
+        connect,
+      ])
+    })
+
+    test('leave a session open until it has ended, in whatever order the two arrive, and however often', async () => {
+      await using place = await open()
+      const { journal } = place
+      const tunnel = someTunnel()
+      const [stays, goes, late] = [connectionRecord({ tunnel }), connectionRecord({ tunnel }), connectionRecord({ tunnel })]
+      await Promise.all([stays, goes, ended(late)].map((record) => journal.connection(record)))
+      await Promise.all([ended(goes), late].map((record) => journal.connection(record)))
+      await Promise.all([stays, goes, late].map((record) => journal.connection(record)))
+      expect(await openOf(journal, tunnel)).toEqual([stays])
+      const presence = await journal.presence([tunnel, someTunnel()])
+      expect([...presence]).toEqual([[tunnel, { sessions: 1, lastConnectedAt: Math.max(stays.at, goes.at, late.at) }]])
+    })
+
+    test('of a tunnel that was only ever refused are no presence', async () => {
+      await using place = await open()
+      const tunnel = someTunnel()
+      await place.journal.connection(connectionRecord({ tunnel, type: 'refused' }))
+      expect([...(await place.journal.presence([tunnel]))]).toEqual([])
+    })
+
+    test('with an id that is no UUIDv7 are refused', async () => {
+      await using place = await open()
+      const record = connectionRecord({ tunnel: someTunnel(), id: '3f1c3a52-5d3c-4a77-9a31-0f5f0c3f8f10' })
+      await expect(place.journal.connection(record)).rejects.toMatchObject({ code: 'invalid_record' })
+    })
+  })
+
+  describe('the audit log', () => {
+    test('gives back what it was given, by what is asked for', async () => {
+      await using place = await open()
+      const namespace = someNamespace()
+      const resource = { kind: 'TunnelPassword', id: someTunnel(), name: 'x' }
+      const first = auditRecord({
+        namespace,
+        action: 'create',
+        changes: [{ path: 'spec', from: null, to: { a: [1, '☃', null] } }],
+      })
+      const second = auditRecord({ namespace, actor: null, via: 'unknown', sourceIp: null, requestId: null })
+      const third = auditRecord({
+        namespace,
+        action: 'delete',
+        resource,
+        actor: { name: 'local:bob', kind: 'user' },
+        changes: [],
+      })
+      for (const record of [first, second, third, auditRecord({ namespace: someNamespace() })]) await place.journal.audit(record)
+      const list = (by: Partial<AuditFilter>) => place.journal.auditEntries({ namespace, ...by }, { limit: 10 })
+      expect(await list({})).toEqual([third, second, first])
+      expect(await list({ kind: 'TunnelPassword' })).toEqual([third])
+      expect(await list({ id: first.resource.id })).toEqual([first])
+      expect(await list({ actor: 'local:bob' })).toEqual([third])
+      expect(await list({ action: 'update' })).toEqual([second])
+      expect(await list({ from: third.at + 60_000 })).toEqual([])
+      expect(await list({ to: first.at })).toEqual([])
+      expect(await place.journal.auditEntries({ namespace }, { limit: 1, before: third.id })).toEqual([second])
+    })
+  })
+}

@@ -1,0 +1,235 @@
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import { MooringError } from '../crds/errors.ts'
+import type { Followers } from './followers.ts'
+import type { Backlog, DropReason } from './metrics.ts'
+import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'
+import { requestText } from './request-text.ts'
+
+/** A request waits no longer than this for others to be shipped with. */
+const BATCH_MS = 8
+/** Nor for more than so many. */
+const BATCH_RECORDS = 2_048
+/** Between two tries. */
+const RETRY_MS = 250
+/** Of connections and audit entries, which are never dropped: past it they are refused. */
+const EVENT_BYTES = 32 * 1024 * 1024
+
+/** What is shipped at once. */
+export interface Shipment {
+  /** As request-text.ts has them. */
+  readonly requests: string
+  /** Each as JSON. */
+  readonly connections: readonly string[]
+  readonly audit: readonly string[]
+}
+
+export interface OutboxDeps {
+  /**
+   * Keeps all of it or nothing; what was kept before changes nothing. `again` of what it throws says that a later try may work, as with a
+   * full disk. Returns how many requests are never kept.
+   */
+  readonly keep: (shipment: Shipment) => Promise<{ readonly refused: number }>
+  /** Resolves when what was kept before the call survives even the loss of power. */
+  readonly sync: () => Promise<void>
+  readonly followers: Followers
+  readonly onDrop: (reason: DropReason, records: number) => void
+  readonly onKept: (records: number) => void
+  /** Called when shipping fails, and before the next try. */
+  readonly onFailure: (error: unknown) => Promise<void>
+  /** Bytes of request records that wait at the most; then the oldest go. */
+  readonly spoolBytes: number
+}
+
+export interface Outbox extends JournalWriter {
+  backlog(): Backlog
+  /** Takes no more, ships what it has if that works at once, and gives up on the rest. */
+  close(): Promise<void>
+}
+
+interface Batch {
+  readonly text: string
+  readonly records: number
+  readonly bytes: number
+  readonly since: number
+  /** Those that somebody follows. */
+  readonly followed: readonly RequestRecord[]
+}
+
+interface Event {
+  readonly kind: 'connections' | 'audit'
+  readonly json: string
+  readonly since: number
+  readonly done: PromiseWithResolvers<undefined>
+}
+
+const closedError = () => new MooringError('unavailable', 'the journal is closed')
+const textOf = (batches: readonly Batch[]): string => batches.map(({ text }) => text).join('')
+const recordsOf = (batches: readonly Batch[]): number => batches.reduce((sum, { records }) => sum + records, 0)
+const mayWorkLater = (error: unknown): boolean => !(error instanceof Error && 'again' in error && error.again === false)
+
+function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipment {
+  const ofKind = (wanted: Event['kind']) => events.filter(({ kind }) => kind === wanted).map(({ json }) => json)
+  return { requests: textOf(batches), connections: ofKind('connections'), audit: ofKind('audit') }
+}
+
+/** What is on its way to a journal: batches of requests, bounded; events, each with somebody waiting for it. One shipment at a time. */
+export function createOutbox(deps: OutboxDeps): Outbox {
+  const { keep, sync, followers, onDrop, onKept, onFailure, spoolBytes } = deps
+  const closing = new AbortController()
+  let lines = ''
+  let count = 0
+  let since = 0
+  let followed: RequestRecord[] = []
+  let timer: NodeJS.Timeout | undefined
+  let spool: Batch[] = []
+  let spooled = 0
+  let events: Event[] = []
+  let eventBytes = 0
+  let running: Promise<void> | undefined
+  let acknowledging: Promise<unknown> = Promise.resolve()
+
+  /** Makes a batch of the requests that came since the last one. */
+  function seal(): void {
+    clearTimeout(timer)
+    timer = undefined
+    if (count === 0) return
+    // Measuring it also makes it one flat string, which is what its bytes are counted as.
+    const bytes = Buffer.byteLength(lines)
+    spool.push({ text: lines, records: count, bytes, since, followed })
+    spooled += bytes
+    lines = ''
+    count = 0
+    followed = []
+    makeRoom()
+    running ??= shipAll()
+  }
+
+  function makeRoom(): void {
+    while (spooled > spoolBytes) {
+      const oldest = spool.shift()
+      if (!oldest) return
+      spooled -= oldest.bytes
+      onDrop('no_room', oldest.records)
+    }
+  }
+
+  async function shipAll(): Promise<void> {
+    // Lets all that comes in this turn of the event loop into the first shipment.
+    await setImmediate()
+    while (spool.length > 0 || events.length > 0) {
+      const batches = spool
+      const going = events
+      spool = []
+      spooled = 0
+      events = []
+      try {
+        await ship(batches, going)
+      } catch (error) {
+        putBack(batches, going)
+        await onFailure(error)
+        if (closing.signal.aborted) break
+        await setTimeout(RETRY_MS, undefined, { signal: closing.signal, ref: false }).catch(ignoreAbort)
+      }
+    }
+    running = undefined
+  }
+
+  function putBack(batches: readonly Batch[], going: readonly Event[]): void {
+    spool = [...batches, ...spool]
+    spooled = spool.reduce((sum, { bytes }) => sum + bytes, 0)
+    events = [...going, ...events]
+    makeRoom()
+  }
+
+  /** @throws what may work later */
+  async function ship(batches: readonly Batch[], going: readonly Event[]): Promise<void> {
+    try {
+      const { refused } = await keep(shipmentOf(batches, going))
+      if (refused > 0) onDrop('refused', refused)
+      settle(batches, going, refused)
+    } catch (error) {
+      if (mayWorkLater(error)) throw error
+      await shipApart(batches, going, error)
+    }
+  }
+
+  /** Something in it is never kept: what it came with must not suffer. */
+  async function shipApart(batches: readonly Batch[], going: readonly Event[], error: unknown): Promise<void> {
+    if (batches.length + going.length > 1) {
+      for (const batch of batches) await ship([batch], [])
+      for (const event of going) await ship([], [event])
+      return
+    }
+    const lost = recordsOf(batches)
+    if (lost > 0) onDrop('refused', lost)
+    forget(going)
+    for (const { done } of going) done.reject(error)
+  }
+
+  function settle(batches: readonly Batch[], going: readonly Event[], refused: number): void {
+    onKept(recordsOf(batches) + going.length - refused)
+    for (const batch of batches) followers.tell(batch.followed)
+    forget(going)
+    if (going.length > 0) acknowledging = Promise.all([acknowledging, acknowledge(going)])
+  }
+
+  function forget(going: readonly Event[]): void {
+    for (const { json } of going) eventBytes -= json.length
+  }
+
+  async function acknowledge(going: readonly Event[]): Promise<void> {
+    try {
+      await sync()
+      for (const { done } of going) done.resolve(undefined)
+    } catch (error) {
+      for (const { done } of going) done.reject(error)
+    }
+  }
+
+  async function event(kind: Event['kind'], record: ConnectionRecord | AuditRecord): Promise<void> {
+    if (closing.signal.aborted) throw closedError()
+    const json = JSON.stringify(record)
+    if (eventBytes + json.length > EVENT_BYTES) throw new MooringError('unavailable', 'too many records wait to be kept')
+    const done = Promise.withResolvers<undefined>()
+    events.push({ kind, json, since: performance.now(), done })
+    eventBytes += json.length
+    running ??= shipAll()
+    await done.promise
+  }
+
+  return {
+    request(record) {
+      if (closing.signal.aborted) {
+        onDrop('closed', 1)
+        return
+      }
+      if (count === 0) since = performance.now()
+      lines += requestText(record)
+      count += 1
+      if (followers.has(record.tunnel)) followed.push(record)
+      if (count >= BATCH_RECORDS) seal()
+      else timer ??= globalThis.setTimeout(seal, BATCH_MS)
+    },
+    connection: (record) => event('connections', record),
+    audit: (record) => event('audit', record),
+    backlog() {
+      const oldest = [spool[0]?.since, count > 0 ? since : undefined, events[0]?.since].filter((time) => time !== undefined)
+      return {
+        records: recordsOf(spool) + count + events.length,
+        lagMs: oldest.length === 0 ? 0 : performance.now() - Math.min(...oldest),
+      }
+    },
+    async close() {
+      seal()
+      closing.abort()
+      await running
+      await acknowledging
+      if (spool.length > 0) onDrop('closed', recordsOf(spool))
+      for (const { done } of events) done.reject(closedError())
+    },
+  }
+}
+
+function ignoreAbort(error: unknown): void {
+  if (!(error instanceof Error && error.name === 'AbortError')) throw error
+}

@@ -1,0 +1,131 @@
+import type { Registry } from 'prom-client'
+import { MooringError } from '../crds/errors.ts'
+import { every } from './every.ts'
+import { createFailureLog } from './failure-log.ts'
+import { createFollowers } from './followers.ts'
+import { createJournalMetrics, type DropReason } from './metrics.ts'
+import { createOutbox, type Outbox, type Shipment } from './outbox.ts'
+import type { Journal } from './port.ts'
+import { createLogSync } from './sqlite/log-sync.ts'
+import type { ReaderReply, ReaderRequest, WriterReply, WriterRequest } from './sqlite/messages.ts'
+import { createSqliteReader } from './sqlite/reader.ts'
+import { bytesOfId } from './sqlite/record-id.ts'
+import { type SupervisedThread, superviseThread } from './sqlite/supervised-thread.ts'
+
+const SPOOL_BYTES = 64 * 1024 * 1024
+const CHECKPOINT_MS = 2_000
+const SWEEP_MS = 60_000
+const WRITER = new URL('sqlite/writer-worker.ts', import.meta.url)
+const READER = new URL('sqlite/reader-worker.ts', import.meta.url)
+
+interface Logger {
+  warn(details: object, message: string): void
+  info(details: object, message: string): void
+}
+
+export interface SqliteJournalOptions {
+  /** Of the file, whose directory must exist. Beside it come `-wal` and `-shm`. */
+  readonly path: string
+  readonly log: Logger
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number
+  readonly registry?: Registry | undefined
+  /** Bytes of request records that wait in memory while they cannot be written; then the oldest are dropped. */
+  readonly spoolBytes?: number
+}
+
+export interface SqliteJournal extends Journal {
+  /** Removes all that is past its retention now, as happens by itself each minute. @throws MooringError `unavailable` */
+  sweep(): Promise<void>
+  /** Request records that were not kept, so far. */
+  dropped(): number
+}
+
+/**
+ * Opens or makes the journal in a SQLite file. Requests reach the system within some 10 ms, so that they outlive this process; connections
+ * and audit entries are on the disk when acknowledged. What cannot be written now (a full disk, a thread that died) is tried again until
+ * it can: acknowledgements wait, requests are dropped past a bound, oldest first.
+ * @throws MooringError `newer_layout`, `unavailable`
+ */
+export async function openSqliteJournal(options: SqliteJournalOptions): Promise<SqliteJournal> {
+  const { path, log } = options
+  const parts = new AsyncDisposableStack()
+  try {
+    const writer = await superviseThread<WriterRequest, WriterReply>({ program: WRITER, path, log })
+    parts.defer(() => writer.close({ type: 'close' }))
+    const reader = await superviseThread<ReaderRequest, ReaderReply>({ program: READER, path, log })
+    parts.defer(() => reader.close({ type: 'close' }))
+    return wire(options, { writer, reader }, parts)
+  } catch (error) {
+    await parts.disposeAsync()
+    throw error
+  }
+}
+
+interface Threads {
+  readonly writer: SupervisedThread<WriterRequest, WriterReply>
+  readonly reader: SupervisedThread<ReaderRequest, ReaderReply>
+}
+
+/** Each part goes onto `parts`, so that they stop in the opposite order. */
+function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts: AsyncDisposableStack): SqliteJournal {
+  const { path, log, now = Date.now, registry, spoolBytes = SPOOL_BYTES } = options
+  const failures = createFailureLog(log, path)
+  const followers = createFollowers((error) => log.warn({ err: error }, 'a follower of the request log failed'))
+  const metrics = createJournalMetrics(() => outbox.backlog(), registry)
+  let dropped = 0
+  let written = false
+
+  async function keep(shipment: Shipment): Promise<{ readonly refused: number }> {
+    const reply = await writer.ask({ type: 'keep', now: now(), ...shipment })
+    written = true
+    failures.works()
+    return { refused: reply.type === 'kept' ? reply.refused : 0 }
+  }
+
+  async function checkpoint(): Promise<void> {
+    written = false
+    await reader.ask({ type: 'checkpoint' }).catch(failures.fails)
+  }
+
+  async function sweep(): Promise<void> {
+    for (let more = true; more;) {
+      const reply = await writer.ask({ type: 'sweep', now: now() })
+      written = true
+      more = reply.type === 'swept' && reply.more
+    }
+  }
+
+  const outbox: Outbox = createOutbox({
+    ...{ keep, followers, spoolBytes, sync: createLogSync(path).sync, onKept: metrics.kept },
+    onDrop(reason: DropReason, records: number) {
+      dropped += records
+      metrics.dropped(reason, records)
+    },
+    async onFailure(error) {
+      failures.fails(error)
+      // A log that could not grow can be written from its start again once it is copied back.
+      await checkpoint()
+    },
+  })
+  parts.defer(() => outbox.close())
+  parts.use(every(CHECKPOINT_MS, async () => (written ? checkpoint() : undefined)))
+  parts.use(every(SWEEP_MS, () => sweep().catch(failures.fails)))
+
+  return {
+    ...createSqliteReader((question) => reader.ask(question)),
+    request: (record) => outbox.request(record),
+    connection: async (record) => outbox.connection(withId(record)),
+    audit: async (record) => outbox.audit(withId(record)),
+    follow: (tunnel, listener) => followers.follow(tunnel, listener),
+    sweep,
+    dropped: () => dropped,
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  }
+}
+
+/** A record that is never kept is its maker's defect, told at once. */
+function withId<R extends { readonly id: string }>(record: R): R {
+  if (bytesOfId(record.id)) return record
+  throw new MooringError('invalid_record', 'the id of a record must be a UUIDv7')
+}

@@ -1,0 +1,56 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { AuditRecord, ConnectionRecord } from '../port.ts'
+import { bytesOfId } from './record-id.ts'
+import type { TunnelNumbers } from './tunnel-numbers.ts'
+
+export interface EventKeeper {
+  /** Each within a transaction; what is there already stays as it is. */
+  readonly connection: (json: string) => void
+  readonly audit: (json: string) => void
+}
+
+/** The half of the writing thread that keeps connections and audit entries. Their ids were checked before. */
+export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): EventKeeper {
+  const addConnection = db.prepare(`
+    INSERT OR IGNORE INTO connections (tunnel, id, at, type, ip, method, session, fingerprint, password, reason, ms)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  // An edge may ship what it kept through a fault late: the end of a session before its beginning.
+  const opens = db.prepare(`
+    INSERT OR IGNORE INTO open_sessions (session, tunnel, id) SELECT ?1, ?2, ?3
+    WHERE NOT EXISTS (SELECT 1 FROM connections WHERE session = ?1 AND type = 'disconnect')`)
+  const came = db.prepare('UPDATE tunnels SET connected_at = max(coalesce(connected_at, 0), ?) WHERE number = ?')
+  const closes = db.prepare('DELETE FROM open_sessions WHERE session = ?')
+  const addAudit = db.prepare(`
+    INSERT OR IGNORE INTO audit (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+
+  function connection(json: string): void {
+    const record = JSON.parse(json) as ConnectionRecord
+    const { at, type, clientIp, authMethod, sessionId, keyFingerprint, passwordId, reason, durationMs } = record
+    const id = idOf(record)
+    const tunnel = tunnels.of(record.tunnel)
+    const about = [authMethod, sessionId, keyFingerprint, passwordId, reason, durationMs]
+    const isNew = addConnection.run(tunnel, id, at, type, clientIp, ...about).changes === 1
+    if (isNew && type === 'connect') {
+      opens.run(sessionId, tunnel, id)
+      came.run(at, tunnel)
+    }
+    if (isNew && type === 'disconnect') closes.run(sessionId)
+  }
+
+  function audit(json: string): void {
+    const record = JSON.parse(json) as AuditRecord
+    const { namespace, at, actor, via, action, resource, changes, sourceIp, requestId } = record
+    const who = [actor?.name ?? null, actor?.kind ?? null, via]
+    const what = [action, resource.kind, resource.id, resource.name, JSON.stringify(changes)]
+    addAudit.run(namespace, idOf(record), at, ...who, ...what, sourceIp, requestId)
+  }
+
+  return { connection, audit }
+}
+
+function idOf({ id }: { readonly id: string }): Uint8Array {
+  const bytes = bytesOfId(id)
+  if (!bytes) throw new TypeError('the id of a record is no UUIDv7')
+  return bytes
+}

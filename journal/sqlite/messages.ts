@@ -1,0 +1,71 @@
+import type {
+  AuditFilter,
+  AuditRecord,
+  ConnectionFilter,
+  ConnectionRecord,
+  Page,
+  RequestFilter,
+  RequestRecord,
+  Stats,
+  WholeSpan,
+} from '../port.ts'
+
+/** What the thread that writes is asked. Each gets exactly one reply. */
+export type WriterRequest =
+  | {
+      readonly type: 'keep'
+      /** Milliseconds since the epoch: what is past its retention already is not kept. */
+      readonly now: number
+      /** As request-text.ts has them. */
+      readonly requests: string
+      /** Each as JSON. */
+      readonly connections: readonly string[]
+      readonly audit: readonly string[]
+    }
+  | { readonly type: 'sweep'; readonly now: number }
+  | { readonly type: 'close' }
+
+export type WriterReply =
+  /** `refused`: requests that no day table may take, or that are no records. */
+  | { readonly type: 'kept'; readonly refused: number }
+  | { readonly type: 'swept'; readonly more: boolean }
+  | { readonly type: 'closed' }
+
+/** What the port tells of a tunnel's clients. */
+export interface Presence {
+  readonly sessions: number
+  readonly lastConnectedAt: number
+}
+
+/** What the thread that reads is asked. */
+export type ReaderRequest =
+  | { readonly type: 'requests'; readonly filter: RequestFilter; readonly page: Page }
+  | { readonly type: 'connections'; readonly filter: ConnectionFilter; readonly page: Page }
+  | { readonly type: 'audit'; readonly filter: AuditFilter; readonly page: Page }
+  | { readonly type: 'stats'; readonly tunnel: string; readonly span: WholeSpan }
+  | { readonly type: 'openSessions' }
+  | { readonly type: 'presence'; readonly tunnels: readonly string[] }
+  | { readonly type: 'checkpoint' }
+  | { readonly type: 'close' }
+
+export type ReaderReply =
+  | { readonly type: 'requests'; readonly records: readonly RequestRecord[] }
+  | { readonly type: 'connections'; readonly records: readonly ConnectionRecord[] }
+  | { readonly type: 'audit'; readonly records: readonly AuditRecord[] }
+  | { readonly type: 'stats'; readonly stats: Stats }
+  | { readonly type: 'presence'; readonly presence: ReadonlyMap<string, Presence> }
+  | { readonly type: 'done' }
+
+/** `again`: the same may work later (no room, an error of the disk); else it never will. */
+export interface Failure {
+  readonly type: 'failed'
+  readonly code: string
+  readonly message: string
+  readonly again: boolean
+}
+
+/** Question and answer as they cross between threads; the first answer of a thread, to question 0, is whether it could begin. */
+export interface Envelope<T> {
+  readonly number: number
+  readonly content: T
+}

@@ -1,0 +1,99 @@
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
+import type { AuditFilter, AuditRecord, ConnectionFilter, ConnectionRecord, Page } from '../port.ts'
+import { createConditions } from './conditions.ts'
+import type { Presence } from './messages.ts'
+import { bytesOfId, HIGHEST_ID, idOfBytes } from './record-id.ts'
+
+type Row = Readonly<Record<string, unknown>>
+
+export interface EventReader {
+  connections(filter: ConnectionFilter, page: Page): readonly ConnectionRecord[]
+  audit(filter: AuditFilter, page: Page): readonly AuditRecord[]
+  openSessions(): readonly ConnectionRecord[]
+  presence(tunnels: readonly string[]): ReadonlyMap<string, Presence>
+}
+
+/** The half of the reading thread that reads connections and audit entries, newest first. */
+export function createEventReader(db: DatabaseSync): EventReader {
+  const all = (sql: string, values: readonly SQLInputValue[]): readonly Row[] => db.prepare(sql).all(...values)
+
+  const present = db.prepare(`
+    SELECT connected_at AS lastConnectedAt, (SELECT count(*) FROM open_sessions WHERE tunnel = number) AS sessions
+    FROM tunnels WHERE uid = ? AND connected_at IS NOT NULL`)
+
+  return {
+    connections({ tunnel, type, clientIp, refused, from, to }, { limit, before }) {
+      const { where, values } = createConditions()
+        .and('connections.tunnel = (SELECT number FROM tunnels WHERE uid = ?)', tunnel)
+        .and('id < ?', startOf(before))
+        .and('at >= ?', from)
+        .and('at < ?', to)
+        .and('type = ?', type)
+        .and('ip = ?', clientIp)
+        .and('type <> ?', refused ? undefined : 'refused')
+      const sql = `SELECT connections.*, uid FROM connections JOIN tunnels ON number = tunnel WHERE ${where} ORDER BY id DESC LIMIT ?`
+      return all(sql, [...values, limit]).map(connectionOf)
+    },
+    audit({ namespace, kind, id, actor, action, from, to }, { limit, before }) {
+      const { where, values } = createConditions()
+        .and('namespace = ?', namespace)
+        .and('id < ?', startOf(before))
+        .and('at >= ?', from)
+        .and('at < ?', to)
+        .and('kind = ?', kind)
+        .and('resource = ?', id)
+        .and('actor_name = ?', actor)
+        .and('action = ?', action)
+      return all(`SELECT * FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?`, [...values, limit]).map(auditOf)
+    },
+    openSessions: () =>
+      all(
+        `SELECT connections.*, uid FROM open_sessions JOIN tunnels ON number = open_sessions.tunnel
+         JOIN connections ON connections.tunnel = open_sessions.tunnel AND connections.id = open_sessions.id ORDER BY connections.id`,
+        [],
+      ).map(connectionOf),
+    presence: (tunnels) =>
+      new Map(
+        tunnels.flatMap((uid) => {
+          const row = present.get(uid) as Presence | undefined
+          return row ? [[uid, { ...row }] as const] : []
+        }),
+      ),
+  }
+}
+
+/** Ids below this come after `before`; an id that is none is before all. */
+export const startOf = (before: string | undefined): Uint8Array =>
+  before === undefined ? HIGHEST_ID : (bytesOfId(before) ?? new Uint8Array(16))
+
+function connectionOf(row: Row): ConnectionRecord {
+  return {
+    id: idOfBytes(row.id as Uint8Array),
+    tunnel: row.uid as string,
+    at: row.at as number,
+    type: row.type as ConnectionRecord['type'],
+    clientIp: row.ip as string,
+    authMethod: row.method as ConnectionRecord['authMethod'],
+    sessionId: row.session as string,
+    keyFingerprint: row.fingerprint as string | null,
+    passwordId: row.password as string | null,
+    reason: row.reason as string | null,
+    durationMs: row.ms as number | null,
+  }
+}
+
+function auditOf(row: Row): AuditRecord {
+  const actor = row.actor_name === null ? null : { name: row.actor_name as string, kind: row.actor_kind as string }
+  return {
+    id: idOfBytes(row.id as Uint8Array),
+    at: row.at as number,
+    namespace: row.namespace as string,
+    actor,
+    via: row.via as AuditRecord['via'],
+    action: row.action as AuditRecord['action'],
+    resource: { kind: row.kind as string, id: row.resource as string, name: row.name as string },
+    changes: JSON.parse(row.changes as string) as AuditRecord['changes'],
+    sourceIp: row.ip as string | null,
+    requestId: row.request as string | null,
+  }
+}

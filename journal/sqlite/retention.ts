@@ -1,0 +1,77 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { DAY_MS, dayTable, MINUTE_MS } from './layout.ts'
+import { lowestId } from './record-id.ts'
+
+/** How long records are kept (design, "Journal"). A day of requests goes as a whole, once its last one is that old. */
+export const REQUEST_DAYS = 7
+const EVENT_DAYS = 90
+const AUDIT_DAYS = 400
+/** Counts by address and minute serve only what the request log still shows. */
+const CLIENT_MINUTE_DAYS = REQUEST_DAYS + 1
+
+/** Rows that one step removes: it holds up what is to be kept for some milliseconds. */
+const STEP_ROWS = 2_000
+const STEP_TUNNELS = 100
+
+type Step = () => void
+
+/**
+ * What is past its retention at `now`, removed in small steps: each value is one, to be run in a transaction of its own. Ends when
+ * nothing is left.
+ */
+export function* retentionSteps(db: DatabaseSync, now: number): Generator<Step, void, undefined> {
+  yield* oldDays(db, Math.floor(now / DAY_MS) - REQUEST_DAYS)
+  const events = lowestId(now - EVENT_DAYS * DAY_MS)
+  // A session that is still open is known by its connect alone.
+  yield* inPieces(db, 'connections', `id < ? AND session NOT IN (SELECT session FROM open_sessions)`, [events])
+  yield* inPieces(db, 'audit', 'id < ?', [lowestId(now - AUDIT_DAYS * DAY_MS)])
+  yield* ofTunnels(db, now)
+}
+
+function* oldDays(db: DatabaseSync, first: number): Generator<Step, void, undefined> {
+  const days = db.prepare('SELECT day FROM days WHERE day < ? ORDER BY day').all(first)
+  for (const { day } of days) {
+    const table = dayTable(Number(day))
+    // Emptied first: to drop a table of millions of rows at once takes as long as to read it.
+    yield* inPieces(db, table, 'true', [])
+    yield () => db.exec(`DROP TABLE ${table}; DELETE FROM days WHERE day = ${Number(day)}`)
+  }
+}
+
+function* inPieces(
+  db: DatabaseSync,
+  table: string,
+  condition: string,
+  values: readonly Uint8Array[],
+): Generator<Step, void, undefined> {
+  const key = table === 'audit' ? 'namespace' : 'tunnel'
+  const remove = db.prepare(
+    `DELETE FROM ${table} WHERE (${key}, id) IN (SELECT ${key}, id FROM ${table} WHERE ${condition} LIMIT ${STEP_ROWS})`,
+  )
+  let removed = STEP_ROWS
+  while (removed === STEP_ROWS) {
+    yield () => {
+      removed = Number(remove.run(...values).changes)
+    }
+  }
+}
+
+function* ofTunnels(db: DatabaseSync, now: number): Generator<Step, void, undefined> {
+  const minuteOf = (days: number) => Math.floor((now - days * DAY_MS) / MINUTE_MS)
+  const minutes = db.prepare('DELETE FROM minutes WHERE tunnel = ? AND minute < ?')
+  const hours = db.prepare('DELETE FROM client_hours WHERE tunnel = ? AND minute < ?')
+  const clients = db.prepare('DELETE FROM client_minutes WHERE tunnel = ? AND minute < ?')
+  const numbers = db.prepare('SELECT number FROM tunnels ORDER BY number').all()
+  for (let start = 0; start < numbers.length; start += STEP_TUNNELS) {
+    yield () => {
+      for (const { number } of numbers.slice(start, start + STEP_TUNNELS)) {
+        minutes.run(Number(number), minuteOf(EVENT_DAYS))
+        hours.run(Number(number), minuteOf(EVENT_DAYS))
+        clients.run(Number(number), minuteOf(CLIENT_MINUTE_DAYS))
+      }
+    }
+  }
+  yield () =>
+    db.exec(`DELETE FROM tunnels WHERE NOT EXISTS (SELECT 1 FROM minutes WHERE tunnel = number)
+    AND NOT EXISTS (SELECT 1 FROM connections WHERE tunnel = number)`)
+}

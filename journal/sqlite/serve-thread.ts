@@ -1,0 +1,41 @@
+import { parentPort } from 'node:worker_threads'
+import { MooringError } from '../../crds/errors.ts'
+import type { Envelope, Failure } from './messages.ts'
+
+/** Result codes of SQLite that say that this very data will never be taken: TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
+const NEVER = new Set([18, 19, 20, 25])
+const PRIMARY = 0xff
+
+/** What a thread's program does with a question. `close` ends the thread. */
+export type Answer<Q, A> = (question: Q) => A | Promise<A>
+
+function failure(error: unknown): Failure {
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof MooringError) return { type: 'failed', code: error.code, message, again: false }
+  const errcode = error instanceof Error && 'errcode' in error ? Number(error.errcode) & PRIMARY : undefined
+  return { type: 'failed', code: 'unavailable', message, again: errcode !== undefined && !NEVER.has(errcode) }
+}
+
+/** The loop of a thread: opens, says so, then answers each question once. Questions may overlap when answers take several turns. */
+export function serveThread<Q extends { readonly type: string }, A>(open: () => Answer<Q, A>): void {
+  const reply = (number: number, content: A | Failure | { readonly type: 'opened' }) =>
+    parentPort?.postMessage({ number, content } satisfies Envelope<unknown>)
+
+  let answer: Answer<Q, A>
+  try {
+    answer = open()
+  } catch (error) {
+    reply(0, failure(error))
+    return
+  }
+  async function serve({ number, content }: Envelope<Q>): Promise<void> {
+    try {
+      reply(number, await answer(content))
+    } catch (error) {
+      reply(number, failure(error))
+    }
+    if (content.type === 'close') parentPort?.close()
+  }
+  parentPort?.on('message', (question: Envelope<Q>) => void serve(question))
+  reply(0, { type: 'opened' })
+}
