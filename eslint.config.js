@@ -4,9 +4,11 @@ import tseslint from 'typescript-eslint'
 const may = {
   crds: ['crds'],
   store: ['crds', 'store'],
+  journal: ['crds', 'journal'],
   process: ['crds', 'process'],
-  operator: ['crds', 'store', 'process', 'operator'],
-  apiserver: ['crds', 'store', 'process', 'apiserver'],
+  operator: ['crds', 'store', 'journal', 'process', 'operator'],
+  apiserver: ['crds', 'store', 'journal', 'process', 'apiserver'],
+  edge: ['crds', 'store', 'journal', 'process', 'edge'],
 }
 const folders = ['crds', 'store', 'journal', 'process', 'operator', 'apiserver', 'edge', 'embedded', 'test']
 

@@ -8,7 +8,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{crds,store,process,operator,apiserver,embedded,test/bench}/**/*.test.ts'],
+          include: ['{crds,store,journal,process,operator,apiserver,edge,embedded,test/bench}/**/*.test.ts'],
           testTimeout: 20_000,
           hookTimeout: 60_000,
           // Files share a process, and so what they import: loading it anew for each takes longer than most tests. None leaves state in a module.
@@ -38,6 +38,17 @@ export default defineConfig({
           hookTimeout: 120_000,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
+        },
+      },
+      // Each side of an edge by itself, with stock and with hostile clients.
+      {
+        test: {
+          name: 'edge',
+          include: ['test/edge/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 3 },
         },
       },
       // A real API server over a real etcd, without nodes, which a test may kill: what KubernetesStore and the leader election promise.

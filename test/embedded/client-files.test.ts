@@ -10,6 +10,7 @@ import { scratch } from '../support/scratch.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const URL_RULE = expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/) as string
+const PORT = expect.any(Number) as number
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 const cleanup = new AsyncDisposableStack()
@@ -39,7 +40,7 @@ test('the ready file says where all is', async () => {
     ...{ sharedUrl: URL_RULE, dedicatedUrl: URL_RULE },
     token: expect.stringMatching(JWT) as string,
     ca: join(mooring.dataDir, 'ca.pem'),
-    ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, dashboardUrl: null },
+    ...{ sshHost: '127.0.0.1', sshPort: PORT, httpPort: PORT, httpsPort: PORT, dashboardUrl: null },
     domain: 'tunnel.localhost',
     metricsUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/) as string,
     regionId: 1,

@@ -22,7 +22,28 @@ export interface Data {
   readonly members: readonly Member[]
   readonly apiToken: ApiToken
   readonly apiTokens: readonly ApiToken[]
+  readonly tunnel: Tunnel
+  readonly tunnels: readonly Tunnel[]
+  /** A temporary password of a tunnel. */
+  readonly password: { readonly id: string; readonly password: string; readonly expiresAt: string }
+  readonly requests: readonly { readonly method: string; readonly path: string; readonly status: number }[]
+  readonly connections: readonly { readonly type: string; readonly authMethod: string | null; readonly reason: string | null }[]
+  readonly entries: readonly { readonly action: string; readonly actor: { readonly name: string } | null }[]
   readonly nextCursor: string | null
+}
+
+export interface Tunnel {
+  readonly id: string
+  readonly name: string
+  readonly hostname: string
+  readonly url: string
+  readonly directUrl: string
+  readonly config: Readonly<Record<string, unknown>>
+  readonly certificate: { readonly status: string; readonly domain: string }
+  readonly endpoint: { readonly domain: string; readonly sshPort: number }
+  readonly connected: boolean
+  readonly sessions: number
+  readonly sshCommand: string
 }
 
 export interface Instance {

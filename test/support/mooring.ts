@@ -11,6 +11,7 @@ import { scratch } from './scratch.ts'
 
 const MAIN = fileURLToPath(new URL('../../embedded/main.ts', import.meta.url))
 const START_MS = 60_000
+const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics', 'ssh', 'http', 'https']
 
 export interface Ready {
   readonly sharedUrl: string
@@ -19,6 +20,12 @@ export interface Ready {
   readonly ca: string
   readonly region: string
   readonly metricsUrl: string
+  readonly domain: string
+  readonly regionId: number
+  readonly sshHost: string
+  readonly sshPort: number
+  readonly httpPort: number
+  readonly httpsPort: number
 }
 
 /** A real embedded Mooring of its own, in its own process and data directory, on free ports. */
@@ -51,7 +58,7 @@ export async function startMooring(options: MooringOptions = {}): Promise<Moorin
   const dataDir = options.dataDir ?? (await newDataDir())
   const readyFile = join(dataDir, 'ready.json')
   await rm(readyFile, { force: true })
-  const ports = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics'].flatMap((name) => [`--${name}-port`, 'auto'])
+  const ports = PORTS.flatMap((name) => [`--${name}-port`, 'auto'])
   const child = spawn(
     process.execPath,
     [...(options.node ?? []), MAIN, '--data-dir', dataDir, '--ready-file', readyFile, ...ports, ...(options.args ?? [])],

@@ -1,0 +1,41 @@
+import type { Logger } from 'pino'
+import type { AddressList } from '../../crds/address-list.ts'
+import type { TunnelConfig } from '../../crds/tunnel-config.ts'
+import type { JournalWriter } from '../../journal/port.ts'
+import type { Routes } from '../route.ts'
+import type { Sessions } from '../session.ts'
+import type { ProxyLimits } from './limits.ts'
+import type { Load } from './load.ts'
+import type { ProxyMetrics } from './metrics.ts'
+import type { PreparedModifications } from './modifications.ts'
+import type { Pools } from './pool.ts'
+
+/** What looks after its own deadlines, whenever it is asked to. */
+export interface Watched {
+  tick(now: number): void
+  /** Finishes what is under way and takes no more. */
+  drain(): void
+  destroy(): void
+}
+
+/** What all connections of a proxy share. */
+export interface ProxyContext {
+  readonly routes: Routes
+  readonly sessions: Pick<Sessions, 'pick' | 'waitFor'>
+  readonly journal: Pick<JournalWriter, 'request'>
+  readonly metrics: ProxyMetrics
+  readonly log: Pick<Logger, 'warn' | 'error'>
+  readonly now: () => number
+  readonly limits: ProxyLimits
+  readonly publicPorts: { readonly http: number; readonly https: number }
+  /** Balancers that are believed; undefined: none. */
+  readonly trusted: AddressList | undefined
+  /** What a certificate authority is to be answered; undefined: nobody has ordered that. */
+  readonly challenge: (host: string, token: string) => string | undefined
+  readonly pools: Pools
+  readonly load: Load
+  readonly modificationsOf: (config: TunnelConfig) => PreparedModifications
+  readonly connections: Set<Watched>
+  /** Set once the proxy is to end: connections are not kept any more. */
+  draining: boolean
+}

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest'
+import { scopedCookie } from './cookie-scope.ts'
+
+test.each([
+  ['a=1', 'a=1'],
+  ['a=1; Path=/; Domain=t.test; Secure', 'a=1; Path=/; Secure'],
+  ['a=1; domain = .T.test', 'a=1'],
+  ['a=1;Domain=other.t.test', 'a=1'],
+  ['a=1; Domain=me.t.test', 'a=1; Domain=me.t.test'],
+  ['a=1; Domain=.ME.t.test; Path=/', 'a=1; Domain=.ME.t.test; Path=/'],
+  ['a=1; Domain=x.me.t.test', 'a=1; Domain=x.me.t.test'],
+  ['a=1; Domain=evilme.t.test', 'a=1'],
+  ['a=1; Domain=me.t.test; Domain=t.test', 'a=1; Domain=me.t.test'],
+  ['a=1; Domain', 'a=1'],
+  ['a=domain=t.test; Path=/', 'a=domain=t.test; Path=/'],
+])('%s becomes %s', (value, wanted) => expect(scopedCookie(value, 'me.t.test')).toBe(wanted))

@@ -1,0 +1,107 @@
+import { STATUS_CODES } from 'node:http'
+import type { Stop } from '../../crds/tunnel-decisions.ts'
+import { type Fields, valueOf } from './fields.ts'
+
+/** An answer that the edge itself gives. */
+export interface Answer {
+  readonly status: number
+  readonly reason: string
+  /** Names in lower case. Without Content-Length, Date and Connection. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** What an answer may depend on beside the decision. */
+export interface Asked {
+  readonly id: string
+  readonly head: Fields | undefined
+  /** Where httpsOnly sends the visitor. */
+  readonly location: string
+  /** What the certificate authority is answered. */
+  readonly challenge: string | undefined
+}
+
+/** Seconds after which a visitor may try again. */
+const RETRY_AFTER: Readonly<Record<string, string>> = { tunnel_offline: '5', overloaded: '1' }
+
+const TITLES: Readonly<Record<string, string>> = {
+  tunnel_offline: 'This tunnel is offline',
+  unknown_host: 'There is no such tunnel',
+  ip_denied: 'You may not visit this tunnel',
+}
+
+/** The answer to a request that is stopped (surface, section 5): `Mooring-Error`, HTML or JSON by Accept. */
+export function answerTo(stop: Stop, asked: Asked): Answer {
+  if (stop.reason === 'acme_challenge') {
+    return {
+      status: 200,
+      reason: stop.reason,
+      headers: { 'content-type': 'application/octet-stream' },
+      body: asked.challenge ?? '',
+    }
+  }
+  if (stop.reason === 'cors_preflight') return { status: 204, reason: stop.reason, headers: preflight(asked.head), body: '' }
+  const retry = RETRY_AFTER[stop.reason]
+  const more: Record<string, string> = retry === undefined ? {} : { 'retry-after': retry }
+  if (stop.status === 301) more.location = asked.location
+  return explained(stop, asked, more)
+}
+
+function explained({ status, reason, detail }: Stop, { head, id }: Asked, more: Record<string, string>): Answer {
+  const html = head !== undefined && (valueOf(head, 'accept')?.toLowerCase().includes('text/html') ?? false)
+  const headers = {
+    'content-type': html ? 'text/html; charset=utf-8' : 'application/json',
+    'cache-control': 'no-store',
+    'mooring-error': reason,
+    'x-request-id': id,
+    ...more,
+  }
+  const body = html
+    ? page(status, TITLES[reason] ?? STATUS_CODES[status] ?? reason, detail)
+    : JSON.stringify({ msg: detail, error: { code: reason, requestId: id } })
+  return { status, reason, headers, body }
+}
+
+/** Every text in it is one of ours: nothing that a visitor sent is shown. */
+function page(status: number, title: string, detail: string): string {
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${status} ${title}</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:32em;padding:0 1em;color:#222}h1{font-size:1.5em}p{color:#555}</style>
+<h1>${title}</h1><p>${status}: ${detail}.</p></html>
+`
+}
+
+/** Fetch, "CORS protocol": what is asked for is allowed, without credentials. */
+function preflight(head: Fields | undefined): Record<string, string> {
+  const headers: Record<string, string> = { vary: 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers' }
+  const copy = (from: string, to: string) => {
+    const value = head && valueOf(head, from)
+    if (value !== undefined && value !== '') headers[to] = value
+  }
+  copy('origin', 'access-control-allow-origin')
+  copy('access-control-request-method', 'access-control-allow-methods')
+  copy('access-control-request-headers', 'access-control-allow-headers')
+  return { ...headers, 'access-control-max-age': '600' }
+}
+
+let date = ''
+let dateAt = 0
+
+/** The Date of now, made anew once a second. */
+export function httpDate(now: number): string {
+  if (now - dateAt >= 1000 || now < dateAt) {
+    dateAt = now
+    date = new Date(now).toUTCString()
+  }
+  return date
+}
+
+/** The answer as an HTTP/1.1 message. */
+export function answerText(answer: Answer, method: string, now: number, close: boolean): string {
+  let out = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nDate: ${httpDate(now)}\r\n`
+  for (const [name, value] of Object.entries(answer.headers)) out += `${titleCase(name)}: ${value}\r\n`
+  if (answer.status !== 204) out += `Content-Length: ${Buffer.byteLength(answer.body)}\r\n`
+  if (close) out += 'Connection: close\r\n'
+  return `${out}\r\n${method === 'HEAD' ? '' : answer.body}`
+}
+
+const titleCase = (name: string): string => name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase())

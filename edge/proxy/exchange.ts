@@ -1,0 +1,285 @@
+import { type Stop, type Upstream, UPSTREAM_STOPS } from '../../crds/tunnel-decisions.ts'
+import type { Route } from '../route.ts'
+import type { Session } from '../session.ts'
+import type { ProxyContext } from './context.ts'
+import { answerTo } from './errors.ts'
+import { forwardedRequest, type Visit } from './forward-request.ts'
+import type { Link, LinkEnd, LinkUser } from './link.ts'
+import { lend } from './pool.ts'
+import { Relay, type RelayOwner } from './relay.ts'
+import { hasBody } from './request-head.ts'
+import type { Arrival } from './serve.ts'
+import type { Visitor } from './visitor.ts'
+
+/** What is to be exchanged, and for whom. */
+export interface Asked {
+  readonly arrival: Arrival
+  readonly route: Route
+  readonly visit: Visit
+  /** Without the query. */
+  readonly path: string
+  /** When the head had come, in milliseconds since the epoch. */
+  readonly at: number
+  readonly sourceIp: string
+}
+
+/** Methods that may be sent twice (RFC 9110, section 9.2.2). */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
+/** Methods whose body many servers do not look at: what they took for a request would be answered on the same channel. */
+const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE'])
+/** What the journal says of a visitor who went before an answer. */
+const GONE = 499
+
+/**
+ * One request and its response: from the visitor to a link and back. First it waits for a session, then it has asked; whatever ends it is written down once.
+ */
+export class Exchange implements LinkUser, RelayOwner {
+  /** Whether the request has been sent whole. */
+  sent: boolean
+  readonly #context: ProxyContext
+  readonly #visitor: Visitor
+  readonly #asked: Asked
+  readonly #relay: Relay
+  #state: 'waiting' | 'asked' | 'over' = 'waiting'
+  #link: Link | undefined
+  /** Head and what came with it. */
+  #message: Buffer | undefined
+  /** Whether more than the message has been written. */
+  #streamed = false
+  #use = { reused: false, fresh: false, paused: false }
+  #deadline = Infinity
+  #abort: AbortController | undefined
+  #rawIn = 0
+  #answered = 0
+
+  constructor(context: ProxyContext, visitor: Visitor, asked: Asked) {
+    const { arrival, route } = asked
+    this.#context = context
+    this.#visitor = visitor
+    this.#asked = asked
+    this.sent = arrival.ended
+    const modifications = context.modificationsOf(route.config).response
+    this.#relay = new Relay({ visitor, owner: this, request: arrival.head, host: route.host, modifications })
+  }
+
+  get isOver(): boolean {
+    return this.#state === 'over'
+  }
+
+  start(): void {
+    this.#context.load.enter(this.#asked.route.id)
+    this.#connect()
+  }
+
+  /** More of the request's body, as the backend is to see it; `ended`: that was all. */
+  write(chunk: Buffer, progress: 'more' | 'ended'): void {
+    if (!this.#link) return
+    this.#streamed = true
+    this.sent = progress === 'ended'
+    this.#deadline = this.#context.now() + this.#context.limits.upstreamMs
+    if (!this.#link.channel.write(chunk)) this.#visitor.hold()
+  }
+
+  /** After an upgrade: bytes of the visitor. */
+  writeBytes(chunk: Buffer): void {
+    this.#rawIn += chunk.length
+    if (this.#link && !this.#link.channel.write(chunk)) this.#visitor.hold()
+  }
+
+  /** After an upgrade: the visitor has ended its side. */
+  endBytes(): void {
+    this.#link?.channel.end()
+  }
+
+  visitorDrained(): void {
+    if (!this.#use.paused) return
+    this.#use.paused = false
+    this.#link?.channel.resume()
+  }
+
+  /** The visitor has gone, or must. */
+  visitorGone(reason = 'visitor_gone'): void {
+    if (this.#state === 'over') return
+    this.#close()
+    if (this.#relay.began) this.#over(this.#relay.status, this.#relay.isRaw ? null : reason)
+    else this.#over(GONE, reason)
+  }
+
+  /** The rest of the request cannot be understood, or does not come. False: the response has begun, and is left to the visitor to cut. */
+  stop(stop: Stop): boolean {
+    if (this.#state === 'over') return false
+    const answerable = !this.#relay.began
+    if (answerable) this.#answer(stop)
+    else this.visitorGone(stop.reason)
+    return answerable
+  }
+
+  tick(now: number): void {
+    if (this.#state === 'asked' && now >= this.#deadline && !this.#relay.began) this.#fail('timeout')
+  }
+
+  linkDrained(): void {
+    if (this.#relay.isRaw || !this.sent) this.#visitor.resume()
+  }
+
+  linkData(chunk: Buffer): void {
+    this.#relay.data(chunk)
+  }
+
+  linkEnded(): void {
+    if (this.#relay.isRaw) this.#visitor.endBytes()
+    else if (this.#relay.began) this.#relay.ended()
+    else this.#unanswered()
+  }
+
+  linkGone(end: LinkEnd): void {
+    this.#link = undefined
+    if (this.#relay.isRaw) {
+      this.#over(this.#relay.status, null)
+      this.#visitor.cut()
+    } else if (this.#relay.began) this.responseBroken()
+    else if (end === 'session_lost') this.#sessionLost()
+    else if (end === 'ended' || end === 'lost') this.#unanswered()
+    else this.#fail('refused')
+  }
+
+  responseHeld(): void {
+    this.#use.paused = true
+    this.#link?.channel.pause()
+  }
+
+  responseInvalid(): void {
+    this.#fail('invalid')
+  }
+
+  responseBroken(): void {
+    this.#close()
+    this.#over(this.#relay.status, 'upstream_reset')
+    this.#visitor.cut()
+  }
+
+  responseEnded(keeps: boolean): void {
+    const { head } = this.#asked.arrival
+    const link = this.#link
+    this.#link = undefined
+    if (link && keeps && this.sent && !(hasBody(head) && BODILESS.has(head.method))) {
+      if (this.#use.paused) link.channel.resume()
+      this.#context.pools.give(link)
+    } else link?.discard()
+    this.#over(this.#relay.status, null)
+    this.#visitor.end(this.#relay.trailers)
+  }
+
+  get #replayable(): boolean {
+    const { head } = this.#asked.arrival
+    return this.sent && head.upgrade === undefined && !hasBody(head) && IDEMPOTENT.has(head.method)
+  }
+
+  #connect(): void {
+    const session = this.#context.sessions.pick(this.#asked.route.hostname)
+    if (session) this.#attach(session)
+    else this.#hold()
+  }
+
+  #hold(): void {
+    const { sessions, limits, now, log } = this.#context
+    const left = this.#asked.at + limits.holdMs - now()
+    this.#state = 'waiting'
+    if (left <= 0) return this.#fail('offline')
+    this.#abort = new AbortController()
+    const arrived = (session: Session | undefined) => {
+      if (this.#state !== 'waiting') return
+      if (session) this.#attach(session)
+      else this.#fail('offline')
+    }
+    sessions.waitFor(this.#asked.route.hostname, left, this.#abort.signal).then(arrived, (error: unknown) => {
+      log.error({ err: error }, 'waiting for a session failed')
+      arrived(undefined)
+    })
+  }
+
+  #attach(session: Session): void {
+    const { pools, limits, now } = this.#context
+    const { peer, peerPort } = this.#asked.arrival
+    const want = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
+    const link = pools.take(session, { address: peer, port: peerPort }, want)
+    lend(link, this)
+    this.#link = link
+    this.#use.reused = link.uses > 1
+    this.#state = 'asked'
+    this.#deadline = now() + limits.upstreamMs
+    this.#message ??= this.#compose()
+    const open = link.channel.write(this.#message)
+    if (open && !this.sent) this.#visitor.resume()
+  }
+
+  #compose(): Buffer {
+    const { arrival, route, visit } = this.#asked
+    const text = forwardedRequest(arrival.head, visit, this.#context.modificationsOf(route.config).request)
+    const { first } = arrival
+    const message = Buffer.allocUnsafe(text.length + (first?.length ?? 0))
+    message.write(text, 0, 'latin1')
+    first?.copy(message, text.length)
+    return message
+  }
+
+  /** Nobody had been reached: nothing of the request is known to anybody. */
+  #sessionLost(): void {
+    if (this.#streamed) this.#fail('offline')
+    else this.#connect()
+  }
+
+  /** Closed before the response: a link that waited too long may have been closed before the request came. */
+  #unanswered(): void {
+    this.#close()
+    if (this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched) {
+      this.#use.fresh = true
+      this.#connect()
+    } else this.#fail('reset')
+  }
+
+  #fail(upstream: Exclude<Upstream, 'unknown'>): void {
+    this.#answer(UPSTREAM_STOPS[upstream])
+  }
+
+  #answer(stop: Stop): void {
+    const { arrival, visit } = this.#asked
+    this.#close()
+    const answer = answerTo(stop, { id: visit.id, head: arrival.head, location: '', challenge: undefined })
+    this.#answered = arrival.head.method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)
+    this.#over(stop.status, stop.reason)
+    this.#visitor.answer(answer)
+  }
+
+  #close(): void {
+    this.#abort?.abort()
+    this.#link?.discard()
+    this.#link = undefined
+  }
+
+  /** `reason`: why the edge has answered, or ended it. */
+  #over(status: number, reason: string | null): void {
+    this.#state = 'over'
+    this.#message = undefined
+    const { journal, metrics, load, now } = this.#context
+    const { arrival, route, visit, path, at, sourceIp } = this.#asked
+    const record = {
+      id: visit.id,
+      tunnel: route.id,
+      at,
+      method: arrival.head.method,
+      path,
+      status,
+      durationMs: now() - at,
+      bytesIn: this.#visitor.bytesIn + this.#rawIn,
+      bytesOut: this.#relay.bytesOut + this.#answered,
+      sourceIp,
+      origin: this.#relay.began ? ('backend' as const) : ('edge' as const),
+      reason,
+      protocol: arrival.protocol,
+    }
+    load.leave(route.id)
+    journal.request(record)
+    metrics.finished(record)
+  }
+}

@@ -1,0 +1,73 @@
+import { scopedCookie } from './cookie-scope.ts'
+import { STRIDE } from './fields.ts'
+import { hopFields, isKept, keptLines } from './forward-fields.ts'
+import type { Modifications } from './modifications.ts'
+import { SET_COOKIE } from './names.ts'
+import type { BodyKind, ResponseHead } from './response-head.ts'
+
+/** A response of a backend on its way to the visitor. */
+export interface Reply {
+  readonly head: ResponseHead
+  readonly kind: BodyKind
+  /** Host of the tunnel: how far its cookies reach. */
+  readonly host: string
+  readonly modifications: Modifications
+}
+
+/** What the visitor's connection becomes after a response. */
+export type After = 'keep' | 'close' | 'keep-1.0' | 'upgrade'
+
+const AFTER: Readonly<Record<After, string>> = {
+  keep: '',
+  close: 'Connection: close\r\n',
+  'keep-1.0': 'Connection: keep-alive\r\n',
+  upgrade: 'Connection: Upgrade\r\n',
+}
+
+/** The head that an HTTP/1.x visitor is sent, latin1: hop-by-hop fields left out, framing said anew. */
+export function forwardedResponse(reply: Reply, after: After, chunked: boolean): string {
+  const { head, modifications } = reply
+  const { text, fieldsAt, minor } = head
+  const hops = hopFields(head.framing.connection)
+  const fields = hasCookie(head) ? keptWithCookies(reply, hops) : keptLines(head, fieldsAt, hops, modifications)
+  let out = (minor === 1 ? text.slice(0, fieldsAt) : `HTTP/1.1${text.slice(8, fieldsAt)}`) + fields
+  if (chunked) out += 'Transfer-Encoding: chunked\r\n'
+  else out += lengthLine(reply)
+  if (after === 'upgrade' && head.framing.upgrade !== undefined) out += `Upgrade: ${head.framing.upgrade}\r\n`
+  return `${out}${AFTER[after]}${modifications.lines}\r\n`
+}
+
+/** RFC 9110, section 8.6: none in 1xx and 204; in answers to HEAD and in 304 it speaks of a body that is not there. */
+function lengthLine({ head, kind }: Reply): string {
+  const { length, chunked } = head.framing
+  if (head.status < 200 || head.status === 204 || chunked || kind === 'close') return ''
+  return length === undefined ? '' : `Content-Length: ${length}\r\n`
+}
+
+function hasCookie({ at }: ResponseHead): boolean {
+  for (let field = 4; field < at.length; field += STRIDE) if (at[field] === SET_COOKIE) return true
+  return false
+}
+
+function keptWithCookies({ head, host, modifications }: Reply, hops: readonly string[]): string {
+  return keptFields(head, hops, modifications, host)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')
+}
+
+/** The fields that are passed on, one by one. */
+export function keptFields(
+  head: ResponseHead,
+  hops: readonly string[],
+  modifications: Modifications,
+  host: string,
+): [string, string][] {
+  const { text, at } = head
+  const fields: [string, string][] = []
+  for (let field = 0; field < at.length; field += STRIDE) {
+    if (!isKept(head, field, hops, modifications)) continue
+    const value = text.slice(at[field + 2], at[field + 3])
+    fields.push([text.slice(at[field], at[field + 1]), at[field + 4] === SET_COOKIE ? scopedCookie(value, host) : value])
+  }
+  return fields
+}

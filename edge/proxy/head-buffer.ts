@@ -1,0 +1,69 @@
+import { MAX_HEAD } from './fields.ts'
+
+const END = Buffer.from('\r\n\r\n')
+const CR = 0x0d
+const LF = 0x0a
+const FIRST_SIZE = 1024
+
+/** `bad`: a line ends with a bare LF. `large`: no end of the head in {@link MAX_HEAD} bytes. */
+export type HeadState = 'more' | 'whole' | 'large' | 'bad'
+
+/** Gathers the bytes of a head. One that comes in one piece, as nearly all do, is not copied. */
+export class HeadBuffer {
+  /** Once whole: the head up to the CRLF of its last line, latin1. */
+  text = ''
+  /** Once whole: what follows it. */
+  rest: Buffer = END.subarray(0, 0)
+  #held: Buffer | undefined
+  #length = 0
+
+  get isEmpty(): boolean {
+    return this.#length === 0
+  }
+
+  /** One empty line before a head is no part of it (RFC 9112, section 2.2). */
+  push(chunk: Buffer): HeadState {
+    const part = this.#length === 0 && chunk[0] === CR && chunk[1] === LF ? chunk.subarray(2) : chunk
+    const data = this.#held ? this.#append(part) : part
+    const end = data.indexOf(END, Math.max(0, this.#length - 3))
+    if (end >= 0) return this.#take(data, end)
+    const wrong = this.#wrong(data)
+    if (wrong) return wrong
+    if (!this.#held) this.#append(part)
+    this.#length = data.length
+    return 'more'
+  }
+
+  reset(): void {
+    this.#held = undefined
+    this.#length = 0
+  }
+
+  #take(data: Buffer, end: number): HeadState {
+    if (end > MAX_HEAD) return 'large'
+    this.text = data.toString('latin1', 0, end + 2)
+    this.rest = data.subarray(end + 4)
+    this.reset()
+    return 'whole'
+  }
+
+  #wrong(data: Buffer): HeadState | undefined {
+    for (let at = data.indexOf(LF, this.#length); at >= 0; at = data.indexOf(LF, at + 1)) {
+      if (data[at - 1] !== CR) return 'bad'
+    }
+    return data.length > MAX_HEAD ? 'large' : undefined
+  }
+
+  /** Keeps the part in memory of its own, twice as much whenever it is full: a head in single bytes costs no more than one in large pieces. */
+  #append(part: Buffer): Buffer {
+    const length = this.#length + part.length
+    let held = this.#held
+    if (held === undefined || held.length < length) {
+      held = Buffer.allocUnsafeSlow(Math.max(FIRST_SIZE, 2 * length))
+      this.#held?.copy(held, 0, 0, this.#length)
+      this.#held = held
+    }
+    part.copy(held, this.#length)
+    return held.subarray(0, length)
+  }
+}

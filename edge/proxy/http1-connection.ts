@@ -1,0 +1,300 @@
+import { randomUUIDv7 } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { plainAddress } from '../../crds/address-list.ts'
+import type { Stop } from '../../crds/tunnel-decisions.ts'
+import { type Body, requestBody } from './body.ts'
+import type { ProxyContext, Watched } from './context.ts'
+import { type Answer, answerText, answerTo } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import { type After, forwardedResponse, type Reply } from './forward-response.ts'
+import { HeadBuffer } from './head-buffer.ts'
+import { Lingering } from './lingering.ts'
+import { Progress } from './progress.ts'
+import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
+import { serve } from './serve.ts'
+import { BAD_BODY, BAD_LINE, HEAD_TOO_LARGE, TOO_SLOW } from './stops.ts'
+import type { Visitor } from './visitor.ts'
+
+/** What is known of a connection from its beginning. */
+export interface Accepted {
+  readonly socket: Socket
+  readonly scheme: 'http' | 'https'
+  readonly serverName: string | undefined
+  /** Whether it is one too many. */
+  readonly surplus: boolean
+}
+
+/**
+ * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
+ *
+ *     idle → head → busy → idle …      busy → raw (101)      any → linger → closed
+ */
+export class Http1Connection implements Visitor, Watched {
+  wire = true
+  readonly #context: ProxyContext
+  readonly #accepted: Accepted
+  readonly #socket: Socket
+  readonly #peer: string
+  readonly #peerPort: number
+  readonly #head = new HeadBuffer()
+  readonly #progress: Progress
+  #phase: 'idle' | 'head' | 'busy' | 'raw' | 'linger' = 'idle'
+  #deadline: number
+  #request: RequestHead | undefined
+  #body: Body | undefined
+  #exchange: Exchange | undefined
+  /** What came after the request that is being served. */
+  #waiting: Buffer | undefined
+  #advancing = false
+  #close = false
+  /** When the visitor ended its side, or the response last moved on after that: it may still read. */
+  #endedAt: number | undefined
+  #lingering: Lingering | undefined
+
+  constructor(context: ProxyContext, accepted: Accepted) {
+    const { socket } = accepted
+    this.#context = context
+    this.#accepted = accepted
+    this.#socket = socket
+    this.#peer = plainAddress(socket.remoteAddress ?? '')
+    this.#peerPort = socket.remotePort ?? 0
+    this.#progress = new Progress(socket, context.limits)
+    this.#deadline = context.now() + context.limits.headMs
+    context.connections.add(this)
+    context.metrics.connected(accepted.scheme)
+    socket.on('data', (chunk: Buffer) => this.#data(chunk))
+    socket.on('drain', () => this.#drained())
+    socket.on('end', () => this.#ended())
+    // What went wrong with a visitor's connection is of no interest: 'close' follows.
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => this.#closed())
+  }
+
+  get bytesIn(): number {
+    return this.#body?.payload ?? 0
+  }
+
+  tick(now: number): void {
+    if (this.#lingering) this.#lingering.tick(now)
+    else if (this.#phase === 'busy') this.#tickBusy(now)
+    else if (this.#phase !== 'raw' && now >= this.#deadline) this.#overdue()
+    if (this.#progress.isReaderStuck(now)) this.#socket.destroy()
+  }
+
+  drain(): void {
+    this.#close = true
+    if (this.#phase === 'idle') this.#socket.end()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  answer(answer: Answer): void {
+    this.#close = !this.#survivesAnswer
+    this.#socket.write(answerText(answer, this.#request?.method ?? 'GET', this.#context.now(), this.#close))
+    this.#next()
+  }
+
+  interim(reply: Reply): void {
+    if (this.#request?.minor === 1) this.#socket.write(forwardedResponse(reply, 'keep', false), 'latin1')
+  }
+
+  respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
+    const after = this.#after(reply, early)
+    this.#close = after === 'close'
+    if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
+    return this.#writeHead(forwardedResponse(reply, after, reply.kind === 'chunked' && this.wire), first)
+  }
+
+  upgrade(reply: Reply, first: Buffer | undefined): boolean {
+    this.#phase = 'raw'
+    const go = this.#writeHead(forwardedResponse(reply, 'upgrade', false), first)
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    this.#socket.resume()
+    if (waiting) this.#exchange?.writeBytes(waiting)
+    return go
+  }
+
+  body(chunk: Buffer): boolean {
+    if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
+    return chunk.length === 0 || this.#socket.write(chunk)
+  }
+
+  end(): void {
+    this.#next()
+  }
+
+  endBytes(): void {
+    this.#socket.end()
+  }
+
+  cut(): void {
+    if (this.#phase === 'raw') this.#socket.end(() => this.#socket.destroy())
+    else if (this.#accepted.scheme === 'http') this.#socket.resetAndDestroy()
+    else this.#socket.destroy()
+  }
+
+  hold(): void {
+    this.#progress.held()
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  #data(chunk: Buffer): void {
+    if (this.#phase === 'raw') this.#exchange?.writeBytes(chunk)
+    else if (this.#lingering) this.#lingering.drop(chunk)
+    else if (this.#phase === 'busy' && this.#body?.done === false) this.#bodyData(chunk)
+    else {
+      this.#keep(chunk)
+      this.#advance()
+    }
+  }
+
+  #keep(chunk: Buffer): void {
+    this.#waiting = this.#waiting ? Buffer.concat([this.#waiting, chunk]) : chunk
+  }
+
+  /** Serves what waits, one request after the other; not while answers wait for the visitor to read them. */
+  #advance(): void {
+    if (this.#advancing) return
+    this.#advancing = true
+    while (this.#waiting && this.#isReady && !this.#socket.writableNeedDrain) {
+      const chunk = this.#waiting
+      this.#waiting = undefined
+      this.#headData(chunk)
+    }
+    this.#advancing = false
+    if (this.#waiting) this.#socket.pause()
+    else if (this.#isReady && this.#socket.isPaused()) this.#socket.resume()
+  }
+
+  get #isReady(): boolean {
+    return this.#phase === 'idle' || this.#phase === 'head'
+  }
+
+  #headData(chunk: Buffer): void {
+    if (this.#phase === 'idle') {
+      this.#phase = 'head'
+      this.#deadline = this.#context.now() + this.#context.limits.headMs
+    }
+    const state = this.#head.push(chunk)
+    if (state === 'more') return
+    if (state !== 'whole') return this.#refuse(state === 'large' ? HEAD_TOO_LARGE : BAD_LINE)
+    const head = readRequestHead(this.#head.text)
+    if (isStop(head)) this.#refuse(head)
+    else this.#begin(head, this.#head.rest)
+  }
+
+  #begin(head: RequestHead, rest: Buffer): void {
+    const body = requestBody(head.framing.length, head.framing.chunked)
+    const end = body.done ? 0 : body.take(rest, 0)
+    if (end < 0) return this.#refuse(BAD_BODY)
+    const first = end > 0 ? rest.subarray(0, end) : undefined
+    this.#waiting = end < rest.length ? rest.subarray(end) : undefined
+    this.#request = head
+    this.#body = body
+    this.#phase = 'busy'
+    this.wire = head.minor === 1
+    this.#progress.restart(this.#context.now())
+    // Until the exchange has a link.
+    if (!body.done) this.#socket.pause()
+    const { scheme, serverName, surplus } = this.#accepted
+    const from = { peer: this.#peer, peerPort: this.#peerPort, protocol: 'http/1.1' as const }
+    const exchange = serve(this.#context, this, { head, scheme, serverName, surplus, first, ended: body.done, ...from })
+    this.#exchange = exchange?.isOver === false ? exchange : undefined
+  }
+
+  #bodyData(chunk: Buffer): void {
+    const body = this.#body
+    if (!body) return
+    const end = body.take(chunk, 0)
+    if (end < 0) return this.#badBody(BAD_BODY)
+    if (end < chunk.length) {
+      this.#keep(chunk.subarray(end))
+      this.#socket.pause()
+    }
+    this.#exchange?.write(end === chunk.length ? chunk : chunk.subarray(0, end), body.done ? 'ended' : 'more')
+  }
+
+  #badBody(stop: Stop): void {
+    if (this.#exchange?.stop(stop) !== true) this.#socket.destroy()
+  }
+
+  /** Answers what is no request, and closes: where the next one begins is not known. */
+  #refuse(stop: Stop): void {
+    this.#request = undefined
+    this.#body = undefined
+    this.#context.metrics.stopped(stop.status, stop.reason)
+    this.answer(answerTo(stop, { id: randomUUIDv7(), head: undefined, location: '', challenge: undefined }))
+  }
+
+  /** Whether another request can follow an answer of the edge: this one was whole, and was HTTP/1.1. */
+  get #survivesAnswer(): boolean {
+    return !this.#close && this.#body?.done === true && this.#request?.keepAlive === true && this.#request.minor === 1
+  }
+
+  #after({ kind }: Reply, early: boolean): After {
+    const request = this.#request
+    const keeps = request?.keepAlive === true && !early && kind !== 'close' && !this.#close && !this.#context.draining
+    if (!keeps || (kind === 'chunked' && !this.wire)) return 'close'
+    return request.minor === 0 ? 'keep-1.0' : 'keep'
+  }
+
+  /** Head and first part of the body are one write. */
+  #writeHead(text: string, first: Buffer | undefined): boolean {
+    if (first === undefined) return this.#socket.write(text, 'latin1')
+    const out = Buffer.allocUnsafe(text.length + first.length)
+    out.write(text, 0, 'latin1')
+    first.copy(out, text.length)
+    return this.#socket.write(out)
+  }
+
+  #next(): void {
+    this.#exchange = undefined
+    if (this.#close || (this.#endedAt !== undefined && !this.#waiting)) {
+      const { now, limits } = this.#context
+      this.#phase = 'linger'
+      this.#waiting = undefined
+      this.#lingering = new Lingering({ socket: this.#socket, now, lingerMs: limits.lingerMs })
+      return
+    }
+    this.#phase = 'idle'
+    this.#deadline = this.#context.now() + this.#context.limits.keepAliveMs
+    this.#advance()
+  }
+
+  #drained(): void {
+    if (this.#exchange) this.#exchange.visitorDrained()
+    else if (this.#isReady) this.#advance()
+  }
+
+  #ended(): void {
+    this.#endedAt = this.#context.now()
+    if (this.#phase === 'raw') this.#exchange?.endBytes()
+    else if (this.#phase === 'busy' && this.#body?.done === false) this.#socket.destroy()
+    else if (this.#isReady) this.#socket.end()
+  }
+
+  #tickBusy(now: number): void {
+    this.#exchange?.tick(now)
+    const { limits } = this.#context
+    if (this.#endedAt !== undefined && now - this.#endedAt >= limits.halfClosedMs) this.#socket.destroy()
+    else if (this.#body?.done === false && this.#progress.isSenderStuck(now, this.#body.payload)) this.#badBody(TOO_SLOW)
+  }
+
+  #overdue(): void {
+    if (this.#phase === 'head') this.#refuse(TOO_SLOW)
+    else this.#socket.destroy()
+  }
+
+  #closed(): void {
+    this.#context.connections.delete(this)
+    this.#context.metrics.disconnected(this.#accepted.scheme)
+    this.#exchange?.visitorGone()
+  }
+}

@@ -1,0 +1,191 @@
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Stop } from '../../crds/tunnel-decisions.ts'
+import type { ProxyContext } from './context.ts'
+import { type Answer, httpDate } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import { keptFields, type Reply } from './forward-response.ts'
+import { hopFields } from './forward-fields.ts'
+import { readTrailers } from './chunk.ts'
+import { Progress } from './progress.ts'
+import type { RequestHead } from './request-head.ts'
+import { BAD_BODY, TOO_SLOW } from './stops.ts'
+import type { Visitor } from './visitor.ts'
+
+/** A request of a visitor who speaks HTTP/2: its body becomes one of HTTP/1.1, the response's body is taken out of its framing. */
+export class Http2Stream implements Visitor {
+  readonly wire = false
+  bytesIn = 0
+  exchange: Exchange | undefined
+  /** Whether the edge itself has reset it. */
+  isCut = false
+  readonly #context: ProxyContext
+  readonly #stream: ServerHttp2Stream
+  readonly #head: RequestHead | undefined
+  readonly #progress: Progress
+  #bytesWritten = 0
+  #requestEnded: boolean
+  #requestTrailers = ''
+  #responseTrailers = ''
+
+  /** `head`: undefined when it was not valid, and is only to be answered. */
+  constructor(context: ProxyContext, stream: ServerHttp2Stream, head: RequestHead | undefined) {
+    this.#context = context
+    this.#stream = stream
+    this.#head = head
+    this.#requestEnded = stream.endAfterHeaders
+    this.#progress = new Progress(this, context.limits)
+    this.#progress.restart(context.now())
+    stream.on('error', () => stream.close())
+    stream.on('drain', () => this.exchange?.visitorDrained())
+    stream.on('wantTrailers', () => stream.sendTrailers(trailersOf(this.#responseTrailers)))
+    if (!stream.endAfterHeaders && head) this.#readBody()
+    else stream.resume()
+  }
+
+  /** Of the response's body. */
+  get bytesWritten(): number {
+    return this.#bytesWritten
+  }
+
+  get writableLength(): number {
+    return this.#stream.writableLength
+  }
+
+  tick(now: number): void {
+    this.exchange?.tick(now)
+    if (this.#progress.isReaderStuck(now)) this.#reset(constants.NGHTTP2_CANCEL)
+    else if (!this.#requestEnded && this.#progress.isSenderStuck(now, this.bytesIn)) this.#stop(TOO_SLOW)
+  }
+
+  answer(answer: Answer): void {
+    const { status, headers, body } = answer
+    if (this.#stream.destroyed) return
+    const length = status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const isEmpty = status === 204 || body === '' || this.#head?.method === 'HEAD'
+    this.#stream.respond({ ':status': status, ...headers, ...length }, { endStream: isEmpty })
+    if (isEmpty) this.#dropRest()
+    else this.#stream.end(body, () => this.#dropRest())
+  }
+
+  interim(reply: Reply): void {
+    if (!this.#stream.destroyed && !this.#stream.headersSent) this.#stream.additionalHeaders({ ':status': reply.head.status })
+  }
+
+  respond(reply: Reply): boolean {
+    const { head, kind, modifications, host } = reply
+    if (this.#stream.destroyed) return true
+    const raw = [':status', String(head.status)]
+    for (const [name, value] of keptFields(head, hopFields(head.framing.connection), modifications, host))
+      raw.push(name.toLowerCase(), value)
+    if (kind !== 'chunked' && head.framing.length !== undefined && head.status !== 204)
+      raw.push('content-length', String(head.framing.length))
+    for (const { name, value } of modifications.added) raw.push(name.toLowerCase(), value)
+    if (!raw.some((text, index) => index % 2 === 0 && text === 'date')) raw.push('date', httpDate(this.#context.now()))
+    this.#stream.respond(raw, { endStream: kind === 'none', waitForTrailers: kind === 'chunked' })
+    return true
+  }
+
+  /** Upgrades are not asked for in HTTP/2 (RFC 9113, section 8.6). */
+  upgrade(): boolean {
+    this.cut()
+    return false
+  }
+
+  body(chunk: Buffer): boolean {
+    this.#bytesWritten += chunk.length
+    return this.#stream.destroyed || this.#stream.write(chunk)
+  }
+
+  end(trailers: string): void {
+    this.exchange = undefined
+    this.#responseTrailers = trailers
+    if (this.#stream.destroyed) return
+    if (this.#stream.writableEnded) this.#dropRest()
+    else this.#stream.end(() => this.#dropRest())
+  }
+
+  /** What is left of the request is not wanted any more (RFC 9113, section 8.1). */
+  #dropRest(): void {
+    this.#stream.resume()
+    if (!this.#requestEnded) this.#reset(constants.NGHTTP2_NO_ERROR)
+  }
+
+  endBytes(): void {
+    this.cut()
+  }
+
+  cut(): void {
+    this.#reset(constants.NGHTTP2_INTERNAL_ERROR)
+  }
+
+  hold(): void {
+    this.#progress.held()
+    this.#stream.pause()
+  }
+
+  resume(): void {
+    this.#stream.resume()
+  }
+
+  #reset(code: number): void {
+    this.isCut = true
+    this.#stream.close(code)
+  }
+
+  #readBody(): void {
+    const stream = this.#stream
+    stream.on('trailers', (_headers, _flags, raw: unknown) => (this.#requestTrailers = linesOf(raw)))
+    stream.on('data', (chunk: Buffer) => this.#data(chunk))
+    stream.on('end', () => this.#ended())
+    // Until the exchange has a link.
+    stream.pause()
+  }
+
+  #data(chunk: Buffer): void {
+    this.bytesIn += chunk.length
+    const { length } = this.#head?.framing ?? {}
+    if (chunk.length === 0) return
+    if (length === undefined) this.exchange?.write(framed(chunk), 'more')
+    else if (this.bytesIn > length) this.#stop(BAD_BODY)
+    else this.exchange?.write(chunk, this.bytesIn === length ? 'ended' : 'more')
+  }
+
+  #ended(): void {
+    this.#requestEnded = true
+    const { length } = this.#head?.framing ?? {}
+    if (length !== undefined) {
+      if (this.bytesIn !== length) this.#stop(BAD_BODY)
+      return
+    }
+    if (readTrailers(this.#requestTrailers) === undefined) this.#stop(BAD_BODY)
+    else this.exchange?.write(Buffer.from(`0\r\n${this.#requestTrailers}\r\n`, 'latin1'), 'ended')
+  }
+
+  #stop(stop: Stop): void {
+    if (this.exchange && !this.exchange.stop(stop)) this.#reset(constants.NGHTTP2_PROTOCOL_ERROR)
+    this.exchange = undefined
+  }
+}
+
+function framed(chunk: Buffer): Buffer {
+  const size = `${chunk.length.toString(16)}\r\n`
+  const out = Buffer.allocUnsafe(size.length + chunk.length + 2)
+  out.write(size, 0, 'latin1')
+  chunk.copy(out, size.length)
+  out.write('\r\n', size.length + chunk.length, 'latin1')
+  return out
+}
+
+/** Trailers of a request, as lines. What they hold is checked when they are sent. */
+function linesOf(raw: unknown): string {
+  const fields: unknown[] = Array.isArray(raw) ? raw : []
+  let lines = ''
+  for (let index = 0; index + 1 < fields.length; index += 2) lines += `${String(fields[index])}: ${String(fields[index + 1])}\r\n`
+  return lines
+}
+
+function trailersOf(lines: string): Record<string, string[]> {
+  const trailers: Record<string, string[]> = {}
+  for (const [name, value] of readTrailers(lines) ?? []) (trailers[name.toLowerCase()] ??= []).push(value)
+  return trailers
+}

@@ -1,0 +1,136 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import { plainAddress } from '../../crds/address-list.ts'
+import type { ProxyContext, Watched } from './context.ts'
+import { answerTo } from './errors.ts'
+import { MAX_FIELDS, MAX_HEAD } from './fields.ts'
+import type { Accepted } from './http1-connection.ts'
+import { readStreamHead } from './http2-request.ts'
+import { Http2Stream } from './http2-stream.ts'
+import { isStop } from './request-head.ts'
+import { serve } from './serve.ts'
+
+/** How long resets of streams are counted. */
+const RESET_WINDOW_MS = 10_000
+/** Bytes that a visitor may send ahead: on one stream, on all of a connection. */
+const WINDOW = 262_144
+const SESSION_WINDOW = 1_048_576
+
+/** Takes connections whose handshake has settled on HTTP/2. */
+export interface Http2 {
+  accept(accepted: Accepted): void
+}
+
+export function createHttp2(context: ProxyContext): Http2 {
+  const { limits } = context
+  let accepting: Accepted | undefined
+  const server = createServer({
+    // MB. Node ends a session that holds more: frames that are queued, header blocks, data that waits.
+    maxSessionMemory: 8,
+    maxHeaderListPairs: MAX_FIELDS + 4,
+    maxSendHeaderBlockLength: 2 * MAX_HEAD,
+    maxSessionInvalidFrames: 100,
+    maxSessionRejectedStreams: 100,
+    settings: { maxConcurrentStreams: limits.streams, initialWindowSize: WINDOW, maxHeaderListSize: MAX_HEAD, enablePush: false },
+  })
+  server.on('session', (session) => {
+    if (accepting) new Http2Connection(context, accepting, session)
+  })
+  server.on('sessionError', () => undefined)
+
+  return {
+    accept(accepted) {
+      // The session is made, and told of, within this call.
+      accepting = accepted
+      server.emit('connection', accepted.socket)
+      accepting = undefined
+    },
+  }
+}
+
+/** A visitor's HTTP/2 connection: nothing is ever decided for more than one of its requests (RFC 9113, section 9.1.1). */
+class Http2Connection implements Watched {
+  readonly #context: ProxyContext
+  readonly #accepted: Accepted
+  readonly #session: ServerHttp2Session
+  readonly #peer: string
+  readonly #peerPort: number
+  readonly #streams = new Set<Http2Stream>()
+  #idleAt: number
+  #resets = 0
+  #resetsAt = 0
+
+  constructor(context: ProxyContext, accepted: Accepted, session: ServerHttp2Session) {
+    this.#context = context
+    this.#accepted = accepted
+    this.#session = session
+    this.#peer = plainAddress(accepted.socket.remoteAddress ?? '')
+    this.#peerPort = accepted.socket.remotePort ?? 0
+    this.#idleAt = context.now()
+    context.connections.add(this)
+    context.metrics.connected('h2')
+    session.on('stream', (stream, _headers, _flags, raw: unknown) => this.#stream(stream, raw))
+    session.setLocalWindowSize(SESSION_WINDOW)
+    session.on('error', () => session.destroy())
+    session.on('close', () => {
+      // The visitor's end of the socket may still be open: half of one is of no use to HTTP/2.
+      accepted.socket.destroy()
+      context.connections.delete(this)
+      context.metrics.disconnected('h2')
+    })
+  }
+
+  tick(now: number): void {
+    for (const stream of this.#streams) stream.tick(now)
+    if (this.#streams.size === 0 && now - this.#idleAt >= this.#context.limits.keepAliveMs) this.#session.close()
+  }
+
+  drain(): void {
+    this.#session.close()
+  }
+
+  destroy(): void {
+    this.#session.destroy()
+  }
+
+  #stream(stream: ServerHttp2Stream, raw: unknown): void {
+    const head = readStreamHead({ raw: raw as readonly string[], endsHere: stream.endAfterHeaders })
+    const visitor = new Http2Stream(this.#context, stream, isStop(head) ? undefined : head)
+    this.#streams.add(visitor)
+    stream.on('close', () => this.#closed(visitor, stream.rstCode))
+    if (isStop(head)) {
+      this.#context.metrics.stopped(head.status, head.reason)
+      return visitor.answer(answerTo(head, { id: randomUUIDv7(), head: undefined, location: '', challenge: undefined }))
+    }
+    const { scheme, serverName, surplus } = this.#accepted
+    const from = { peer: this.#peer, peerPort: this.#peerPort, protocol: 'h2' as const }
+    const exchange = serve(this.#context, visitor, {
+      head,
+      scheme,
+      serverName,
+      surplus,
+      first: undefined,
+      ended: stream.endAfterHeaders,
+      ...from,
+    })
+    visitor.exchange = exchange?.isOver === false ? exchange : undefined
+  }
+
+  #closed(visitor: Http2Stream, code: number | undefined): void {
+    this.#streams.delete(visitor)
+    const now = this.#context.now()
+    if (this.#streams.size === 0) this.#idleAt = now
+    visitor.exchange?.visitorGone()
+    visitor.exchange = undefined
+    if (code !== undefined && code !== constants.NGHTTP2_NO_ERROR && !visitor.isCut) this.#countReset(now)
+  }
+
+  /** A visitor who opens streams only to reset them makes the edge work for nothing (CVE-2023-44487). */
+  #countReset(now: number): void {
+    if (now - this.#resetsAt >= RESET_WINDOW_MS) {
+      this.#resetsAt = now
+      this.#resets = 0
+    }
+    if (++this.#resets > this.#context.limits.resets) this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  }
+}

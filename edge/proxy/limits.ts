@@ -1,0 +1,51 @@
+/** Bounds of the proxy. Times in milliseconds, sizes in bytes. */
+export interface ProxyLimits {
+  /** For a visitor to complete the head of a request, and a TLS handshake. */
+  readonly headMs: number
+  /** For a kept connection to wait for its next request. */
+  readonly keepAliveMs: number
+  /** For the backend to begin its answer. */
+  readonly upstreamMs: number
+  /** How long a request waits for a client to come back. */
+  readonly holdMs: number
+  /** For a response to move on whose visitor has ended its side: most of them have gone, some still read. */
+  readonly halfClosedMs: number
+  /** A body must move on by `slowBytes` in this time, either way. */
+  readonly slowMs: number
+  readonly slowBytes: number
+  /** After an answer before its request has ended: how long the rest is read and dropped, for a reset would take the answer away. */
+  readonly lingerMs: number
+  /** How long links to backends wait: see {@link Pools}. */
+  readonly idleLinkMs: number
+  readonly spareLinkMs: number
+  /** Requests of one tunnel at a time. */
+  readonly requestsPerTunnel: number
+  /** Visitors' connections at a time, of all tunnels. Twice as many are answered that it is too many. */
+  readonly connections: number
+  /** Streams of one HTTP/2 connection at a time, and how many it may reset in ten seconds. */
+  readonly streams: number
+  readonly resets: number
+  /** How often overdue connections are looked for. */
+  readonly sweepMs: number
+  /** TLS contexts that are kept ready. */
+  readonly contexts: number
+}
+
+export const PROXY_LIMITS: ProxyLimits = {
+  headMs: 10_000,
+  keepAliveMs: 60_000,
+  upstreamMs: 100_000,
+  holdMs: 2_000,
+  halfClosedMs: 10_000,
+  slowMs: 60_000,
+  slowBytes: 61_440,
+  lingerMs: 2_000,
+  idleLinkMs: 1_000,
+  spareLinkMs: 60_000,
+  requestsPerTunnel: 1_000,
+  connections: 20_000,
+  streams: 128,
+  resets: 200,
+  sweepMs: 500,
+  contexts: 1_500,
+}

@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, type SecureContext, type TLSSocket } from 'node:tls'
+import type { ProxyContext } from './context.ts'
+import { createContexts } from './contexts.ts'
+import { Http1Connection } from './http1-connection.ts'
+import { createHttp2 } from './http2.ts'
+
+interface Deps {
+  readonly context: ProxyContext
+  readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
+  readonly ticketKeys: Buffer | undefined
+}
+
+/** Connections that the kernel keeps until they are taken. */
+const BACKLOG = 4096
+
+/** The sockets that visitors connect to. */
+export interface Listeners {
+  listenHttp(host: string, port: number): Promise<number>
+  listenHttps(host: string, port: number): Promise<number>
+  forget(serverName: string): void
+  close(graceMs: number): Promise<void>
+}
+
+export function createListeners({ context, contextFor, ticketKeys }: Deps): Listeners {
+  const { limits, log } = context
+  const servers: Server[] = []
+  /** Those in a handshake too. */
+  const sockets = new Set<Socket>()
+  const contexts = createContexts({ contextFor, size: limits.contexts })
+  const http2 = createHttp2(context)
+  const isSurplus = () => context.connections.size >= limits.connections
+
+  function plain(socket: Socket): void {
+    new Http1Connection(context, { socket, scheme: 'http', serverName: undefined, surplus: isSurplus() })
+  }
+
+  function secured(socket: TLSSocket): void {
+    const serverName = typeof socket.servername === 'string' ? socket.servername.toLowerCase() : undefined
+    const accepted = { socket, scheme: 'https', serverName, surplus: isSurplus() } as const
+    if (socket.alpnProtocol === 'h2') http2.accept(accepted)
+    else new Http1Connection(context, accepted)
+  }
+
+  const tcp = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }
+
+  async function listen(server: Server, host: string, port: number): Promise<number> {
+    // Twice the bound is answered that it is too much; whoever comes then is not even answered.
+    server.maxConnections = limits.connections * 2
+    server.listen({ host, port, backlog: BACKLOG })
+    await once(server, 'listening')
+    servers.push(server)
+    server.on('connection', (socket) => {
+      sockets.add(socket)
+      socket.on('close', () => sockets.delete(socket))
+    })
+    server.on('error', (error) => log.error({ err: error }, 'a listener failed'))
+    return (server.address() as AddressInfo).port
+  }
+
+  return {
+    listenHttp: (host, port) => listen(createServer(tcp, plain), host, port),
+    listenHttps(host, port) {
+      const server = createTlsServer({
+        ...tcp,
+        ALPNProtocols: ['h2', 'http/1.1'],
+        minVersion: 'TLSv1.2',
+        handshakeTimeout: limits.headMs,
+        SNICallback: (serverName, done) => contexts.find(serverName.toLowerCase(), done),
+        ...(ticketKeys && { ticketKeys }),
+      })
+      server.on('secureConnection', secured)
+      server.on('tlsClientError', (_error, socket) => socket.destroy())
+      return listen(server, host, port)
+    },
+    forget: (serverName) => contexts.forget(serverName),
+    async close(graceMs) {
+      const closed = servers.map((server) => once(server, 'close'))
+      for (const server of servers) server.close()
+      const timer = setTimeout(() => {
+        for (const connection of context.connections) connection.destroy()
+        for (const socket of sockets) socket.destroy()
+      }, graceMs)
+      await Promise.all(closed)
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,108 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { RequestRecord } from '../../journal/port.ts'
+import type { Pools } from './pool.ts'
+
+/** What the proxy counts (surface, section 7): nothing in it names a tunnel, a host or a path. */
+export interface ProxyMetrics {
+  finished(record: Pick<RequestRecord, 'protocol' | 'origin' | 'reason' | 'status' | 'durationMs' | 'bytesIn' | 'bytesOut'>): void
+  /** A request that was stopped before its tunnel was known. */
+  stopped(status: number, reason: string): void
+  connected(protocol: ConnectionProtocol): void
+  disconnected(protocol: ConnectionProtocol): void
+}
+
+export type ConnectionProtocol = 'http' | 'https' | 'h2'
+
+interface Deps {
+  readonly registry: Registry
+  readonly pools: Pick<Pools, 'idle'>
+}
+
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 100]
+
+/** Sums are kept in plain numbers and handed over when they are asked for: a labelled counter costs more than the parsing of a head. */
+export function createProxyMetrics({ registry, pools }: Deps): ProxyMetrics {
+  const registers = [registry]
+  const requests = new Map<string, { readonly labels: Record<string, string>; count: number }>()
+  const bytes = { in: 0, out: 0 }
+  const connections: Record<ConnectionProtocol, number> = { http: 0, https: 0, h2: 0 }
+
+  new Counter({
+    name: 'mooring_edge_requests_total',
+    help: 'Requests of visitors that were answered, by the backend or by the edge itself.',
+    labelNames: ['protocol', 'status', 'origin', 'reason'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { labels, count } of requests.values()) this.inc(labels, count)
+      for (const [protocol, classes] of Object.entries(answered)) {
+        for (const [index, total] of classes.entries()) {
+          if (total > 0) this.inc({ protocol, status: `${index}xx`, origin: 'backend', reason: '' }, total)
+        }
+      }
+    },
+  })
+  new Counter({
+    name: 'mooring_edge_body_bytes_total',
+    help: 'Bytes of bodies, of requests (in) and responses (out).',
+    labelNames: ['direction'],
+    registers,
+    collect() {
+      this.reset()
+      this.inc({ direction: 'in' }, bytes.in)
+      this.inc({ direction: 'out' }, bytes.out)
+    },
+  })
+  new Gauge({
+    name: 'mooring_edge_visitor_connections',
+    help: 'Connections of visitors that are open.',
+    labelNames: ['protocol'],
+    registers,
+    collect() {
+      for (const [protocol, count] of Object.entries(connections)) this.set({ protocol }, count)
+    },
+  })
+  new Gauge({
+    name: 'mooring_edge_idle_channels',
+    help: 'Channels to backends that wait for their next request.',
+    registers,
+    collect() {
+      this.set(pools.idle)
+    },
+  })
+  const durations = new Histogram({
+    name: 'mooring_edge_request_duration_seconds',
+    help: 'Time from the head of a request to the end of its answer.',
+    labelNames: ['origin'],
+    buckets: DURATION_BUCKETS,
+    registers,
+  })
+  const observe = { backend: durations.labels('backend'), edge: durations.labels('edge') }
+
+  function count(protocol: string, status: number, origin: string, reason: string): void {
+    const key = `${protocol} ${status} ${origin} ${reason}`
+    const entry = requests.get(key)
+    if (entry) entry.count++
+    else requests.set(key, { labels: { protocol, status: `${status / 100}xx`, origin, reason }, count: 1 })
+  }
+
+  /** By class of status: answers of backends, which are nearly all, cost no key. */
+  const answered: Record<RequestRecord['protocol'], number[]> = { 'http/1.1': [0, 0, 0, 0, 0, 0], h2: [0, 0, 0, 0, 0, 0] }
+
+  /** Backends may say any status: classes bound what is kept. */
+  const classOf = (status: number): number => Math.floor(status / 100)
+
+  return {
+    finished({ protocol, origin, reason, status, durationMs, bytesIn, bytesOut }) {
+      const statusClass = classOf(status)
+      if (origin === 'backend' && reason === null) answered[protocol][statusClass] = (answered[protocol][statusClass] ?? 0) + 1
+      else count(protocol, statusClass * 100, origin, reason ?? '')
+      observe[origin].observe(durationMs / 1000)
+      bytes.in += bytesIn
+      bytes.out += bytesOut
+    },
+    stopped: (status, reason) => count('unknown', classOf(status) * 100, 'edge', reason),
+    connected: (protocol) => connections[protocol]++,
+    disconnected: (protocol) => connections[protocol]--,
+  }
+}

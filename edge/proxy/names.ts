@@ -1,0 +1,95 @@
+/** What a field means to the edge. Zero, {@link PLAIN}: nothing, it is passed on. */
+export const PLAIN = 0
+/** Between two neighbours, or said by the edge alone: it is not passed on. */
+export const DROP = 1
+export const HOST = 2
+export const CONNECTION = 3
+export const CONTENT_LENGTH = 4
+export const TRANSFER_ENCODING = 5
+export const UPGRADE = 6
+export const EXPECT = 7
+export const SET_COOKIE = 8
+export const FORWARDED = 9
+
+const UNDERSCORE = 0x5f
+const DASH = 0x2d
+
+interface Entry {
+  readonly name: string
+  readonly kind: number
+}
+
+/**
+ * Looks field names up without a copy of them. Letters' case does not count (RFC 9110, section 5.1). A name that has underscores in the place
+ * of dashes is no such field, yet CGI and WSGI cannot tell the two apart: it is {@link DROP}.
+ */
+export class NameTable {
+  readonly #byLength: (readonly Entry[] | undefined)[] = []
+
+  constructor(kinds: Readonly<Record<string, number>>) {
+    for (const [name, kind] of Object.entries(kinds)) {
+      this.#byLength[name.length] = [...(this.#byLength[name.length] ?? []), { name, kind }]
+    }
+  }
+
+  kindOf(text: string, start: number, end: number): number {
+    const entries = this.#byLength[end - start]
+    if (entries === undefined) return PLAIN
+    for (const { name, kind } of entries) {
+      const match = compare(text, start, name)
+      if (match === 'same') return kind
+      if (match === 'similar') return DROP
+    }
+    return PLAIN
+  }
+}
+
+function compare(text: string, start: number, name: string): 'same' | 'similar' | 'other' {
+  let similar = false
+  for (let index = 0; index < name.length; index++) {
+    const wanted = name.charCodeAt(index)
+    let code = text.charCodeAt(start + index)
+    if (code >= 0x41 && code <= 0x5a) code |= 0x20
+    if (code === wanted) continue
+    if (code !== UNDERSCORE || wanted !== DASH) return 'other'
+    similar = true
+  }
+  return similar ? 'similar' : 'same'
+}
+
+const FORWARDED_PREFIX = 'x-forwarded-'
+
+/** `X-Forwarded-…`, which the edge alone says. */
+export function isForwarded(text: string, start: number, end: number): boolean {
+  return (
+    end - start > FORWARDED_PREFIX.length &&
+    (text.charCodeAt(start) | 0x20) === 0x78 &&
+    compare(text, start, FORWARDED_PREFIX) !== 'other'
+  )
+}
+
+const HOP_BY_HOP = {
+  'keep-alive': DROP,
+  'proxy-connection': DROP,
+  te: DROP,
+  'proxy-authenticate': DROP,
+  'proxy-authorization': DROP,
+}
+const FRAMING = {
+  connection: CONNECTION,
+  'content-length': CONTENT_LENGTH,
+  'transfer-encoding': TRANSFER_ENCODING,
+  upgrade: UPGRADE,
+}
+
+export const REQUEST_NAMES = new NameTable({
+  ...HOP_BY_HOP,
+  ...FRAMING,
+  host: HOST,
+  expect: EXPECT,
+  forwarded: FORWARDED,
+  'x-request-id': DROP,
+  'http2-settings': DROP,
+})
+
+export const RESPONSE_NAMES = new NameTable({ ...HOP_BY_HOP, ...FRAMING, 'set-cookie': SET_COOKIE, 'mooring-error': DROP })

@@ -1,0 +1,86 @@
+import type { Origin, Session } from '../session.ts'
+import { Link, type LinkUser } from './link.ts'
+
+interface Deps {
+  /** Milliseconds. */
+  readonly now: () => number
+  /** How long a link may wait for its next request. A client's cost per request grows with the channels that are open. */
+  readonly idleMs: number
+  /** How long the last one of a session may wait: it saves the next request a round trip. */
+  readonly spareMs: number
+}
+
+/** Links to backends between requests, by session: last in, first out. */
+export interface Pools {
+  /**
+   * A link for a request of this visitor. `replayable`: the request can be sent again should the link turn out to have been closed meanwhile; another gets one
+   * that was used just now, or a new one. `fresh`: a new one at any rate.
+   */
+  take(session: Session, origin: Origin, want: 'replayable' | 'once' | 'fresh'): Link
+  /** Gives back a link whose last response has ended cleanly. */
+  give(link: Link): void
+  /** Closes what has waited too long. */
+  sweep(): void
+  close(): void
+  readonly idle: number
+}
+
+export function createPools({ now, idleMs, spareMs }: Deps): Pools {
+  /** Of each session, the one idle longest first. */
+  const waiting = new Map<Session, Link[]>()
+
+  function forget(link: Link): void {
+    const links = waiting.get(link.session)
+    const index = links?.lastIndexOf(link) ?? -1
+    if (links === undefined || index < 0) return
+    links.splice(index, 1)
+    if (links.length === 0) waiting.delete(link.session)
+  }
+
+  function take(session: Session, origin: Origin, want: 'replayable' | 'once' | 'fresh'): Link {
+    const links = want === 'fresh' ? undefined : waiting.get(session)
+    const last = links?.at(-1)
+    if (links === undefined || last === undefined || (want === 'once' && now() - last.idleSince > idleMs)) {
+      return new Link(session, origin, forget)
+    }
+    links.pop()
+    if (links.length === 0) waiting.delete(session)
+    return last
+  }
+
+  function give(link: Link): void {
+    link.user = undefined
+    link.idleSince = now()
+    const links = waiting.get(link.session)
+    if (links) links.push(link)
+    else waiting.set(link.session, [link])
+  }
+
+  function sweep(): void {
+    const at = now()
+    for (const links of [...waiting.values()]) {
+      const overdue = links.filter((link, index) => at - link.idleSince >= (index === links.length - 1 ? spareMs : idleMs))
+      for (const link of overdue) link.discard()
+    }
+  }
+
+  return {
+    take,
+    give,
+    sweep,
+    close() {
+      for (const link of [...waiting.values()].flat()) link.discard()
+    },
+    get idle() {
+      let count = 0
+      for (const links of waiting.values()) count += links.length
+      return count
+    },
+  }
+}
+
+/** Gives the link to a request. */
+export function lend(link: Link, user: LinkUser): void {
+  link.uses++
+  link.user = user
+}

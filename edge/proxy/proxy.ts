@@ -1,0 +1,87 @@
+import type { Logger } from 'pino'
+import type { SecureContext } from 'node:tls'
+import type { Registry } from 'prom-client'
+import type { AddressList } from '../../crds/address-list.ts'
+import type { JournalWriter } from '../../journal/port.ts'
+import type { Routes } from '../route.ts'
+import type { Sessions } from '../session.ts'
+import type { ProxyContext } from './context.ts'
+import { type ProxyLimits, PROXY_LIMITS } from './limits.ts'
+import { createListeners } from './listener.ts'
+import { Load } from './load.ts'
+import { createProxyMetrics } from './metrics.ts'
+import { createModifications } from './modifications.ts'
+import { createPools } from './pool.ts'
+
+interface Deps {
+  readonly routes: Routes
+  readonly sessions: Pick<Sessions, 'pick' | 'waitFor'>
+  readonly journal: Pick<JournalWriter, 'request'>
+  /** Certificate and key for a name of a TLS handshake, in lower case; undefined: it is refused. What is answered is kept for a while: see `forget`. */
+  readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
+  readonly limits?: Partial<ProxyLimits>
+  readonly registry: Registry
+  readonly log: Pick<Logger, 'warn' | 'error'>
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  /** Ports that visitors use: what backends and redirects are told. */
+  readonly publicPorts: { readonly http: number; readonly https: number }
+  /** Balancers whose X-Forwarded-… fields are believed. Undefined: none; an empty list would be all. */
+  readonly trusted?: AddressList | undefined
+  /** What a certificate authority that asks `host` for this token is to be answered (RFC 8555, section 8.3). */
+  readonly challenge?: (host: string, token: string) => string | undefined
+  /** 48 bytes that edges share, so that each resumes the sessions of all. */
+  readonly ticketKeys?: Buffer | undefined
+}
+
+/** The visitors' side of an edge. */
+export interface Proxy {
+  /** Resolves with the port, once it is served. */
+  listenHttp(host: string, port: number): Promise<number>
+  listenHttps(host: string, port: number): Promise<number>
+  /** A certificate has changed: the next handshake asks for it anew. */
+  forget(serverName: string): void
+  /** Takes no more connections, lets requests under way finish for `graceMs`, then closes what is left. */
+  close(graceMs?: number): Promise<void>
+}
+
+/** Serves visitors: HTTP/1.1 and HTTP/2, plain and over TLS, each request to the session of the tunnel that it names. */
+export function createProxy(deps: Deps): Proxy {
+  const limits = { ...PROXY_LIMITS, ...deps.limits }
+  const { now, registry } = deps
+  const pools = createPools({ now, idleMs: limits.idleLinkMs, spareMs: limits.spareLinkMs })
+  const context: ProxyContext = {
+    ...deps,
+    limits,
+    trusted: deps.trusted,
+    challenge: deps.challenge ?? (() => undefined),
+    pools,
+    metrics: createProxyMetrics({ registry, pools }),
+    load: new Load(),
+    modificationsOf: createModifications(),
+    connections: new Set(),
+    draining: false,
+  }
+  const listeners = createListeners({ context, contextFor: deps.contextFor, ticketKeys: deps.ticketKeys })
+
+  const sweeper = setInterval(() => {
+    const at = now()
+    for (const connection of context.connections) connection.tick(at)
+    pools.sweep()
+  }, limits.sweepMs)
+
+  async function close(graceMs = 0): Promise<void> {
+    context.draining = true
+    for (const connection of context.connections) connection.drain()
+    await listeners.close(graceMs)
+    clearInterval(sweeper)
+    pools.close()
+  }
+
+  return {
+    listenHttp: (host, port) => listeners.listenHttp(host, port),
+    listenHttps: (host, port) => listeners.listenHttps(host, port),
+    forget: (serverName) => listeners.forget(serverName),
+    close,
+  }
+}

@@ -1,0 +1,175 @@
+import { Body } from './body.ts'
+import type { PayloadSink } from './chunk.ts'
+import type { Reply } from './forward-response.ts'
+import { HeadBuffer } from './head-buffer.ts'
+import type { Modifications } from './modifications.ts'
+import type { RequestHead } from './request-head.ts'
+import { bodyKindOf, readResponseHead, type ResponseHead } from './response-head.ts'
+import type { Visitor } from './visitor.ts'
+
+/** Who has the link that the response comes from. */
+export interface RelayOwner {
+  /** Whether the request has been sent whole. */
+  readonly sent: boolean
+  /** The visitor takes no more for now. */
+  responseHeld(): void
+  /** It is not valid, and nothing of it has been given to the visitor. */
+  responseInvalid(): void
+  /** It turned invalid after the visitor had got its beginning. */
+  responseBroken(): void
+  /** It is whole, and the visitor must be told. `keeps`: the same link can take another request. */
+  responseEnded(keeps: boolean): void
+}
+
+interface Deps {
+  readonly visitor: Visitor
+  readonly owner: RelayOwner
+  readonly request: RequestHead
+  /** Host of the tunnel. */
+  readonly host: string
+  readonly modifications: Modifications
+}
+
+/** Reads one response and passes it to the visitor: the head anew, the body as it comes. */
+export class Relay implements PayloadSink {
+  /** Of the final response, once it has begun. */
+  status = 0
+  #stage: 'head' | 'body' | 'raw' | 'over' = 'head'
+  readonly #deps: Deps
+  readonly #head = new HeadBuffer()
+  #body: Body | undefined
+  #keeps = false
+  #go = true
+  #rawOut = 0
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+  }
+
+  /** Whether not one byte has come. */
+  get isUntouched(): boolean {
+    return this.#stage === 'head' && this.#head.isEmpty
+  }
+
+  get began(): boolean {
+    return this.status !== 0
+  }
+
+  get isRaw(): boolean {
+    return this.#stage === 'raw'
+  }
+
+  /** Payload that was passed on. */
+  get bytesOut(): number {
+    return (this.#body?.payload ?? 0) + this.#rawOut
+  }
+
+  /** The trailer section, after the end. */
+  get trailers(): string {
+    return this.#body?.chunks?.trailers ?? ''
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#stage === 'body') this.#bodyData(chunk)
+    else if (this.#stage === 'raw') this.#rawData(chunk)
+    else if (this.#stage === 'head') this.#headData(chunk)
+  }
+
+  /** The target has ended its side: the end of some bodies, too early for the others. */
+  ended(): void {
+    if (this.#body?.kind !== 'close') return this.#broken()
+    this.#stage = 'over'
+    this.#deps.owner.responseEnded(false)
+  }
+
+  /** A part of a chunked body, for a visitor who is not given the framing. */
+  payload(part: Buffer): void {
+    if (part.length > 0) this.#go = this.#deps.visitor.body(part) && this.#go
+  }
+
+  #headData(chunk: Buffer): void {
+    let state = this.#head.push(chunk)
+    while (state === 'whole') {
+      const head = readResponseHead(this.#head.text)
+      if (!head) return this.#invalid()
+      const { rest } = this.#head
+      if (head.status === 101) return this.#upgrade(head, rest)
+      if (head.status >= 200) return this.#respond(head, rest)
+      this.#deps.visitor.interim(this.#reply(head, 'none'))
+      state = rest.length > 0 ? this.#head.push(rest) : 'more'
+    }
+    if (state !== 'more') this.#invalid()
+  }
+
+  #reply(head: ResponseHead, kind: Reply['kind']): Reply {
+    const { host, modifications } = this.#deps
+    return { head, kind, host, modifications }
+  }
+
+  #respond(head: ResponseHead, rest: Buffer): void {
+    const { visitor, owner, request } = this.#deps
+    const kind = bodyKindOf(head, request.method)
+    const body = new Body(kind, head.framing.length)
+    const end = visitor.wire ? body.take(rest, 0) : 0
+    if (end < 0) return this.#invalid()
+    this.#stage = 'body'
+    this.status = head.status
+    this.#body = body
+    this.#keeps = head.keepAlive && kind !== 'close'
+    const go = visitor.respond(this.#reply(head, kind), end > 0 ? rest.subarray(0, end) : undefined, !owner.sent)
+    if (visitor.wire) this.#moved(go, rest.length - end)
+    else this.#unwrap(body, rest, go)
+  }
+
+  #bodyData(chunk: Buffer): void {
+    const { visitor } = this.#deps
+    const body = this.#body
+    if (!body) return
+    if (!visitor.wire) return this.#unwrap(body, chunk, true)
+    const end = body.take(chunk, 0)
+    if (end < 0) this.#broken()
+    else this.#moved(visitor.body(end === chunk.length ? chunk : chunk.subarray(0, end)), chunk.length - end)
+  }
+
+  #unwrap(body: Body, chunk: Buffer, go: boolean): void {
+    this.#go = go
+    const end = body.take(chunk, 0, this)
+    if (end < 0) this.#broken()
+    else this.#moved(this.#go, chunk.length - end)
+  }
+
+  /** After a part of the body: `surplus` bytes follow what should be the end of it. */
+  #moved(go: boolean, surplus: number): void {
+    if (this.#stage !== 'body') return
+    if (!this.#body?.done) {
+      if (!go) this.#deps.owner.responseHeld()
+      return
+    }
+    this.#stage = 'over'
+    this.#deps.owner.responseEnded(this.#keeps && surplus === 0)
+  }
+
+  #upgrade(head: ResponseHead, rest: Buffer): void {
+    const { visitor, owner, request } = this.#deps
+    if (request.upgrade === undefined) return this.#invalid()
+    this.#stage = 'raw'
+    this.status = 101
+    this.#rawOut = rest.length
+    if (!visitor.upgrade(this.#reply(head, 'none'), rest.length > 0 ? rest : undefined)) owner.responseHeld()
+  }
+
+  #rawData(chunk: Buffer): void {
+    this.#rawOut += chunk.length
+    if (!this.#deps.visitor.body(chunk)) this.#deps.owner.responseHeld()
+  }
+
+  #invalid(): void {
+    this.#stage = 'over'
+    this.#deps.owner.responseInvalid()
+  }
+
+  #broken(): void {
+    this.#stage = 'over'
+    this.#deps.owner.responseBroken()
+  }
+}

@@ -1,0 +1,207 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import { duplexPair } from 'node:stream'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { STRIDE } from './fields.ts'
+import { isStop, readRequestHead } from './request-head.ts'
+
+const HOST = 'Host: a.test\r\n'
+const read = (line: string, fields = HOST) => readRequestHead(`${line}\r\n${fields}`)
+const post = (fields: string) => read('POST / HTTP/1.1', HOST + fields)
+const statusOf = (line: string, fields?: string) => {
+  const head = read(line, fields)
+  return isStop(head) ? head.status : 200
+}
+
+describe('a request line', () => {
+  test.each([
+    { does: 'is method, target and version', line: 'GET /a?b HTTP/1.1', status: 200 },
+    { does: 'has one blank between them', line: 'GET  / HTTP/1.1', status: 400 },
+    { does: 'has no tab between them', line: 'GET\t/ HTTP/1.1', status: 400 },
+    { does: 'has no blank at its end', line: 'GET / HTTP/1.1 ', status: 400 },
+    { does: 'has a target', line: 'GET HTTP/1.1', status: 400 },
+    { does: 'has no fragment', line: 'GET /a#b HTTP/1.1', status: 400 },
+    { does: 'is ASCII', line: 'GET /\xe4 HTTP/1.1', status: 400 },
+    { does: 'has no control characters', line: 'GET /\x00 HTTP/1.1', status: 400 },
+    { does: 'is of HTTP/1.0 too', line: 'GET / HTTP/1.0', status: 200 },
+    { does: 'is not of HTTP/0.9', line: 'GET /', status: 400 },
+    { does: 'is not of HTTP/2', line: 'PRI * HTTP/2.0', status: 400 },
+    { does: 'is not of HTTP/1.2', line: 'GET / HTTP/1.2', status: 400 },
+    { does: 'may hold * with OPTIONS', line: 'OPTIONS * HTTP/1.1', status: 200 },
+    { does: 'holds no * otherwise', line: 'GET * HTTP/1.1', status: 400 },
+    { does: 'may name its own host', line: 'GET http://a.test/x HTTP/1.1', status: 200 },
+    { does: 'names no other host', line: 'GET http://b.test/x HTTP/1.1', status: 400 },
+    { does: 'names no user', line: 'GET http://u@a.test/x HTTP/1.1', status: 400 },
+    { does: 'is not of CONNECT', line: 'CONNECT a.test:80 HTTP/1.1', status: 400 },
+    { does: 'has a path', line: 'GET a HTTP/1.1', status: 400 },
+    { does: 'has a method of token characters', line: 'G(T / HTTP/1.1', status: 400 },
+  ])('$does: $line is $status', ({ line, status }) => expect(statusOf(line)).toBe(status))
+
+  test('in absolute form is passed on in origin form', () => {
+    expect(read('GET HTTP://A.test?x HTTP/1.1')).toMatchObject({ target: '/?x', lineKept: false })
+  })
+})
+
+describe('fields', () => {
+  test.each([
+    { does: 'name one host', fields: '', status: 400 },
+    { does: 'name no two hosts', fields: HOST + HOST, status: 400 },
+    { does: 'name a host that can be one', fields: 'Host: a b\r\n', status: 400 },
+    { does: 'name a host that is not empty', fields: 'Host:\r\n', status: 400 },
+    { does: 'have no blank before the colon', fields: `${HOST}A : b\r\n`, status: 400 },
+    { does: 'have no blank in the name', fields: `${HOST}A b: c\r\n`, status: 400 },
+    { does: 'have a name', fields: `${HOST}: c\r\n`, status: 400 },
+    { does: 'are not continued', fields: `${HOST}A: b\r\n c\r\n`, status: 400 },
+    { does: 'are not continued from the request line', fields: ` A: b\r\n${HOST}`, status: 400 },
+    { does: 'do not end with a bare LF', fields: `A: b\n${HOST}`, status: 400 },
+    { does: 'hold no bare CR', fields: `A: b\rc\r\n${HOST}`, status: 400 },
+    { does: 'hold no NUL', fields: `A: b\x00c\r\n${HOST}`, status: 400 },
+    { does: 'may hold bytes past ASCII', fields: `A: \xe4\r\n${HOST}`, status: 200 },
+    { does: 'are a hundred at most', fields: HOST + 'a: b\r\n'.repeat(99), status: 200 },
+    { does: 'are no more than a hundred', fields: HOST + 'a: b\r\n'.repeat(100), status: 431 },
+    { does: 'expect 100-continue', fields: `${HOST}Expect: 100-Continue\r\n`, status: 200 },
+    { does: 'expect nothing else', fields: `${HOST}Expect: tea\r\n`, status: 417 },
+  ])('$does', ({ fields, status }) => expect(statusOf('GET / HTTP/1.1', fields)).toBe(status))
+})
+
+describe('framing', () => {
+  test.each([
+    { fields: 'Content-Length: 5\r\n', length: 5, chunked: false },
+    { fields: 'Content-Length: 005\r\n', length: 5, chunked: false },
+    { fields: 'Transfer-Encoding:\tChunked \r\n', length: undefined, chunked: true },
+    { fields: '', length: undefined, chunked: false },
+  ])('of $fields', ({ fields, length, chunked }) => expect(post(fields)).toMatchObject({ framing: { length, chunked } }))
+
+  test.each([
+    'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n',
+    'Transfer-Encoding: chunked\r\nContent-Length: 5\r\n',
+    'Content-Length: 5\r\nContent-Length: 5\r\n',
+    'Content-Length: 5\r\nContent-Length: 6\r\n',
+    'Content-Length: 5, 5\r\n',
+    'Content-Length: +5\r\n',
+    'Content-Length: -1\r\n',
+    'Content-Length: 0x5\r\n',
+    'Content-Length: 5 \t5\r\n',
+    'Content-Length: 9999999999999999\r\n',
+    'Content-Length:\r\n',
+    'Transfer-Encoding: identity\r\n',
+    'Transfer-Encoding: gzip, chunked\r\n',
+    'Transfer-Encoding: chunked, chunked\r\n',
+    'Transfer-Encoding: chunked, identity\r\n',
+    'Transfer-Encoding: xchunked\r\n',
+    'Transfer-Encoding: "chunked"\r\n',
+    'Transfer-Encoding: chunked;a=b\r\n',
+    'Transfer-Encoding:\x0bchunked\r\n',
+    'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n',
+    'Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n',
+    'Transfer-Encoding\r\n : chunked\r\n',
+    'Transfer-Encoding: \r\n chunked\r\n',
+    'X: y\nTransfer-Encoding: chunked\r\n',
+  ])('that can be read in two ways is refused: %j', (fields) => expect(post(fields)).toMatchObject({ status: 400 }))
+
+  test('is not chunked in HTTP/1.0', () => {
+    expect(statusOf('POST / HTTP/1.0', `${HOST}Transfer-Encoding: chunked\r\n`)).toBe(400)
+  })
+})
+
+test.each([
+  { line: 'HTTP/1.1', connection: '', keeps: true },
+  { line: 'HTTP/1.1', connection: 'Connection: close\r\n', keeps: false },
+  { line: 'HTTP/1.1', connection: 'Connection: x\r\nConnection: Close\r\n', keeps: false },
+  { line: 'HTTP/1.0', connection: '', keeps: false },
+  { line: 'HTTP/1.0', connection: 'Connection: Keep-Alive\r\n', keeps: true },
+])('$line with "$connection" keeps the connection: $keeps', ({ line, connection, keeps }) => {
+  expect(read(`GET / ${line}`, HOST + connection)).toMatchObject({ keepAlive: keeps })
+})
+
+/** What Node's own server makes of the bytes; undefined: it refuses them. */
+async function nodeReads(text: string): Promise<{ method: string; url: string; fields: string[] } | undefined> {
+  const [ours, theirs] = duplexPair()
+  const server = createServer()
+  try {
+    return await new Promise((resolve) => {
+      const seen = ({ method = '', url = '', rawHeaders }: IncomingMessage) => resolve({ method, url, fields: rawHeaders })
+      server.on('request', seen)
+      server.on('upgrade', seen)
+      server.on('checkContinue', seen)
+      server.on('checkExpectation', seen)
+      server.on('clientError', () => resolve(undefined))
+      // It answers some by itself, without telling.
+      ours.on('data', () => resolve(undefined))
+      server.emit('connection', theirs)
+      ours.write(text, 'latin1')
+    })
+  } finally {
+    ours.destroy()
+    theirs.destroy()
+    server.close()
+  }
+}
+
+test('what is taken, Node’s parser reads alike', async () => {
+  const piece = fc.constantFrom(
+    ...[
+      'Host: a.test',
+      'A: b',
+      'Content-Length: 3',
+      'content-length:3',
+      'Transfer-Encoding: chunked',
+      'Connection: close',
+      'Expect: 100-continue',
+      'B:',
+    ],
+    ...[
+      '\r\n',
+      '\r\n',
+      '\r\n',
+      '\r\n',
+      '\r\n',
+      '\n',
+      '\r',
+      ' ',
+      '\t',
+      ':',
+      '\x00',
+      '\x7f',
+      '\xff',
+      ',',
+      ';',
+      'chunked',
+      '"',
+      '_',
+    ],
+  )
+  const line = fc.constantFrom(
+    'GET / HTTP/1.1',
+    'POST /x?y=z HTTP/1.1',
+    'OPTIONS * HTTP/1.1',
+    'GET / HTTP/1.0',
+    'GET /"{}|\\^` HTTP/1.1',
+  )
+  let taken = 0
+  await fc.assert(
+    fc.asyncProperty(line, fc.array(piece, { maxLength: 10 }), async (first, pieces) => {
+      const text = `${first}\r\nHost: b.test\r\n${pieces.filter((part) => part !== 'Host: a.test').join('')}\r\n`
+      if (text.includes('\r\n\r\n')) return
+      const head = readRequestHead(text)
+      if (isStop(head)) return
+      taken++
+      const fields: string[] = []
+      for (let field = 0; field < head.at.length; field += STRIDE) {
+        fields.push(head.text.slice(head.at[field], head.at[field + 1]), head.text.slice(head.at[field + 2], head.at[field + 3]))
+      }
+      expect(await nodeReads(`${text}\r\n`)).toEqual({ method: head.method, url: head.target, fields })
+    }),
+    { numRuns: 2000 },
+  )
+  expect(taken).toBeGreaterThan(50)
+})
+
+test('no bytes at all make it throw', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
+      readRequestHead(text)
+      readRequestHead(`GET / HTTP/1.1\r\n${HOST}${text}\r\n`)
+    }),
+  )
+})

@@ -1,0 +1,104 @@
+import type { Stop } from '../../crds/tunnel-decisions.ts'
+import { type Fields, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
+import { type Framing, readFraming } from './framing.ts'
+import { REQUEST_NAMES } from './names.ts'
+import { bad, BAD_EXPECTATION, HEAD_TOO_LARGE } from './stops.ts'
+
+/** Head of a request that has one meaning only. */
+export interface RequestHead extends Fields {
+  readonly method: string
+  /** In origin form, or `*`. */
+  readonly target: string
+  /** Whether the request line can be passed on as it is. */
+  readonly lineKept: boolean
+  /** Where the fields begin in the text. */
+  readonly fieldsAt: number
+  readonly minor: 0 | 1
+  /** As the visitor wrote it. */
+  readonly host: string
+  readonly framing: Framing
+  /** Whether the visitor keeps the connection for more requests. */
+  readonly keepAlive: boolean
+  /** Protocol that it asks to change to. */
+  readonly upgrade: string | undefined
+}
+
+const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?$/
+const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
+/** Changes of protocol that would take later requests out of the edge's sight. */
+const HIDING = /(^|[\s,])(h2c|http|tls)\b/i
+
+/** Whether a head was refused. */
+export const isStop = (value: object): value is Stop => 'reason' in value
+
+/**
+ * Reads the head of a request, strictly (RFC 9112): what two readers may understand in two ways is refused. The text is latin1, from its first byte to the
+ * CRLF of its last field, without the empty line.
+ */
+export function readRequestHead(text: string): RequestHead | Stop {
+  const methodEnd = tokenEnd(text, 0)
+  const end = targetEnd(text, methodEnd + 1)
+  const minor = versionAt(text, end)
+  if (methodEnd === 0 || text.charCodeAt(methodEnd) !== 0x20 || end === methodEnd + 1 || minor === undefined)
+    return bad('the request line is not valid')
+  const fieldsAt = end + 11
+  const at = readFields(text, fieldsAt, REQUEST_NAMES)
+  if (typeof at === 'string') return bad(at)
+  if (at.length > MAX_FIELDS * STRIDE) return HEAD_TOO_LARGE
+  const framing = readFraming(text, at)
+  if (typeof framing === 'string') return bad(framing)
+  return settle({ text, at, fieldsAt, minor, framing, method: text.slice(0, methodEnd), asked: text.slice(methodEnd + 1, end) })
+}
+
+function versionAt(text: string, at: number): 0 | 1 | undefined {
+  if (text.startsWith(' HTTP/1.1\r\n', at)) return 1
+  return text.startsWith(' HTTP/1.0\r\n', at) ? 0 : undefined
+}
+
+interface Draft extends Fields {
+  readonly fieldsAt: number
+  readonly minor: 0 | 1
+  readonly framing: Framing
+  readonly method: string
+  readonly asked: string
+}
+
+function settle(draft: Draft): RequestHead | Stop {
+  const { text, at, fieldsAt, minor, framing, method, asked } = draft
+  const { host, expect } = framing
+  if (host === undefined || !HOST_VALUE.test(host)) return bad('there must be one valid Host')
+  const target = targetOf(method, asked, host)
+  if (target === undefined) return bad('the request target is not valid')
+  if (framing.chunked && minor === 0) return bad('HTTP/1.0 has no Transfer-Encoding')
+  if (expect !== undefined && expect !== '100-continue') return BAD_EXPECTATION
+  const keepAlive = keepsAlive(framing, minor)
+  const upgrade = minor === 1 ? upgradeOf(framing) : undefined
+  const lineKept = minor === 1 && target === asked
+  return { text, at, fieldsAt, minor, framing, method, target, lineKept, host, keepAlive, upgrade }
+}
+
+/** RFC 9112, section 3.2: origin form; absolute form of the same host; `*` of OPTIONS. CONNECT is for proxies that are asked to be one. */
+function targetOf(method: string, asked: string, host: string): string | undefined {
+  if (method === 'CONNECT') return undefined
+  if (asked.charCodeAt(0) === 0x2f) return asked
+  if (asked === '*') return method === 'OPTIONS' ? asked : undefined
+  const [, authority, rest = ''] = ABSOLUTE.exec(asked) ?? []
+  if (authority?.toLowerCase() !== host.toLowerCase()) return undefined
+  return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+export function hasBody({ framing }: Pick<RequestHead, 'framing'>): boolean {
+  return framing.chunked || (framing.length ?? 0) > 0
+}
+
+/** RFC 9112, section 9.3. */
+export function keepsAlive({ connection }: Framing, minor: 0 | 1): boolean {
+  if (connection.length === 0) return minor === 1
+  return !connection.includes('close') && (minor === 1 || connection.includes('keep-alive'))
+}
+
+function upgradeOf(framing: Framing): string | undefined {
+  const { connection, upgrade } = framing
+  if (upgrade === undefined || !connection.includes('upgrade')) return undefined
+  return hasBody({ framing }) || HIDING.test(upgrade) ? undefined : upgrade
+}

@@ -1,0 +1,135 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { CHALLENGE_PATH, firstStop, REQUEST_CHECKS, type RequestWorld, type Stop } from '../../crds/tunnel-decisions.ts'
+import type { Route } from '../route.ts'
+import { believedVisitor } from './believed-visitor.ts'
+import type { ProxyContext } from './context.ts'
+import { answerTo } from './errors.ts'
+import { Exchange } from './exchange.ts'
+import type { RequestHead } from './request-head.ts'
+import type { Visitor } from './visitor.ts'
+
+/** A request whose head has come. */
+export interface Arrival {
+  readonly head: RequestHead
+  readonly scheme: 'http' | 'https'
+  readonly serverName: string | undefined
+  /** Plain, as {@link plainAddress} makes it. */
+  readonly peer: string
+  readonly peerPort: number
+  readonly protocol: 'http/1.1' | 'h2'
+  /** Whether its connection is one too many. */
+  readonly surplus: boolean
+  /** What has come of its body, and whether that is all. */
+  readonly first: Buffer | undefined
+  readonly ended: boolean
+}
+
+/** Decides about a request. Answers it, or returns the exchange that has begun. */
+export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {
+  const { routes, now, trusted } = context
+  const { head, peer, scheme } = arrival
+  const at = now()
+  const id = randomUUIDv7()
+  const host = hostOf(head.host)
+  const route = routeOf(host, routes)
+  const isTrusted = trusted?.allows(peer) ?? false
+  const believed = isTrusted && trusted ? believedVisitor(head, peer, scheme, trusted) : { sourceIp: peer, scheme }
+  const path = pathOf(head.target)
+  const challenge = path.startsWith(CHALLENGE_PATH) ? context.challenge(host, path.slice(CHALLENGE_PATH.length)) : undefined
+  const world: RequestWorld = {
+    malformed: undefined,
+    scheme: believed.scheme,
+    // A balancer that ends TLS says nothing about the handshake.
+    serverName: scheme === believed.scheme ? arrival.serverName : host,
+    host,
+    method: head.method,
+    path,
+    sourceIp: believed.sourceIp,
+    challengeKnown: challenge !== undefined,
+    tunnel: route,
+    overload: overloadOf(context, route, arrival.surplus),
+    upstream: 'unknown',
+  }
+  const stop = firstStop(REQUEST_CHECKS, world)
+  if (stop === undefined && route) {
+    const visit = { id, scheme: believed.scheme, peer, trusted: isTrusted, port: context.publicPorts[believed.scheme] }
+    const exchange = new Exchange(context, visitor, { arrival, route, visit, path, at, sourceIp: believed.sourceIp })
+    exchange.start()
+    return exchange
+  }
+  refuse(context, visitor, { stop: stop ?? UNREACHABLE, world, arrival, route, id, at, challenge })
+  return undefined
+}
+
+/** The list stops whatever has no tunnel; this is for the types alone. */
+const UNREACHABLE: Stop = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
+
+interface Refusal {
+  readonly stop: Stop
+  readonly world: RequestWorld
+  readonly arrival: Arrival
+  readonly route: Route | undefined
+  readonly id: string
+  readonly at: number
+  readonly challenge: string | undefined
+}
+
+function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void {
+  const { stop, world, arrival, route, id, at, challenge } = refusal
+  const { status, reason } = stop
+  const location = `https://${world.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : arrival.head.target}`
+  const answer = answerTo(stop, { id, head: arrival.head, location, challenge })
+  visitor.answer(answer)
+  if (!route) return context.metrics.stopped(status, reason)
+  const { method, path, sourceIp } = world
+  const durationMs = context.now() - at
+  const [bytesIn, bytesOut] = [visitor.bytesIn, method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)]
+  const { protocol } = arrival
+  const record = {
+    id,
+    tunnel: route.id,
+    at,
+    method,
+    path,
+    status,
+    durationMs,
+    bytesIn,
+    bytesOut,
+    sourceIp,
+    origin: 'edge',
+    reason,
+    protocol,
+  } as const
+  context.journal.request(record)
+  context.metrics.finished(record)
+}
+
+const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)
+
+/** Nearly every Host: nothing in it needs a change. */
+const BARE_HOST = /^[a-z0-9.-]+$/
+
+/** In lower case, without the port. */
+export function hostOf(value: string): string {
+  if (BARE_HOST.test(value)) return value
+  const colon = value.endsWith(']') ? -1 : value.lastIndexOf(':')
+  return (colon < 0 ? value : value.slice(0, colon)).toLowerCase()
+}
+
+export function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return query < 0 ? target : target.slice(0, query)
+}
+
+const LABEL = 16
+
+function routeOf(host: string, routes: ProxyContext['routes']): Route | undefined {
+  const { domain } = routes
+  const isBelow = host.length === LABEL + 1 + domain.length && host.charCodeAt(LABEL) === 0x2e && host.endsWith(domain)
+  return isBelow ? routes.get(host.slice(0, LABEL)) : undefined
+}
+
+function overloadOf({ load, limits }: ProxyContext, route: Route | undefined, surplus: boolean): RequestWorld['overload'] {
+  if (surplus) return 'edge'
+  return route && load.of(route.id) >= limits.requestsPerTunnel ? 'tunnel' : 'none'
+}

@@ -1,0 +1,10 @@
+import type { Stop } from '../../crds/tunnel-decisions.ts'
+
+/** A request that cannot be understood in one way. */
+export const bad = (detail: string): Stop => ({ status: 400, reason: 'bad_request', detail })
+
+export const BAD_BODY = bad('the body of the request is not valid')
+export const BAD_LINE = bad('a line of the head does not end with CRLF')
+export const HEAD_TOO_LARGE: Stop = { status: 431, reason: 'head_too_large', detail: 'the head of the request is too large' }
+export const BAD_EXPECTATION: Stop = { status: 417, reason: 'bad_expectation', detail: 'only 100-continue can be expected' }
+export const TOO_SLOW: Stop = { status: 408, reason: 'too_slow', detail: 'the request did not come in time' }

@@ -1,0 +1,43 @@
+import type { TunnelConfig } from '../crds/tunnel-config.ts'
+import type { AddressList } from '../crds/address-list.ts'
+
+/** A temporary password of a tunnel. */
+export interface RoutedPassword {
+  /** uid of its TunnelPassword */
+  readonly id: string
+  readonly sha256: string
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+}
+
+/** A tunnel as an edge serves it: its config, made ready once a change instead of once a request. */
+export interface Route {
+  /** uid of its Tunnel */
+  readonly id: string
+  readonly namespace: string
+  readonly name: string
+  readonly hostname: string
+  /** `{hostname}.{domain}` */
+  readonly host: string
+  /** `https://{hostname}.{domain}`: what its user is told. */
+  readonly url: string
+  readonly config: TunnelConfig
+  readonly ingress: AddressList
+  readonly sshSources: AddressList
+  readonly passwords: readonly RoutedPassword[]
+}
+
+/** The tunnels of one endpoint, from the last known state of the resources. */
+export interface Routes {
+  /** Domain of the endpoint. */
+  readonly domain: string
+  get(hostname: string): Route | undefined
+  /** Called with the hostname of a tunnel that came, changed or went. Returns how to stop that. */
+  onChange(listener: (hostname: string) => void): () => void
+}
+
+/** What the SSH side asks beside: a temporary password names its tunnel, whatever the user is called (surface, "SSH"). */
+export interface PasswordRoutes {
+  /** The tunnel that has a password with this SHA-256 (64 lower-case hexadecimal digits), expired or not. */
+  ofPassword(sha256: string): Route | undefined
+}

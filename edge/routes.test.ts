@@ -1,0 +1,156 @@
+import { expect, test } from 'vitest'
+import { Namespace } from '../crds/core.ts'
+import { Tunnel } from '../crds/tunnel.ts'
+import { TunnelConfig } from '../crds/tunnel-config.ts'
+import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { createCacheSet } from '../store/cache-set.ts'
+import { openTemporaryStore } from '../store/embedded/open-temporary.ts'
+import type { Store } from '../store/port.ts'
+import { createRoutes, routedPasswordIndexes } from './routes.ts'
+
+const NAMESPACE = 'acme--prod'
+const HOSTNAME = '0123456789abcdef'
+const OTHER = 'fedcba9876543210'
+const web = { namespace: NAMESPACE, name: 'web' }
+const key = { namespace: NAMESPACE, name: 'p' }
+const SHA256 = 'a'.repeat(64)
+const assigned = (hostname: string, endpoint = 'mine') => ({ hostname, endpointRef: { name: endpoint } })
+
+/** The routes of the endpoint `mine` over a real store, and whom they told of what. */
+async function start(prepare: (store: Store) => Promise<unknown> = () => Promise.resolve()) {
+  const { store, ...temporary } = await openTemporaryStore()
+  await store.create(Namespace, { metadata: { name: NAMESPACE } })
+  await prepare(store)
+  const errors: unknown[] = []
+  const onError = (error: unknown) => void errors.push(error)
+  const set = createCacheSet({ store, onError })
+  const tunnels = set.cached(Tunnel)
+  const passwords = set.cached(TunnelPassword, routedPasswordIndexes)
+  const stop = new AbortController()
+  const work = set.run(stop.signal)
+  await set.synced()
+  const routes = createRoutes({ endpoint: 'mine', domain: 'tunnel.test', tunnels, passwords, onError })
+  const told: string[] = []
+  routes.onChange((hostname) => told.push(hostname))
+
+  /** Does something, and waits for the caches to have it. @returns who was told */
+  async function after(change: () => Promise<unknown>): Promise<readonly string[]> {
+    told.length = 0
+    await change()
+    const probe = { namespace: NAMESPACE, name: `probe-${Math.random().toString(36).slice(2)}` }
+    for (const [kind, cache, spec] of [
+      [Tunnel, tunnels, { regionId: 1 }],
+      [TunnelPassword, passwords, { tunnelRef: { name: 'none' }, sha256: SHA256, expiresAt: '2030-01-01T00:00:00Z' }],
+    ] as const) {
+      await store.create<typeof Tunnel | typeof TunnelPassword>(kind, { metadata: probe, spec } as never)
+      await cache.waitFor(probe, (found) => found && { found }, stop.signal)
+    }
+    return [...told]
+  }
+
+  return {
+    ...{ store, routes, errors, after },
+    async [Symbol.asyncDispose]() {
+      routes[Symbol.dispose]()
+      stop.abort()
+      await work
+      await temporary[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function makeTunnel(store: Store, status: object = assigned(HOSTNAME)): Promise<void> {
+  await store.create(Tunnel, { metadata: { ...web, finalizers: ['mooring.dev/test'] }, spec: { regionId: 1 } })
+  await store.patchStatus(Tunnel, web, status)
+}
+const makePassword = (store: Store) =>
+  store.create(TunnelPassword, {
+    metadata: key,
+    spec: { tunnelRef: { name: 'web' }, sha256: SHA256, expiresAt: '2030-01-01T00:00:00Z' },
+  })
+
+test('what is there at the start is served at once, made ready', async () => {
+  await using at = await start(async (store) => {
+    await makeTunnel(store)
+    await makePassword(store)
+  })
+  const { routes } = at
+  expect(routes.get(HOSTNAME)).toMatchObject({
+    ...{ namespace: NAMESPACE, name: 'web', hostname: HOSTNAME, host: `${HOSTNAME}.tunnel.test` },
+    ...{ url: `https://${HOSTNAME}.tunnel.test`, config: TunnelConfig.parse({}) },
+    passwords: [{ sha256: SHA256, expiresAt: Date.parse('2030-01-01T00:00:00Z') }],
+  })
+  expect(routes.ofPassword(SHA256)?.hostname).toBe(HOSTNAME)
+  expect(routes.ofPassword('b'.repeat(64))).toBeUndefined()
+})
+
+type Step = (store: Store) => Promise<unknown>
+const patch =
+  (config: object): Step =>
+  (store) =>
+    store.mergePatch(Tunnel, web, { spec: { config } })
+
+test.each<{ does: string; first?: Step; change: Step; told: readonly string[]; served: readonly string[] }>([
+  { does: 'a tunnel without a hostname is none', change: (store) => makeTunnel(store, {}), told: [], served: [] },
+  {
+    does: 'one of another endpoint is none',
+    change: (store) => makeTunnel(store, assigned(HOSTNAME, 'another')),
+    ...{ told: [], served: [] },
+  },
+  { does: 'one that is assigned is served', change: makeTunnel, told: [HOSTNAME], served: [HOSTNAME] },
+  {
+    does: 'a change of its config is told',
+    ...{ first: makeTunnel, change: patch({ httpsOnly: true }), told: [HOSTNAME], served: [HOSTNAME] },
+  },
+  {
+    does: 'another hostname takes the place of the first',
+    ...{ first: makeTunnel, change: (store) => store.patchStatus(Tunnel, web, { hostname: OTHER }) },
+    ...{ told: [HOSTNAME, OTHER], served: [OTHER] },
+  },
+  {
+    does: 'one that is being deleted is served no more, while its clean-up goes on',
+    ...{ first: makeTunnel, change: (store) => store.delete(Tunnel, web), told: [HOSTNAME], served: [] },
+  },
+  {
+    does: 'a password that comes is told as a change of its tunnel',
+    ...{ first: makeTunnel, change: makePassword, told: [HOSTNAME], served: [HOSTNAME] },
+  },
+])('$does', async ({ first, change, told, served }) => {
+  await using at = await start(first)
+  expect([...new Set(await at.after(() => change(at.store)))].slice(-told.length || undefined)).toEqual(told)
+  expect([HOSTNAME, OTHER].filter((hostname) => at.routes.get(hostname))).toEqual(served)
+})
+
+test('a password that goes is told as a change of its tunnel, which has it no more', async () => {
+  await using at = await start(async (store) => {
+    await makeTunnel(store)
+    await makePassword(store)
+  })
+  expect(await at.after(() => at.store.delete(TunnelPassword, key))).toEqual([HOSTNAME])
+  expect(at.routes.get(HOSTNAME)?.passwords).toEqual([])
+  expect(at.routes.ofPassword(SHA256)).toBeUndefined()
+})
+
+test('lists are made ready anew with each change: an entry that is there no more lets nobody in', async () => {
+  await using at = await start(makeTunnel)
+  expect(at.routes.get(HOSTNAME)?.ingress.allows('192.0.2.1')).toBe(true)
+  await at.after(() => patch({ ingressIPWhitelist: ['198.51.100.0/24'], sshIPWhitelist: ['192.0.2.1'] })(at.store))
+  const route = at.routes.get(HOSTNAME)
+  expect([route?.ingress.allows('192.0.2.1'), route?.ingress.allows('198.51.100.7')]).toEqual([false, true])
+  expect([route?.sshSources.allows('192.0.2.1'), route?.sshSources.allows('192.0.2.2')]).toEqual([true, false])
+})
+
+test('one listener that throws keeps nothing from the others', async () => {
+  await using at = await start()
+  at.routes.onChange(() => {
+    throw new Error('mine')
+  })
+  const heard: string[] = []
+  const stop = at.routes.onChange((hostname) => heard.push(hostname))
+  await at.after(() => makeTunnel(at.store))
+  expect([new Set(heard), at.errors.length > 0]).toEqual([new Set([HOSTNAME]), true])
+  stop()
+  heard.length = 0
+  await at.after(() => patch({ httpsOnly: true })(at.store))
+  expect(heard).toEqual([])
+})

@@ -1,0 +1,110 @@
+import { addressList } from '../crds/address-list.ts'
+import type { Tunnel } from '../crds/tunnel.ts'
+import type { TunnelPassword } from '../crds/tunnel-password.ts'
+import type { Cache } from '../store/cache.ts'
+import { keyToString } from '../store/key-string.ts'
+import type { Key } from '../store/port.ts'
+import type { PasswordRoutes, Route, RoutedPassword, Routes } from './route.ts'
+
+export interface RoutesDeps {
+  /** Name of the TunnelEndpoint whose tunnels these are. */
+  readonly endpoint: string
+  readonly domain: string
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly passwords: Cache<typeof TunnelPassword>
+  /** What a listener throws. */
+  readonly onError: (error: unknown) => void
+}
+
+/** The tunnels of an endpoint, made ready as they change. A tunnel that is being deleted is one no more. */
+export function createRoutes(deps: RoutesDeps): Routes & PasswordRoutes & Disposable {
+  const { endpoint, domain, tunnels, passwords, onError } = deps
+  const byHostname = new Map<string, Route>()
+  /** Of each tunnel, by key: a deleted one does not say it any more. */
+  const hostnames = new Map<string, string>()
+  const listeners = new Set<(hostname: string) => void>()
+
+  function refresh(key: Key): void {
+    const id = keyToString(key)
+    const route = routeOf(key)
+    const before = hostnames.get(id)
+    if (before !== undefined && before !== route?.hostname) byHostname.delete(before)
+    if (route) {
+      hostnames.set(id, route.hostname)
+      byHostname.set(route.hostname, route)
+    } else hostnames.delete(id)
+    for (const hostname of new Set([before, route?.hostname])) if (hostname !== undefined) tell(hostname)
+  }
+
+  function tell(hostname: string): void {
+    for (const listener of listeners) {
+      try {
+        listener(hostname)
+      } catch (error) {
+        onError(error)
+      }
+    }
+  }
+
+  function routeOf(key: Key): Route | undefined {
+    const tunnel = tunnels.get(key)
+    const { hostname, endpointRef } = tunnel?.status ?? {}
+    if (!tunnel || hostname === undefined || endpointRef?.name !== endpoint) return undefined
+    if (tunnel.metadata.deletionTimestamp !== undefined) return undefined
+    const { config } = tunnel.spec
+    const host = `${hostname}.${domain}`
+    return {
+      id: tunnel.metadata.uid,
+      namespace: tunnel.metadata.namespace ?? '',
+      name: tunnel.metadata.name,
+      ...{ hostname, host, url: `https://${host}`, config },
+      ingress: addressList(config.ingressIPWhitelist),
+      sshSources: addressList(config.sshIPWhitelist),
+      passwords: passwordsOf(tunnel),
+    }
+  }
+
+  function passwordsOf({ metadata }: Tunnel): readonly RoutedPassword[] {
+    return passwords
+      .byIndex('tunnel', `${metadata.namespace ?? ''}/${metadata.name}`)
+      .map(({ metadata: { uid }, spec }) => ({ id: uid, sha256: spec.sha256, expiresAt: Date.parse(spec.expiresAt) }))
+  }
+
+  /** A deleted password does not say whose it was. */
+  const owners = new Map<string, Key>()
+  function onPassword(key: Key): void {
+    const id = keyToString(key)
+    const spec = passwords.get(key)?.spec
+    const owner = spec ? { namespace: key.namespace, name: spec.tunnelRef.name } : owners.get(id)
+    if (spec && owner) owners.set(id, owner)
+    else owners.delete(id)
+    if (owner) refresh(owner)
+  }
+
+  for (const { metadata } of passwords.list()) onPassword(metadata)
+  for (const { metadata } of tunnels.list()) refresh(metadata)
+  const subscriptions = [tunnels.onChange(refresh), passwords.onChange(onPassword)]
+
+  return {
+    domain,
+    get: (hostname) => byHostname.get(hostname),
+    ofPassword(sha256) {
+      const [password] = passwords.byIndex('sha256', sha256)
+      const owner = password && { namespace: password.metadata.namespace, name: password.spec.tunnelRef.name }
+      return owner && byHostname.get(hostnames.get(keyToString(owner)) ?? '')
+    },
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    [Symbol.dispose]() {
+      for (const unsubscribe of subscriptions) unsubscribe()
+    },
+  }
+}
+
+/** What passwords are found by, here. */
+export const routedPasswordIndexes = {
+  tunnel: ({ metadata, spec }: TunnelPassword): readonly string[] => [`${metadata.namespace ?? ''}/${spec.tunnelRef.name}`],
+  sha256: ({ spec }: TunnelPassword): readonly string[] => [spec.sha256],
+}

@@ -1,0 +1,41 @@
+import type { Channel, ChannelEvents } from './channel.ts'
+
+/** Who opened a connection, as told to the client (RFC 4254, section 7.2: originator). */
+export interface Origin {
+  readonly address: string
+  readonly port: number
+}
+
+/** How a client logged in. */
+export type Login =
+  { readonly authMethod: 'key'; readonly keyFingerprint: string } | { readonly authMethod: 'token'; readonly passwordId: string }
+
+/** One live SSH connection that serves a tunnel. */
+export interface Session {
+  /** UUIDv7 */
+  readonly id: string
+  /** The tunnel's: 16 hexadecimal digits. */
+  readonly hostname: string
+  readonly clientIp: string
+  readonly login: Login
+  /** Milliseconds since the epoch. */
+  readonly since: number
+  /** Channels that are open or being opened. */
+  readonly channels: number
+  /** Never throws: a session that is gone refuses with `session_lost`. */
+  open(origin: Origin, events: ChannelEvents): Channel
+  /** Ends it with a sentence that the client shows its user. `reason` is a word for the journal. Idempotent. */
+  close(reason: string, sentence: string): void
+}
+
+/** The live sessions of this edge, by hostname. */
+export interface Sessions {
+  add(session: Session): void
+  remove(session: Session): void
+  /** The one to ask next: the newest first; live ones share the load. */
+  pick(hostname: string): Session | undefined
+  /** The same, waiting up to `ms` for one to come; resolves with undefined when none did or `signal` aborts. */
+  waitFor(hostname: string, ms: number, signal: AbortSignal): Promise<Session | undefined>
+  of(hostname: string): readonly Session[]
+  readonly count: number
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import type { Session } from './session.ts'
+import { createSessions } from './sessions.ts'
+
+const never = new AbortController().signal
+const session = (id: string, channels = 0, hostname = 'a'): Session => ({
+  ...{ id, hostname, channels, clientIp: '192.0.2.1', since: 0 },
+  login: { authMethod: 'key', keyFingerprint: 'SHA256:x' },
+  open: () => {
+    throw new Error('not here')
+  },
+  close: () => undefined,
+})
+
+describe('sessions', () => {
+  test('ask the newest alone until older ones have been heard of', () => {
+    const sessions = createSessions()
+    const [old, recent] = [session('old'), session('recent', 5)]
+    sessions.add(old)
+    sessions.add(recent)
+    expect(sessions.pick('a')).toBe(recent)
+    sessions.confirm(old)
+    expect(sessions.pick('a')).toBe(old)
+    expect(sessions.of('a')).toEqual([recent, old])
+    expect(sessions.count).toBe(2)
+  })
+
+  test('prefer the newest of equals', () => {
+    const sessions = createSessions()
+    const [old, recent] = [session('old', 3), session('recent', 3)]
+    sessions.add(old)
+    sessions.add(recent)
+    sessions.confirm(old)
+    expect(sessions.pick('a')).toBe(recent)
+  })
+
+  test('fall back on an older one that nobody has heard of when the newest goes', () => {
+    const sessions = createSessions()
+    const [old, recent] = [session('old'), session('recent')]
+    sessions.add(old)
+    sessions.add(recent)
+    sessions.remove(recent)
+    expect(sessions.pick('a')).toBe(old)
+    sessions.remove(old)
+    sessions.remove(old)
+    expect(sessions.pick('a')).toBeUndefined()
+    expect(sessions.count).toBe(0)
+  })
+
+  test('count one that is added twice once', () => {
+    const sessions = createSessions()
+    const one = session('one')
+    sessions.add(one)
+    sessions.add(one)
+    expect(sessions.count).toBe(1)
+  })
+
+  test('tell who waits of one that comes, each of them', async () => {
+    const sessions = createSessions()
+    const waiting = [sessions.waitFor('a', 10_000, never), sessions.waitFor('a', 10_000, never)]
+    const mine = session('mine')
+    sessions.add(session('other', 0, 'b'))
+    sessions.add(mine)
+    expect(await Promise.all(waiting)).toEqual([mine, mine])
+    expect(await sessions.waitFor('a', 0, never)).toBe(mine)
+  })
+
+  test('tell who waits in vain so, in time or when it gives up', async () => {
+    const sessions = createSessions()
+    expect(await sessions.waitFor('a', 5, never)).toBeUndefined()
+    const abort = new AbortController()
+    const waiting = sessions.waitFor('a', 60_000, abort.signal)
+    abort.abort()
+    expect(await waiting).toBeUndefined()
+    expect(await sessions.waitFor('a', 60_000, abort.signal)).toBeUndefined()
+  })
+})

@@ -1,0 +1,21 @@
+import type { Route } from '../route.ts'
+import { sentences } from './sentences.ts'
+
+/** A forward that a client asks for, as it spells it (RFC 4254, section 7.1). */
+export interface Forward {
+  readonly host: string
+  readonly port: number
+}
+
+/** The public port that a client names; what is behind it the edge decides. */
+const PORT = 80
+/** Names that say "whatever is mine". */
+const OWN = ['', 'localhost', '*', '0.0.0.0', '::']
+
+/** Why a forward is refused, in a sentence; undefined when it may be. */
+export function forwardRefusal(wanted: Forward, route: Route): string | undefined {
+  const host = wanted.host.toLowerCase()
+  if (!OWN.includes(host) && host !== route.hostname && host !== route.host.toLowerCase())
+    return sentences.otherHost(wanted.host, route)
+  return wanted.port === PORT ? undefined : sentences.otherPort(wanted.port, route)
+}

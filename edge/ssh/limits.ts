@@ -1,0 +1,49 @@
+/** Bounds of the SSH side. Times are in milliseconds. */
+export interface SshLimits {
+  /** Connections in all. */
+  readonly connections: number
+  /** Connections of one source that have not logged in. */
+  readonly handshakesPerSource: number
+  readonly loginGraceMs: number
+  /** Keys and passwords that one connection may try. */
+  readonly loginTries: number
+  /** Failed logins of one source in a minute. */
+  readonly failedPerSource: number
+  /** Failed logins of one source on one tunnel in a minute. */
+  readonly failedPerSourceAndTunnel: number
+  readonly sessionsPerTunnel: number
+  /** How long a logged-in client may do without a forward. */
+  readonly forwardGraceMs: number
+  /** Channels of one session. */
+  readonly channels: number
+  /** Bytes of one session that were received and not read. */
+  readonly unreadBytes: number
+  /** What the windows of all sessions may grow by, for clients that are far away. */
+  readonly windowGrowthBytes: number
+  readonly rekeyBytes: number
+  readonly rekeyMs: number
+  readonly keepaliveMs: number
+  /** Keepalives without an answer, after which a client is gone. */
+  readonly keepaliveMisses: number
+  /** How long an older session may be silent when a newer one has come. */
+  readonly probeMs: number
+}
+
+export const DEFAULT_SSH_LIMITS: SshLimits = {
+  connections: 20_000,
+  handshakesPerSource: 32,
+  loginGraceMs: 30_000,
+  loginTries: 6,
+  failedPerSource: 20,
+  failedPerSourceAndTunnel: 10,
+  sessionsPerTunnel: 10,
+  forwardGraceMs: 30_000,
+  channels: 1_000,
+  unreadBytes: 32 * 1024 * 1024,
+  windowGrowthBytes: 128 * 1024 * 1024,
+  rekeyBytes: 1024 ** 3,
+  rekeyMs: 3_600_000,
+  keepaliveMs: 10_000,
+  keepaliveMisses: 3,
+  probeMs: 2_000,
+}

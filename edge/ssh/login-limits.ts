@@ -1,0 +1,52 @@
+import { isIP } from 'node:net'
+
+const MINUTE_MS = 60_000
+/** Beyond it the oldest are forgotten: a crowd of sources must not fill the memory. */
+const MAX_KEYS = 50_000
+/** A household or a host has a whole /64 of IPv6 (RFC 6177): counting single addresses would count nobody. */
+const IPV6_GROUPS = 4
+
+/** What one source is counted under: an IPv4 address, or the network of an IPv6 one. */
+export function sourceKey(address: string): string {
+  if (isIP(address) !== 6) return address
+  const [head = '', tail] = address.split('::')
+  const groups = head.split(':')
+  const missing = tail === undefined ? 0 : 8 - groups.length - tail.split(':').length
+  return [...groups, ...Array.from({ length: Math.max(0, missing) }, () => '0')].slice(0, IPV6_GROUPS).join(':')
+}
+
+interface Window {
+  readonly since: number
+  readonly count: number
+}
+
+/** Counts per key in windows of a minute. */
+export class MinuteCounter {
+  readonly #limit: number
+  readonly #now: () => number
+  readonly #windows = new Map<string, Window>()
+
+  constructor(limit: number, now: () => number) {
+    this.#limit = limit
+    this.#now = now
+  }
+
+  add(key: string): void {
+    const current = this.#current(key)
+    this.#windows.delete(key)
+    this.#windows.set(key, { since: current?.since ?? this.#now(), count: (current?.count ?? 0) + 1 })
+    const [oldest] = this.#windows.keys()
+    if (this.#windows.size > MAX_KEYS && oldest !== undefined) this.#windows.delete(oldest)
+  }
+
+  reached(key: string): boolean {
+    return (this.#current(key)?.count ?? 0) >= this.#limit
+  }
+
+  #current(key: string): Window | undefined {
+    const window = this.#windows.get(key)
+    if (window === undefined || this.#now() - window.since < MINUTE_MS) return window
+    this.#windows.delete(key)
+    return undefined
+  }
+}

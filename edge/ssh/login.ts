@@ -1,0 +1,113 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { firstStop, LOGIN_CHECKS } from '../../crds/tunnel-decisions.ts'
+import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../route.ts'
+import type { Login } from '../session.ts'
+import { fingerprintOf, parsePublicKeyLine, type PublicKey } from './public-key.ts'
+
+/**
+ * Why a login was refused: a reason of {@link LOGIN_CHECKS}, or `key`, `password`, `expired`, `rate`. Only the journal of its tunnel
+ * says so; `unknown_host` has none.
+ */
+export type Refusal = string
+
+/** Why a session may not go on. */
+export type Revocation = 'tunnel_deleted' | 'ip_denied' | 'auth_mode' | 'key_removed' | 'password_revoked' | 'password_expired'
+
+export interface Admission {
+  readonly route: Route
+  readonly login: Login
+  /** The one to be proven, of a login by key. */
+  readonly key?: PublicKey
+}
+
+export interface Denial {
+  /** Whose journal it is for. */
+  readonly route: Route | undefined
+  readonly refusal: Refusal
+  readonly fingerprint?: string
+  readonly passwordId?: string
+}
+
+export type Verdict = Admission | Denial
+
+/** What every temporary password begins with. */
+const PASSWORD_PREFIX = 'mt_'
+
+interface Attempt {
+  readonly source: string
+  readonly authMethod: Login['authMethod']
+  readonly sessions?: number
+  readonly maxSessions?: number
+}
+
+/** What stands against a login before its key or password is looked at, or (with `sessions`) after that. */
+export function refusalOf(
+  route: Route | undefined,
+  { source, authMethod, sessions = 0, maxSessions = 1 }: Attempt,
+): Refusal | undefined {
+  const world = { tunnel: route, sourceIp: source, authMethod, livePasswords: 1, sessions, maxSessions }
+  return firstStop(LOGIN_CHECKS, world)?.reason
+}
+
+/** Keys of a config, by their base64 as SSH transmits them: parsed once a change of the tunnel. */
+const keysOf = new WeakMap<Route, ReadonlyMap<string, PublicKey>>()
+
+function authorizedKeys(route: Route): ReadonlyMap<string, PublicKey> {
+  const known = keysOf.get(route)
+  if (known) return known
+  const keys = route.config.authorizedKeys.map(parsePublicKeyLine).filter((key) => key !== undefined)
+  const map = new Map(keys.map((key) => [key.blob.toString('base64'), key]))
+  keysOf.set(route, map)
+  return map
+}
+
+/** Whether a key would do; that the client has it is another question. */
+export function judgeKey(route: Route | undefined, source: string, blob: Buffer): Verdict {
+  const fingerprint = fingerprintOf(blob)
+  const refusal = refusalOf(route, { source, authMethod: 'key' })
+  if (route === undefined || refusal) return { route, refusal: refusal ?? 'unknown_host', fingerprint }
+  const key = authorizedKeys(route).get(blob.toString('base64'))
+  if (key === undefined) return { route, refusal: 'key', fingerprint }
+  return { route, login: { authMethod: 'key', keyFingerprint: key.fingerprint }, key }
+}
+
+export interface PasswordLogin {
+  readonly user: string
+  readonly password: string
+  readonly source: string
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** A password names its tunnel, whatever the user is called (surface, "SSH"); a wrong one is told to the journal of the user's tunnel. */
+export function judgePassword(routes: Routes & PasswordRoutes, { user, password, source, now }: PasswordLogin): Verdict {
+  const sha256 = createHash('sha256').update(password).digest()
+  const route = password.startsWith(PASSWORD_PREFIX) ? routes.ofPassword(sha256.toString('hex')) : undefined
+  const known = route?.passwords.find((candidate) => timingSafeEqual(Buffer.from(candidate.sha256, 'hex'), sha256))
+  if (route === undefined || known === undefined) {
+    const named = routes.get(user)
+    return { route: named, refusal: refusalOf(named, { source, authMethod: 'token' }) ?? 'password' }
+  }
+  const refusal = refusalOf(route, { source, authMethod: 'token' }) ?? (expired(known, now) ? 'expired' : undefined)
+  if (refusal) return { route, refusal, passwordId: known.id }
+  return { route, login: { authMethod: 'token', passwordId: known.id } }
+}
+
+const expired = ({ expiresAt }: RoutedPassword, now: number) => expiresAt <= now
+
+/** Whether a session that was let in once would be let in no more. */
+export function revocationOf(
+  route: Route | undefined,
+  { source, login, now }: { readonly source: string; readonly login: Login; readonly now: number },
+): Revocation | undefined {
+  if (route === undefined) return 'tunnel_deleted'
+  const refusal = refusalOf(route, { source, authMethod: login.authMethod })
+  if (refusal === 'ip_denied' || refusal === 'auth_mode') return refusal
+  if (login.authMethod === 'key') {
+    const keys = [...authorizedKeys(route).values()]
+    return keys.some(({ fingerprint }) => fingerprint === login.keyFingerprint) ? undefined : 'key_removed'
+  }
+  const password = route.passwords.find(({ id }) => id === login.passwordId)
+  if (password === undefined) return 'password_revoked'
+  return expired(password, now) ? 'password_expired' : undefined
+}

@@ -1,0 +1,46 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+import { nativeCiphers } from './protocol.ts'
+
+/** What the SSH side counts (surface, section 7): nothing in it names a tunnel or a client. */
+export interface SshMetrics {
+  connected(): void
+  loggedIn(authMethod: 'key' | 'token'): void
+  refused(reason: string): void
+  ended(reason: string): void
+}
+
+interface Now {
+  readonly connections: number
+  readonly sessions: number
+  readonly channels: number
+}
+
+/** Reasons are words of ours: a bounded set. */
+export function createSshMetrics(registry: Registry, now: () => Now): SshMetrics {
+  const registers = [registry]
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      ...{ name, help, registers },
+      collect() {
+        this.set(read())
+      },
+    })
+  gauge('mooring_ssh_connections', 'SSH connections, logged in or not.', () => now().connections)
+  gauge('mooring_ssh_sessions', 'SSH sessions that serve a tunnel.', () => now().sessions)
+  gauge('mooring_ssh_channels', 'Channels of all SSH sessions.', () => now().channels)
+  gauge('mooring_ssh_native_ciphers', '1 when SSH runs on native ciphers; 0: on JavaScript ones, several times slower.', () =>
+    nativeCiphers ? 1 : 0,
+  )
+  const counter = <L extends string>(name: string, help: string, labelNames: L[]) =>
+    new Counter({ name, help, labelNames, registers })
+  const connections = counter('mooring_ssh_connections_total', 'SSH connections that were taken.', [])
+  const logins = counter('mooring_ssh_logins_total', 'Clients that logged in over SSH.', ['auth_method'])
+  const refusals = counter('mooring_ssh_refused_logins_total', 'SSH connections whose login was refused.', ['reason'])
+  const ends = counter('mooring_ssh_ended_total', 'Logged-in SSH connections that ended.', ['reason'])
+  return {
+    connected: () => connections.inc(),
+    loggedIn: (authMethod) => logins.inc({ auth_method: authMethod }),
+    refused: (reason) => refusals.inc({ reason }),
+    ended: (reason) => ends.inc({ reason }),
+  }
+}

@@ -1,0 +1,71 @@
+import type { Socket } from 'node:net'
+
+/** Up to here one copy into one buffer costs less than handing many buffers to the kernel. */
+const COPY_BYTES = 64 * 1024
+/** More than this on the way to a client, and channels hold back. */
+const CONGESTED_BYTES = 512 * 1024
+/** A client that does not read what it asks for. Channels hold back far below it, so these are replies. */
+const ABANDONED_BYTES = 8 * 1024 * 1024
+
+const dirty: Output[] = []
+let scheduled = false
+
+function flushAll(): void {
+  scheduled = false
+  // Taken out first: what is written meanwhile belongs to the next turn.
+  for (const output of dirty.splice(0)) output.flush()
+}
+
+/** Bytes to one client: all that one turn of the event loop writes goes out together. */
+export class Output {
+  readonly #socket: Socket
+  #pending: Buffer[] = []
+  #bytes = 0
+  #total = 0
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  write(data: Buffer): void {
+    if (this.#pending.length === 0) {
+      dirty.push(this)
+      if (!scheduled) {
+        scheduled = true
+        setImmediate(flushAll)
+      }
+    }
+    this.#pending.push(data)
+    this.#bytes += data.length
+    this.#total += data.length
+    if (this.waiting > ABANDONED_BYTES) this.#socket.destroy()
+  }
+
+  flush(): void {
+    const pending = this.#pending
+    const bytes = this.#bytes
+    this.#pending = []
+    this.#bytes = 0
+    if (pending.length === 0 || !this.#socket.writable) return
+    if (bytes <= COPY_BYTES) this.#socket.write(pending.length === 1 && pending[0] ? pending[0] : Buffer.concat(pending, bytes))
+    else {
+      this.#socket.cork()
+      for (const data of pending) this.#socket.write(data)
+      this.#socket.uncork()
+    }
+  }
+
+  /** Bytes that the kernel has not taken. */
+  get waiting(): number {
+    return this.#bytes + this.#socket.writableLength
+  }
+
+  get congested(): boolean {
+    return this.waiting > CONGESTED_BYTES
+  }
+
+  /** Bytes written since the beginning. */
+  get total(): number {
+    return this.#total
+  }
+}

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { Budget, FIRST_WINDOW_BYTES, firstWindow, MAX_WINDOW_BYTES, ReceiveWindow } from './receive-window.ts'
+
+const FAR_MS = 50
+
+/** Reads as a client sends that fills its window once a round trip. */
+function readOn(window: ReceiveWindow, rounds: number, roundTripMs: number): void {
+  let now = 0
+  for (let round = 0; round < rounds; round += 1) {
+    const bytes = window.size / 2
+    now += roundTripMs / 2
+    expect(window.arrived(bytes)).toBe(true)
+    window.read(bytes)
+    expect(window.grant(now, roundTripMs)).toBeGreaterThanOrEqual(bytes)
+  }
+}
+
+describe('a receive window', () => {
+  test('is given back when half of it was read', () => {
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
+    window.arrived(FIRST_WINDOW_BYTES)
+    window.read(FIRST_WINDOW_BYTES / 2 - 1)
+    expect(window.grant(1, 1)).toBe(0)
+    window.read(1)
+    expect(window.grant(2, 1)).toBe(FIRST_WINDOW_BYTES / 2)
+  })
+
+  test('says when more arrives than it allowed', () => {
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
+    expect(window.arrived(FIRST_WINDOW_BYTES)).toBe(true)
+    expect(window.arrived(1)).toBe(false)
+  })
+
+  test('grows to 16 MiB for a client that is far away, and no more', () => {
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(64 * 1024 * 1024), 0)
+    readOn(window, 20, FAR_MS)
+    expect(window.size).toBe(MAX_WINDOW_BYTES)
+  })
+
+  test('stays for one that is near, and where memory ends', () => {
+    const near = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(64 * 1024 * 1024), 0)
+    readOn(near, 20, 0.2)
+    const poor = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(FIRST_WINDOW_BYTES * 2), 0)
+    readOn(poor, 20, FAR_MS)
+    expect([near.size, poor.size]).toEqual([FIRST_WINDOW_BYTES, FIRST_WINDOW_BYTES * 2])
+  })
+
+  test('gives back to the budget what it grew by when its reader is slow, or it ends', () => {
+    const budget = new Budget(FIRST_WINDOW_BYTES)
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, budget, 0)
+    readOn(window, 4, FAR_MS)
+    expect(budget.take(1)).toBe(false)
+    window.arrived(FIRST_WINDOW_BYTES)
+    window.read(FIRST_WINDOW_BYTES)
+    window.shrink()
+    expect(window.size).toBe(FIRST_WINDOW_BYTES)
+    window.release()
+    expect(budget.take(FIRST_WINDOW_BYTES)).toBe(true)
+    expect(budget.take(1)).toBe(false)
+  })
+
+  test('is smaller at first where there are many', () => {
+    const all = 32 * 1024 * 1024
+    expect([0, 127, 255, 999].map((channels) => firstWindow(channels, all))).toEqual([262_144, 262_144, 131_072, 33_554])
+  })
+})

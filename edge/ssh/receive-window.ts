@@ -1,0 +1,91 @@
+export const FIRST_WINDOW_BYTES = 256 * 1024
+export const MAX_WINDOW_BYTES = 16 * 1024 * 1024
+const MIN_WINDOW_BYTES = 32 * 1024
+/** Closer clients fill the first window's worth of line anyway; a longer queue would only delay the others. */
+const FAR_MS = 5
+
+/** Memory that windows may grow into, shared by many channels. */
+export class Budget {
+  #left: number
+
+  constructor(bytes: number) {
+    this.#left = bytes
+  }
+
+  take(bytes: number): boolean {
+    if (bytes > this.#left) return false
+    this.#left -= bytes
+    return true
+  }
+
+  give(bytes: number): void {
+    this.#left += bytes
+  }
+}
+
+/** The first window of one more channel: smaller when there are many, so that all that are full together stay bounded. */
+export function firstWindow(channels: number, allBytes: number): number {
+  return Math.max(MIN_WINDOW_BYTES, Math.min(FIRST_WINDOW_BYTES, Math.floor(allBytes / (channels + 1))))
+}
+
+/**
+ * How much a client may still send on a channel (RFC 4254, section 5.2). A window is given back when half of it has been read, and
+ * doubles while the line holds more than half of it under way, from 256 KiB up to 16 MiB; a slow reader takes it back to its first size.
+ */
+export class ReceiveWindow {
+  readonly #first: number
+  readonly #budget: Budget
+  #size: number
+  #left: number
+  #read = 0
+  #since: number
+
+  constructor(first: number, budget: Budget, now: number) {
+    this.#first = first
+    this.#budget = budget
+    this.#size = first
+    this.#left = first
+    this.#since = now
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** False: more came than was allowed. */
+  arrived(bytes: number): boolean {
+    this.#left -= bytes
+    return this.#left >= 0
+  }
+
+  read(bytes: number): void {
+    this.#read += bytes
+  }
+
+  /** Bytes to allow the client now; 0 while it has enough. `roundTripMs`: of its connection. */
+  grant(now: number, roundTripMs: number): number {
+    if (this.#read < this.#size / 2) return 0
+    const onTheWay = (this.#read / Math.max(now - this.#since, 0.1)) * roundTripMs
+    const growth = Math.min(this.#size, MAX_WINDOW_BYTES - this.#size)
+    const grows = roundTripMs > FAR_MS && onTheWay > this.#size / 2 && growth > 0 && this.#budget.take(growth)
+    const bytes = this.#read + (grows ? growth : 0)
+    if (grows) this.#size += growth
+    this.#read = 0
+    this.#since = now
+    this.#left += bytes
+    return bytes
+  }
+
+  /** The reader does not keep up: what it reads next is not given back until the window has its first size. */
+  shrink(): void {
+    const back = Math.min(this.#size - this.#first, this.#read)
+    this.#size -= back
+    this.#read -= back
+    this.#budget.give(back)
+  }
+
+  release(): void {
+    this.#budget.give(this.#size - this.#first)
+    this.#size = this.#first
+  }
+}

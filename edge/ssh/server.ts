@@ -1,0 +1,224 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { ConnectionRecord, JournalWriter } from '../../journal/port.ts'
+import type { PasswordRoutes, Routes } from '../route.ts'
+import type { LiveSessions } from '../sessions.ts'
+import type { Session } from '../session.ts'
+import { Connection, type ConnectionDeps } from './connection.ts'
+import { parseHostKey } from './host-keys.ts'
+import type { SshLimits } from './limits.ts'
+import { MinuteCounter } from './login-limits.ts'
+import { createSshMetrics } from './metrics.ts'
+import { ciphersReady, hostKeyRing, nativeCiphers, Reason } from './protocol.ts'
+import { Budget } from './receive-window.ts'
+import { sentences } from './sentences.ts'
+import type { RefusedLogin } from './user-auth.ts'
+
+export interface SshServerDeps {
+  /** Private keys in OpenSSH's format, one of each type. */
+  readonly hostKeys: readonly string[]
+  readonly routes: Routes & PasswordRoutes
+  readonly sessions: LiveSessions
+  readonly journal: Pick<JournalWriter, 'connection'>
+  readonly limits: SshLimits
+  readonly log: Logger
+  readonly registry: Registry
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+export interface SshServer {
+  /** Resolves with the port, once clients can connect. @throws Error when the port cannot be had */
+  listen(host: string, port: number): Promise<number>
+  /** Takes no more clients, and ends those there are: at once, or evenly over `drainMs`. Resolves when the last has gone. */
+  close(drainMs?: number): Promise<void>
+}
+
+const TICK_MS = 500
+
+/** The SSH side of an edge (surface, section 5, "SSH"): clients log in, forward port 80, and become sessions of their tunnel. */
+export function createSshServer({ hostKeys, routes, sessions, journal, limits, log, registry, now }: SshServerDeps): SshServer {
+  const connections = new Set<Connection>()
+  const byHostname = new Map<string, Set<Connection>>()
+  const waiting = new Map<string, number>()
+  const failures = {
+    bySource: new MinuteCounter(limits.failedPerSource, now),
+    bySourceAndTunnel: new MinuteCounter(limits.failedPerSourceAndTunnel, now),
+  }
+  const metrics = createSshMetrics(registry, () => ({
+    connections: connections.size,
+    sessions: sessions.count,
+    channels: [...connections].reduce((sum, { channels }) => sum + channels.size, 0),
+  }))
+
+  const deps: ConnectionDeps = {
+    ring: hostKeyRing(hostKeys.map(parseHostKey)),
+    ...{ routes, limits, failures, now },
+    growth: new Budget(limits.windowGrowthBytes),
+    sessionsOf: (hostname) => byHostname.get(hostname)?.size ?? 0,
+    loggedIn,
+    serving,
+    alive: (session) => sessions.confirm(session),
+    refused,
+    failed: (error) => log.debug({ err: error }, 'an SSH connection failed'),
+    ended,
+  }
+
+  function accept(socket: Socket): void {
+    if (socket.remoteAddress === undefined) {
+      // It has gone before we came to it.
+      socket.destroy()
+      return
+    }
+    metrics.connected()
+    const connection = new Connection(socket, deps)
+    connections.add(connection)
+    waiting.set(connection.sourceKey, (waiting.get(connection.sourceKey) ?? 0) + 1)
+    if (connections.size > limits.connections) connection.close('busy', sentences.busy, Reason.tooManyConnections)
+    else if ((waiting.get(connection.sourceKey) ?? 0) > limits.handshakesPerSource) {
+      connection.close('handshakes', sentences.handshakes, Reason.tooManyConnections)
+    } else if (failures.bySource.reached(connection.sourceKey)) {
+      metrics.refused('rate')
+      connection.close('rate', sentences.refused('rate'), Reason.tooManyConnections)
+    }
+  }
+
+  function stopWaiting({ sourceKey }: Connection): void {
+    const left = (waiting.get(sourceKey) ?? 1) - 1
+    if (left > 0) waiting.set(sourceKey, left)
+    else waiting.delete(sourceKey)
+  }
+
+  function loggedIn(connection: Connection): void {
+    const { hostname = '', login } = connection
+    stopWaiting(connection)
+    byHostname.set(hostname, (byHostname.get(hostname) ?? new Set()).add(connection))
+    if (login) metrics.loggedIn(login.authMethod)
+    record(connection, { type: 'connect', tunnel: routes.get(hostname)?.id, reason: null, durationMs: null })
+    tunnelIds.set(connection, routes.get(hostname)?.id)
+  }
+
+  /** The tunnel may be gone when the connection ends, for that very reason. */
+  const tunnelIds = new WeakMap<Connection, string | undefined>()
+
+  function serving(connection: Connection, session: Session, serves: boolean): void {
+    if (!serves) {
+      sessions.remove(session)
+      return
+    }
+    for (const other of byHostname.get(session.hostname) ?? []) if (other !== connection) other.probe()
+    sessions.add(session)
+  }
+
+  function refused(connection: Connection, login: RefusedLogin): void {
+    metrics.refused(login.refusal)
+    const { authMethod, fingerprint = null, passwordId = null } = login
+    const as = { authMethod, keyFingerprint: fingerprint, passwordId }
+    record(connection, { type: 'refused', tunnel: login.route.id, reason: login.refusal, durationMs: null, as })
+  }
+
+  function ended(connection: Connection): void {
+    connections.delete(connection)
+    closing.add(connection)
+    const { hostname, end, login } = connection
+    if (hostname === undefined) {
+      stopWaiting(connection)
+      return
+    }
+    const others = byHostname.get(hostname)
+    others?.delete(connection)
+    if (others?.size === 0) byHostname.delete(hostname)
+    if (login && end) {
+      metrics.ended(end.reason)
+      record(connection, { type: 'disconnect', tunnel: tunnelIds.get(connection), ...end })
+    }
+  }
+
+  interface Happened extends Pick<ConnectionRecord, 'type' | 'reason' | 'durationMs'> {
+    readonly tunnel: string | undefined
+    readonly as?: Pick<ConnectionRecord, 'authMethod' | 'keyFingerprint' | 'passwordId'>
+  }
+
+  function record({ id: sessionId, clientIp, login }: Connection, { tunnel, as, ...happened }: Happened): void {
+    if (tunnel === undefined) return
+    const who = as ?? {
+      authMethod: login?.authMethod ?? null,
+      keyFingerprint: login?.authMethod === 'key' ? login.keyFingerprint : null,
+      passwordId: login?.authMethod === 'token' ? login.passwordId : null,
+    }
+    journal
+      .connection({ id: randomUUIDv7(), tunnel, at: now(), clientIp, sessionId, ...who, ...happened })
+      .catch((error: unknown) => {
+        log.error({ err: error, type: happened.type }, 'a connection could not be journalled')
+      })
+  }
+
+  const closing = new Set<Connection>()
+  const server = createServer({ noDelay: true, keepAlive: true }, accept)
+  let ticker: NodeJS.Timeout | undefined
+  const stopWatching = routes.onChange((hostname) => {
+    for (const connection of byHostname.get(hostname) ?? []) connection.recheck()
+  })
+
+  function tick(): void {
+    const time = performance.now()
+    for (const connection of connections) connection.tick(time)
+    for (const connection of closing) {
+      connection.tick(time)
+      if (connection.gone) closing.delete(connection)
+    }
+  }
+
+  async function listen(host: string, port: number): Promise<number> {
+    await ciphersReady
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(port, host, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+    server.on('error', (error) => log.error({ err: error }, 'the SSH listener failed'))
+    ticker = setInterval(tick, TICK_MS)
+    if (!nativeCiphers)
+      log.warn('SSH runs on JavaScript ciphers, several times slower: ssh2’s native addon is not built for this Node')
+    return (server.address() as AddressInfo).port
+  }
+
+  async function close(drainMs = 0): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      if (server.listening) server.close(() => resolve())
+      else resolve()
+    })
+    await drain(drainMs)
+    await closed
+    clearInterval(ticker)
+    stopWatching()
+  }
+
+  function drain(drainMs: number): Promise<void> {
+    const all = [...connections]
+    const stop = (connection: Connection) => connection.close('edge_stopping', sentences.stopping)
+    if (drainMs <= 0) {
+      for (const connection of all) stop(connection)
+      return Promise.resolve()
+    }
+    return new Promise((resolve) => {
+      const step = setInterval(
+        () => {
+          const next = all.pop()
+          if (next) stop(next)
+          else {
+            clearInterval(step)
+            resolve()
+          }
+        },
+        drainMs / (all.length + 1),
+      )
+    })
+  }
+
+  return { listen, close }
+}

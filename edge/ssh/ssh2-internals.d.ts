@@ -1,0 +1,78 @@
+/**
+ * The parts of ssh2 1.17.0 that protocol.ts stands on. They are not public there: package.json pins the exact version, and an
+ * upgrade begins here.
+ */
+declare module 'ssh2/lib/protocol/Protocol.js' {
+  interface PacketWriter {
+    readonly allocStart: number
+    readonly allocStartKEX: number
+    alloc(size: number, force?: boolean): Buffer
+    finalize(packet: Buffer, force?: boolean): Buffer
+  }
+  export interface KeyExchange {
+    readonly negotiated: { readonly kex: string; readonly sc: { readonly cipher: string } }
+    remoteExtInfoEnabled: boolean
+    hashName: string
+    _remoteKexinit: Buffer | undefined
+    getPublicKey(): Buffer
+    convertPublicKey(key: Buffer): Buffer
+    computeSecret(key: Buffer): Buffer | Error
+  }
+  export default class Protocol {
+    constructor(config: object)
+    start(): void
+    parse(chunk: Buffer, from: number, length: number): void
+    cleanup(): void
+    disconnect(reason: number): void
+    ping(): void
+    rekey(): void
+    requestSuccess(data?: Buffer): void
+    requestFailure(): void
+    channelSuccess(channel: number): void
+    channelFailure(channel: number): void
+    channelEOF(channel: number): void
+    channelClose(channel: number): void
+    channelWindowAdjust(channel: number, bytes: number): void
+    channelData(channel: number, data: Buffer): void
+    channelExtData(channel: number, data: Buffer, type: number): void
+    channelOpenConfirm(remote: number, local: number, window: number, maxPacket: number): void
+    channelOpenFail(remote: number, reason: number, description: string): void
+    forwardedTcpip(
+      channel: number,
+      window: number,
+      maxPacket: number,
+      addresses: { boundAddr: string; boundPort: number; remoteAddr: string; remotePort: number },
+    ): void
+    exitStatus(channel: number, status: number): void
+    serviceAccept(name: string): void
+    authFailure(methods: string[]): void
+    authSuccess(): void
+    authPKOK(algorithm: string, key: Buffer): void
+    /** Set while keys are being exchanged: what is sent meanwhile is queued. */
+    _kexinit: Buffer | undefined
+    _kex: KeyExchange | undefined
+    _offer: unknown
+    _cipher: { allocPacket(payloadLength: number): Buffer; encrypt(packet: Buffer): void }
+    _packetRW: { readonly write: PacketWriter; readonly read: { read(payload: Buffer): Buffer } }
+    _onHandshakeComplete: (...args: unknown[]) => void
+  }
+}
+
+declare module 'ssh2/lib/protocol/kex.js' {
+  export interface KexInit {
+    readonly lists: { readonly kex: { array: string[] } }
+  }
+  const kex: { readonly KexInit: new (algorithms: object) => KexInit }
+  export default kex
+}
+
+declare module 'ssh2/lib/protocol/crypto.js' {
+  const crypto: { readonly bindingAvailable: boolean; readonly init: Promise<void> }
+  export default crypto
+}
+
+declare module 'ssh2/lib/protocol/utils.js' {
+  import type Protocol from 'ssh2/lib/protocol/Protocol.js'
+  const utils: { sendPacket(protocol: Protocol, packet: Buffer, bypass?: boolean): boolean }
+  export default utils
+}

@@ -1,0 +1,120 @@
+import type { ChannelEnd, RemoteEnd } from './light-channel.ts'
+import type { ChannelRequest, Wire } from './protocol.ts'
+
+const CTRL_C = 3
+const CTRL_D = 4
+const WINDOW_BYTES = 64 * 1024
+/** Of a terminal that nobody reads. */
+const MAX_TEXT_BYTES = 8 * 1024
+const STDERR = 1
+const QUIT_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL']
+const PTY_BYTES = [CTRL_C, CTRL_D]
+
+interface Deps {
+  readonly wire: Wire
+  readonly id: number
+  readonly remote: RemoteEnd
+  /** What it shows; `stays`: until its user ends it. */
+  text(): { readonly lines: readonly string[]; readonly stays: boolean }
+  /** Nothing more comes on it. */
+  free(): void
+}
+
+/** The session channel that stock clients open (RFC 4254, section 6): it runs nothing, says where the tunnel leads, and ends on ctrl-C. */
+export class Terminal implements ChannelEnd {
+  readonly #deps: Deps
+  #room: number
+  #left = WINDOW_BYTES
+  #hasPty = false
+  #started = false
+  #closed = false
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+    this.#room = Math.min(deps.remote.window, deps.remote.maxPacket, MAX_TEXT_BYTES)
+    deps.wire.channels.channelOpenConfirm(deps.remote.id, deps.id, WINDOW_BYTES, WINDOW_BYTES / 2)
+  }
+
+  /** Shows a line, once there is a shell. */
+  say(line: string): void {
+    if (!this.#started || this.#closed) return
+    const data = Buffer.from(`${line}\r\n`)
+    if (data.length > this.#room) return
+    this.#room -= data.length
+    this.#deps.wire.channels.channelExtData(this.#deps.remote.id, data, STDERR)
+  }
+
+  request({ type, wantReply, detail }: ChannelRequest): void {
+    const known = this.#take(type)
+    if (wantReply && known) this.#deps.wire.channels.channelSuccess(this.#deps.remote.id)
+    else if (wantReply) this.#deps.wire.channels.channelFailure(this.#deps.remote.id)
+    if (known && (type === 'shell' || type === 'exec')) this.#show()
+    if (type === 'signal' && QUIT_SIGNALS.includes(detail)) this.#quit(0)
+  }
+
+  #take(type: string): boolean {
+    if (type === 'pty-req') this.#hasPty = true
+    if (type === 'shell' || type === 'exec') return !this.#started
+    return ['pty-req', 'window-change', 'signal'].includes(type)
+  }
+
+  #show(): void {
+    this.#started = true
+    const { lines, stays } = this.#deps.text()
+    for (const line of lines) this.say(line)
+    if (!stays) this.#quit(1)
+  }
+
+  received(data: Buffer): boolean {
+    this.#left -= data.length
+    if (this.#left < 0) return false
+    if (this.#hasPty && PTY_BYTES.some((byte) => data.includes(byte))) this.#quit(0)
+    else if (this.#left < WINDOW_BYTES / 2 && !this.#closed) {
+      this.#deps.wire.channels.channelWindowAdjust(this.#deps.remote.id, WINDOW_BYTES - this.#left)
+      this.#left = WINDOW_BYTES
+    }
+    return true
+  }
+
+  /** Its end: stock ssh then ends the connection. */
+  #quit(status: number): void {
+    if (this.#closed) return
+    this.#deps.wire.channels.exitStatus(this.#deps.remote.id, status)
+    this.#deps.wire.channels.channelEOF(this.#deps.remote.id)
+    this.#close()
+  }
+
+  #close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#deps.wire.channels.channelClose(this.#deps.remote.id)
+  }
+
+  adjusted(bytes: number): void {
+    this.#room = Math.min(this.#room + bytes, MAX_TEXT_BYTES)
+  }
+
+  /** A service's standard input is empty from the start: that is no wish to end. */
+  eof(): void {
+    this.#left = Math.max(0, this.#left)
+  }
+
+  close(): void {
+    this.#close()
+    this.#deps.free()
+  }
+
+  // It was opened by the client: there is nothing to confirm or refuse, and nobody to tell.
+
+  confirmed(): void {
+    this.#close()
+  }
+
+  refused(): void {
+    this.#close()
+  }
+
+  lost(): void {
+    this.#closed = true
+  }
+}

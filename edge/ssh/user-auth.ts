@@ -1,0 +1,138 @@
+import type { Route } from '../route.ts'
+import type { Login } from '../session.ts'
+import { type Denial, judgeKey, judgePassword, type PasswordLogin, type Refusal, refusalOf } from './login.ts'
+import type { MinuteCounter } from './login-limits.ts'
+import { type AuthRequest, Reason, type Wire } from './protocol.ts'
+import type { PasswordRoutes, Routes } from '../route.ts'
+import { parsePublicKey } from './public-key.ts'
+import { sentences } from './sentences.ts'
+
+type KeyRequest = Extract<AuthRequest, { readonly method: 'publickey' }>
+
+/** A login that did not come to be, for the journal of its tunnel. */
+export interface RefusedLogin {
+  readonly route: Route
+  readonly refusal: Refusal
+  readonly authMethod: Login['authMethod']
+  readonly fingerprint: string | undefined
+  readonly passwordId: string | undefined
+}
+
+interface Deps {
+  readonly wire: Wire
+  readonly routes: Routes & PasswordRoutes
+  readonly source: string
+  /** What failures are counted under. */
+  readonly sourceKey: string
+  readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
+  readonly limits: { readonly tries: number; readonly sessions: number }
+  readonly now: () => number
+  sessionsOf(hostname: string): number
+  /** The client is who it says; it has not been told. */
+  accepted(route: Route, login: Login): void
+  disconnect(reason: Reason, sentence: string): void
+}
+
+/** The login of one connection (RFC 4252). Every refusal looks the same to the client, and tells nothing of the tunnel. */
+export interface UserAuth {
+  handle(request: AuthRequest): void
+  /** The connection ends without a login: counts a failure, and tells the last of its refusals. */
+  abandoned(): RefusedLogin | undefined
+}
+
+export function createUserAuth(deps: Deps): UserAuth {
+  const { wire, routes, source, sourceKey, failures, limits } = deps
+  let tries = 0
+  let keyFailed = false
+  let explained = false
+  let last: RefusedLogin | undefined
+
+  function handle(request: AuthRequest): void {
+    if (request.method === 'none' || request.method === 'other') {
+      wire.refuse()
+      return
+    }
+    const route = routes.get(request.user)
+    if (failures.bySource.reached(sourceKey) || (route && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`))) {
+      refused({ route, refusal: 'rate' }, request)
+      deps.disconnect(Reason.noMoreAuthMethods, sentences.refused('rate'))
+    } else if (request.method === 'password') password({ ...request, source, now: deps.now() }, request)
+    else publicKey(route, request)
+  }
+
+  function password(attempt: PasswordLogin, request: AuthRequest): void {
+    const verdict = judgePassword(routes, attempt)
+    if ('login' in verdict) accept(verdict.route, verdict.login)
+    else {
+      countFailure(verdict.route)
+      refuse(verdict, request)
+    }
+  }
+
+  function publicKey(route: Route | undefined, request: KeyRequest): void {
+    const verdict = judgeKey(route, source, request.blob)
+    if (!('login' in verdict)) refuseKey(verdict, request)
+    else if (!request.signature) askForSignature(verdict.route, request)
+    else if (verdict.key?.verify(request.signature.of, request.signature.bytes, request.hash))
+      accept(verdict.route, verdict.login)
+    else refuseKey({ route, refusal: 'key' }, request)
+  }
+
+  function askForSignature(route: Route, request: KeyRequest): void {
+    const type = parsePublicKey(request.blob)?.type ?? ''
+    if (type === 'ssh-rsa' && request.hash === undefined) refuseKey({ route, refusal: 'key' }, request)
+    else wire.wouldDo(request.hash === undefined ? type : `rsa-sha2-${request.hash.slice('sha'.length)}`, request.blob)
+  }
+
+  function refuseKey(verdict: Denial, request: AuthRequest): void {
+    keyFailed = true
+    refuse(verdict, request)
+  }
+
+  function accept(route: Route, login: Login): void {
+    const sessions = deps.sessionsOf(route.hostname)
+    const refusal = refusalOf(route, { source, authMethod: login.authMethod, sessions, maxSessions: limits.sessions })
+    if (refusal) {
+      last = { route, refusal, authMethod: login.authMethod, fingerprint: undefined, passwordId: undefined }
+      deps.disconnect(Reason.tooManyConnections, sentences.refused(refusal))
+      return
+    }
+    keyFailed = false
+    last = undefined
+    deps.accepted(route, login)
+  }
+
+  function refused({ route, refusal, ...rest }: Denial, { method }: AuthRequest): void {
+    const authMethod = method === 'password' ? 'token' : 'key'
+    if (route) last = { route, refusal, authMethod, fingerprint: rest.fingerprint, passwordId: rest.passwordId }
+    // A client that asks on for another name has not been refused by the first.
+    else last = undefined
+  }
+
+  function refuse(verdict: Denial, request: AuthRequest): void {
+    refused(verdict, request)
+    tries += 1
+    if (tries >= limits.tries) {
+      deps.disconnect(Reason.noMoreAuthMethods, sentences.tries)
+      return
+    }
+    // Stock ssh says "Permission denied" and no more. Once: who has many keys would read it for each.
+    if (!explained || verdict.refusal === 'expired') wire.banner(`${sentences.refused(verdict.refusal)}\r\n`)
+    explained = true
+    wire.refuse()
+  }
+
+  function countFailure(route: Route | undefined): void {
+    failures.bySource.add(sourceKey)
+    if (route) failures.bySourceAndTunnel.add(`${sourceKey} ${route.hostname}`)
+  }
+
+  return {
+    handle,
+    abandoned() {
+      // Clients offer each key that they have: a connection counts once, however many did not fit.
+      if (keyFailed) countFailure(last?.route)
+      return last
+    },
+  }
+}

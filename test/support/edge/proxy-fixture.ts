@@ -1,0 +1,78 @@
+import { Registry } from 'prom-client'
+import { addressList } from '../../../crds/address-list.ts'
+import { TunnelConfig } from '../../../crds/tunnel-config.ts'
+import type { Route } from '../../../edge/route.ts'
+import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
+import { createProxy } from '../../../edge/proxy/proxy.ts'
+import type { RequestRecord } from '../../../journal/port.ts'
+import { createTcpSessions } from './tcp-sessions.ts'
+import type { SecureContext } from 'node:tls'
+
+export const DOMAIN = 't.test'
+
+type Config = Partial<TunnelConfig>
+
+/** A tunnel as an edge serves it, without the resources that it comes from. */
+export function routeTo(hostname: string, config: Config = {}): Route {
+  const whole = TunnelConfig.parse(config)
+  return {
+    id: `uid-${hostname}`,
+    namespace: 'acme--prod',
+    name: 'web',
+    hostname,
+    host: `${hostname}.${DOMAIN}`,
+    url: `https://${hostname}.${DOMAIN}`,
+    config: whole,
+    ingress: addressList(whole.ingressIPWhitelist),
+    sshSources: addressList(whole.sshIPWhitelist),
+    passwords: [],
+  }
+}
+
+interface Options {
+  readonly limits?: Partial<ProxyLimits>
+  readonly contextFor?: (serverName: string) => Promise<SecureContext | undefined>
+  readonly trusted?: readonly string[]
+  readonly challenge?: (host: string, token: string) => string | undefined
+}
+
+/** A proxy on loopback with tunnels that are only said to be there; what it writes to the journal is in `records`. */
+export async function startProxy({ limits, contextFor = async () => undefined, trusted, challenge }: Options = {}) {
+  const routes = new Map<string, Route>()
+  const sessions = createTcpSessions()
+  const records: RequestRecord[] = []
+  const registry = new Registry()
+  const failures: unknown[] = []
+  const proxy = createProxy({
+    routes: { domain: DOMAIN, get: (hostname) => routes.get(hostname), onChange: () => () => undefined },
+    sessions,
+    journal: { request: (record) => void records.push(record) },
+    contextFor,
+    limits: { ...PROXY_LIMITS, ...limits },
+    registry,
+    log: { warn: (...said: unknown[]) => void failures.push(said), error: (...said: unknown[]) => void failures.push(said) },
+    now: Date.now,
+    publicPorts: { http: 80, https: 443 },
+    trusted: trusted && addressList(trusted),
+    ...(challenge && { challenge }),
+  })
+  const httpPort = await proxy.listenHttp('127.0.0.1', 0)
+  const httpsPort = await proxy.listenHttps('127.0.0.1', 0)
+  return {
+    proxy,
+    sessions,
+    records,
+    registry,
+    failures,
+    httpPort,
+    httpsPort,
+    /** Says that the tunnel is there; a client that forwards to `port` connects. */
+    serve(hostname: string, port: number | undefined, config: Config = {}) {
+      const route = routeTo(hostname, config)
+      routes.set(hostname, route)
+      if (port !== undefined) sessions.connect(hostname, port)
+      return route
+    },
+    [Symbol.asyncDispose]: () => proxy.close(),
+  }
+}

@@ -1,0 +1,208 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { Registry } from 'prom-client'
+import { addressList } from '../../crds/address-list.ts'
+import { TunnelConfig } from '../../crds/tunnel-config.ts'
+import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../../edge/route.ts'
+import { createSessions } from '../../edge/sessions.ts'
+import { generateHostKeys, knownHosts, parseHostKey } from '../../edge/ssh/host-keys.ts'
+import { DEFAULT_SSH_LIMITS, type SshLimits } from '../../edge/ssh/limits.ts'
+import { createSshServer } from '../../edge/ssh/server.ts'
+import type { ConnectionRecord } from '../../journal/port.ts'
+
+const DOMAIN = 'tunnel.localhost'
+const hostKeys = generateHostKeys()
+
+type Config = Parameters<typeof TunnelConfig.parse>[0]
+
+export const freshHostname = () => randomBytes(8).toString('hex')
+
+/** Routes that a test may change. */
+export function routesInMemory() {
+  const routes = new Map<string, Route>()
+  const listeners = new Set<(hostname: string) => void>()
+  const tell = (hostname: string) => {
+    for (const listener of listeners) listener(hostname)
+  }
+  const port: Routes & PasswordRoutes = {
+    domain: DOMAIN,
+    get: (hostname) => routes.get(hostname),
+    ofPassword: (sha256) =>
+      [...routes.values()].find(({ passwords }) => passwords.some((password) => password.sha256 === sha256)),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+  return {
+    port,
+    set(hostname: string, config: Config, passwords: readonly RoutedPassword[] = []): Route {
+      const host = `${hostname}.${DOMAIN}`
+      const parsed = TunnelConfig.parse(config)
+      const route: Route = {
+        ...{
+          id: `uid-${hostname}`,
+          namespace: 'acme--prod',
+          name: 'web',
+          hostname,
+          host,
+          url: `https://${host}`,
+          config: parsed,
+          passwords,
+        },
+        ingress: addressList(parsed.ingressIPWhitelist),
+        sshSources: addressList(parsed.sshIPWhitelist),
+      }
+      routes.set(hostname, route)
+      tell(hostname)
+      return route
+    },
+    delete(hostname: string): void {
+      routes.delete(hostname)
+      tell(hostname)
+    },
+  }
+}
+
+export function temporaryPassword(lifetimeMs = 60_000): { readonly password: string; readonly routed: RoutedPassword } {
+  const password = `mt_${randomBytes(16).toString('hex')}`
+  const sha256 = createHash('sha256').update(password).digest('hex')
+  return { password, routed: { id: `pw-${sha256.slice(0, 8)}`, sha256, expiresAt: Date.now() + lifetimeMs } }
+}
+
+/** The SSH side of an edge on a free port, with a key of a user and a backend. */
+export async function startSshEdge(limits: Partial<SshLimits> = {}) {
+  const directory = mkdtempSync(join(tmpdir(), 'mooring-ssh-'))
+  const routes = routesInMemory()
+  const sessions = createSessions()
+  const records: ConnectionRecord[] = []
+  const registry = new Registry()
+  const server = createSshServer({
+    ...{ hostKeys, routes: routes.port, sessions, registry },
+    journal: {
+      connection(record) {
+        records.push(record)
+        return Promise.resolve()
+      },
+    },
+    limits: { ...DEFAULT_SSH_LIMITS, ...limits },
+    log: pino({ level: 'silent' }),
+    now: Date.now,
+  })
+  const port = await server.listen('127.0.0.1', 0)
+  const file = (name: string) => join(directory, name)
+  const lines = hostKeys.map((key) => parseHostKey(key).publicLine)
+  writeFileSync(file('known_hosts'), knownHosts(lines, '127.0.0.1', port))
+
+  function makeKey(name: string, type = 'ed25519', ...options: string[]): string {
+    execFileSync('ssh-keygen', ['-q', '-t', type, ...options, '-N', '', '-C', 'test', '-f', file(name)])
+    return readFileSync(file(`${name}.pub`), 'utf8').trim()
+  }
+
+  const children = new Set<SshClient>()
+
+  /** Starts the machine's ssh. */
+  function ssh({ user, args = [], key = 'id', password }: SshOptions): SshClient {
+    const askpass = file('askpass')
+    writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$MOORING_TEST_PASSWORD"\n', { mode: 0o700 })
+    const how = password === undefined ? ['BatchMode=yes', `IdentityFile=${file(key)}`] : ['PreferredAuthentications=password']
+    const options = [
+      ...how,
+      'IdentitiesOnly=yes',
+      'IdentityAgent=none',
+      'StrictHostKeyChecking=yes',
+      `UserKnownHostsFile=${file('known_hosts')}`,
+    ]
+    const child = spawn(
+      'ssh',
+      [
+        '-F',
+        'none',
+        ...options.flatMap((option) => ['-o', option]),
+        '-o',
+        'ExitOnForwardFailure=yes',
+        '-p',
+        String(port),
+        ...args,
+        `${user}@127.0.0.1`,
+      ],
+      {
+        env: {
+          PATH: process.env.PATH,
+          SSH_ASKPASS: askpass,
+          SSH_ASKPASS_REQUIRE: 'force',
+          MOORING_TEST_PASSWORD: password ?? '',
+        },
+        stdio: ['pipe', 'pipe', 'pipe'],
+      },
+    )
+    const output = { text: '' }
+    child.stdout.on('data', (data: Buffer) => (output.text += data.toString()))
+    child.stderr.on('data', (data: Buffer) => (output.text += data.toString()))
+    const exited = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
+    const client = {
+      output,
+      exited,
+      type: (text: string) => void child.stdin.write(text),
+      kill: (signal: NodeJS.Signals = 'SIGTERM') => child.kill(signal),
+    }
+    children.add(client)
+    void exited.then(() => children.delete(client))
+    return client
+  }
+
+  return {
+    ...{ port, routes, sessions, records, registry, server, makeKey, ssh, file },
+    publicKey: makeKey('id'),
+    async [Symbol.asyncDispose]() {
+      const ends = [...children].map((child) => {
+        child.kill('SIGKILL')
+        return child.exited
+      })
+      await Promise.all(ends)
+      await server.close()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+interface SshOptions {
+  readonly user: string
+  readonly args?: readonly string[]
+  /** Name of a key that was made. */
+  readonly key?: string
+  readonly password?: string
+}
+
+export interface SshClient {
+  readonly output: { readonly text: string }
+  readonly exited: Promise<number | null>
+  /** Types it into its terminal. */
+  type(text: string): void
+  kill(signal?: NodeJS.Signals): void
+}
+
+/** A TCP server on a free port of the loopback. */
+export async function startBackend(serve: (socket: Socket) => void) {
+  const sockets = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    // A client that is killed resets its connections.
+    socket.on('error', () => socket.destroy())
+    serve(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

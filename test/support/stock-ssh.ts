@@ -1,0 +1,63 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Mooring } from './mooring.ts'
+import { scratch } from './scratch.ts'
+
+const run = promisify(execFile)
+
+/** A person with OpenSSH's client, a key, and the host keys that Mooring published. */
+export interface Person extends AsyncDisposable {
+  readonly publicKey: string
+  /** Connects a port of this machine to a tunnel, by the key or by a password; ends with the test. */
+  forward(hostname: string, localPort: number, password?: string): Client
+}
+
+export interface Client extends AsyncDisposable {
+  /** What the terminal shows so far. */
+  readonly said: () => string
+  /** Resolves with the exit code. */
+  readonly exited: Promise<number | null>
+}
+
+export async function person({ ready, dataDir }: Pick<Mooring, 'ready' | 'dataDir'>): Promise<Person> {
+  const dir = await mkdtemp(join(await scratch(), 'person-'))
+  const [key, askpass] = [join(dir, 'key'), join(dir, 'askpass')]
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'person', '-f', key])
+  await writeFile(askpass, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD"\n', { mode: 0o700 })
+  const clients = new AsyncDisposableStack()
+
+  function forward(hostname: string, localPort: number, password?: string): Client {
+    const how = password === undefined ? [`IdentityFile=${key}`, 'BatchMode=yes'] : ['PreferredAuthentications=password']
+    const options = [
+      ...['IdentitiesOnly=yes', 'IdentityAgent=none', 'StrictHostKeyChecking=yes', 'ExitOnForwardFailure=yes', ...how],
+      `UserKnownHostsFile=${join(dataDir, 'known_hosts')}`,
+    ].flatMap((option) => ['-o', option])
+    const to = ['-p', String(ready.sshPort), '-R', `${hostname}:80:127.0.0.1:${localPort}`, `${hostname}@${ready.sshHost}`]
+    const child = spawn('ssh', ['-F', 'none', '-N', ...options, ...to], {
+      env: { PATH: process.env.PATH, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: 'force', PASSWORD: password },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let text = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
+    return clients.use({
+      said: () => text,
+      exited,
+      async [Symbol.asyncDispose]() {
+        child.kill('SIGKILL')
+        await exited
+      },
+    })
+  }
+
+  return {
+    publicKey: (await readFile(`${key}.pub`, 'utf8')).trim(),
+    forward,
+    async [Symbol.asyncDispose]() {
+      await clients.disposeAsync()
+      await rm(dir, { recursive: true })
+    },
+  }
+}
