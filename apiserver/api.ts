@@ -21,12 +21,17 @@ import type { Store } from '../store/port.ts'
 import { OWN_ISSUER } from '../crds/names.ts'
 import type { Access } from '../store/access.ts'
 import type { ApiCaches } from './caches.ts'
+import { createAudit } from './audit.ts'
+import type { Journal } from '../journal/port.ts'
+import type { TunnelRoutesWiring } from './routes/tunnels.ts'
 
 export interface ApiDeps {
   readonly store: Store
   readonly access: Access
   readonly caches: ApiCaches
   /** Mooring's own issuer, as far as its tokens are checked by it. */
+  /** Absent where there are no edges. */
+  readonly tunnels?: Pick<TunnelRoutesWiring, 'endpoints' | 'tunnels' | 'tunnelPasswords'> & { readonly journal: Journal }
   readonly issuer: Pick<TokenIssuer, 'issuer' | 'jwks' | 'discovery'>
   /** Issuers beside our own. */
   readonly issuers: readonly IssuerConfig[]
@@ -48,13 +53,17 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   const { store, access, caches, issuer, limits, isReady } = deps
   const catchUp = createCatchUp(deps.behindMs ?? 0)
   const scopes = createScopes({ access, namespaces: caches.namespaces, catchUp })
+  const now = () => new Date()
+  const shared = { store, access, scopes, catchUp, tokenSecret: deps.tokenSecret, now }
   const routes = allRoutes({
     ...caches,
-    ...{ store, access, scopes, catchUp, tokenSecret: deps.tokenSecret },
+    ...shared,
+    tunnels:
+      deps.tunnels && tunnelWiring({ ...caches, ...shared, ...deps.tunnels, tunnelsPerNamespace: limits.quotaTunnels }, deps.log),
     motorsOf: servedMotors,
+    endpoints: deps.tunnels?.endpoints,
     instanceLimits: { ...INSTANCE_LIMITS, perNamespace: limits.quotaInstances },
     apiTokensPerNamespace: limits.quotaApiTokens,
-    now: () => new Date(),
   })
   const limiters = createRequestLimiters(limits)
   const own: IssuerConfig = { name: OWN_ISSUER, issuer: issuer.issuer, keys: { jwks: issuer.jwks }, own: true }
@@ -70,3 +79,10 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   }
   return { shared: app('shared'), dedicated: app('dedicated') }
 }
+
+type Unaudited = Omit<TunnelRoutesWiring, 'audit'> & { readonly journal: Journal }
+
+const tunnelWiring = (wiring: Unaudited, log: Logger): TunnelRoutesWiring => ({
+  ...wiring,
+  audit: createAudit({ ...wiring, log }),
+})

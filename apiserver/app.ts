@@ -12,6 +12,7 @@ import { authenticate, type AuthenticateDeps } from './auth/authenticate.ts'
 import { readJsonBody } from './body.ts'
 import { errorBody, toApiError } from './error-answer.ts'
 import { ApiError } from './errors.ts'
+import { sendEvents } from './event-stream.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './limits.ts'
 import { createFailureLimiter, createRateLimiter } from './rate-limit.ts'
@@ -110,7 +111,9 @@ function serve(route: AnyRoute): RequestHandler {
   return async function serveRoute(req, res) {
     const body = WITH_BODY.has(route.method) ? await readJsonBody(req, route) : {}
     const { requestId, startedAt: arrivedAt } = contextOf(req)
-    send(res, await route.handle(parse(req, { principal: principalOf(req), requestId, arrivedAt, body })))
+    const reply = await route.handle(parse(req, { principal: principalOf(req), requestId, arrivedAt, body }))
+    if (reply.events) sendEvents(req, res, reply.events)
+    else send(res, reply)
   }
 }
 

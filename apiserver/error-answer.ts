@@ -35,6 +35,9 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof StoreError) return withRetryAfter(fromStore(error))
   if (error instanceof MooringError && error.code === 'forbidden')
     return new ApiError('forbidden', error.message, { cause: error })
+  // The journal's, as when its disk does not answer.
+  if (error instanceof MooringError && error.code === 'unavailable')
+    return withRetryAfter(new ApiError('unavailable', 'this cannot be read now', { cause: error }))
   if (isBadPath(error)) return new ApiError('invalid_request', 'the path is not valid percent-encoded UTF-8', { cause: error })
   return new ApiError('internal', 'something went wrong inside; quote the request id when you report it', { cause: error })
 }

@@ -9,6 +9,7 @@ export interface ApiLimits {
   readonly failedAuthPerMinute: number
   readonly quotaInstances: number
   readonly quotaApiTokens: number
+  readonly quotaTunnels: number
 }
 
 /** What holds unless somebody sets it; the chart's values say the same. */
@@ -20,4 +21,5 @@ export const DEFAULT_LIMITS: ApiLimits = {
   failedAuthPerMinute: 20,
   quotaInstances: 50,
   quotaApiTokens: 20,
+  quotaTunnels: 50,
 }

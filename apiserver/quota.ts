@@ -3,8 +3,10 @@ import type { Cache } from '../store/cache.ts'
 import { ApiError } from './errors.ts'
 
 export interface QuotaDeps<K extends Kind> {
-  readonly cache: Cache<K>
+  readonly cache: Pick<Cache<K>, 'list'>
   readonly max: number
+  /** What they belong to, for the answer; `namespace` unless given. */
+  readonly of?: string
   /** What is counted, in the plural, for the answer: `instances`. */
   readonly what: string
 }
@@ -28,7 +30,7 @@ export interface Quota {
  * Limits the objects of a kind in a namespace. What the cache holds and what this process is creating are counted together by
  * name, so that requests at the same moment cannot overshoot; several processes may, by what they create within a watch's delay.
  */
-export function createQuota<K extends Kind>({ cache, max, what }: QuotaDeps<K>): Quota {
+export function createQuota<K extends Kind>({ cache, max, of = 'namespace', what }: QuotaDeps<K>): Quota {
   /** Requests that are creating an object, by namespace and name: a repeated request makes it two. */
   const underWay = new Map<string, Map<string, number>>()
 
@@ -36,7 +38,7 @@ export function createQuota<K extends Kind>({ cache, max, what }: QuotaDeps<K>):
     const here = underWay.get(namespace) ?? new Map<string, number>()
     const taken = new Set([...here.keys(), ...cache.list({ namespace }).map((object) => object.metadata.name)])
     if (!taken.has(name) && taken.size >= max) {
-      throw new ApiError('quota_exceeded', `this namespace has ${taken.size} ${what}, of ${max} at the most`)
+      throw new ApiError('quota_exceeded', `this ${of} has ${taken.size} ${what}, of ${max} at the most`)
     }
     underWay.set(namespace, here.set(name, (here.get(name) ?? 0) + 1))
     return { [Symbol.dispose]: () => release({ namespace, name }) }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Motor, MOTORS, partsOf } from '../crds/motor.ts'
 import type { Region } from '../crds/region.ts'
+import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { Cache } from '../store/cache.ts'
 import { ApiError } from './errors.ts'
 
@@ -28,7 +29,7 @@ export const RegionView = z
         name: 'local',
         regionId: 1,
         motors: [{ id: 'postgresql-15.4.0', version: '15.4.0', supported: true }],
-        tunnels: false,
+        tunnels: true,
       },
     ],
   })
@@ -41,6 +42,8 @@ export interface Wish {
 }
 
 export interface RegionsDeps {
+  /** Absent where there are no edges. */
+  readonly endpoints?: Cache<typeof TunnelEndpoint> | undefined
   readonly regions: Cache<typeof Region>
   readonly motorsOf: (region: Region) => readonly RegionMotor[]
 }
@@ -63,7 +66,7 @@ export function servedMotors(region: Region): readonly RegionMotor[] {
 }
 
 /** Lookups over the regions of the installation; there are few. */
-export function createRegions({ regions, motorsOf }: RegionsDeps): Regions {
+export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Regions {
   const all = () => regions.list()
   const byId = (id: string) => all().find((region) => region.spec.id.toLowerCase() === id.toLowerCase())
 
@@ -74,7 +77,8 @@ export function createRegions({ regions, motorsOf }: RegionsDeps): Regions {
   function view(region: Region): RegionView {
     const { id, name, regionId } = region.spec
     const motors = motorsOf(region).map(({ id, version, supported }) => ({ id, version, supported }))
-    return { id, name, regionId, motors, tunnels: false }
+    const tunnels = endpoints?.list().some(({ spec }) => spec.active && spec.region === id) === true
+    return { id, name, regionId, motors, tunnels }
   }
 
   function choose(wish: Wish): { region: Region; motor: Motor } {

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Caller } from '../store/access.ts'
+import type { EventSource } from './event-stream.ts'
 
 export const LISTENERS = ['shared', 'dedicated'] as const
 export type Listener = (typeof LISTENERS)[number]
@@ -42,6 +43,8 @@ export interface Reply<D = unknown> {
   readonly data: D
   /** resourceVersion of the one resource in `data`. */
   readonly etag?: string | undefined
+  /** Answered as server-sent events for as long as the caller listens, instead of `data`. */
+  readonly events?: EventSource | undefined
 }
 
 /**

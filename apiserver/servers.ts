@@ -1,7 +1,7 @@
 import { createServer as createHttpServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { MooringError } from '../crds/errors.ts'
+import { bindError } from '../process/bind-error.ts'
 import { answerClientError } from './client-error.ts'
 import { type Listener, LISTENERS } from './route.ts'
 
@@ -104,22 +104,6 @@ function bind(server: Server, address: string, { port, flag }: Port): Promise<Ad
     server.on('error', (error: NodeJS.ErrnoException) => reject(bindError(error, { address, port, flag })))
     server.listen(port, address, () => resolve(server.address() as AddressInfo))
   })
-}
-
-function bindError(cause: NodeJS.ErrnoException, { address, port, flag }: Port & { address: string }): Error {
-  switch (cause.code) {
-    case 'EADDRINUSE':
-      return new MooringError('port_in_use', `port ${port} on ${address} is in use: choose another with ${flag}`, { cause })
-    case 'EACCES':
-      return new MooringError('port_forbidden', `port ${port} may not be used by this user: choose another with ${flag}`, {
-        cause,
-      })
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-      return new MooringError('address_unavailable', `${address} is not an address of this machine`, { cause })
-    default:
-      return cause
-  }
 }
 
 /** `close` ends the connections idle at that moment; one that answers later would keep the server open until it times out. */

@@ -10,6 +10,7 @@ const count = (range: readonly [number, number], initial: number, about: string)
 export const API_SETTINGS = {
   quotaInstances: count([0, 1_000_000], DEFAULT_LIMITS.quotaInstances, 'shared instances in one namespace'),
   quotaApiTokens: count([0, 1_000_000], DEFAULT_LIMITS.quotaApiTokens, 'API tokens in one namespace'),
+  quotaTunnels: count([0, 1_000_000], DEFAULT_LIMITS.quotaTunnels, 'tunnels in one namespace'),
   writeRate: count([1, 1_000_000], DEFAULT_LIMITS.writeRate, 'writes a second that one caller may make for long'),
   writeBurst: count([1, 1_000_000], DEFAULT_LIMITS.writeBurst, 'writes that one caller may make at once'),
   readRate: count([1, 1_000_000], DEFAULT_LIMITS.readRate, 'reads a second that one caller may make for long'),

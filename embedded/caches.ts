@@ -2,9 +2,25 @@ import { type ApiCaches, createApiCaches } from '../apiserver/caches.ts'
 import { DatabaseServer } from '../crds/database-server.ts'
 import type { OperatorCaches } from '../operator/caches.ts'
 import { instanceIndexes } from '../operator/shared-instance/indexes.ts'
+import { Secret } from '../crds/core.ts'
+import { Tunnel } from '../crds/tunnel.ts'
+import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { routedPasswordIndexes } from '../edge/routes.ts'
+import { passwordIndexes, tunnelIndexes } from '../operator/tunnel/indexes.ts'
 import type { CacheSet } from '../store/cache-set.ts'
 
 /** One cache a kind, for all components of this process: the API's, and the one more that the operator has. */
 export function createCaches(set: CacheSet): ApiCaches & OperatorCaches {
   return { ...createApiCaches(set, instanceIndexes), servers: set.cached(DatabaseServer) }
+}
+
+/** What tunnels need beside: the operator's, the API's and the edge's. */
+export function createTunnelCaches({ cached }: CacheSet) {
+  return {
+    endpoints: cached(TunnelEndpoint),
+    tunnels: cached(Tunnel, tunnelIndexes),
+    tunnelPasswords: cached(TunnelPassword, { ...passwordIndexes, ...routedPasswordIndexes }),
+    secrets: cached(Secret),
+  }
 }

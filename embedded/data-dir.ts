@@ -11,6 +11,8 @@ export interface DataDir {
   readonly token: string
   /** To be sourced by a shell. */
   readonly env: string
+  /** Host keys of the edge, for ssh. */
+  readonly knownHosts: string
   /** Private key of the embedded issuer. */
   readonly issuer: string
 }
@@ -19,7 +21,14 @@ export interface DataDir {
 export function dataDirAt(path: string): DataDir {
   const absolute = resolve(path)
   const file = (name: string): string => join(absolute, name)
-  return { path: absolute, ca: file('ca.pem'), token: file('token'), env: file('env'), issuer: file('issuer.json') }
+  return {
+    path: absolute,
+    ca: file('ca.pem'),
+    token: file('token'),
+    env: file('env'),
+    issuer: file('issuer.json'),
+    knownHosts: file('known_hosts'),
+  }
 }
 
 /**

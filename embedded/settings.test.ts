@@ -28,6 +28,7 @@ test('nothing given, everything is as documented', () => {
     statementLimitSeconds: 300,
     quotaInstances: 50,
     quotaApiTokens: 20,
+    quotaTunnels: 50,
     writeRate: 20,
     writeBurst: 40,
     readRate: 100,

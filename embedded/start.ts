@@ -19,7 +19,10 @@ import { createCacheSet } from '../store/cache-set.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../store/embedded.ts'
 import type { Store } from '../store/port.ts'
 import { createRoleAccess } from '../store/role-access.ts'
-import { createCaches } from './caches.ts'
+import { openSqliteJournal } from '../journal/sqlite.ts'
+import { localIssuer } from '../operator/tunnel/certificate-issuer.ts'
+import { createCaches, createTunnelCaches } from './caches.ts'
+import { createEdges } from './edges.ts'
 import { type DataDir, openDataDir } from './data-dir.ts'
 import { openInstallation } from './installation.ts'
 import { readIssuer, writeIssuer } from './issuer-file.ts'
@@ -85,11 +88,18 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   cleanup.defer(() => metrics.close())
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
   const caches = createCaches(following)
+  const tunnelCaches = createTunnelCaches(following)
+  const journal = cleanup.use(await openSqliteJournal({ path: join(dir.path, 'journal.db'), log, registry: metrics.registry }))
+  const edges = createEdges({
+    ...tunnelCaches,
+    ...{ store, settings, journal, log, region: region.spec.id, registry: metrics.registry },
+  })
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
     ca: () => ca.certificate,
     serviceAccounts: false,
     settings: operatorSettings(settings),
+    tunnels: { ...tunnelCaches, journal, runtime: edges.runtime, issuers: { local: localIssuer(() => ca), acme: undefined } },
   })
   const ending = new AbortController()
   const work = Promise.all([following.run(ending.signal), operator.run(ending.signal)])
@@ -103,6 +113,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const listeners = cleanup.use(await openListeners(settings, certificates))
   certificates.onRenew(() => listeners.renewCertificate())
   const { sharedUrl, dedicatedUrl } = listeners
+  const edge = cleanup.use(await edges.start(dir.knownHosts))
   const { metricsUrl } = cleanup.use(
     await startStatus({ registry: metrics.registry, host: LOOPBACK, port: settings.metricsPort, isReady }),
   )
@@ -110,6 +121,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   listeners.serve(
     createApi({
       ...{ store, caches, issuer, tokenSecret, metrics, log },
+      tunnels: { ...tunnelCaches, journal },
       access: createRoleAccess(caches),
       issuers: createOutsideIssuers({ issuers: settings.issuer, log }),
       limits: settings,
@@ -128,14 +140,23 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
       client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
       ready: {
         ...{ sharedUrl, dedicatedUrl, ca: dir.ca, metricsUrl, domain: settings.domain },
-        ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, dashboardUrl: null },
+        ...{ sshHost: edge.sshHost, sshPort: edge.ports.ssh, httpPort: edge.ports.http, httpsPort: edge.ports.https },
+        dashboardUrl: null,
         ...{ regionId: region.spec.regionId, region: region.spec.id },
       },
     }),
   )
   const motor = region.spec.motors.find((served) => served.warm)?.id
   return {
-    message: welcome({ sharedUrl, dedicatedUrl, dataDir: dir, token: published.token, region: region.spec.id, motor }),
+    message: welcome({
+      sharedUrl,
+      dedicatedUrl,
+      dataDir: dir,
+      token: published.token,
+      region: region.spec.id,
+      edge,
+      motor,
+    }),
     ended: rejectedBy(lost),
     stop: async () => {
       serving = false

@@ -15,6 +15,7 @@ import { welcome } from './welcome.ts'
 
 const run = promisify(execFile)
 const REGION = '0195d3c0-0000-7000-8000-000000000001'
+const EDGE = { sshHost: '127.0.0.1', ports: { ssh: 22_222, http: 28_080, https: 28_443 } }
 const URI = 'postgresql://first0:pa%24s@127.0.0.1:5432/first0?sslmode=verify-full'
 
 const linesToTry = (message: string): string[] =>
@@ -49,7 +50,15 @@ test.each([
   await writeFile(join(parent.path, 'psql'), '#!/bin/sh\necho "connects to $1"\n', { mode: 0o755 })
 
   const lines = linesToTry(
-    welcome({ sharedUrl, dedicatedUrl: sharedUrl, dataDir, token: 'a.b.c', region: REGION, motor: 'postgresql-15.4.0' }),
+    welcome({
+      sharedUrl,
+      dedicatedUrl: sharedUrl,
+      dataDir,
+      token: 'a.b.c',
+      region: REGION,
+      edge: EDGE,
+      motor: 'postgresql-15.4.0',
+    }),
   )
   expect(lines).toHaveLength(3)
   const PATH = [parent.path, dirname(process.execPath), process.env.PATH].join(':')
@@ -73,8 +82,10 @@ test('it says where things are, and tries nothing where no motor is served', () 
     dataDir: dataDirAt('/data'),
     token: 'a.b.c',
     region: REGION,
+    edge: EDGE,
   }
   const message = welcome({ ...facts, motor: undefined })
-  for (const said of ['https://a:1', 'https://a:2', 'a.b.c', '/data/token', 'Ctrl-C']) expect(message).toContain(said)
+  for (const said of ['https://a:1', 'https://a:2', 'a.b.c', '/data/token', '127.0.0.1:22222', 'Ctrl-C'])
+    expect(message).toContain(said)
   expect(linesToTry(message)).toEqual([])
 })

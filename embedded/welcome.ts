@@ -1,3 +1,4 @@
+import type { EdgePorts } from '../edge/edge.ts'
 import type { Motor } from '../crds/motor.ts'
 import { shellQuote } from './client-files.ts'
 import type { DataDir } from './data-dir.ts'
@@ -12,6 +13,8 @@ export interface WelcomeFacts {
   readonly region: string
   /** A motor that the region serves; absent when it serves none. */
   readonly motor: Motor | undefined
+  /** Where the edge listens. */
+  readonly edge: { readonly sshHost: string; readonly ports: EdgePorts }
 }
 
 /**
@@ -19,12 +22,13 @@ export interface WelcomeFacts {
  * connected to a database of their own. They need a POSIX shell, curl, node and psql. Holds the
  * token, so it is for the terminal alone, never for a log. Pure.
  */
-export function welcome({ sharedUrl, dedicatedUrl, dataDir, token, region, motor }: WelcomeFacts): string {
+export function welcome({ sharedUrl, dedicatedUrl, dataDir, token, region, motor, edge }: WelcomeFacts): string {
   return `
 Mooring is ready.
 
   shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
   dedicated API  ${dedicatedUrl}
+  tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "First tunnel")
   token          ${token}
                  (platform admin, home default/default, 12 h; also in ${dataDir.token})
   state          ${dataDir.path}   (delete it to start afresh)
@@ -32,6 +36,8 @@ ${motor === undefined ? '' : firstDatabase({ env: dataDir.env, region, motor })}
 Ctrl-C stops all that was started here; the data stays.
 `
 }
+
+const shellWord = (path: string): string => (/^[\w/.-]+$/.test(path) ? path : shellQuote(path))
 
 function firstDatabase({ env, region, motor }: { env: string; region: string; motor: Motor }): string {
   const body = JSON.stringify({ identifier: 'first', region, motor })
@@ -44,7 +50,7 @@ function firstDatabase({ env, region, motor }: { env: string; region: string; mo
   return `
 Your first database, in another terminal:
 
-  . ${/^[\w/.-]+$/.test(env) ? env : shellQuote(env)}
+  . ${shellWord(env)}
   uri=$(${request} | ${extract}); echo "$uri"
   psql "$uri" -c 'select version()'
 `

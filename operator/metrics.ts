@@ -1,5 +1,6 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { SharedInstance } from '../crds/shared-instance.ts'
+import type { Tunnel } from '../crds/tunnel.ts'
 import type { Cache } from '../store/cache.ts'
 import { conditionOf } from '../store/conditions.ts'
 import type { Admins } from './server/admins.ts'
@@ -7,11 +8,13 @@ import type { Admins } from './server/admins.ts'
 export interface OperatorMetricsDeps {
   readonly registry: Registry
   readonly instances: Cache<typeof SharedInstance>
+  /** Absent where no tunnels are served. */
+  readonly tunnels: Cache<typeof Tunnel> | undefined
   readonly admins: Admins
 }
 
-/** Registers what the operator knows of instances and pools (surface, section 7). */
-export function createOperatorMetrics({ registry, instances, admins }: OperatorMetricsDeps): {
+/** Registers what the operator knows of instances, pools and certificates (surface, section 7). */
+export function createOperatorMetrics({ registry, instances, tunnels, admins }: OperatorMetricsDeps): {
   readonly claimed: (seconds: number) => void
 } {
   const claims = new Histogram({
@@ -39,5 +42,30 @@ export function createOperatorMetrics({ registry, instances, admins }: OperatorM
       this.set(catalogs.reduce((sum, result) => sum + (result.status === 'fulfilled' ? (result.value?.spare ?? 0) : 0), 0))
     },
   })
+  if (tunnels) registerTunnels(registry, tunnels)
   return { claimed: (seconds) => claims.observe(seconds) }
+}
+
+function registerTunnels(registry: Registry, tunnels: Cache<typeof Tunnel>): void {
+  new Gauge({
+    name: 'mooring_tunnels',
+    help: 'Tunnels by the status of their certificate.',
+    labelNames: ['certificate'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const { status } of tunnels.list()) this.inc({ certificate: status?.certificate?.status ?? 'pending' })
+    },
+  })
+  new Gauge({
+    name: 'mooring_certificate_expiry_timestamp_seconds',
+    help: 'When the first certificate of the tunnels ends, in seconds since the epoch; absent without certificates.',
+    labelNames: ['of'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      const ends = tunnels.list().flatMap(({ status }) => Date.parse(status?.certificate?.expiresAt ?? '') || [])
+      if (ends.length > 0) this.set({ of: 'tunnels' }, ends.reduce((first, end) => Math.min(first, end)) / 1_000)
+    },
+  })
 }

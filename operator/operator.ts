@@ -26,6 +26,8 @@ import { isSettled, waitingFor } from './shared-instance/indexes.ts'
 import { createPlaces } from './shared-instance/places.ts'
 import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createSuspicions } from './shared-instance/suspicions.ts'
+import { createTunnelControllers, type TunnelControllersDeps } from './tunnel/controllers.ts'
+import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
 
 /** Connections that one tenant may hold; the servers' settings allow for this many each. */
@@ -46,9 +48,14 @@ export interface OperatorDeps {
   readonly serviceAccounts: boolean
   /** Where failures are told beside the log. */
   readonly events?: Events | undefined
+  /** What tunnels need; absent where there are no edges. */
+  readonly tunnels?: TunnelsDeps | undefined
   /** Whether this process leads at this very moment; always, when absent. Asked before each step in an engine. */
   readonly leads?: (() => boolean) | undefined
 }
+
+export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> &
+  Pick<PresenceDeps, 'journal'>
 
 export interface OperatorSettings {
   /** Spare databases on a server. */
@@ -77,7 +84,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const admins = createAdmins()
   const suspicions = createSuspicions()
   const places = createPlaces({ servers, instances })
-  const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, admins })
+  const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, tunnels: deps.tunnels?.tunnels, admins })
   const watchdog = createWatchdog({
     ...{ store, instances, admins, suspicions, log, ca: deps.ca },
     limits: { statementMs: settings.statementMs, sizeBytes: settings.sizeBytes },
@@ -130,6 +137,7 @@ export function createOperator(deps: OperatorDeps): Operator {
 
   const controllers = [
     ...createCatalogControllers({ ...caches, report, now, controller }),
+    ...(deps.tunnels ? createTunnelControllers({ ...deps.tunnels, store, regions, report, now, controller }) : []),
     controller({
       name: 'namespace',
       concurrency: 2,
@@ -194,13 +202,16 @@ export function createOperator(deps: OperatorDeps): Operator {
     }),
   ]
 
+  const onError = (error: unknown) => log.warn({ err: error }, 'the connected tunnels were not looked at')
+  const presence = deps.tunnels && createPresence({ ...deps.tunnels, store, onError })
+
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
       const telling = [instances, servers, caches.tenantNamespaces].map((cache) =>
         whenSynced(cache, () => tellFailures(cache, events)),
       )
-      await Promise.all([...controllers.map((each) => each.run(signal)), watchdog.run(signal)])
+      await Promise.all([...controllers.map((each) => each.run(signal)), watchdog.run(signal), presence?.run(signal)])
       for (const stop of telling) stop()
       await admins[Symbol.asyncDispose]()
     },

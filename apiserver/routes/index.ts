@@ -3,10 +3,18 @@ import type { InstanceWiring } from '../instance-deps.ts'
 import type { TenancyWiring } from '../tenancy-deps.ts'
 import { catalogRoutes, type CatalogWiring, instanceRoutes } from './instances.ts'
 import { tenancyRoutes } from './tenancy.ts'
+import { tunnelRoutes, type TunnelRoutesWiring } from './tunnels.ts'
 
-export type RoutesWiring = InstanceWiring & CatalogWiring & TenancyWiring
+/** `tunnels`: absent where there are no edges. */
+export type RoutesWiring = InstanceWiring & CatalogWiring & TenancyWiring & { readonly tunnels?: TunnelRoutesWiring | undefined }
 
 /** Every route of the API, of both listeners. */
 export function allRoutes(wiring: RoutesWiring): AnyRoute[] {
-  return [...catalogRoutes(wiring), ...instanceRoutes(wiring), ...tenancyRoutes(wiring)]
+  const { tunnels } = wiring
+  return [
+    ...catalogRoutes(wiring),
+    ...instanceRoutes(wiring),
+    ...tenancyRoutes(wiring),
+    ...(tunnels ? tunnelRoutes(tunnels) : []),
+  ]
 }

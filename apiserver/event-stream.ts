@@ -1,0 +1,53 @@
+import type { Request, Response } from 'express'
+
+/** One server-sent event (WHATWG HTML, "Server-sent events"); `data` is sent as JSON. */
+export interface StreamedEvent {
+  readonly id: string
+  readonly event: string
+  readonly data: unknown
+}
+
+/** What is sent for as long as the caller listens. */
+export interface EventSource {
+  /** Begins; `end` ends the answer. Returns how to stop, which is called once, whoever ended it. */
+  readonly start: (send: (event: StreamedEvent) => void, end: () => void) => () => void
+  /** Asked with each heartbeat: whether the caller may go on listening. */
+  readonly mayGoOn: () => Promise<boolean>
+}
+
+/** Proxies and clients take a connection that is silent for longer for dead. */
+const HEARTBEAT_MS = 15_000
+/** By then the caller asks anew, with a token that is valid then. */
+const LONGEST_MS = 3_600_000
+/** A caller that reads more slowly than it is told is let go: what waits for it would grow without end. */
+const WAITING_BYTES = 1024 * 1024
+
+/** Answers with server-sent events until either side ends it. */
+export function sendEvents(req: Request, res: Response, source: EventSource): void {
+  res.status(200).setHeader('Content-Type', 'text/event-stream; charset=utf-8')
+  // nginx would hold events back otherwise.
+  res.setHeader('X-Accel-Buffering', 'no')
+  if (req.method === 'HEAD') {
+    res.end()
+    return
+  }
+  res.flushHeaders()
+  const begun = performance.now()
+  const end = () => void res.end()
+  const write = (text: string) => {
+    if (res.writableEnded) return
+    res.write(text)
+    if (res.writableLength > WAITING_BYTES) res.destroy()
+  }
+  const beat = async (): Promise<void> => {
+    if (performance.now() - begun < LONGEST_MS && (await source.mayGoOn())) write(':\n\n')
+    else end()
+  }
+  const stop = source.start(({ id, event, data }) => write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`), end)
+  const heart = setInterval(() => void beat().catch(end), HEARTBEAT_MS)
+  res.once('close', () => {
+    clearInterval(heart)
+    stop()
+  })
+  write(':\n\n')
+}

@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { apiVersionOf } from '../../crds/kind.ts'
+import { annotations } from '../../crds/names.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { untilKnown } from '../cache-waits.ts'
+import { createdNow } from '../created-at.ts'
+import { ApiError } from '../errors.ts'
+import { createOnce, objectName, requestHash } from '../idempotency.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { createQuota } from '../quota.ts'
+import type { TunnelDeps } from '../tunnel-deps.ts'
+import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
+import {
+  deriveTunnelPassword,
+  LIFE_MS,
+  LIVE_MAX,
+  PasswordView,
+  passwordView,
+  randomTunnelPassword,
+  sha256Of,
+} from '../tunnel-passwords.ts'
+
+const NEEDS = [{ verb: 'create', resource: 'tunnelpasswords' }] as const
+
+/** `POST …/tunnels/{t}/passwords`: the answer is the only place that ever shows it, and its repetition by the same Idempotency-Key. */
+export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
+  const { store, tunnelPasswords, tokenSecret, audit, now } = deps
+  const find = createTunnelLookup(deps)
+
+  /** Of one tunnel, which is the "namespace" of its places. */
+  const quota = createQuota<typeof TunnelPassword>({
+    ...{ max: LIVE_MAX, of: 'tunnel', what: 'live passwords' },
+    cache: {
+      list: ({ namespace: tunnel } = {}) =>
+        tunnelPasswords
+          .list()
+          .filter(({ metadata, spec }) => `${metadata.namespace ?? ''}/${spec.tunnelRef.name}` === tunnel)
+          .filter(({ spec }) => Date.parse(spec.expiresAt) > now().getTime()),
+    },
+  })
+
+  return route({
+    method: 'post',
+    path: `${TUNNEL_PATH}/passwords`,
+    on: ['shared'],
+    id: 'createTunnelPassword',
+    summary: 'Issue a temporary password for the SSH side of a tunnel; it is good for 4 hours.',
+    params: TunnelParams,
+    idempotent: true,
+    replies: { 201: z.object({ password: PasswordView }) },
+    async handle({ principal, params, idempotencyKey: key, requestId, sourceIp }) {
+      const { tunnel, scope } = await find(principal, params, NEEDS)
+      tunnelMustStay(tunnel)
+      const { namespace } = scope
+      const owner = { namespace, user: principal.user, key: key === undefined ? undefined : `${tunnel.metadata.uid} ${key}` }
+      const name = objectName('p', owner)
+      using places = new DisposableStack()
+      places.use(quota.reserve({ namespace: `${namespace}/${tunnel.metadata.name}`, name }))
+      const salt = randomBytes(32).toString('base64url')
+      const secret = key === undefined ? randomTunnelPassword() : deriveTunnelPassword(tokenSecret, salt)
+      const draft = {
+        metadata: {
+          ...{ namespace, name },
+          annotations: {
+            [annotations.createdBy]: principal.user,
+            ...createdNow(now()),
+            ...(key === undefined ? {} : { [annotations.tokenSalt]: salt }),
+          },
+          ownerReferences: [
+            { apiVersion: apiVersionOf(Tunnel), kind: Tunnel.kind, name: tunnel.metadata.name, uid: tunnel.metadata.uid },
+          ],
+        },
+        spec: {
+          tunnelRef: { name: tunnel.metadata.name },
+          sha256: sha256Of(secret),
+          expiresAt: new Date(now().getTime() + LIFE_MS).toISOString(),
+        },
+      }
+      const { object, created } = await createOnce(store, TunnelPassword, draft, requestHash({}))
+      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
+      await untilKnown(tunnelPasswords, object)
+      const password = created ? secret : shownAgain(object, tokenSecret)
+      return { status: 201, data: { password: { ...passwordView(object), password } } }
+    },
+  })
+}
+
+/** @throws ApiError `conflict` when the installation's secret is another now */
+function shownAgain({ metadata, spec }: TunnelPassword, secret: Uint8Array): string {
+  const password = deriveTunnelPassword(secret, metadata.annotations?.[annotations.tokenSalt] ?? '')
+  if (sha256Of(password) === spec.sha256) return password
+  throw new ApiError('conflict', 'this password cannot be shown again; issue another')
+}

@@ -1,0 +1,130 @@
+import type { Draft } from '../../crds/kind.ts'
+import { annotations, FINALIZER } from '../../crds/names.ts'
+import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { withinBudget } from '../budget.ts'
+import { createdNow } from '../created-at.ts'
+import { ApiError } from '../errors.ts'
+import { createOnce, objectName, requestHash } from '../idempotency.ts'
+import { tooLate } from '../instance-verdict.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { NamespaceParams } from '../tenancy-deps.ts'
+import { CreateTunnelBody } from '../tunnel-body.ts'
+import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
+import { TUNNELS_PATH } from '../tunnel-lookup.ts'
+
+/** How long an answer waits for the hostname and the certificate. */
+const BUDGET_MS = 25_000
+
+/** What the operator says after which waiting is of no use. */
+const REFUSALS: ReadonlyMap<string, 'unknown_region' | 'no_active_endpoint'> = new Map([
+  [TunnelReason.UnknownRegion, 'unknown_region'],
+  [TunnelReason.NoActiveEndpoint, 'no_active_endpoint'],
+])
+
+function refusal(code: 'unknown_region' | 'no_active_endpoint', message: string): ApiError {
+  return new ApiError(code, message, { details: [{ field: 'regionId', message }] })
+}
+
+/** The tunnel when it is ready; undefined while it is under way. @throws ApiError when it is refused, or somebody deletes it */
+function outcome(tunnel: Tunnel | undefined, uid: string): Tunnel | undefined {
+  if (tunnel?.metadata.uid !== uid) return undefined
+  if (tunnel.metadata.deletionTimestamp !== undefined) throw new ApiError('conflict', 'this tunnel was deleted meanwhile')
+  const condition = conditionOf(tunnel, 'Ready')
+  if (!condition || (condition.observedGeneration ?? 0) < tunnel.metadata.generation) return undefined
+  if (condition.status === 'True' || isStuck(tunnel)) return tunnel
+  const code = REFUSALS.get(condition.reason)
+  if (code) throw refusal(code, condition.message)
+  return undefined
+}
+
+/** A certificate that could not be had at once is tried again; the hostname is there, and the answer says so. */
+const isStuck = ({ status }: Tunnel): boolean => status?.hostname !== undefined && status.certificate?.status === 'failed'
+
+/** `POST …/tunnels`: records the wish and answers when its hostname is drawn and its certificate there (contract, "Creation steps"). */
+export function createTunnel(deps: TunnelDeps): AnyRoute {
+  const { store, scopes, tunnels, regions, endpoints, quota, audit, now } = deps
+
+  /** Said at once where it is known; the operator's word counts. @throws ApiError `unknown_region`, `no_active_endpoint` */
+  function requireEndpoint(regionId: number): void {
+    const region = regions.list().find(({ spec }) => spec.regionId === regionId)
+    if (!region) throw refusal('unknown_region', `unknown region: ${regionId}`)
+    const isActive = endpoints.list().some(({ spec }) => spec.active && spec.region === region.spec.id)
+    if (!isActive) throw refusal('no_active_endpoint', `region ${regionId} has no active endpoint`)
+  }
+
+  async function whenReady(created: Tunnel): Promise<Tunnel> {
+    const { uid } = created.metadata
+    const ready = await withinBudget(BUDGET_MS, (signal) =>
+      tunnels.waitFor(created.metadata, (found) => outcome(found, uid), signal),
+    )
+    if (ready) return ready
+    throw tooLate('the tunnel did not become ready in time; try again')
+  }
+
+  return route({
+    method: 'post',
+    path: TUNNELS_PATH,
+    on: ['shared'],
+    id: 'createTunnel',
+    summary: 'Create a tunnel; the answer has its URL and the command that connects it.',
+    params: NamespaceParams,
+    body: CreateTunnelBody,
+    idempotent: true,
+    replies: { 201: TunnelData },
+    async handle({ principal, params, body, idempotencyKey: key, requestId, sourceIp }) {
+      const scope = await scopes.ofPath(principal, params)
+      const { namespace } = scope
+      await scopes.require(principal, { verb: 'create', resource: 'tunnels', namespace })
+      const name = objectName('t', { namespace, user: principal.user, key })
+      if (!tunnels.get({ namespace, name })) requireEndpoint(body.regionId)
+      const expiresAt = body.ttl === undefined ? undefined : new Date(now().getTime() + body.ttl * 1_000).toISOString()
+      using places = new DisposableStack()
+      places.use(quota.reserve({ namespace, name }))
+      const draft = newTunnel({ namespace, name, createdBy: principal.user, expiresAt, now: now() }, body)
+      const { object, created } = await createOnce(store, Tunnel, draft, requestHash(body))
+      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
+      try {
+        return await deps.answer(201, await whenReady(object), scope)
+      } catch (error) {
+        if (created && (key === undefined || (error instanceof ApiError && error.code !== 'unavailable'))) await discard(object)
+        throw error
+      }
+    },
+  })
+
+  /** A final no leaves nothing, and neither does running out of time when nobody can ask for the same tunnel again. */
+  async function discard({ metadata }: Tunnel): Promise<void> {
+    try {
+      await store.delete(Tunnel, metadata, { uid: metadata.uid })
+    } catch {
+      // Gone already, or the store is away: the answer is the first error all the same.
+    }
+  }
+}
+
+interface About {
+  readonly namespace: string
+  readonly name: string
+  readonly createdBy: string
+  readonly expiresAt: string | undefined
+  readonly now: Date
+}
+
+/** Pure. */
+function newTunnel({ namespace, name, createdBy, expiresAt, now }: About, body: CreateTunnelBody): Draft<typeof Tunnel> {
+  return {
+    metadata: {
+      namespace,
+      name,
+      finalizers: [FINALIZER],
+      annotations: { [annotations.createdBy]: createdBy, ...createdNow(now) },
+    },
+    spec: {
+      regionId: body.regionId,
+      displayName: body.name,
+      ...(body.config && { config: body.config }),
+      ...(expiresAt !== undefined && { expiresAt }),
+    },
+  }
+}

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { untilGone } from '../cache-waits.ts'
+import { ApiError } from '../errors.ts'
+import { type AnyRoute, route } from '../route.ts'
+import type { TunnelDeps } from '../tunnel-deps.ts'
+import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+
+const NEEDS = [{ verb: 'delete', resource: 'tunnelpasswords' }] as const
+const Params = z.object({ ...TunnelParams.shape, id: z.string().describe('Id of the password.') })
+
+/** `DELETE …/tunnels/{t}/passwords/{id}`: ends the sessions that logged in with it. */
+export function deleteTunnelPassword(deps: TunnelDeps): AnyRoute {
+  const { store, tunnelPasswords, audit } = deps
+  const find = createTunnelLookup(deps)
+  return route({
+    method: 'delete',
+    path: `${TUNNEL_PATH}/passwords/{id}`,
+    on: ['shared'],
+    id: 'deleteTunnelPassword',
+    summary: 'Revoke a temporary password; sessions that logged in with it end.',
+    params: Params,
+    replies: { 200: z.object({}) },
+    async handle({ principal, params, requestId, sourceIp }) {
+      const { tunnel } = await find(principal, params, NEEDS)
+      const password = tunnelPasswords.byUid(params.id.toLowerCase())
+      const isOfTunnel =
+        password?.metadata.namespace === tunnel.metadata.namespace && password?.spec.tunnelRef.name === tunnel.metadata.name
+      if (!password || !isOfTunnel) throw new ApiError('not_found', 'there is no such password')
+      try {
+        await store.delete(TunnelPassword, password.metadata, { uid: password.metadata.uid })
+      } catch (error) {
+        if (!isStoreError(error, 'not_found')) throw error
+      }
+      await audit.record({ principal, requestId, sourceIp, action: 'delete', before: password })
+      await untilGone(tunnelPasswords, password)
+      return { status: 200, data: {} }
+    },
+  })
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { withinBudget } from '../budget.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
+import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+
+const NEEDS = [{ verb: 'delete', resource: 'tunnels' }] as const
+const BUDGET_MS = 30_000
+
+/** `DELETE …/tunnels/{t}`: 200 when it is gone and its hostname released; a second one joins the wait. */
+export function deleteTunnel(deps: TunnelDeps): AnyRoute {
+  const { store, tunnels, audit } = deps
+  const find = createTunnelLookup(deps)
+
+  /** False: somebody had asked before. @throws StoreError `conflict` for `resourceVersion` */
+  async function request({ metadata }: Tunnel, resourceVersion: string | undefined): Promise<boolean> {
+    if (metadata.deletionTimestamp !== undefined) return false
+    try {
+      await store.delete(Tunnel, metadata, { uid: metadata.uid, resourceVersion })
+      return true
+    } catch (error) {
+      if (isStoreError(error, 'not_found') || (isStoreError(error, 'conflict') && resourceVersion === undefined)) return false
+      throw error
+    }
+  }
+
+  return route({
+    method: 'delete',
+    path: TUNNEL_PATH,
+    on: ['shared'],
+    id: 'deleteTunnel',
+    summary: 'Delete a tunnel for good; its sessions end and its hostname is released.',
+    conditional: true,
+    params: TunnelParams,
+    replies: { 200: z.object({}), 202: TunnelData },
+    async handle({ principal, params, ifMatch, requestId, sourceIp }) {
+      const { tunnel, scope } = await find(principal, params, NEEDS)
+      if (await request(tunnel, ifMatch)) {
+        await audit.record({ principal, requestId, sourceIp, action: 'delete', before: tunnel })
+      }
+      const { uid } = tunnel.metadata
+      const gone = await withinBudget(BUDGET_MS, (signal) =>
+        tunnels.waitFor(tunnel.metadata, (found) => (found?.metadata.uid === uid ? undefined : { gone: true }), signal),
+      )
+      if (gone) return { status: 200, data: {} }
+      return { ...(await deps.answer(200, tunnel, scope)), status: 202 }
+    },
+  })
+}

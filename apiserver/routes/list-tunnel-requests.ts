@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import type { Tunnel } from '../../crds/tunnel.ts'
+import type { RequestFilter } from '../../journal/port.ts'
+import type { EventSource } from '../event-stream.ts'
+import type { JournalDeps } from '../journal-deps.ts'
+import { journalPage, requireOrder, shownOf } from '../journal-query.ts'
+import { RequestView, requestView } from '../journal-views.ts'
+import { PageQuery } from '../paging.ts'
+import { passes, requestFilter, RequestQuery } from '../request-filter.ts'
+import { type AnyRoute, type Principal, route } from '../route.ts'
+import { listOf } from '../tenancy-deps.ts'
+import { TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+
+const Query = z.object({
+  ...PageQuery,
+  ...RequestQuery,
+  follow: z.enum(['true', 'false']).optional().describe('`true`: server-sent events, one a request from now on.'),
+})
+
+/** `GET …/tunnels/{t}/requests`: the request log, newest first; with `follow=true` what comes from now on, as server-sent events. */
+export function listTunnelRequests(deps: JournalDeps): AnyRoute {
+  const { find, journal } = deps
+  return route({
+    method: 'get',
+    path: `${TUNNEL_PATH}/requests`,
+    on: ['shared'],
+    id: 'listTunnelRequests',
+    summary: 'List the requests that came through a tunnel.',
+    description:
+      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that passes the filters.',
+    params: TunnelParams,
+    query: Query,
+    replies: { 200: listOf('requests', RequestView) },
+    async handle({ principal, params, query }) {
+      const { tunnel } = await find(principal, params)
+      requireOrder(query)
+      const { limit, cursor, follow, ...search } = query
+      const filter = requestFilter(tunnel.metadata.uid, search)
+      if (follow === 'true') return { status: 200, data: {}, events: following(deps, { principal, tunnel, filter }) }
+      const { shown, nextCursor } = shownOf(await journal.requests(filter, journalPage({ limit, cursor })), limit)
+      return { status: 200, data: { requests: shown.map(requestView), nextCursor } }
+    },
+  })
+}
+
+interface Following {
+  readonly principal: Principal
+  readonly tunnel: Tunnel
+  readonly filter: RequestFilter
+}
+
+/** @throws ApiError `rate_limited` */
+function following({ journal, access, tunnels, followers }: JournalDeps, { principal, tunnel, filter }: Following): EventSource {
+  const leave = followers.take(principal.user)
+  const { uid, namespace } = tunnel.metadata
+  return {
+    start(send) {
+      const stop = journal.follow(uid, (record) => {
+        if (passes(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
+      })
+      return () => {
+        stop()
+        leave()
+      }
+    },
+    mayGoOn: async () =>
+      tunnels.byUid(uid) !== undefined && (await access.may(principal, { verb: 'get', resource: 'tunnels', namespace })),
+  }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import type { Region } from '../crds/region.ts'
+import type { Tunnel } from '../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import type { TunnelPassword } from '../crds/tunnel-password.ts'
+import type { JournalReader } from '../journal/port.ts'
+import type { Cache } from '../store/cache.ts'
+import type { Store } from '../store/port.ts'
+import type { Audit } from './audit.ts'
+import { createQuota, type Quota } from './quota.ts'
+import type { Reply, Scope } from './route.ts'
+import type { Scopes } from './scope.ts'
+import { type Presence, TunnelView, tunnelView } from './tunnel-view.ts'
+
+/** What the wiring hands in. */
+export interface TunnelWiring {
+  readonly store: Store
+  readonly scopes: Scopes
+  readonly regions: Cache<typeof Region>
+  readonly endpoints: Cache<typeof TunnelEndpoint>
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly tunnelPasswords: Cache<typeof TunnelPassword>
+  readonly journal: Pick<JournalReader, 'presence'>
+  readonly audit: Audit
+  readonly tokenSecret: Uint8Array
+  readonly tunnelsPerNamespace: number
+  readonly now: () => Date
+}
+
+/** What the routes of tunnels work with. */
+export interface TunnelDeps extends TunnelWiring {
+  readonly quota: Quota
+  readonly show: (tunnels: readonly Tunnel[], scope: Scope) => Promise<readonly TunnelView[]>
+  readonly answer: (status: 200 | 201, tunnel: Tunnel, scope: Scope) => Promise<Reply<{ readonly tunnel: TunnelView }>>
+}
+
+export const TUNNELS_PER_NAMESPACE = 50
+export const TunnelData = z.object({ tunnel: TunnelView })
+
+const NOBODY: Presence = { sessions: 0, lastConnectedAt: undefined }
+
+export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
+  const { tunnels, endpoints, journal, tunnelsPerNamespace: max } = wiring
+
+  async function show(shown: readonly Tunnel[], { organization, slug: namespace }: Scope): Promise<readonly TunnelView[]> {
+    const presence = await journal.presence(shown.map(({ metadata }) => metadata.uid))
+    return shown.map((tunnel) =>
+      tunnelView(tunnel, {
+        ...{ organization, namespace },
+        endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
+        presence: presence.get(tunnel.metadata.uid) ?? NOBODY,
+      }),
+    )
+  }
+
+  async function answer(status: 200 | 201, tunnel: Tunnel, scope: Scope) {
+    const [view] = await show([tunnel], scope)
+    if (!view) throw new Error('a tunnel that was asked for is not shown')
+    return { status, data: { tunnel: view }, etag: tunnel.metadata.resourceVersion }
+  }
+
+  return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), show, answer }
+}

@@ -1,0 +1,131 @@
+import { writeFile } from 'node:fs/promises'
+import { randomUUIDv7 } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { Secret } from '../crds/core.ts'
+import type { Tunnel } from '../crds/tunnel.ts'
+import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import type { TunnelPassword } from '../crds/tunnel-password.ts'
+import { createEdge, type EdgePorts } from '../edge/edge.ts'
+import type { Journal } from '../journal/port.ts'
+import { openHostKeys } from '../operator/endpoint/host-keys.ts'
+import type { EdgeRuntime } from '../operator/endpoint/runtime.ts'
+import { callersHost } from '../operator/server/process/address.ts'
+import { bindError } from '../process/bind-error.ts'
+import type { Cache } from '../store/cache.ts'
+import { isStoreError } from '../store/errors.ts'
+import type { Store } from '../store/port.ts'
+import type { Settings } from './settings.ts'
+
+export interface EdgesDeps {
+  readonly store: Store
+  readonly settings: Pick<Settings, 'listen' | 'domain' | 'sshPort' | 'httpPort' | 'httpsPort'>
+  /** UUID of the region that the endpoint is in. */
+  readonly region: string
+  readonly endpoints: Cache<typeof TunnelEndpoint>
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly tunnelPasswords: Cache<typeof TunnelPassword>
+  readonly secrets: Cache<typeof Secret>
+  readonly journal: Journal
+  readonly registry: Registry
+  readonly log: Logger
+}
+
+/** The one edge of this process. */
+export interface Edges {
+  /** What the operator asks. */
+  readonly runtime: EdgeRuntime
+  /** Opens the edge's ports, and says in its TunnelEndpoint where they are. Call it once the caches are synced. @throws MooringError `port_in_use` */
+  start(knownHosts: string): Promise<RunningEdge>
+}
+
+export interface RunningEdge extends AsyncDisposable {
+  readonly sshHost: string
+  readonly ports: EdgePorts
+}
+
+const GRACE_MS = 1_500
+const numbered = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
+
+/** `tunnel.localhost` → `tunnel-localhost`: another domain is another endpoint, since an endpoint's is for life. */
+export const endpointName = (domain: string): string => domain.replaceAll('.', '-')
+
+export function createEdges(deps: EdgesDeps): Edges {
+  const { store, settings, journal, log } = deps
+  const name = endpointName(settings.domain)
+  const listeners = new Set<(name: string) => void>()
+  let serving = false
+
+  const runtime: EdgeRuntime = {
+    ensure: async ({ metadata }) =>
+      serving && metadata.name === name ? { ready: 1 } : { ready: 0, message: 'this process serves another domain' },
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+
+  async function start(knownHosts: string): Promise<RunningEdge> {
+    await endLostSessions(journal)
+    const { privateKeys, publicKeys } = await openHostKeys(store, name)
+    const edge = createEdge({
+      ...deps,
+      ...{ endpoint: name, hostKeys: privateKeys, passwords: deps.tunnelPasswords },
+      spec: {
+        domain: settings.domain,
+        publicHttpPort: numbered(settings.httpPort),
+        publicHttpsPort: numbered(settings.httpsPort),
+      },
+    })
+    const ports = await listen((host, ports) => edge.listen(host, ports))
+    const sshHost = callersHost(settings.listen)
+    await ensureEndpoint(deps, { name, sshHost, ports })
+    await writeFile(knownHosts, publicKeys.map((key) => `[${sshHost}]:${ports.ssh} ${key}\n`).join(''), { mode: 0o644 })
+    serving = true
+    for (const listener of listeners) listener(name)
+    log.info({ domain: settings.domain, ...ports }, 'edge started')
+    return { sshHost, ports, [Symbol.asyncDispose]: () => edge.close(GRACE_MS) }
+  }
+
+  async function listen(open: (host: string, ports: EdgePorts) => Promise<EdgePorts>): Promise<EdgePorts> {
+    const wanted = { ssh: numbered(settings.sshPort), http: numbered(settings.httpPort), https: numbered(settings.httpsPort) }
+    try {
+      return await open(settings.listen, wanted)
+    } catch (error) {
+      const { port = 0 } = error as { readonly port?: number }
+      const flag = port === wanted.ssh ? '--ssh-port' : port === wanted.http ? '--http-port' : '--https-port'
+      throw bindError(error as NodeJS.ErrnoException, { address: settings.listen, port, flag })
+    }
+  }
+
+  return { runtime, start }
+}
+
+interface Found {
+  readonly name: string
+  readonly sshHost: string
+  readonly ports: EdgePorts
+}
+
+/** Endpoint of this process; one of a domain served earlier takes no more tunnels. */
+async function ensureEndpoint({ store, region, settings, endpoints }: EdgesDeps, { name, sshHost, ports }: Found): Promise<void> {
+  const spec = { sshHost, ports, publicHttpPort: ports.http, publicHttpsPort: ports.https, active: true, replicas: 1 }
+  try {
+    await store.create(TunnelEndpoint, { metadata: { name }, spec: { ...spec, region, domain: settings.domain } })
+  } catch (error) {
+    if (!isStoreError(error, 'already_exists')) throw error
+    await store.mergePatch(TunnelEndpoint, { name }, { spec })
+  }
+  for (const { metadata } of endpoints.list()) {
+    if (metadata.name !== name) await store.mergePatch(TunnelEndpoint, { name: metadata.name }, { spec: { active: false } })
+  }
+}
+
+/** A process that was killed could not say goodbye for its clients. */
+async function endLostSessions(journal: Journal): Promise<void> {
+  const at = Date.now()
+  for (const open of await journal.openSessions()) {
+    const ended = { type: 'disconnect', reason: 'edge_lost', durationMs: Math.max(0, at - open.at) } as const
+    await journal.connection({ ...open, ...ended, id: randomUUIDv7(), at })
+  }
+}

@@ -1,0 +1,82 @@
+import { createPublicKey, type JsonWebKey, type KeyObject, randomBytes } from 'node:crypto'
+import { MooringError } from '../../crds/errors.ts'
+
+/** A length and the bytes (RFC 4251, section 5: string). */
+function text(value: Buffer | string): Buffer {
+  const bytes = Buffer.from(value)
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(bytes.length)
+  return Buffer.concat([length, bytes])
+}
+
+/** A positive number (RFC 4251, section 5: mpint): without leading zeros, but for one before a first bit that is set. */
+function number(base64url: string): Buffer {
+  const padded = Buffer.from(base64url, 'base64url')
+  const bytes = padded.subarray(
+    Math.max(
+      0,
+      padded.findIndex((byte) => byte !== 0),
+    ),
+  )
+  return text((bytes[0] ?? 0) & 0x80 ? Buffer.concat([Buffer.from([0]), bytes]) : bytes)
+}
+
+type KeyType = 'ssh-ed25519' | 'ssh-rsa' | 'ecdsa-sha2-nistp256'
+
+/** @throws MooringError `unknown_key` */
+function typeOf({ kty = '', crv = '' }: JsonWebKey): KeyType {
+  if (kty === 'OKP' && crv === 'Ed25519') return 'ssh-ed25519'
+  if (kty === 'RSA') return 'ssh-rsa'
+  if (kty === 'EC' && crv === 'P-256') return 'ecdsa-sha2-nistp256'
+  throw new MooringError('unknown_key', `no host key is of type ${kty} ${crv}`)
+}
+
+type Fields = (field: 'x' | 'y' | 'd' | 'n' | 'e' | 'qi' | 'p' | 'q') => string
+
+/** A JWK's fields are there as its type says. */
+const fieldsOf =
+  (jwk: JsonWebKey): Fields =>
+  (field) =>
+    jwk[field] ?? ''
+
+/** An uncompressed point (SEC 1, section 2.3.3). */
+const pointOf = (field: Fields): Buffer => Buffer.concat([Buffer.from([4]), bytesOf(field('x')), bytesOf(field('y'))])
+const bytesOf = (base64url: string): Buffer => Buffer.from(base64url, 'base64url')
+
+/** What follows the type in the public part (RFC 4253, section 6.6; RFC 5656, section 3.1; RFC 8709, section 4). */
+const PUBLIC: Readonly<Record<KeyType, (field: Fields) => readonly Buffer[]>> = {
+  'ssh-ed25519': (field) => [text(bytesOf(field('x')))],
+  'ssh-rsa': (field) => [number(field('e')), number(field('n'))],
+  'ecdsa-sha2-nistp256': (field) => [text('nistp256'), text(pointOf(field))],
+}
+
+/** What follows the type in the private part (OpenSSH, PROTOCOL.key; draft-miller-ssh-agent, section 3.2). */
+const PRIVATE: Readonly<Record<KeyType, (field: Fields) => readonly Buffer[]>> = {
+  'ssh-ed25519': (field) => [text(bytesOf(field('x'))), text(Buffer.concat([bytesOf(field('d')), bytesOf(field('x'))]))],
+  'ssh-rsa': (field) => (['n', 'e', 'd', 'qi', 'p', 'q'] as const).map((name) => number(field(name))),
+  'ecdsa-sha2-nistp256': (field) => [text('nistp256'), text(pointOf(field)), number(field('d'))],
+}
+
+function blobOf(key: KeyObject): { readonly type: KeyType; readonly blob: Buffer } {
+  const jwk = createPublicKey(key).export({ format: 'jwk' })
+  const type = typeOf(jwk)
+  return { type, blob: Buffer.concat([text(type), ...PUBLIC[type](fieldsOf(jwk))]) }
+}
+
+/** The line that OpenSSH writes of a key, `ssh-ed25519 AAAA…`, from any PEM that node:crypto reads. @throws MooringError `unknown_key` */
+export function publicLine(key: KeyObject): string {
+  const { type, blob } = blobOf(key)
+  return `${type} ${blob.toString('base64')}`
+}
+
+/** A key in OpenSSH's own format, unencrypted (OpenSSH, PROTOCOL.key). @throws MooringError `unknown_key` */
+export function openSshPrivateKey(key: KeyObject): string {
+  const { type, blob } = blobOf(key)
+  const check = randomBytes(4)
+  const inner = Buffer.concat([check, check, text(type), ...PRIVATE[type](fieldsOf(key.export({ format: 'jwk' }))), text('')])
+  const padding = Buffer.from(Array.from({ length: (8 - (inner.length % 8)) % 8 }, (_, index) => index + 1))
+  const one = Buffer.from([0, 0, 0, 1])
+  const head = [Buffer.from('openssh-key-v1\0'), text('none'), text('none'), text(''), one, text(blob)]
+  const body = Buffer.concat([...head, text(Buffer.concat([inner, padding]))]).toString('base64')
+  return `-----BEGIN OPENSSH PRIVATE KEY-----\n${(body.match(/.{1,70}/g) ?? []).join('\n')}\n-----END OPENSSH PRIVATE KEY-----\n`
+}

@@ -1,0 +1,47 @@
+import type { Region } from '../../crds/region.ts'
+import type { Tunnel } from '../../crds/tunnel.ts'
+import { EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { Cache } from '../../store/cache.ts'
+import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import type { Key, Store } from '../../store/port.ts'
+import type { Report } from '../reporter.ts'
+import type { Outcome } from '../runtime/controller.ts'
+import { openHostKeys } from './host-keys.ts'
+import type { EdgeRuntime, EdgeState } from './runtime.ts'
+
+export interface EndpointReconcilerDeps {
+  readonly store: Store
+  readonly endpoints: Cache<typeof TunnelEndpoint>
+  readonly regions: Cache<typeof Region>
+  /** With the index `endpoint` of tunnel/indexes.ts. */
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly runtime: EdgeRuntime
+  readonly report: Report
+}
+
+/** Keeps an endpoint's host keys and edges, and says how many tunnels it serves. */
+export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Key) => Promise<Outcome> {
+  const { store, endpoints, regions, tunnels, runtime, report } = deps
+  return async function reconcileEndpoint(key) {
+    const endpoint = endpoints.get(key)
+    if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) return { verdict: 'settled', reason: 'Gone' }
+    const { publicKeys } = await openHostKeys(store, endpoint.metadata.name)
+    const state = await runtime.ensure(endpoint)
+    const verdict = verdictOf(endpoint, regions.list(), state)
+    await report(TunnelEndpoint, endpoint, verdict, {
+      hostKeys: publicKeys,
+      readyReplicas: state.ready,
+      tunnels: tunnels.byIndex('endpoint', key.name).length,
+    })
+    return { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason }
+  }
+}
+
+/** Pure. */
+export function verdictOf({ spec }: TunnelEndpoint, regions: readonly Region[], { ready: edges, message }: EdgeState): Verdict {
+  if (!regions.some((region) => region.spec.id === spec.region)) {
+    return notReady(EndpointReason.UnknownRegion, `there is no region ${spec.region}`)
+  }
+  if (edges === 0) return notReady(EndpointReason.Starting, message ?? 'no edge answers yet')
+  return ready(EndpointReason.Serving, `${edges} edges serve ${spec.domain}`)
+}

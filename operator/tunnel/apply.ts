@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto'
+import { Secret } from '../../crds/core.ts'
+import { FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { MooringError } from '../../crds/errors.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { keyOf } from '../../store/key-string.ts'
+import type { ObserveDeps } from './observe.ts'
+import type { Action } from './plan.ts'
+import { certificateKey, certificateName, certificateSecret, ownCertificate, urlOf } from './resources.ts'
+
+const HOSTNAME_BYTES = 8
+
+/** Carries out one action. @returns the tunnel as it is then, where that is another */
+export async function perform(deps: ObserveDeps, tunnel: Tunnel, action: Action): Promise<Tunnel | undefined> {
+  switch (action.do) {
+    case 'assign':
+      return assign(deps, tunnel, action.endpoint)
+    case 'obtain':
+      await obtain(deps, tunnel, action)
+      return undefined
+    case 'forget-certificate':
+      await forgetCertificate(deps, tunnel)
+      return undefined
+    default:
+      return settle(deps, tunnel, action.do)
+  }
+}
+
+async function settle(
+  { store }: ObserveDeps,
+  tunnel: Tunnel,
+  what: 'add-finalizer' | 'expire' | 'release',
+): Promise<Tunnel | undefined> {
+  const { uid, resourceVersion, finalizers = [] } = tunnel.metadata
+  const key = keyOf(tunnel)
+  try {
+    if (what === 'add-finalizer')
+      return await store.mergePatch(
+        Tunnel,
+        key,
+        { metadata: { finalizers: [...finalizers, FINALIZER] } },
+        { uid, resourceVersion },
+      )
+    // Of this very version: somebody may have put the end off a moment ago.
+    if (what === 'expire') await store.delete(Tunnel, key, { uid, resourceVersion })
+    else
+      await store.mergePatch(Tunnel, key, { metadata: { finalizers: finalizers.filter((name) => name !== FINALIZER) } }, { uid })
+    return undefined
+  } catch (error) {
+    if (!isStoreError(error, 'not_found')) throw error
+    return undefined
+  }
+}
+
+/**
+ * The hostname is for life and public, and no other tunnel may have it: 64 bits of a CSPRNG, looked up among those that there are. The
+ * precondition makes it the only one that this tunnel ever had.
+ */
+async function assign({ store, tunnels }: ObserveDeps, tunnel: Tunnel, endpoint: TunnelEndpoint): Promise<Tunnel> {
+  const hostname = tunnel.status?.hostname ?? draw((name) => tunnels.byIndex('hostname', name).length > 0)
+  const { uid, resourceVersion } = tunnel.metadata
+  return store.patchStatus(
+    Tunnel,
+    keyOf(tunnel),
+    {
+      hostname,
+      url: urlOf(endpoint, hostname),
+      endpointRef: { name: endpoint.metadata.name },
+      certificate: { status: 'obtaining', domain: certificateName(endpoint, hostname) },
+    },
+    { uid, resourceVersion },
+  )
+}
+
+function draw(isTaken: (hostname: string) => boolean): string {
+  for (;;) {
+    const hostname = randomBytes(HOSTNAME_BYTES).toString('hex')
+    if (!isTaken(hostname)) return hostname
+  }
+}
+
+async function obtain(
+  { store, issuers }: ObserveDeps,
+  { status }: Tunnel,
+  { endpoint, name }: Extract<Action, { do: 'obtain' }>,
+): Promise<void> {
+  const issuer = issuers[endpoint.spec.issuer]
+  if (!issuer) throw new MooringError('issuer_missing', `no issuer ${endpoint.spec.issuer} is set up`)
+  const secret = certificateSecret(endpoint, status?.hostname ?? '', await issuer.obtain(name))
+  try {
+    await store.create(Secret, secret)
+  } catch (error) {
+    if (!isStoreError(error, 'already_exists')) throw error
+    await store.mergePatch(Secret, certificateKey(endpoint, status?.hostname ?? ''), { data: secret.data })
+  }
+}
+
+/** One that all tunnels of an endpoint share stays. */
+async function forgetCertificate({ store }: ObserveDeps, { status }: Tunnel): Promise<void> {
+  if (status?.hostname === undefined) return
+  try {
+    await store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: ownCertificate(status.hostname) })
+  } catch (error) {
+    if (!isStoreError(error, 'not_found')) throw error
+  }
+}

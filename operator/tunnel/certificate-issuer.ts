@@ -1,0 +1,50 @@
+import { X509Certificate } from 'node:crypto'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { issueCertificate, type KeyPair, renewalTime, stillGood } from '../certificates/local-ca.ts'
+import type { HeldCertificate } from './plan.ts'
+
+/** Who signs the certificates of tunnels. ACME is one more of these. */
+export interface CertificateIssuer {
+  /** What the contract's field `issuer` says. */
+  readonly name: string
+  /** A certificate chain and its key for one name, which may be a wildcard. @throws when it cannot be had now */
+  obtain(name: string): Promise<KeyPair>
+  /** Whether a certificate is from it, for this name, at this time. */
+  isFrom(held: KeyPair, name: string, now: Date): boolean
+}
+
+export type Issuers = Readonly<Record<TunnelEndpoint['spec']['issuer'], CertificateIssuer | undefined>>
+
+/** The installation's own CA. */
+export function localIssuer(ca: () => KeyPair, clock: () => Date = () => new Date()): CertificateIssuer {
+  return {
+    name: 'Mooring local CA',
+    obtain: (name) => issueCertificate({ ca: ca(), names: [name], now: clock() }),
+    // Renewal is planned with its own jitter, so one that is due still fits.
+    isFrom: (held, name, now) =>
+      stillGood(held, {
+        ca: ca(),
+        names: [name],
+        now: new Date(Math.min(now.getTime(), renewalTime(held.certificate).getTime() - 1)),
+      }),
+  }
+}
+
+/** Up to a tenth of the lifetime, by the certificate itself: a thousand that were made in one second are not renewed in one. */
+const JITTER = 0.1
+
+export function describe(
+  held: KeyPair,
+  about: { readonly issuer: CertificateIssuer; readonly name: string; readonly now: Date },
+): HeldCertificate {
+  const { validFromDate, validToDate, serialNumber } = new X509Certificate(held.certificate)
+  const lifetime = validToDate.getTime() - validFromDate.getTime()
+  const share = Number.parseInt(serialNumber.slice(-4), 16) / 0x10000
+  return {
+    issuer: about.issuer.name,
+    obtainedAt: validFromDate.getTime(),
+    expiresAt: validToDate.getTime(),
+    renewAt: renewalTime(held.certificate).getTime() - share * JITTER * lifetime,
+    fits: about.issuer.isFrom(held, about.name, about.now),
+  }
+}

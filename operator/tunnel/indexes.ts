@@ -1,0 +1,19 @@
+import type { Tunnel } from '../../crds/tunnel.ts'
+import type { TunnelPassword } from '../../crds/tunnel-password.ts'
+
+const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
+
+/** What tunnels are found by. */
+export const tunnelIndexes = {
+  endpoint: ({ status }: Tunnel) => listed(status?.endpointRef?.name),
+  hostname: ({ status }: Tunnel) => listed(status?.hostname),
+  /** `regionId` of one that has no endpoint yet. */
+  waiting: ({ spec, status }: Tunnel) => (status?.endpointRef ? [] : [String(spec.regionId)]),
+}
+
+export const ofTunnel = (namespace: string | undefined, name: string): string => `${namespace ?? ''}/${name}`
+
+/** What passwords are found by. */
+export const passwordIndexes = {
+  tunnel: ({ metadata, spec }: TunnelPassword) => [ofTunnel(metadata.namespace, spec.tunnelRef.name)],
+}

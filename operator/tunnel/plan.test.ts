@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest'
+import { FINALIZER } from '../../crds/names.ts'
+import type { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelConfig } from '../../crds/tunnel-config.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { type HeldCertificate, planTunnel, type World } from './plan.ts'
+import { candidatesOf } from './resources.ts'
+
+const NOW = Date.parse('2026-01-02T03:04:05Z')
+const HOUR = 3_600_000
+const metadata = { uid: 'u', resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
+
+const endpoint = (name: string, spec: Partial<TunnelEndpoint['spec']> = {}): TunnelEndpoint => ({
+  ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'TunnelEndpoint', metadata: { ...metadata, name } },
+  spec: {
+    ...{ region: 'r', domain: `${name}.example`, sshHost: name, ports: { ssh: 1, http: 2, https: 3 }, active: true },
+    ...{ publicHttpPort: 80, publicHttpsPort: 443, replicas: 2, certificates: 'perTunnel', issuer: 'local', ...spec },
+  },
+})
+
+function tunnel(status?: Tunnel['status'], about: Partial<Tunnel['metadata']> & { expiresAt?: string } = {}): Tunnel {
+  const { expiresAt, ...meta } = about
+  return {
+    ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel' },
+    metadata: { ...metadata, name: 't', namespace: 'acme--prod', finalizers: [FINALIZER], ...meta },
+    spec: { regionId: 1, config: TunnelConfig.parse({}), ...(expiresAt !== undefined && { expiresAt }) },
+    status,
+  }
+}
+
+const assigned = { hostname: '0123456789abcdef', endpointRef: { name: 'a' } }
+const good: HeldCertificate = { issuer: 'i', obtainedAt: NOW - HOUR, expiresAt: NOW + 3 * HOUR, renewAt: NOW + HOUR, fits: true }
+
+const world = (about: Partial<World>): World => ({
+  ...{ tunnel: tunnel(), now: NOW, region: true, assigned: undefined, candidates: [], certificate: undefined },
+  ...about,
+})
+const mine = { tunnel: tunnel(assigned), assigned: endpoint('a') }
+
+test.each([
+  { does: 'waits while its region is unknown', seen: { region: false }, actions: [], reason: 'UnknownRegion' },
+  { does: 'waits while its region has no active endpoint', seen: {}, actions: [], reason: 'NoActiveEndpoint' },
+  { does: 'is given the first candidate', seen: { candidates: [endpoint('a')] }, actions: ['assign'], reason: 'DrawingHostname' },
+  { does: 'gets a certificate once it is assigned', seen: mine, actions: ['obtain'], reason: 'ObtainingCertificate' },
+  {
+    does: 'keeps the endpoint it has, even an inactive one',
+    seen: { ...mine, assigned: endpoint('a', { active: false }), candidates: [endpoint('b')], certificate: good },
+    ...{ actions: [], reason: 'Assigned' },
+  },
+  { does: 'waits when its endpoint is gone', seen: { tunnel: tunnel(assigned) }, actions: [], reason: 'EndpointMissing' },
+  {
+    does: 'stays ready while its certificate is renewed',
+    seen: { ...mine, certificate: { ...good, renewAt: NOW } },
+    ...{ actions: ['obtain'], reason: 'Assigned' },
+  },
+  {
+    does: 'is not ready with one that has ended',
+    seen: { ...mine, certificate: { ...good, expiresAt: NOW, renewAt: NOW - 1 } },
+    ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
+  },
+  {
+    does: 'gets another when it has one for other names',
+    seen: { ...mine, certificate: { ...good, fits: false } },
+    ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
+  },
+  {
+    does: 'waits for the next attempt after one that failed',
+    seen: {
+      ...mine,
+      tunnel: tunnel({ ...assigned, certificate: { status: 'failed', nextAttemptAt: new Date(NOW + 1_000).toISOString() } }),
+    },
+    ...{ actions: [], reason: 'ObtainingCertificate', again: 1_000 },
+  },
+  {
+    does: 'looks again when its certificate is due',
+    seen: { ...mine, certificate: good },
+    actions: [],
+    reason: 'Assigned',
+    again: HOUR,
+  },
+  {
+    does: 'is guarded by a finalizer before anything else',
+    seen: { tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')] },
+    ...{ actions: ['add-finalizer', 'assign'], reason: 'DrawingHostname' },
+  },
+  {
+    does: 'looks again when it expires, if that is sooner',
+    seen: { ...mine, certificate: good, tunnel: tunnel(assigned, { expiresAt: '2026-01-02T03:04:06Z' }) },
+    ...{ actions: [], reason: 'Assigned', again: 1_000 },
+  },
+  {
+    does: 'is deleted when its time has come',
+    seen: { ...mine, tunnel: tunnel(assigned, { expiresAt: '2026-01-02T03:04:05Z' }) },
+    ...{ actions: ['expire'], reason: undefined },
+  },
+  {
+    does: 'loses its certificate and then its finalizer when deleted',
+    seen: { ...mine, tunnel: tunnel(assigned, { deletionTimestamp: '2026-01-02T03:04:05Z' }) },
+    ...{ actions: ['forget-certificate', 'release'], reason: undefined },
+  },
+  {
+    does: 'is left alone once it is released',
+    seen: { tunnel: tunnel(assigned, { deletionTimestamp: '2026-01-02T03:04:05Z', finalizers: [] }) },
+    ...{ actions: [], reason: undefined },
+  },
+])('a tunnel $does', ({ seen, actions, reason, ...rest }) => {
+  const plan = planTunnel(world(seen))
+  expect(plan.actions.map((action) => action.do)).toEqual(actions)
+  expect(plan.verdict?.reason).toBe(reason)
+  if ('again' in rest) expect(plan.requeueAfterMs).toBe(rest.again)
+})
+
+describe('the choice of an endpoint', () => {
+  test('takes active ones of the region, fewest tunnels first, then by name', () => {
+    const all = [
+      endpoint('d'),
+      endpoint('c'),
+      endpoint('b', { region: 'other' }),
+      endpoint('a', { active: false }),
+      endpoint('e'),
+    ]
+    const tunnels: Readonly<Record<string, number>> = { c: 1, d: 1, e: 0 }
+    const chosen = candidatesOf(all, 'r', (name) => tunnels[name] ?? 0)
+    expect(chosen.map((each) => each.metadata.name)).toEqual(['e', 'c', 'd'])
+  })
+})

@@ -1,0 +1,78 @@
+import { Tunnel } from '../../crds/tunnel.ts'
+import type { ConnectionRecord, JournalReader } from '../../journal/port.ts'
+import type { Cache } from '../../store/cache.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { keyOf } from '../../store/key-string.ts'
+import type { Store } from '../../store/port.ts'
+
+export interface PresenceDeps {
+  readonly store: Store
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly journal: Pick<JournalReader, 'openSessions'>
+  /** What a look throws; the next one tries again. */
+  readonly onError: (error: unknown) => void
+}
+
+/** How often the journal is asked who is connected. */
+const LOOK_MS = 10_000
+/** A tunnel's status is written no more often: a client that comes and goes must not keep the store busy. */
+const WRITE_MS = 30_000
+
+/** Who is connected, by tunnel, as a status has it. */
+interface Presence {
+  readonly connected: boolean
+  readonly sessions: number
+  readonly lastConnectedAt?: string
+}
+
+/** Says in each tunnel's status whether clients are connected. Sessions themselves are in no store: they come and go far too often. */
+export function createPresence({ store, tunnels, journal, onError }: PresenceDeps): { run(signal: AbortSignal): Promise<void> } {
+  const writtenAt = new Map<string, number>()
+
+  async function look(): Promise<void> {
+    const open = Map.groupBy(await journal.openSessions(), ({ tunnel }) => tunnel)
+    const at = performance.now()
+    for (const [uid, then] of writtenAt) if (at - then > WRITE_MS) writtenAt.delete(uid)
+    for (const tunnel of tunnels.list()) {
+      const now = presenceOf(open.get(tunnel.metadata.uid) ?? [])
+      if (!differs(tunnel, now) || writtenAt.has(tunnel.metadata.uid)) continue
+      writtenAt.set(tunnel.metadata.uid, at)
+      await write(tunnel, now)
+    }
+  }
+
+  async function write(tunnel: Tunnel, presence: Presence): Promise<void> {
+    try {
+      await store.patchStatus(Tunnel, keyOf(tunnel), presence, { uid: tunnel.metadata.uid })
+    } catch (error) {
+      if (!isStoreError(error, 'not_found')) throw error
+    }
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    const ended = Promise.withResolvers<undefined>()
+    let last: Promise<void> = Promise.resolve()
+    const timer = setInterval(() => {
+      last = last.then(look).catch(onError)
+    }, LOOK_MS)
+    signal.addEventListener('abort', () => ended.resolve(undefined), { once: true })
+    if (!signal.aborted) await ended.promise
+    clearInterval(timer)
+    await last
+  }
+
+  return { run }
+}
+
+/** Pure. */
+export function presenceOf(open: readonly Pick<ConnectionRecord, 'at'>[]): Presence {
+  const newest = Math.max(...open.map(({ at }) => at))
+  if (open.length === 0) return { connected: false, sessions: 0 }
+  return { connected: true, sessions: open.length, lastConnectedAt: new Date(newest).toISOString() }
+}
+
+/** A tunnel that never had a client is not told that it has none. */
+function differs({ status }: Tunnel, { connected, sessions, lastConnectedAt }: Presence): boolean {
+  const isNew = lastConnectedAt !== undefined && status?.lastConnectedAt !== lastConnectedAt
+  return (status?.connected ?? false) !== connected || (status?.sessions ?? 0) !== sessions || isNew
+}

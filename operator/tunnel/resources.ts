@@ -1,0 +1,50 @@
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { encodeSecret } from '../secret-data.ts'
+import type { KeyPair } from '../certificates/local-ca.ts'
+
+/** `{hostname}.{domain}` */
+export function hostOf({ spec }: TunnelEndpoint, hostname: string): string {
+  return `${hostname}.${spec.domain}`
+}
+
+/** The public URL, without a port, whatever port the edge listens on (contract, "Tunnel"). */
+export function urlOf(endpoint: TunnelEndpoint, hostname: string): string {
+  return `https://${hostOf(endpoint, hostname)}`
+}
+
+/** The name that its certificate is for. */
+export function certificateName(endpoint: TunnelEndpoint, hostname: string): string {
+  return endpoint.spec.certificates === 'wildcard' ? `*.${endpoint.spec.domain}` : hostOf(endpoint, hostname)
+}
+
+/** Where its certificate is kept: for itself, or for all tunnels of the endpoint. */
+export function certificateKey(endpoint: TunnelEndpoint, hostname: string) {
+  const name =
+    endpoint.spec.certificates === 'wildcard' ? `endpoint-${endpoint.metadata.name}-certificate` : ownCertificate(hostname)
+  return { namespace: SYSTEM_NAMESPACE, name }
+}
+
+export const ownCertificate = (hostname: string): string => `tunnel-${hostname}-certificate`
+
+/** The Secret that edges serve a name with. */
+export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, { certificate, key }: KeyPair) {
+  return {
+    metadata: { ...certificateKey(endpoint, hostname), labels: { [labels.endpoint]: endpoint.metadata.name } },
+    type: 'kubernetes.io/tls',
+    data: encodeSecret({ 'tls.crt': certificate, 'tls.key': key }),
+  }
+}
+
+/** Active endpoints of a region, fewest tunnels first, then by name. */
+export function candidatesOf(
+  endpoints: readonly TunnelEndpoint[],
+  region: string,
+  tunnelsOn: (endpoint: string) => number,
+): readonly TunnelEndpoint[] {
+  return endpoints
+    .filter(({ spec, metadata }) => spec.active && spec.region === region && metadata.deletionTimestamp === undefined)
+    .map((endpoint) => ({ endpoint, tunnels: tunnelsOn(endpoint.metadata.name) }))
+    .sort((a, b) => a.tunnels - b.tunnels || a.endpoint.metadata.name.localeCompare(b.endpoint.metadata.name))
+    .map(({ endpoint }) => endpoint)
+}

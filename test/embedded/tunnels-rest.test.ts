@@ -1,0 +1,198 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { codeOf, fieldsOf, type Tunnel } from '../support/answers.ts'
+import { type Mooring, startMooring } from '../support/mooring.ts'
+import { scratch } from '../support/scratch.ts'
+import { visit } from '../support/visitor.ts'
+
+const NAMESPACE = '/v1/organizations/default/namespaces/default'
+const TUNNELS = `${NAMESPACE}/tunnels`
+const DOMAIN = 'tunnels.example'
+
+const cleanup = new AsyncDisposableStack()
+let mooring: Mooring
+beforeAll(async () => {
+  mooring = cleanup.use(await startMooring({ args: ['--domain', DOMAIN, '--write-rate', '1000', '--write-burst', '1000'] }))
+})
+afterAll(() => cleanup.disposeAsync())
+
+const call: Mooring['call'] = (...about) => mooring.call(...about)
+const create = (body: object, headers: Record<string, string> = {}) => call('POST', TUNNELS, { body, headers })
+async function makeTunnel(config: object = {}): Promise<Tunnel> {
+  const answer = await create({ name: 'web', regionId: mooring.ready.regionId, config })
+  expect(codeOf(answer)).toBe('201 OK')
+  return answer.body.data.tunnel
+}
+
+async function publicKey(type: string, bits: string): Promise<string> {
+  const file = join(await scratch(), `key-${type}-${bits}-${process.pid}`)
+  await promisify(execFile)('ssh-keygen', ['-q', '-t', type, '-b', bits, '-N', '', '-C', 'a comment', '-f', file])
+  return (await readFile(`${file}.pub`, 'utf8')).trim()
+}
+
+test('a tunnel of another domain has it in its URL, its certificate and the ready file', async () => {
+  expect(mooring.ready.domain).toBe(DOMAIN)
+  const { hostname, url, certificate, endpoint } = await makeTunnel()
+  expect([url, certificate.domain, endpoint.domain]).toEqual([`https://${hostname}.${DOMAIN}`, `${hostname}.${DOMAIN}`, DOMAIN])
+})
+
+const item = { name: 'X-A', value: 'v', type: 'request' }
+const times = <T>(count: number, make: (index: number) => T): readonly T[] =>
+  Array.from({ length: count }, (_, index) => make(index))
+const ED25519 = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)}`
+
+describe('a body that is wrong is refused with the name of each wrong field', () => {
+  test.each<{ body: object; fields: readonly string[] }>([
+    { body: { regionId: 1 }, fields: ['name'] },
+    { body: { name: 'a', regionId: '1' }, fields: ['regionId'] },
+    { body: { name: 'a', regionId: 1, extra: 1 }, fields: ['extra'] },
+    { body: { name: 'a', regionId: 1, ttl: 59 }, fields: ['ttl'] },
+    {
+      body: { name: '', regionId: 1.5, config: { httpsOnly: 'yes', sshIPWhitelist: ['192.0.2.0/33'] } },
+      fields: ['config.httpsOnly', 'config.sshIPWhitelist', 'name', 'regionId'],
+    },
+  ])('$fields', async ({ body, fields }) => {
+    const answer = await create(body)
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
+    for (const field of fields.slice(0, 3)) expect(JSON.stringify(answer.body)).toContain(field)
+  })
+
+  test.each<{ config: object; field: string }>([
+    { config: { ingressIpWhitelist: [] }, field: 'ingressIpWhitelist' },
+    { config: { ingressIPWhitelist: ['192.0.2.0/33'] }, field: 'ingressIPWhitelist' },
+    { config: { sshIPWhitelist: ['192.0.2.0/08'] }, field: 'sshIPWhitelist' },
+    { config: { sshIPWhitelist: ['::ffff:192.0.2.1'] }, field: 'sshIPWhitelist' },
+    { config: { sshIPWhitelist: ['example.com'] }, field: 'sshIPWhitelist[0]' },
+    { config: { ingressIPWhitelist: times(101, (index) => `192.0.2.${index}`) }, field: 'ingressIPWhitelist' },
+    { config: { liveHeaderModifications: times(33, () => item) }, field: 'liveHeaderModifications' },
+    { config: { liveHeaderModifications: [{ ...item, name: 'Transfer-Encoding' }] }, field: 'liveHeaderModifications' },
+    { config: { liveHeaderModifications: [{ ...item, name: 'x-forwarded-for' }] }, field: 'liveHeaderModifications' },
+    {
+      config: { liveHeaderModifications: [{ ...item, value: 'a\r\nSet-Cookie: b' }] },
+      field: 'liveHeaderModifications[0].value',
+    },
+    { config: { authMode: 'password' }, field: 'authMode' },
+    { config: { authorizedKeys: [ED25519.slice(0, -8)] }, field: 'authorizedKeys[0]' },
+    { config: { authorizedKeys: [ED25519.replace('ssh-ed25519', 'ssh-rsa')] }, field: 'authorizedKeys[0]' },
+    { config: { authorizedKeys: [`command="x" ${ED25519}`] }, field: 'authorizedKeys[0]' },
+    { config: { authorizedKeys: times(51, () => ED25519) }, field: 'authorizedKeys' },
+    { config: { target: 'localhost' }, field: 'target' },
+    { config: { target: 'localhost:0' }, field: 'target' },
+    { config: { target: 'localhost:65536' }, field: 'target' },
+    { config: { target: 'a..b:80' }, field: 'target' },
+  ])('$config', async ({ config, field }) => {
+    const posted = await create({ name: 'a', regionId: mooring.ready.regionId, config })
+    expect([codeOf(posted), fieldsOf(posted)]).toEqual(['400 invalid_request', [`config.${field}`]])
+  })
+
+  test('an RSA key below 2048 bits', async () => {
+    const answer = await create({ name: 'a', regionId: 1, config: { authorizedKeys: [await publicKey('rsa', '1024')] } })
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['config.authorizedKeys[0]']])
+  })
+})
+
+test('keys of each type that ssh-keygen makes are taken as it writes them', async () => {
+  const keys = [
+    await publicKey('ed25519', '256'),
+    ...(await Promise.all(['256', '384', '521'].map((bits) => publicKey('ecdsa', bits)))),
+    await publicKey('rsa', '2048'),
+  ]
+  expect((await makeTunnel({ authorizedKeys: keys })).config.authorizedKeys).toEqual(keys)
+})
+
+test.each([42, 0, -1, 9_999_999_999])('region %d is unknown', async (regionId) => {
+  const answer = await create({ name: 'a', regionId })
+  expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 unknown_region', ['regionId']])
+})
+
+describe('PATCH', () => {
+  test('replaces lists whole, puts defaults back for null, and says which version it made', async () => {
+    const { id } = await makeTunnel({ httpsOnly: true, sshIPWhitelist: ['192.0.2.0/24'], target: 'localhost:3000' })
+    const patch = (body: object, headers: Record<string, string> = {}) => call('PATCH', `${TUNNELS}/${id}`, { body, headers })
+    const first = await patch({ config: { httpsOnly: null, sshIPWhitelist: ['::1'], target: null } })
+    expect(first.body.data.tunnel.config).toEqual({
+      ...{ httpsOnly: false, allowCorsPreflight: false, forwardToOtherHosts: false, authMode: 'both' },
+      ...{ sshIPWhitelist: ['::1'], ingressIPWhitelist: [], liveHeaderModifications: [], authorizedKeys: [] },
+    })
+    const etag = String(first.headers.etag)
+    const second = await patch({ name: 'renamed' }, { 'If-Match': etag })
+    expect([codeOf(second), second.body.data.tunnel.name]).toEqual(['200 OK', 'renamed'])
+    expect(codeOf(await patch({ name: 'lost' }, { 'If-Match': etag }))).toBe('409 conflict')
+    expect(codeOf(await patch({ name: 'third' }, { 'If-Match': String(second.headers.etag) }))).toBe('200 OK')
+  })
+
+  test.each<{ body: object; fields: readonly string[] }>([
+    { body: {}, fields: ['body'] },
+    { body: { name: null }, fields: ['name'] },
+    { body: { regionId: 1 }, fields: ['regionId'] },
+    { body: { hostname: 'a' }, fields: ['hostname'] },
+    { body: { config: null }, fields: ['config'] },
+    {
+      body: { config: { authMode: 'none', ingressIPWhitelist: ['192.0.2.1/99'] } },
+      fields: ['config.authMode', 'config.ingressIPWhitelist'],
+    },
+  ])('refuses $body', async ({ body, fields }) => {
+    const { id } = await makeTunnel()
+    const answer = await call('PATCH', `${TUNNELS}/${id}`, { body })
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
+  })
+})
+
+describe('temporary passwords', () => {
+  test('an Idempotency-Key gives the same password again; a call needs no body', async () => {
+    const { hostname } = await makeTunnel()
+    const issue = () => call('POST', `${TUNNELS}/${hostname}/passwords`, { headers: { 'Idempotency-Key': 'once' } })
+    const [first, again] = [await issue(), await issue()]
+    expect(codeOf(first)).toBe('201 OK')
+    expect(first.body.data.password.password).toMatch(/^mt_[0-9A-Za-z]{32}$/)
+    expect(again.body.data.password).toEqual(first.body.data.password)
+    const { entries } = (await call('GET', `${NAMESPACE}/audit?kind=TunnelPassword&limit=1`)).body.data
+    expect(JSON.stringify(entries)).not.toMatch(/mt_|[0-9a-f]{64}/)
+  })
+
+  test('ten live ones at the most, also of those asked for at one moment', async () => {
+    const { id } = await makeTunnel()
+    const answers = await Promise.all(times(14, () => call('POST', `${TUNNELS}/${id}/passwords`, { body: {} })))
+    const codes = answers.map(codeOf)
+    expect(codes.filter((code) => code === '201 OK')).toHaveLength(10)
+    expect(codes.filter((code) => code === '403 quota_exceeded')).toHaveLength(4)
+  })
+})
+
+test('what a viewer may: read all, and issue nothing; what is in another namespace is not there', async () => {
+  const { id } = await makeTunnel()
+  const made = await call('POST', `${NAMESPACE}/api-tokens`, { body: { name: 'reader', role: 'viewer' } })
+  const { token } = made.body.data.apiToken
+  for (const path of ['', '/passwords', '/connections', '/requests', '/stats', '/certificate', '/connect']) {
+    expect([path, codeOf(await call('GET', `${TUNNELS}/${id}${path}`, { token }))]).toEqual([path, '200 OK'])
+  }
+  expect(codeOf(await call('POST', `${TUNNELS}/${id}/passwords`, { token, body: {} }))).toBe('403 forbidden')
+  expect(codeOf(await call('DELETE', `${TUNNELS}/${id}`, { token }))).toBe('403 forbidden')
+
+  await call('POST', '/v1/organizations/default/namespaces', { body: { slug: 'other', name: 'Other' } })
+  const elsewhere = `/v1/organizations/default/namespaces/other/tunnels/${id}`
+  for (const path of ['', '/passwords', '/connections', '/requests', '/stats', '/certificate', '/connect']) {
+    expect([path, codeOf(await call('GET', `${elsewhere}${path}`))]).toEqual([path, '404 not_found'])
+  }
+})
+
+test('redirects name the port that the edge listens on', async () => {
+  const { hostname } = await makeTunnel({ httpsOnly: true })
+  const answer = await visit(mooring, hostname, '/a?b=c', { scheme: 'http' })
+  expect(answer).toMatchObject({
+    status: 301,
+    headers: { location: `https://${hostname}.${DOMAIN}:${mooring.ready.httpsPort}/a?b=c` },
+  })
+})
+
+test('the metrics have the certificates’ expiry and no tunnel’s name', async () => {
+  const { hostname } = await makeTunnel()
+  const metrics = await (await fetch(mooring.ready.metricsUrl)).text()
+  const [, expiry] = /^mooring_certificate_expiry_timestamp_seconds\{of="tunnels"\} (\S+)$/m.exec(metrics) ?? []
+  expect(Number(expiry) * 1_000).toBeGreaterThan(Date.now())
+  expect(metrics).toMatch(/^mooring_tunnels\{certificate="valid"\} \d+$/m)
+  expect(metrics).not.toContain(hostname)
+})
