@@ -56,6 +56,12 @@ test('a data directory is made once, and then left alone', async () => {
   expect(await volume.holds()).toEqual(['pgdata', 'pgdata/admin', 'pgdata/calls'])
 })
 
+test('a new data directory is without the maps that every database would be made with', async () => {
+  await using volume = await stage(`${MAKES} && mkdir -p "$2/base/1" && cd "$2/base/1" && touch 1247 1247_fsm 1247_vm`)
+  await volume.run()
+  expect((await volume.holds()).filter((name) => name.includes('1247'))).toEqual(['pgdata/base/1/1247'])
+})
+
 test.each([
   { secret: 'plain', literal: `'plain'` },
   { secret: 'a line\n', literal: `'a line'` },

@@ -16,7 +16,8 @@ const INITIALISE = 'initialise.sh'
 
 /**
  * Makes the data directory under another name, and gives it its own when every byte of it is on the disk: whatever is called `DATA`
- * is whole. The kubelet gives a volume's files to the group at every mount; PostgreSQL refuses a directory that the group may write to.
+ * is whole. It is trimmed as the other home's is (process/postgresql.ts). The kubelet gives a volume's files to the group at every
+ * mount; PostgreSQL refuses a directory that the group may write to.
  *
  * At every later start the admin gets the password of its Secret, which may be another one by now: a server alone with its data asks for
  * none. It runs with the settings of the server itself, because it may have a crash of that one to recover from.
@@ -32,6 +33,7 @@ if [ ! -d ${DATA} ]; then
   }
   # A C library older than 2.35 may not know C.UTF-8.
   make C.UTF-8 || make C
+  rm -f ${DATA}.new/base/*/*_fsm ${DATA}.new/base/*/*_vm
   mv ${DATA}.new ${DATA}
   sync ${MOUNT} || sync
   chmod 0700 ${DATA}

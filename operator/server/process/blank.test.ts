@@ -74,6 +74,9 @@ describe.each(['postgresql-15.4.0', 'postgresql-14.4.0'] as const)('of %s', (mot
     const { mode, uid } = await stat(blank.data)
     expect({ mode: mode & 0o777, uid }).toEqual({ mode: 0o700, uid: process.getuid?.() === 0 ? 65_534 : process.getuid?.() })
 
+    const maps = (await readdir(join(blank.data, 'base'), { recursive: true })).filter((name) => /_(?:fsm|vm)$/.test(name))
+    expect(maps).toEqual([])
+
     const server = databaseServer(motor)
     const { port } = await reach(runtime, server, 'running', SECOND)
     expect(heard).toEqual([])

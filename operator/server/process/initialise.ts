@@ -52,7 +52,9 @@ async function isCopied(deps: InitialiseDeps, credentials: AdminCredentials, sig
 async function isMade(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<boolean> {
   for (const command of deps.program.initialise(credentials.user)) {
     await makeEmpty(deps.paths.unfinished, deps.user)
-    if (await runs(deps, { command, credentials }, signal)) return true
+    if (!(await runs(deps, { command, credentials }, signal))) continue
+    await deps.program.trim(deps.paths.unfinished)
+    return true
   }
   return false
 }

@@ -57,10 +57,12 @@ export interface Cloneable {
   readonly flush: Command
 }
 
-/** All that the process runtime has to know of an engine family. Pure but for `mainPid` and `logIn`. */
+/** All that the process runtime has to know of an engine family. Pure but for `trim`, `mainPid` and `logIn`. */
 export interface EngineProgram {
   /** Ways to make a data directory with `user` as its admin; the first that works counts. */
   initialise(user: string): readonly Command[]
+  /** Takes away what no server needs and every database would be made with. `data` was just made, and nobody has served it. */
+  trim(data: string): Promise<void>
   /** Absent: data directories cannot be copied, each is made by `initialise`. */
   readonly cloneable?: Cloneable
   /** Everything in the config directory, written anew at each start. */
