@@ -1,5 +1,8 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { FaultsLast } from './test/support/faults-last.ts'
+
+/** Processes killed at each of their steps, beside the source: too slow for `npm test`. */
+const CRASHES = '{store,journal,operator}/**/{crash,*-crash}.test.ts'
 
 export default defineConfig({
   test: {
@@ -9,6 +12,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['{crds,store,journal,process,operator,apiserver,edge,embedded,test/bench}/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, CRASHES],
           testTimeout: 20_000,
           hookTimeout: 60_000,
           // Files share a process, and so what they import: loading it anew for each takes longer than most tests. None leaves state in a module.
@@ -77,7 +81,7 @@ export default defineConfig({
       {
         test: {
           name: 'faults',
-          include: ['test/faults/**/*.test.ts'],
+          include: ['test/faults/**/*.test.ts', CRASHES],
           testTimeout: 60_000,
           hookTimeout: 120_000,
           fileParallelism: false,
