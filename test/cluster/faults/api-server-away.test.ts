@@ -5,7 +5,7 @@ import { type ApiServer, apiServerOf } from './api-server.ts'
 import { type FaultBench, openFaultBench } from './bench.ts'
 
 /** How long it is away: past the lease of the leader, past all that is remembered of permissions. */
-const AWAY_MS = 30_000
+const AWAY_MS = 60_000
 const PROBE = `back-${Date.now().toString(36)}`
 
 let bench: FaultBench
@@ -51,4 +51,4 @@ test('with the API server of Kubernetes away databases go on, the API says so, a
   // Kubernetes' own controllers take their time to come back, which deletes namespaces.
   await bench.clients.kubectl(['create', 'namespace', PROBE])
   await bench.clients.kubectl(['delete', 'namespace', PROBE, '--timeout=120s'])
-}, 240_000)
+}, 360_000)
