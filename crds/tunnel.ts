@@ -35,7 +35,7 @@ export const Certificate = z.object({
 })
 
 export const TunnelSpec = z.object({
-  regionId: z.int().min(1).max(2_147_483_647).describe('`regionId` of the Region that its endpoint is in.'),
+  regionId: z.int().min(1).max(2_147_483_647).describe('The `regionId` of the Region that its endpoint is in.'),
   displayName: z
     .string()
     .max(63)

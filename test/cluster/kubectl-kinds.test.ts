@@ -3,6 +3,8 @@ import type { ApiToken } from '../../crds/api-token.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Draft } from '../../crds/kind.ts'
 import type { Plan } from '../../crds/plan.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { clientsOf } from './setup/kubectl.ts'
 
 /** What kubectl shows of Mooring's kinds, and what it says to whoever writes one wrongly. */
@@ -23,6 +25,15 @@ const token: Draft<typeof ApiToken> = {
   metadata: { name: 'ci', namespace: TENANT },
   spec: { displayName: 'ci', role: 'viewer', expiresAt: '2030-01-31T12:00:00Z', sha256: '0'.repeat(64) },
 }
+const endpoint: Draft<typeof TunnelEndpoint> = {
+  metadata: { name: ORGANIZATION },
+  spec: { region: region.id, domain: `${ORGANIZATION}.example`, sshHost: 'ssh.example', active: false, replicas: 0 },
+}
+const tunnel = { metadata: { name: 'web', namespace: TENANT }, spec: { regionId: 1 } }
+const password: Draft<typeof TunnelPassword> = {
+  metadata: { name: 'today', namespace: TENANT },
+  spec: { tunnelRef: { name: 'web' }, sha256: '0'.repeat(64), expiresAt: '2030-01-31T12:00:00Z' },
+}
 const instance = (name: string, spec: object = {}) => ({
   kind: 'SharedInstance',
   metadata: { name, namespace: TENANT },
@@ -36,12 +47,15 @@ beforeAll(async () => {
   await apply(instance('shown'))
   await apply({ kind: 'Plan', ...plan })
   await apply({ kind: 'ApiToken', ...token })
+  await apply({ kind: 'TunnelEndpoint', ...endpoint })
+  await apply({ kind: 'Tunnel', ...tunnel })
+  await apply({ kind: 'TunnelPassword', ...password })
   const made = ['sharedinstance/shown', 'apitoken/ci', `plan/${ORGANIZATION}`, `organization/${ORGANIZATION}`]
   await Promise.all(made.map((each) => kubectl(['wait', '--for=condition=Ready', each, '--namespace', TENANT, '--timeout=60s'])))
 })
 
 afterAll(async () => {
-  await kubectl(['delete', 'plan', ORGANIZATION, '--ignore-not-found'])
+  await kubectl(['delete', `plan/${ORGANIZATION}`, `tunnelendpoint/${ORGANIZATION}`, '--ignore-not-found'])
   await kubectl(['delete', 'tenantnamespace', TENANT, '--ignore-not-found', '--wait=false'])
   await kubectl(['delete', 'organization', ORGANIZATION, '--ignore-not-found', '--wait=false'])
 })
