@@ -100,3 +100,20 @@ export const Lease = core({
   }),
 })
 export type Lease = Resource<typeof Lease>
+
+/** Where the pods of a Service are reached (discovery.k8s.io/v1), as far as edges need it. */
+export const EndpointSlice = core({
+  group: 'discovery.k8s.io',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+  namespaced: true,
+  body: z.object({
+    addressType: z.enum(['IPv4', 'IPv6', 'FQDN']),
+    endpoints: z
+      .array(z.object({ addresses: z.array(z.string()), targetRef: z.object({ name: z.string().optional() }).optional() }))
+      .nullish(),
+    ports: z.array(z.object({ name: z.string().nullish(), port: z.int().nullish() })).nullish(),
+  }),
+  immutable: ['addressType'],
+})
+export type EndpointSlice = Resource<typeof EndpointSlice>

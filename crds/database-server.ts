@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
 import { Motor } from './motor.ts'
 
-export const TENANCIES = ['shared', 'dedicated'] as const
+export const TENANCIES = ['shared', 'dedicated', 'internal'] as const
 
 /** Condition of a server that is deleted while instances live on it: `True` until they are gone. */
 export const DELETION_HELD = 'DeletionHeld'
@@ -25,7 +25,10 @@ export const ServerReason = {
 export const DatabaseServerSpec = z.object({
   motor: Motor,
   region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id of the Region.'),
-  tenancy: z.enum(TENANCIES).default('shared').describe('One database for each of many instances, or all of the server for one.'),
+  tenancy: z
+    .enum(TENANCIES)
+    .default('shared')
+    .describe('One database for each of many instances, all of the server for one, or for what Mooring itself keeps.'),
   capacity: z.int().min(1).max(20_000).default(50).describe('Shared instances placed here at the most.'),
   plan: z.string().min(1).max(63).optional().describe('Name of the Plan that sizes it.'),
 })

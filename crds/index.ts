@@ -1,5 +1,5 @@
 import { ApiToken } from './api-token.ts'
-import { ClusterRoleBinding, Lease, Namespace, RoleBinding, Secret } from './core.ts'
+import { ClusterRoleBinding, EndpointSlice, Lease, Namespace, RoleBinding, Secret } from './core.ts'
 import { DatabaseServer } from './database-server.ts'
 import type { Kind } from './kind.ts'
 import { Organization } from './organization.ts'
@@ -26,4 +26,4 @@ export const CUSTOM_KINDS: readonly Kind[] = [
 ]
 
 /** Every kind that a store serves. */
-export const KINDS: readonly Kind[] = [...CUSTOM_KINDS, Namespace, Secret, RoleBinding, ClusterRoleBinding, Lease]
+export const KINDS: readonly Kind[] = [...CUSTOM_KINDS, Namespace, Secret, RoleBinding, ClusterRoleBinding, Lease, EndpointSlice]

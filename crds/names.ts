@@ -8,6 +8,10 @@ export const FINALIZER = 'mooring.dev/cleanup'
 export const SYSTEM_NAMESPACE = 'mooring-system'
 export const SHARED_NAMESPACE = 'mooring-shared'
 
+/** DatabaseServer in mooring-shared with the journal, unless there is one outside, and the database on it. */
+export const JOURNAL_SERVER = 'journal'
+export const JOURNAL_DATABASE = 'mooring_journal'
+
 export const labels = {
   organization: 'mooring.dev/organization',
   namespace: 'mooring.dev/namespace',

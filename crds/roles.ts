@@ -23,7 +23,7 @@ const pluralsOf = (namespaced: boolean) =>
 /** What tenants make. Roles name the kinds that are still to come too, so that a kind never arrives without its rules. */
 const TENANT_KINDS = ['sharedinstances', 'dedicateddatabases', 'tunnels', 'tunnelpasswords']
 const NAMESPACED = [...new Set([...pluralsOf(true), ...TENANT_KINDS])].sort()
-const CLUSTER_SCOPED = [...pluralsOf(false), 'tunnelendpoints'].sort()
+const CLUSTER_SCOPED = [...pluralsOf(false)].sort()
 
 const viewer: readonly PolicyRule[] = [
   { apiGroups: [GROUP], resources: NAMESPACED, verbs: READ },

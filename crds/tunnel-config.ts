@@ -15,6 +15,8 @@ const PUBLIC_KEY =
 const LABEL = '[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?'
 const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
 const TARGET = new RegExp(`^(${LABEL}([.]${LABEL})*|\\[[0-9A-Fa-f:.]{2,45}\\]):${PORT}$`)
+/** A target on the client's own machine, by every spelling that cannot mean another. */
+const OWN_TARGET = '^(localhost|127([.](25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}|[[]::1]):'
 const ENTRY = /^[0-9A-Fa-f.:]{2,45}(\/[0-9]{1,3})?$/
 
 /**
@@ -96,6 +98,13 @@ export function isReservedHeader(name: string): boolean {
   return RESERVED_HEADERS.includes(lower) || lower.startsWith(RESERVED_PREFIX)
 }
 
+const ownTarget = new RegExp(OWN_TARGET)
+
+/** Whether the edge may have the client connect to the target (contract, "Tunnel config settings": forwardToOtherHosts). */
+export function isTargetAllowed({ target, forwardToOtherHosts }: Pick<TunnelConfig, 'target' | 'forwardToOtherHosts'>): boolean {
+  return target === undefined || forwardToOtherHosts || ownTarget.test(target.toLowerCase())
+}
+
 type Spec = { readonly config: TunnelConfig }
 
 const entriesOf = (field: 'sshIPWhitelist' | 'ingressIPWhitelist'): Rule => ({
@@ -107,8 +116,8 @@ const entriesOf = (field: 'sshIPWhitelist' | 'ingressIPWhitelist'): Rule => ({
 
 const reserved = RESERVED_HEADERS.map((name) => `'${name}'`).join(', ')
 
-/** What a schema cannot say of a config. */
-export const CONFIG_RULES: readonly Rule[] = [
+/** What a schema cannot say of one field of a config. */
+export const FIELD_RULES: readonly Rule[] = [
   entriesOf('sshIPWhitelist'),
   entriesOf('ingressIPWhitelist'),
   {
@@ -116,5 +125,16 @@ export const CONFIG_RULES: readonly Rule[] = [
     message: 'must not name headers of framing, of one hop, or X-Forwarded-*: the edge decides those',
     field: 'spec.config.liveHeaderModifications',
     holds: (spec: Spec) => spec.config.liveHeaderModifications.every(({ name }) => !isReservedHeader(name)),
+  },
+]
+
+/** What a schema cannot say of a config. */
+export const CONFIG_RULES: readonly Rule[] = [
+  ...FIELD_RULES,
+  {
+    cel: `!has(self.config.target) || self.config.forwardToOtherHosts || self.config.target.lowerAscii().matches('${OWN_TARGET}')`,
+    message: 'must be on localhost, unless forwardToOtherHosts is true',
+    field: 'spec.config.target',
+    holds: ({ config }: Spec) => isTargetAllowed(config),
   },
 ]

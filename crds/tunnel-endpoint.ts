@@ -32,7 +32,7 @@ export const TunnelEndpointSpec = z.object({
   publicHttpPort: port(80, 'Port that visitors use for HTTP.'),
   publicHttpsPort: port(443, 'Port that visitors use for HTTPS.'),
   active: z.boolean().default(true).describe('Whether new tunnels may be assigned to it.'),
-  replicas: z.int().min(0).max(100).default(2).describe('Edges that serve it.'),
+  replicas: z.int().min(0).max(100).default(2).describe('Edges that serve it; 0: it is served no more.'),
   certificates: z.enum(['perTunnel', 'wildcard']).default('perTunnel').describe('One certificate a tunnel, or one for all.'),
   issuer: z.enum(['local', 'acme']).default('local').describe('Who signs the certificates.'),
   proxyProtocol: z
@@ -46,6 +46,9 @@ export const TunnelEndpointSpec = z.object({
     .optional()
     .describe('Balancers before the edges.'),
 })
+
+/** Its edges are called after it, and what they consist of must be a label (RFC 1123) of at most 63 characters. */
+const NAME = '^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$'
 
 /** A domain under which tunnels get their hostnames, and where its edges are reached. */
 export const TunnelEndpoint = defineKind({
@@ -64,6 +67,12 @@ export const TunnelEndpoint = defineKind({
   }),
   immutable: ['spec.region', 'spec.domain'],
   rules: [
+    {
+      cel: `self.metadata.name.matches('${NAME}')`,
+      message: 'must be at most 50 lower-case letters, digits and hyphens, a letter or digit first and last',
+      field: 'metadata.name',
+      holds: (_spec: unknown, { name }: { readonly name: string }) => new RegExp(NAME).test(name),
+    },
     {
       cel: '!has(self.proxyProtocol) || self.proxyProtocol.trustedCIDRs.all(entry, isIP(entry) || isCIDR(entry))',
       message: 'must hold IP addresses and ranges such as 203.0.113.0/24 alone',

@@ -13,7 +13,19 @@ export const TunnelReason = {
   EndpointMissing: 'EndpointMissing',
   DrawingHostname: 'DrawingHostname',
   ObtainingCertificate: 'ObtainingCertificate',
+  /** Its endpoint has no edges: nobody answers at its URL, which it keeps. */
+  EndpointNotServed: 'EndpointNotServed',
   Deleting: 'Deleting',
+} as const
+
+/** The condition that a tunnel has while its valid certificate is obtained anew. */
+export const RENEWING = 'Renewing'
+/** Its reasons. */
+export const RenewingReason = {
+  /** Two thirds of the certificate's lifetime are over. */
+  Due: 'Due',
+  /** The last attempt failed; the certificate serves on, and another follows. */
+  AttemptFailed: 'AttemptFailed',
 } as const
 
 /** Status of a certificate (contract, "Tunnel certificate"). */
@@ -35,7 +47,7 @@ export const Certificate = z.object({
 })
 
 export const TunnelSpec = z.object({
-  regionId: z.int().min(1).max(2_147_483_647).describe('The `regionId` of the Region that its endpoint is in.'),
+  regionId: z.int().min(1).max(2_147_483_647).describe('Number (`regionId`) of the Region that its endpoint is in.'),
   displayName: z
     .string()
     .max(63)

@@ -38,10 +38,14 @@ export interface OutboxDeps {
   readonly onFailure: (error: unknown) => Promise<void>
   /** Bytes of request records that wait at the most; then the oldest go. */
   readonly spoolBytes: number
+  /** Milliseconds that a request waits for others to be shipped with. */
+  readonly batchMs?: number
 }
 
 export interface Outbox extends JournalWriter {
   backlog(): Backlog
+  /** Resolves when what was given before the call is kept, unless that fails: then when the try has failed. */
+  flush(): Promise<void>
   /** Takes no more, ships what it has if that works at once, and gives up on the rest. */
   close(): Promise<void>
 }
@@ -74,7 +78,7 @@ function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipme
 
 /** What is on its way to a journal: batches of requests, bounded; events, each with somebody waiting for it. One shipment at a time. */
 export function createOutbox(deps: OutboxDeps): Outbox {
-  const { keep, sync, followers, onDrop, onKept, onFailure, spoolBytes } = deps
+  const { keep, sync, followers, onDrop, onKept, onFailure, spoolBytes, batchMs = BATCH_MS } = deps
   const closing = new AbortController()
   let lines = ''
   let count = 0
@@ -208,7 +212,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       count += 1
       if (followers.has(record.tunnel)) followed.push(record)
       if (count >= BATCH_RECORDS) seal()
-      else timer ??= globalThis.setTimeout(seal, BATCH_MS)
+      else timer ??= globalThis.setTimeout(seal, batchMs)
     },
     connection: (record) => event('connections', record),
     audit: (record) => event('audit', record),
@@ -218,6 +222,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         records: recordsOf(spool) + count + events.length,
         lagMs: oldest.length === 0 ? 0 : performance.now() - Math.min(...oldest),
       }
+    },
+    async flush() {
+      seal()
+      await running
     },
     async close() {
       seal()

@@ -27,6 +27,8 @@ export interface ConnectionRecord {
   readonly tunnel: string
   readonly at: number
   readonly type: 'connect' | 'disconnect' | 'refused'
+  /** Which edge it happened at: the name of its pod, or `embedded`. */
+  readonly edge: string
   readonly clientIp: string
   readonly authMethod: 'key' | 'token' | null
   readonly sessionId: string
@@ -48,6 +50,8 @@ export interface AuditRecord {
   readonly via: 'rest' | 'kubectl' | 'unknown'
   readonly action: 'create' | 'update' | 'delete'
   readonly resource: { readonly kind: string; readonly id: string; readonly name: string }
+  /** `metadata.generation` that the write led to; null of a deletion. */
+  readonly generation: number | null
   readonly changes: readonly { readonly path: string; readonly from: unknown; readonly to: unknown }[]
   readonly sourceIp: string | null
   readonly requestId: string | null
@@ -114,12 +118,21 @@ export interface Stats {
   readonly series: readonly { readonly at: number; readonly requests: number; readonly errors: number }[]
 }
 
+/** One write that the audit log may have an entry of. */
+export interface AuditedChange {
+  /** uid of the resource */
+  readonly resource: string
+  /** What the write led to; null: its deletion. */
+  readonly generation: number | null
+}
+
 /** How edges, apiserver and operator write. */
 export interface JournalWriter {
   /** Takes it; it is on disk some milliseconds later. Never blocks and never throws: what cannot be kept is counted. */
   request(record: RequestRecord): void
   /** Resolves when it is kept for good. */
   connection(record: ConnectionRecord): Promise<void>
+  /** An entry that says `unknown` is not kept where there is one of that generation, or of that deletion, already. */
   audit(record: AuditRecord): Promise<void>
 }
 
@@ -128,6 +141,8 @@ export interface JournalReader {
   requests(filter: RequestFilter, page: Page): Promise<readonly RequestRecord[]>
   connections(filter: ConnectionFilter, page: Page): Promise<readonly ConnectionRecord[]>
   auditEntries(filter: AuditFilter, page: Page): Promise<readonly AuditRecord[]>
+  /** Those of them that have an entry. */
+  audited(changes: readonly AuditedChange[]): Promise<readonly AuditedChange[]>
   stats(tunnel: string, span: WholeSpan): Promise<Stats>
   /** Sessions that have a connect and no disconnect: what an edge that was killed leaves. */
   openSessions(): Promise<readonly ConnectionRecord[]>

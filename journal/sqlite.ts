@@ -10,7 +10,7 @@ import { createLogSync } from './sqlite/log-sync.ts'
 import type { ReaderReply, ReaderRequest, WriterReply, WriterRequest } from './sqlite/messages.ts'
 import { createSqliteReader } from './sqlite/reader.ts'
 import { bytesOfId } from './sqlite/record-id.ts'
-import { type SupervisedThread, superviseThread } from './sqlite/supervised-thread.ts'
+import { type SupervisedThread, superviseThread } from './thread/supervised-thread.ts'
 
 const SPOOL_BYTES = 64 * 1024 * 1024
 const CHECKPOINT_MS = 2_000

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { AuditFilter, ConnectionFilter, ConnectionRecord, Journal } from '../port.ts'
+import type { AuditFilter, AuditRecord, ConnectionFilter, ConnectionRecord, Journal } from '../port.ts'
 import { type Open, someNamespace, someTunnel } from './place.ts'
 import { auditRecord, connectionRecord, idAt } from './records.ts'
 
@@ -75,13 +75,14 @@ export function eventClauses(open: Open): void {
         action: 'create',
         changes: [{ path: 'spec', from: null, to: { a: [1, '☃', null] } }],
       })
-      const second = auditRecord({ namespace, actor: null, via: 'unknown', sourceIp: null, requestId: null })
+      const second = auditRecord({ namespace, actor: null, via: 'unknown', sourceIp: null, requestId: null, generation: 7 })
       const third = auditRecord({
         namespace,
         action: 'delete',
         resource,
         actor: { name: 'local:bob', kind: 'user' },
         changes: [],
+        generation: null,
       })
       for (const record of [first, second, third, auditRecord({ namespace: someNamespace() })]) await place.journal.audit(record)
       const list = (by: Partial<AuditFilter>) => place.journal.auditEntries({ namespace, ...by }, { limit: 10 })
@@ -93,6 +94,26 @@ export function eventClauses(open: Open): void {
       expect(await list({ from: third.at + 60_000 })).toEqual([])
       expect(await list({ to: first.at })).toEqual([])
       expect(await place.journal.auditEntries({ namespace }, { limit: 1, before: third.id })).toEqual([second])
+    })
+
+    test('knows which changes have an entry, and keeps none of a change that nobody saw beside it', async () => {
+      await using place = await open()
+      const { journal } = place
+      const [namespace, uid, other] = [someNamespace(), someTunnel(), someTunnel()]
+      const of = (id: string, generation: number | null, about: Partial<AuditRecord> = {}) =>
+        auditRecord({ namespace, resource: { kind: 'Tunnel', id, name: 'x' }, generation, ...about })
+      const asked = [uid, other].flatMap((resource) => [1, 2, null].map((generation) => ({ resource, generation })))
+      expect(await journal.audited(asked)).toEqual([])
+      const seen = [of(uid, 1, { action: 'create' }), of(other, null, { action: 'delete' })]
+      for (const record of seen) await journal.audit(record)
+      expect(await journal.audited(asked)).toEqual([asked[0], asked[5]])
+
+      const unseen = { actor: null, via: 'unknown' } as const
+      const [first, again] = [of(uid, 2, unseen), of(uid, 2, unseen)]
+      const late = [of(uid, 1, unseen), of(other, null, { ...unseen, action: 'delete' }), first, again]
+      for (const record of late) await journal.audit(record)
+      expect(await journal.auditEntries({ namespace }, { limit: 9 })).toEqual([first, seen[1], seen[0]])
+      expect(await journal.audited(asked)).toEqual([asked[0], asked[1], asked[5]])
     })
   })
 }

@@ -12,8 +12,8 @@ export interface EventKeeper {
 /** The half of the writing thread that keeps connections and audit entries. Their ids were checked before. */
 export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): EventKeeper {
   const addConnection = db.prepare(`
-    INSERT OR IGNORE INTO connections (tunnel, id, at, type, ip, method, session, fingerprint, password, reason, ms)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    INSERT OR IGNORE INTO connections (tunnel, id, at, type, ip, method, session, fingerprint, password, reason, ms, edge)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   // An edge may ship what it kept through a fault late: the end of a session before its beginning.
   const opens = db.prepare(`
     INSERT OR IGNORE INTO open_sessions (session, tunnel, id) SELECT ?1, ?2, ?3
@@ -21,15 +21,19 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
   const came = db.prepare('UPDATE tunnels SET connected_at = max(coalesce(connected_at, 0), ?) WHERE number = ?')
   const closes = db.prepare('DELETE FROM open_sessions WHERE session = ?')
   const addAudit = db.prepare(`
-    INSERT OR IGNORE INTO audit (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    INSERT OR IGNORE INTO audit
+      (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
+    WHERE ?6 <> 'unknown' OR NOT EXISTS (
+      SELECT 1 FROM audit WHERE resource = ?9 AND (generation = ?14 OR (?14 IS NULL AND action = 'delete'))
+    )`)
 
   function connection(json: string): void {
     const record = JSON.parse(json) as ConnectionRecord
-    const { at, type, clientIp, authMethod, sessionId, keyFingerprint, passwordId, reason, durationMs } = record
+    const { at, type, clientIp, authMethod, sessionId, keyFingerprint, passwordId, reason, durationMs, edge } = record
     const id = idOf(record)
     const tunnel = tunnels.of(record.tunnel)
-    const about = [authMethod, sessionId, keyFingerprint, passwordId, reason, durationMs]
+    const about = [authMethod, sessionId, keyFingerprint, passwordId, reason, durationMs, edge]
     const isNew = addConnection.run(tunnel, id, at, type, clientIp, ...about).changes === 1
     if (isNew && type === 'connect') {
       opens.run(sessionId, tunnel, id)
@@ -40,10 +44,10 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
 
   function audit(json: string): void {
     const record = JSON.parse(json) as AuditRecord
-    const { namespace, at, actor, via, action, resource, changes, sourceIp, requestId } = record
+    const { namespace, at, actor, via, action, resource, changes, sourceIp, requestId, generation } = record
     const who = [actor?.name ?? null, actor?.kind ?? null, via]
     const what = [action, resource.kind, resource.id, resource.name, JSON.stringify(changes)]
-    addAudit.run(namespace, idOf(record), at, ...who, ...what, sourceIp, requestId)
+    addAudit.run(namespace, idOf(record), at, ...who, ...what, sourceIp, requestId, generation)
   }
 
   return { connection, audit }

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { MooringError } from '../../crds/errors.ts'
 
 /** Layout of the file; a file of a newer one is refused rather than misread. */
-const LAYOUT = 1
+const LAYOUT = 3
 const LOG_BYTES = 64 * 1024 * 1024
 /** The one who brings the log back into the file holds up the one who writes, and he it, for no longer than a disk takes. */
 const BUSY_MS = 10_000
@@ -34,7 +34,7 @@ const TABLES = `
   ) WITHOUT ROWID;
   CREATE TABLE connections (
     tunnel INTEGER NOT NULL, id BLOB NOT NULL, at INTEGER NOT NULL, type TEXT NOT NULL, ip TEXT NOT NULL, method TEXT,
-    session TEXT NOT NULL, fingerprint TEXT, password TEXT, reason TEXT, ms REAL,
+    session TEXT NOT NULL, fingerprint TEXT, password TEXT, reason TEXT, ms REAL, edge TEXT NOT NULL,
     PRIMARY KEY (tunnel, id)
   ) WITHOUT ROWID;
   CREATE INDEX connections_by_id ON connections (id);
@@ -44,11 +44,21 @@ const TABLES = `
   CREATE TABLE audit (
     namespace TEXT NOT NULL, id BLOB NOT NULL, at INTEGER NOT NULL, actor_name TEXT, actor_kind TEXT, via TEXT NOT NULL,
     action TEXT NOT NULL, kind TEXT NOT NULL, resource TEXT NOT NULL, name TEXT NOT NULL, changes TEXT NOT NULL,
-    ip TEXT, request TEXT,
+    ip TEXT, request TEXT, generation INTEGER,
     PRIMARY KEY (namespace, id)
   ) WITHOUT ROWID;
   CREATE INDEX audit_by_id ON audit (id);
+  CREATE INDEX audit_by_resource ON audit (resource, generation, action);
 `
+
+/** From layout 1, whose only edge was that of the process. */
+const NAMES_EDGES = "ALTER TABLE connections ADD COLUMN edge TEXT NOT NULL DEFAULT 'embedded';"
+/** From layout 2, whose entries did not say which generation they led to. */
+const NAMES_GENERATIONS = `
+  ALTER TABLE audit ADD COLUMN generation INTEGER;
+  CREATE INDEX audit_by_resource ON audit (resource, generation, action);`
+/** Each makes the next layout out of the one before; the first is of layout 1. */
+const STEPS = [NAMES_EDGES, NAMES_GENERATIONS]
 
 export const dayTable = (day: number): string => `requests_${day}`
 
@@ -78,6 +88,9 @@ export function openForWriting(path: string): DatabaseSync {
     db.exec(`BEGIN IMMEDIATE; ${TABLES} PRAGMA user_version = ${LAYOUT}; COMMIT`)
     // Once the log was synced by SQLite itself, its name in the directory is durable too.
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  }
+  if (layout > 0 && layout < LAYOUT) {
+    db.exec(`BEGIN IMMEDIATE; ${STEPS.slice(layout - 1).join('\n')} PRAGMA user_version = ${LAYOUT}; COMMIT`)
   }
   return db
 }

@@ -1,4 +1,5 @@
 import type {
+  AuditedChange,
   AuditFilter,
   AuditRecord,
   ConnectionFilter,
@@ -42,6 +43,7 @@ export type ReaderRequest =
   | { readonly type: 'requests'; readonly filter: RequestFilter; readonly page: Page }
   | { readonly type: 'connections'; readonly filter: ConnectionFilter; readonly page: Page }
   | { readonly type: 'audit'; readonly filter: AuditFilter; readonly page: Page }
+  | { readonly type: 'audited'; readonly changes: readonly AuditedChange[] }
   | { readonly type: 'stats'; readonly tunnel: string; readonly span: WholeSpan }
   | { readonly type: 'openSessions' }
   | { readonly type: 'presence'; readonly tunnels: readonly string[] }
@@ -52,20 +54,7 @@ export type ReaderReply =
   | { readonly type: 'requests'; readonly records: readonly RequestRecord[] }
   | { readonly type: 'connections'; readonly records: readonly ConnectionRecord[] }
   | { readonly type: 'audit'; readonly records: readonly AuditRecord[] }
+  | { readonly type: 'audited'; readonly changes: readonly AuditedChange[] }
   | { readonly type: 'stats'; readonly stats: Stats }
   | { readonly type: 'presence'; readonly presence: ReadonlyMap<string, Presence> }
   | { readonly type: 'done' }
-
-/** `again`: the same may work later (no room, an error of the disk); else it never will. */
-export interface Failure {
-  readonly type: 'failed'
-  readonly code: string
-  readonly message: string
-  readonly again: boolean
-}
-
-/** Question and answer as they cross between threads; the first answer of a thread, to question 0, is whether it could begin. */
-export interface Envelope<T> {
-  readonly number: number
-  readonly content: T
-}

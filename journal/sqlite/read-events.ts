@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import type { AuditFilter, AuditRecord, ConnectionFilter, ConnectionRecord, Page } from '../port.ts'
+import type { AuditedChange, AuditFilter, AuditRecord, ConnectionFilter, ConnectionRecord, Page } from '../port.ts'
 import { createConditions } from './conditions.ts'
 import type { Presence } from './messages.ts'
 import { bytesOfId, HIGHEST_ID, idOfBytes } from './record-id.ts'
@@ -9,6 +9,7 @@ type Row = Readonly<Record<string, unknown>>
 export interface EventReader {
   connections(filter: ConnectionFilter, page: Page): readonly ConnectionRecord[]
   audit(filter: AuditFilter, page: Page): readonly AuditRecord[]
+  audited(changes: readonly AuditedChange[]): readonly AuditedChange[]
   openSessions(): readonly ConnectionRecord[]
   presence(tunnels: readonly string[]): ReadonlyMap<string, Presence>
 }
@@ -20,6 +21,8 @@ export function createEventReader(db: DatabaseSync): EventReader {
   const present = db.prepare(`
     SELECT connected_at AS lastConnectedAt, (SELECT count(*) FROM open_sessions WHERE tunnel = number) AS sessions
     FROM tunnels WHERE uid = ? AND connected_at IS NOT NULL`)
+  const led = db.prepare('SELECT 1 FROM audit WHERE resource = ? AND generation = ? LIMIT 1')
+  const ended = db.prepare("SELECT 1 FROM audit WHERE resource = ? AND generation IS NULL AND action = 'delete' LIMIT 1")
 
   return {
     connections({ tunnel, type, clientIp, refused, from, to }, { limit, before }) {
@@ -46,6 +49,10 @@ export function createEventReader(db: DatabaseSync): EventReader {
         .and('action = ?', action)
       return all(`SELECT * FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?`, [...values, limit]).map(auditOf)
     },
+    audited: (changes) =>
+      changes.filter(({ resource, generation }) =>
+        generation === null ? ended.get(resource) !== undefined : led.get(resource, generation) !== undefined,
+      ),
     openSessions: () =>
       all(
         `SELECT connections.*, uid FROM open_sessions JOIN tunnels ON number = open_sessions.tunnel
@@ -72,6 +79,7 @@ function connectionOf(row: Row): ConnectionRecord {
     tunnel: row.uid as string,
     at: row.at as number,
     type: row.type as ConnectionRecord['type'],
+    edge: row.edge as string,
     clientIp: row.ip as string,
     authMethod: row.method as ConnectionRecord['authMethod'],
     sessionId: row.session as string,
@@ -92,6 +100,7 @@ function auditOf(row: Row): AuditRecord {
     via: row.via as AuditRecord['via'],
     action: row.action as AuditRecord['action'],
     resource: { kind: row.kind as string, id: row.resource as string, name: row.name as string },
+    generation: row.generation as number | null,
     changes: JSON.parse(row.changes as string) as AuditRecord['changes'],
     sourceIp: row.ip as string | null,
     requestId: row.request as string | null,

@@ -5,7 +5,8 @@ import { createConditions } from './conditions.ts'
 import { dayTable } from './layout.ts'
 import { startOf } from './read-events.ts'
 import { idOfBytes, lowestId, timeOfId } from './record-id.ts'
-import { type Range, searchPlan } from './search-plan.ts'
+import type { Range } from '../search-ranges.ts'
+import { searchPlan } from './search-plan.ts'
 
 type Row = Readonly<Record<string, unknown>>
 

@@ -4,7 +4,7 @@ import type { ReaderReply, ReaderRequest } from './messages.ts'
 import { createEventReader } from './read-events.ts'
 import { createRequestReader } from './read-requests.ts'
 import { createStatsReader } from './read-stats.ts'
-import { type Answer, serveThread } from './serve-thread.ts'
+import { type Answer, serveThread } from '../thread/serve-thread.ts'
 
 /**
  * Thread of the connection that reads, so that a long search holds up no writer. It also brings the log back into the file: the fsync of
@@ -31,6 +31,8 @@ function openReader(path: string): Answer<ReaderRequest, ReaderReply> {
         return { type: 'connections', records: events.connections(question.filter, question.page) }
       case 'audit':
         return { type: 'audit', records: events.audit(question.filter, question.page) }
+      case 'audited':
+        return { type: 'audited', changes: events.audited(question.changes) }
       case 'openSessions':
         return { type: 'connections', records: events.openSessions() }
       case 'presence':

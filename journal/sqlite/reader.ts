@@ -19,6 +19,7 @@ export function createSqliteReader(ask: Ask): Omit<JournalReader, 'follow'> {
     requests: async (filter, page) => (await read('requests', { type: 'requests', filter, page })).records,
     connections: async (filter, page) => (await read('connections', { type: 'connections', filter, page })).records,
     auditEntries: async (filter, page) => (await read('audit', { type: 'audit', filter, page })).records,
+    audited: async (changes) => (await read('audited', { type: 'audited', changes })).changes,
     stats: async (tunnel, span) => (await read('stats', { type: 'stats', tunnel, span })).stats,
     openSessions: async () => (await read('connections', { type: 'openSessions' })).records,
     presence: async (tunnels) => (await read('presence', { type: 'presence', tunnels })).presence,

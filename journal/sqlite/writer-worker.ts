@@ -4,7 +4,7 @@ import { createRequestKeeper } from './keep-requests.ts'
 import { openForWriting } from './layout.ts'
 import type { WriterReply, WriterRequest } from './messages.ts'
 import { retentionSteps } from './retention.ts'
-import { type Answer, serveThread } from './serve-thread.ts'
+import { type Answer, serveThread } from '../thread/serve-thread.ts'
 import { createTunnelNumbers } from './tunnel-numbers.ts'
 
 /** Thread of the one connection that writes; `workerData` is the path. */

@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { openTemporaryJournal, silent } from './open-temporary.ts'
+import { openTemporaryJournal, silent } from '../sqlite/open-temporary.ts'
 import { superviseThread } from './supervised-thread.ts'
 
 const program = new URL('mortal-worker.ts', import.meta.url)

@@ -11,6 +11,9 @@ export type Answer<Q, A> = (question: Q) => A | Promise<A>
 
 function failure(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof Error && 'again' in error && typeof error.again === 'boolean') {
+    return { type: 'failed', code: 'unavailable', message, again: error.again }
+  }
   if (error instanceof MooringError) return { type: 'failed', code: error.code, message, again: false }
   const errcode = error instanceof Error && 'errcode' in error ? Number(error.errcode) & PRIMARY : undefined
   return { type: 'failed', code: 'unavailable', message, again: errcode !== undefined && !NEVER.has(errcode) }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MINUTE_MS } from './layout.ts'
-import { RANGE_ROWS, rangesOf } from './search-plan.ts'
+import { MINUTE_MS } from './sqlite/layout.ts'
+import { RANGE_ROWS, rangesOf } from './search-ranges.ts'
 
 const DAY = 1440
 const span = (day: number, from: number, to: number) => ({ day, from: from * MINUTE_MS, to: to * MINUTE_MS })

@@ -1,0 +1,145 @@
+import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from './tables.ts'
+
+/** Channel of notifications: uid of a tunnel that somebody follows, and ids of requests that were kept, with spaces between. */
+export const CHANNEL = 'journal_requests'
+/** 36 characters and a space each: a notification holds less than 8,000. */
+const IDS_TOLD = 200
+
+/** Addresses that are counted in a minute and in an hour of a tunnel: whoever sends from a million fills no disk. */
+const CLIENTS_OF_MINUTE = 64
+const CLIENTS_OF_HOUR = 256
+
+/** Everyone who writes takes rows in one order, table by table and key by key: two edges may wait for each other, but never in a circle. */
+const mergeClients = (table: string, most: number): string => `
+  ON CONFLICT (tunnel, minute) DO UPDATE SET (ips, requests) = (
+    SELECT array_agg(ip ORDER BY n DESC, ip), array_agg(n ORDER BY n DESC, ip) FROM (
+      SELECT ip, sum(n)::bigint AS n FROM (
+        SELECT * FROM unnest(${table}.ips, ${table}.requests) UNION ALL SELECT * FROM unnest(excluded.ips, excluded.requests)
+      ) AS both_of(ip, n) GROUP BY ip ORDER BY n DESC, ip LIMIT ${most}
+    ) AS top
+  )`
+
+/** Of a table whose rows come in as `given` and are kept from day \`today - days\` to tomorrow. */
+const declare = (days: number): string => `
+  DECLARE
+    today bigint := floor(extract(epoch FROM now()) / 86400);
+    low uuid := lowest_id((today - ${days}) * 86400000);
+    high uuid := lowest_id((today + 2) * 86400000);
+    refused integer;
+    told bigint;`
+
+const define = (signature: string, declaration: string, body: string): string => `
+  CREATE OR REPLACE FUNCTION ${signature} RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, journal, pg_temp AS $body$ ${declaration} BEGIN ${body} RETURN refused; END $body$;`
+
+const KEEP_REQUESTS = `
+  WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(tunnels, ids, times, ats, methods, paths, statuses, durations, ins, outs, ips, edges, reasons, h2s)
+      AS g(tunnel, id, minute, at, method, path, status, ms, bytes_in, bytes_out, ip, edge, reason, h2)
+  ), fresh AS (
+    INSERT INTO requests (tunnel, id, minute, at, method, path, status, ms, bytes_in, bytes_out, ip, edge, reason, h2)
+    SELECT * FROM given WHERE id >= low AND id < high ORDER BY tunnel, id ON CONFLICT DO NOTHING
+    RETURNING tunnel, id, minute, at, status, ms, bytes_in, bytes_out, ip, edge
+  ), summed AS (
+    INSERT INTO minutes AS m (tunnel, minute, requests, ms, s1, s2, s3, s4, s5, edge, bytes_in, bytes_out, first_at, last_at)
+    SELECT tunnel, minute, count(*), sum(ms), count(*) FILTER (WHERE status < 200), count(*) FILTER (WHERE status BETWEEN 200 AND 299),
+      count(*) FILTER (WHERE status BETWEEN 300 AND 399), count(*) FILTER (WHERE status BETWEEN 400 AND 499),
+      count(*) FILTER (WHERE status > 499), count(*) FILTER (WHERE edge), sum(bytes_in), sum(bytes_out), min(at), max(at)
+    FROM fresh GROUP BY tunnel, minute ORDER BY tunnel, minute
+    ON CONFLICT (tunnel, minute) DO UPDATE SET requests = m.requests + excluded.requests, ms = m.ms + excluded.ms,
+      s1 = m.s1 + excluded.s1, s2 = m.s2 + excluded.s2, s3 = m.s3 + excluded.s3, s4 = m.s4 + excluded.s4, s5 = m.s5 + excluded.s5,
+      edge = m.edge + excluded.edge, bytes_in = m.bytes_in + excluded.bytes_in, bytes_out = m.bytes_out + excluded.bytes_out,
+      first_at = least(m.first_at, excluded.first_at), last_at = greatest(m.last_at, excluded.last_at)
+  ), counted AS (
+    SELECT tunnel, minute, ip, count(*) AS n FROM fresh GROUP BY tunnel, minute, ip
+  ), ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY tunnel, minute ORDER BY n DESC, ip) AS place FROM counted
+  ), by_minute AS (
+    INSERT INTO client_minutes AS c (tunnel, minute, ips, requests)
+    SELECT tunnel, minute, array_agg(ip ORDER BY place), array_agg(n ORDER BY place) FROM ranked
+    WHERE place <= ${CLIENTS_OF_MINUTE} GROUP BY tunnel, minute ORDER BY tunnel, minute
+    ${mergeClients('c', CLIENTS_OF_MINUTE)}
+  ), by_hour AS (
+    INSERT INTO client_hours AS c (tunnel, minute, ips, requests)
+    SELECT tunnel, hour, array_agg(ip ORDER BY n DESC, ip), array_agg(n ORDER BY n DESC, ip) FROM (
+      SELECT tunnel, minute / 60 * 60 AS hour, ip, sum(n)::bigint AS n FROM ranked WHERE place <= ${CLIENTS_OF_HOUR} GROUP BY 1, 2, 3
+    ) AS hours GROUP BY tunnel, hour ORDER BY tunnel, hour
+    ${mergeClients('c', CLIENTS_OF_HOUR)}
+  ), followed_ones AS (
+    SELECT tunnel, id, (row_number() OVER (PARTITION BY tunnel ORDER BY id) - 1) / ${IDS_TOLD} AS part
+    FROM fresh WHERE tunnel IN (SELECT f.tunnel FROM followed AS f WHERE f.until > now())
+  ), notified AS (
+    SELECT pg_notify('${CHANNEL}', tunnel || ' ' || string_agg(id::text, ' ' ORDER BY id)) FROM followed_ones GROUP BY tunnel, part
+  )
+  SELECT (SELECT count(*) FROM given WHERE NOT (id >= low AND id < high)), (SELECT count(*) FROM notified) INTO refused, told;`
+
+const KEEP_CONNECTIONS = `
+  WITH given AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(records) AS g(id uuid, tunnel uuid, at double precision, type text, edge text, "clientIp" text,
+      "authMethod" text, "sessionId" text, "keyFingerprint" text, "passwordId" text, reason text, "durationMs" double precision)
+  ), fresh AS (
+    INSERT INTO connections (tunnel, id, at, type, edge, ip, method, session, fingerprint, password, reason, ms)
+    SELECT tunnel, id, at, type, edge, "clientIp", "authMethod", "sessionId", "keyFingerprint", "passwordId", reason, "durationMs"
+    FROM given WHERE id >= low AND id < high ORDER BY tunnel, id ON CONFLICT DO NOTHING RETURNING *
+  ), came_or_went AS (
+    INSERT INTO sessions AS s (session, tunnel, at, opened, ended)
+    SELECT session, max(tunnel::text)::uuid, max(at), (array_agg(row_to_json(fresh)) FILTER (WHERE type = 'connect'))[1],
+      bool_or(type = 'disconnect')
+    FROM fresh WHERE type <> 'refused' GROUP BY session ORDER BY session
+    ON CONFLICT (session) DO UPDATE SET at = greatest(s.at, excluded.at), opened = coalesce(s.opened, excluded.opened),
+      ended = s.ended OR excluded.ended
+  ), came AS (
+    INSERT INTO presence AS p (tunnel, connected_at)
+    SELECT tunnel, max(at) FROM fresh WHERE type = 'connect' GROUP BY tunnel ORDER BY tunnel
+    ON CONFLICT (tunnel) DO UPDATE SET connected_at = greatest(p.connected_at, excluded.connected_at)
+  )
+  SELECT count(*) FROM given WHERE NOT (id >= low AND id < high) INTO refused;`
+
+/** Whether an entry is of the same write of a resource as `given`. */
+const tellsOf = (entry: string): string =>
+  `(${entry}.generation = given.generation OR (given.generation IS NULL AND ${entry}.action = 'delete'))`
+
+const KEEP_AUDIT = `
+  WITH given AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(records) AS g(id uuid, at double precision, namespace text, actor json, via text, action text,
+      resource json, generation bigint, changes json, "sourceIp" text, "requestId" text)
+  ), fresh AS (
+    INSERT INTO audit (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation)
+    SELECT namespace, id, at, actor ->> 'name', actor ->> 'kind', via, action, resource ->> 'kind', resource ->> 'id',
+      resource ->> 'name', changes::text, "sourceIp", "requestId", generation
+    FROM given WHERE id >= low AND id < high AND (via <> 'unknown' OR NOT (
+      EXISTS (SELECT FROM audit AS a WHERE a.resource = given.resource ->> 'id' AND ${tellsOf('a')}) OR
+      EXISTS (SELECT FROM given AS a WHERE a.resource ->> 'id' = given.resource ->> 'id' AND ${tellsOf('a')} AND (a.via <> 'unknown' OR a.id < given.id))
+    )) ORDER BY namespace, id ON CONFLICT DO NOTHING
+  )
+  SELECT count(*) FROM given WHERE NOT (id >= low AND id < high) INTO refused;`
+
+const FOLLOW = `
+  DELETE FROM followed AS f WHERE f.follower = who AND NOT f.tunnel = ANY (tunnels);
+  INSERT INTO followed (tunnel, follower, until) SELECT DISTINCT t, who, now() + interval '60 seconds' FROM unnest(tunnels) AS t ORDER BY t
+  ON CONFLICT ON CONSTRAINT followed_pkey DO UPDATE SET until = excluded.until;
+  refused := 0;`
+
+/**
+ * What roles write through: none has a right to a table. Each function keeps what is new, sums it up in the same transaction, and returns
+ * how many records are of no day that is kept. A record that is there already changes nothing.
+ */
+export const FUNCTIONS = [
+  `CREATE OR REPLACE FUNCTION lowest_id(ms bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+   $$ SELECT (lpad(to_hex(greatest(ms, 0)), 12, '0') || repeat('0', 20))::uuid $$;`,
+  define(
+    `keep_requests(tunnels uuid[], ids uuid[], times integer[], ats bigint[], methods text[], paths text[], statuses integer[],
+     durations double precision[], ins bigint[], outs bigint[], ips text[], edges boolean[], reasons text[], h2s boolean[])`,
+    declare(REQUEST_DAYS),
+    KEEP_REQUESTS,
+  ),
+  define('keep_connections(records json)', declare(EVENT_DAYS), KEEP_CONNECTIONS),
+  define('keep_audit(records json)', declare(AUDIT_DAYS), KEEP_AUDIT),
+  define('follow(tunnels uuid[], who uuid)', 'DECLARE refused integer;', FOLLOW),
+].join('\n')
+
+/** Signatures that the roles may call; nobody else may. */
+export const CALLABLE = {
+  edge: ['keep_requests', 'keep_connections'],
+  reader: ['keep_audit', 'follow'],
+} as const

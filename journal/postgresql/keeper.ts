@@ -1,0 +1,110 @@
+import { setImmediate } from 'node:timers/promises'
+import pg from 'pg'
+import { MooringError } from '../../crds/errors.ts'
+import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
+import { dialling, ignore, type LoginSource } from './login.ts'
+
+/** Why a shipment was not kept. `again`: the same may work later. */
+export class KeepError extends MooringError {
+  readonly again: boolean
+
+  constructor(again: boolean, options: ErrorOptions) {
+    super(again ? 'unavailable' : 'invalid_record', 'the journal did not keep what it was given', options)
+    this.again = again
+  }
+}
+
+/** What is kept at once: texts of requests as request-text.ts has them, connections and audit entries each as JSON. */
+export interface Parcel {
+  readonly requests: readonly string[]
+  readonly connections: readonly string[]
+  readonly audit: readonly string[]
+}
+
+/** Takes parcels to PostgreSQL, on one connection that is replaced when it breaks. One at a time. */
+export interface Keeper extends AsyncDisposable {
+  /**
+   * Keeps what is not there yet; after an error a part may be kept. Returns how many records are never kept: no records, or of a day that is
+   * past its retention or far from come. @throws KeepError
+   */
+  keep(parcel: Parcel): Promise<{ readonly refused: number }>
+}
+
+/** After this a server that does not answer counts as gone. */
+const ANSWER_MS = 30_000
+const KEEP_REQUESTS = {
+  name: 'keep-requests',
+  text: `SELECT journal.keep_requests($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS refused`,
+}
+const KEEP_CONNECTIONS = 'SELECT journal.keep_connections($1) AS refused'
+const KEEP_AUDIT = 'SELECT journal.keep_audit($1) AS refused'
+
+export function createKeeper(login: LoginSource): Keeper {
+  let client: pg.Client | undefined
+
+  async function dial(): Promise<pg.Client> {
+    const dialled = new pg.Client({
+      ...dialling(await login()),
+      application_name: 'mooring-journal',
+      query_timeout: ANSWER_MS,
+    })
+    dialled.on('error', () => hangUp(dialled))
+    try {
+      await dialled.connect()
+    } catch (error) {
+      dialled.end().catch(ignore)
+      throw error
+    }
+    client = dialled
+    return dialled
+  }
+
+  function hangUp(broken: pg.Client | undefined): void {
+    if (client === broken) client = undefined
+    broken?.end().catch(ignore)
+  }
+
+  async function call(query: { readonly name?: string; readonly text: string }, values: readonly string[]): Promise<number> {
+    const dialled = client ?? (await dial())
+    const { rows } = await dialled.query<{ refused: number }>({ ...query, values: [...values] })
+    return rows[0]?.refused ?? 0
+  }
+
+  async function keepAll({ connections, audit, requests }: Parcel): Promise<number> {
+    let refused = 0
+    if (connections.length > 0) refused += await call({ text: KEEP_CONNECTIONS }, [jsonArray(connections)])
+    if (audit.length > 0) refused += await call({ text: KEEP_AUDIT }, [jsonArray(audit)])
+    const parts: RequestColumns[] = []
+    for (const text of requests) {
+      parts.push(requestColumns(text))
+      // Whoever shares this thread gets his turn.
+      await setImmediate()
+    }
+    if (parts.length > 0) refused += await call(KEEP_REQUESTS, joinColumns(parts))
+    return parts.reduce((sum, part) => sum + part.refused, refused)
+  }
+
+  return {
+    async keep(parcel) {
+      try {
+        return { refused: await keepAll(parcel) }
+      } catch (error) {
+        if (isNever(error)) throw new KeepError(false, { cause: error })
+        hangUp(client)
+        throw new KeepError(true, { cause: error })
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await client?.end()
+    },
+  }
+}
+
+/** No piece of the table is there for its day yet: the operator makes one. */
+const NO_PIECE = '23514'
+
+/** Data that PostgreSQL never takes (PostgreSQL, appendix A, classes 22 and 23). */
+function isNever(error: unknown): boolean {
+  const code = error instanceof pg.DatabaseError ? error.code : undefined
+  return code !== undefined && code !== NO_PIECE && /^2[23]/.test(code)
+}

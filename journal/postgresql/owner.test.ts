@@ -1,0 +1,118 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
+import { createJournalOwner, createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../postgresql.ts'
+import { requestText } from '../request-text.ts'
+import { silent } from '../sqlite/open-temporary.ts'
+import { createKeeper } from './keeper.ts'
+
+const DAY_MS = 86_400_000
+const parts = new AsyncDisposableStack()
+let server: JournalServer
+beforeAll(async () => {
+  server = parts.use(await startJournalServer())
+})
+afterAll(() => parts.disposeAsync())
+
+const by = (login: JournalLogin) => ({ login: () => Promise.resolve(login), log: silent })
+const owner = () => createJournalOwner(by(server.logins.owner))
+
+test('several operators may lay the journal out at once, and again', async () => {
+  const admin = await server.server.client({ database: 'journal' })
+  await admin.query('DROP SCHEMA journal CASCADE')
+  await Promise.all([1, 2, 3, 4].map(() => owner().migrate({ edge: 'journal_edge', reader: 'journal_reader' })))
+  await Promise.all([1, 2, 3, 4].map(() => owner().sweep(Date.now())))
+  await owner().migrate({ edge: 'journal_edge', reader: 'journal_reader' })
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  expect(await reader.openSessions()).toEqual([])
+})
+
+test('a journal of a newer version is left alone', async () => {
+  const admin = await server.server.client({ database: 'journal' })
+  await admin.query('UPDATE journal.layout SET version = version + 1')
+  await expect(owner().migrate(undefined)).rejects.toMatchObject({ code: 'newer_layout' })
+  await admin.query('UPDATE journal.layout SET version = version - 1')
+})
+
+test('records go when they are as old as they may be: requests, then sums and connections, then audit entries; open sessions stay', async () => {
+  const [tunnel, namespace] = [randomUUIDv7(), randomUUIDv7()]
+  {
+    await using edge = createPostgresqlWriter(by(server.logins.edge))
+    await using apiserver = createPostgresqlWriter(by(server.logins.reader))
+    edge.request(requestRecord({ tunnel }))
+    await edge.connection(connectionRecord({ tunnel, type: 'refused' }))
+    await edge.connection(connectionRecord({ tunnel }))
+    await apiserver.audit(auditRecord({ namespace }))
+  }
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  const span = { from: Date.now() - 3_600_000, to: Date.now() + 60_000 }
+  const left = async () => ({
+    requests: (await reader.requests({ tunnel }, { limit: 5 })).length,
+    summedUp: (await reader.stats(tunnel, span)).requests,
+    connections: (await reader.connections({ tunnel, refused: true }, { limit: 5 })).length,
+    audit: (await reader.auditEntries({ namespace }, { limit: 5 })).length,
+    open: (await reader.openSessions()).filter((session) => session.tunnel === tunnel).length,
+  })
+  const all = { requests: 1, summedUp: 1, connections: 2, audit: 1, open: 1 }
+  const after = async (days: number) => {
+    await owner().sweep(Date.now() + days * DAY_MS)
+    return left()
+  }
+  expect(await after(0)).toEqual(all)
+  expect(await after(7)).toEqual(all)
+  expect(await after(8)).toEqual({ ...all, requests: 0 })
+  expect(await after(90)).toEqual({ ...all, requests: 0 })
+  expect(await after(98)).toEqual({ ...all, requests: 0, summedUp: 0, connections: 0 })
+  expect(await after(400)).toMatchObject({ audit: 1, open: 1 })
+  expect(await after(429)).toMatchObject({ audit: 0, open: 1 })
+})
+
+test('where there is too little room the oldest requests go, by the day, and nothing else', async () => {
+  await owner().sweep(Date.now())
+  const tunnel = randomUUIDv7()
+  await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
+  const days = [3, 2, 0].map((age) => requestRecord({ tunnel, at: Date.now() - age * DAY_MS, path: `/${age}` }))
+  await keeper.keep({ requests: days.map(requestText), connections: [JSON.stringify(connectionRecord({ tunnel }))], audit: [] })
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  const left = async () => (await reader.requests({ tunnel }, { limit: 5 })).map(({ path }) => path)
+  const admin = await server.server.client({ database: 'journal' })
+  const { rows } = await admin.query<{ used: string }>('SELECT pg_database_size(current_database()) AS used')
+  const used = Number(rows[0]?.used)
+  expect(await owner().makeRoom(used + 1_000_000)).toEqual([])
+  expect(await owner().makeRoom(used - 1)).toHaveLength(1)
+  expect(await left()).toEqual(['/0', '/2'])
+  expect(await owner().makeRoom(0)).toHaveLength(2)
+  expect(await left()).toEqual([])
+  await keeper.keep({ requests: [requestText(requestRecord({ tunnel, path: '/later' }))], connections: [], audit: [] })
+  expect(await left()).toEqual(['/later'])
+  expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toHaveLength(1)
+})
+
+test('edges that ship at once, in any order and again, neither block each other for good nor count anything twice', async () => {
+  await owner().sweep(Date.now())
+  const tunnels = Array.from({ length: 10 }, () => randomUUIDv7())
+  const batches = Array.from({ length: 16 }, (_, batch) =>
+    Array.from({ length: 300 }, (_, index) =>
+      requestRecord({ tunnel: tunnels[(index * 7 + batch) % 10] ?? '', sourceIp: `10.${batch}.${index >> 8}.${index & 255}` }),
+    )
+      .map(requestText)
+      .join(''),
+  )
+  const shipInOrder = async (order: readonly string[]) => {
+    await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
+    for (const text of order) await keeper.keep({ requests: [text], connections: [], audit: [] })
+  }
+  await Promise.all(
+    [batches, batches.toReversed(), batches.slice(8).concat(batches.slice(0, 8)), batches.slice(4)].map(shipInOrder),
+  )
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  const span = { from: Date.now() - 3_600_000, to: Date.now() + 60_000 }
+  const sums = await Promise.all(tunnels.map((tunnel) => reader.stats(tunnel, span)))
+  expect(sums.map(({ requests }) => requests)).toEqual(tunnels.map(() => 480))
+  const admin = await server.server.client({ database: 'journal' })
+  const { rows } = await admin.query(
+    'SELECT deadlocks::int AS deadlocks FROM pg_stat_database WHERE datname = current_database()',
+  )
+  expect(rows).toEqual([{ deadlocks: 0 }])
+})

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll } from 'vitest'
+import { type JournalServer, startJournalServer } from '../test/support/journal-server.ts'
+import { conformance } from './conformance.ts'
+import type { Journal } from './port.ts'
+import { createPostgresqlReader } from './postgresql.ts'
+import { spoolPlace } from './spool/temporary-spool.ts'
+import { silent } from './sqlite/open-temporary.ts'
+
+const parts = new AsyncDisposableStack()
+let journal: Journal
+
+beforeAll(async () => {
+  const server: JournalServer = parts.use(await startJournalServer())
+  const [edge, apiserver] = [parts.use(await spoolPlace()), parts.use(await spoolPlace())]
+  await edge.setLogin(server.logins.edge)
+  await apiserver.setLogin(server.logins.reader)
+  const [requests, audit] = [parts.use(await edge.open()), parts.use(await apiserver.open())]
+  const reader = parts.use(createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent }))
+  /** What is acknowledged is on its way to the journal: reads wait for it to arrive. */
+  const arrived = () => Promise.all([requests.shipped(10_000), audit.shipped(10_000)])
+  const after = async <T>(read: () => Promise<T>): Promise<T> => {
+    await arrived()
+    return read()
+  }
+  journal = {
+    requests: (filter, page) => after(() => reader.requests(filter, page)),
+    connections: (filter, page) => after(() => reader.connections(filter, page)),
+    auditEntries: (filter, page) => after(() => reader.auditEntries(filter, page)),
+    stats: (tunnel, span) => after(() => reader.stats(tunnel, span)),
+    audited: (changes) => after(() => reader.audited(changes)),
+    openSessions: () => after(() => reader.openSessions()),
+    presence: (tunnels) => after(() => reader.presence(tunnels)),
+    follow: (tunnel, listener) => reader.follow(tunnel, listener),
+    request: (record) => requests.request(record),
+    connection: (record) => requests.connection(record),
+    audit: (record) => audit.audit(record),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  }
+})
+afterAll(() => parts.disposeAsync())
+
+conformance('a journal in PostgreSQL behind spools on disk', async () => ({
+  journal,
+  [Symbol.asyncDispose]: () => Promise.resolve(),
+}))

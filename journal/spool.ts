@@ -1,0 +1,120 @@
+import type { Registry } from 'prom-client'
+import { every } from './every.ts'
+import { createFollowers } from './followers.ts'
+import { createSpoolMetrics } from './spool/metrics.ts'
+import { createOutbox, type Outbox, type Shipment } from './outbox.ts'
+import type { JournalWriter } from './port.ts'
+import { withId } from './postgresql/writer.ts'
+import type { SpoolReply, SpoolRequest, SpoolStart, SpoolState } from './spool/messages.ts'
+import { superviseThread } from './thread/supervised-thread.ts'
+
+const SPOOL_BYTES = 256 * 1024 * 1024
+/** Of requests that wait in memory while the disk takes none. */
+const MEMORY_BYTES = 32 * 1024 * 1024
+/** With what the thread takes, a request is on its way to the disk within 10 ms. */
+const BATCH_MS = 5
+const LOOK_MS = 1_000
+const DRAIN_MS = 5_000
+const WORKER = new URL('spool/spool-worker.ts', import.meta.url)
+
+interface Logger {
+  warn(details: object, message: string): void
+  info(details: object, message: string): void
+}
+
+export interface SpoolOptions {
+  /** Of the spool's files, which no other process uses; made if missing. */
+  readonly directory: string
+  /** Directory with the files `uri` and `ca.crt` of the journal's login; they may come later, and change. */
+  readonly login: string
+  readonly log: Logger
+  readonly registry?: Registry | undefined
+  /** Bytes on disk past which the oldest requests are dropped. */
+  readonly bytes?: number
+}
+
+/** How edges and apiservers write to the journal in PostgreSQL. */
+export interface Spool extends JournalWriter, AsyncDisposable {
+  /** Request records that were not kept, so far. */
+  dropped(): number
+  /** Resolves when all that was given before the call is in the journal, or after `withinMs` milliseconds. */
+  shipped(withinMs: number): Promise<void>
+}
+
+/**
+ * Opens a spool: records are on the disk some milliseconds after they were given, and connections and audit entries when acknowledged;
+ * from there a thread ships them to PostgreSQL in order, whenever that is there. What a process that was killed left is shipped by the
+ * next. Disposing of it ships what it can in five seconds; the rest stays on the disk.
+ * @throws JournalFileError when the directory cannot be used
+ */
+export async function openSpool({ directory, login, log, registry, bytes = SPOOL_BYTES }: SpoolOptions): Promise<Spool> {
+  const start: SpoolStart = { directory, login, bytes }
+  const thread = await superviseThread<SpoolRequest, SpoolReply>({ program: WORKER, path: JSON.stringify(start), log })
+  const metrics = createSpoolMetrics(() => outbox.backlog(), registry)
+  let dropped = 0
+  let wasAway = false
+
+  const outbox: Outbox = createOutbox({
+    async keep(shipment: Shipment) {
+      await thread.ask({ type: 'keep', ...shipment })
+      return { refused: 0 }
+    },
+    async sync() {
+      await thread.ask({ type: 'sync' })
+    },
+    // Whoever follows reads from the database, where all edges write to.
+    followers: createFollowers(() => undefined),
+    onDrop(reason, records) {
+      dropped += records
+      metrics.dropped(reason, records)
+    },
+    onKept: () => undefined,
+    onFailure: async (error) =>
+      log.warn({ err: error, directory }, 'the spool of the journal cannot be written now; it is tried again'),
+    spoolBytes: MEMORY_BYTES,
+    batchMs: BATCH_MS,
+  })
+
+  async function look(): Promise<void> {
+    const state = await thread.ask({ type: 'state' })
+    if (state.type !== 'state') return
+    const lost = metrics.show(state)
+    dropped += lost
+    if (lost > 0)
+      log.warn(
+        { records: lost, waiting: state.waiting },
+        'records were dropped: there was no room, or the journal does not take them',
+      )
+    tell(state)
+  }
+
+  function tell({ failure, waiting }: SpoolState): void {
+    const isAway = failure !== ''
+    if (isAway && !wasAway)
+      log.warn({ reason: failure, waiting }, 'the journal is away; what happens is spooled until it is back')
+    if (!isAway && wasAway) log.info({ waiting }, 'the journal is back')
+    wasAway = isAway
+  }
+
+  const looking = every(LOOK_MS, () => look().catch((error: unknown) => log.warn({ err: error }, 'the spool did not answer')))
+
+  return {
+    request: (record) => outbox.request(record),
+    connection: async (record) => outbox.connection(withId(record)),
+    audit: async (record) => outbox.audit(withId(record)),
+    dropped: () => dropped,
+    async shipped(withinMs) {
+      await outbox.flush()
+      await thread.ask({ type: 'drain', withinMs })
+    },
+    async [Symbol.asyncDispose]() {
+      await looking[Symbol.asyncDispose]()
+      await outbox.close()
+      // One that has died leaves all it had on the disk.
+      await thread
+        .ask({ type: 'drain', withinMs: DRAIN_MS })
+        .catch((error: unknown) => log.warn({ err: error }, 'the spool was not shipped'))
+      await thread.close({ type: 'close' })
+    },
+  }
+}

@@ -1,0 +1,55 @@
+import { crc32 } from 'node:zlib'
+
+/** What a frame on disk holds: requests as text, a connection or an audit entry as JSON. */
+export type FrameKind = 'requests' | 'connection' | 'audit'
+
+export interface Frame {
+  readonly kind: FrameKind
+  readonly records: number
+  readonly payload: Buffer
+}
+
+const KINDS: readonly FrameKind[] = ['requests', 'connection', 'audit']
+/** Length of the payload, how many records it holds, kind, and a CRC-32 of these and the payload. */
+export const HEADER_BYTES = 13
+const CRC_AT = 9
+/** No frame is longer: what claims to be is no frame. */
+export const PAYLOAD_MAX = 16 * 1024 * 1024
+
+export function encodeFrame({ kind, records, payload }: Frame): Buffer {
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + payload.length)
+  frame.writeUInt32LE(payload.length, 0)
+  frame.writeUInt32LE(records, 4)
+  frame.writeUInt8(KINDS.indexOf(kind), 8)
+  payload.copy(frame, HEADER_BYTES)
+  frame.writeUInt32LE(checksum(frame, payload), CRC_AT)
+  return frame
+}
+
+/** Head of a frame: what it says of itself, not yet known to be true. */
+export interface FrameHead {
+  readonly kind: FrameKind
+  readonly records: number
+  /** Of the whole frame. */
+  readonly bytes: number
+}
+
+/** Undefined when no frame begins there, or not all of its head is there. */
+export function frameHead(bytes: Buffer): FrameHead | undefined {
+  if (bytes.length < HEADER_BYTES) return undefined
+  const length = bytes.readUInt32LE(0)
+  const kind = KINDS[bytes.readUInt8(8)]
+  if (kind === undefined || length > PAYLOAD_MAX) return undefined
+  return { kind, records: bytes.readUInt32LE(4), bytes: HEADER_BYTES + length }
+}
+
+/** The frame that begins there; undefined when it is torn or damaged. */
+export function decodeFrame(bytes: Buffer): Frame | undefined {
+  const head = frameHead(bytes)
+  if (!head || bytes.length < head.bytes) return undefined
+  const payload = bytes.subarray(HEADER_BYTES, head.bytes)
+  if (bytes.readUInt32LE(CRC_AT) !== checksum(bytes, payload)) return undefined
+  return { kind: head.kind, records: head.records, payload }
+}
+
+const checksum = (frame: Buffer, payload: Buffer): number => crc32(payload, crc32(frame.subarray(0, CRC_AT)))

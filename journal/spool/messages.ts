@@ -1,0 +1,41 @@
+/** What the thread of the spool is told at its start. */
+export interface SpoolStart {
+  /** Of the files. */
+  readonly directory: string
+  /** With the files `uri` and `ca.crt` of the journal's login. */
+  readonly login: string
+  /** Bytes on disk past which the oldest requests are dropped. */
+  readonly bytes: number
+}
+
+/** What the thread is asked. Each gets exactly one reply. */
+export type SpoolRequest =
+  | {
+      readonly type: 'keep'
+      /** As request-text.ts has them. */
+      readonly requests: string
+      /** Each as JSON. */
+      readonly connections: readonly string[]
+      readonly audit: readonly string[]
+    }
+  /** Answered when connections and audit entries that were kept before are on the disk. */
+  | { readonly type: 'sync' }
+  | { readonly type: 'state' }
+  /** Answered when what was kept before has been shipped, or given up after `withinMs`. */
+  | { readonly type: 'drain'; readonly withinMs: number }
+  | { readonly type: 'close' }
+
+export interface SpoolState {
+  /** Records on disk that were not shipped yet. */
+  readonly waiting: number
+  /** Since when the journal has been away, in milliseconds; 0 while it is there. */
+  readonly awayMs: number
+  /** Why it is away; empty while it is there. */
+  readonly failure: string
+  /** Records that were shipped, dropped for want of room, and refused by the journal, since the thread began. */
+  readonly shipped: number
+  readonly dropped: number
+  readonly refused: number
+}
+
+export type SpoolReply = { readonly type: 'done' } | ({ readonly type: 'state' } & SpoolState)

@@ -1,0 +1,140 @@
+import { setTimeout } from 'node:timers/promises'
+import { KeepError, type Keeper, type Parcel } from '../postgresql/keeper.ts'
+import type { Frame } from './frame.ts'
+import type { Batch, SegmentLog } from './segment-log.ts'
+import { splitRequests } from './split-requests.ts'
+
+/** What is shipped at once, at the most. */
+const MOST = { records: 2_048, bytes: 1024 * 1024 }
+/** What came waits so long for more to go with it. */
+const LINGER_MS = 50
+const FIRST_RETRY_MS = 250
+const LAST_RETRY_MS = 15_000
+
+export interface ShipperDeps {
+  /** In the order in which they are shipped. */
+  readonly logs: readonly SegmentLog[]
+  readonly keeper: Pick<Keeper, 'keep'>
+  readonly onShipped: (records: number) => void
+  readonly onRefused: (records: number) => void
+  /** The journal did not take something now (undefined: it took something), which is tried again. */
+  readonly onTry: (error: unknown) => void
+  /** 0 to 1, for the back-off. */
+  readonly random?: () => number
+}
+
+export interface Shipper {
+  /** There is something to ship. */
+  wake(): void
+  /** Resolves when nothing is left, or false after `ms`; what waits for a retry is tried at once. */
+  drain(ms: number): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** Takes what is in the logs to the journal, oldest first, and takes it out of them once it is kept. */
+export function createShipper({ logs, keeper, onShipped, onRefused, onTry, random = Math.random }: ShipperDeps): Shipper {
+  const closing = new AbortController()
+  let hurry = new AbortController()
+  let running: Promise<void> | undefined
+  let failures = 0
+
+  async function run(): Promise<void> {
+    await pause(LINGER_MS)
+    for (;;) {
+      const batches = logs.flatMap((log) => {
+        const batch = log.read(MOST)
+        return batch ? [{ log, batch }] : []
+      })
+      if (batches.length === 0 || closing.signal.aborted) break
+      await attempt(batches)
+    }
+    running = undefined
+  }
+
+  async function attempt(batches: readonly { readonly log: SegmentLog; readonly batch: Batch }[]): Promise<void> {
+    try {
+      onRefused(await keep(batches.flatMap(({ batch }) => batch.frames)))
+      onTry(undefined)
+      failures = 0
+    } catch (error) {
+      onTry(error)
+      failures += 1
+      const longest = Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS)
+      await pause(longest * (0.5 + random() / 2))
+      return
+    }
+    for (const { log, batch } of batches) {
+      log.take(batch)
+      if (batch.lost > 0) onRefused(batch.lost)
+      onShipped(batch.records)
+    }
+  }
+
+  /** Returns how many records the journal never takes. @throws KeepError what may work later */
+  async function keep(frames: readonly Frame[]): Promise<number> {
+    if (frames.length === 0) return 0
+    try {
+      return (await keeper.keep(parcelOf(frames))).refused
+    } catch (error) {
+      if (!(error instanceof KeepError) || error.again) throw error
+      // Something in it is never taken: what it came with must not suffer.
+      const [first, second] = halvesOf(frames)
+      if (second.length === 0) return recordsOf(first)
+      return (await keep(first)) + (await keep(second))
+    }
+  }
+
+  async function pause(ms: number): Promise<void> {
+    await setTimeout(ms, undefined, { signal: AbortSignal.any([closing.signal, hurry.signal]), ref: false }).catch(ignoreAbort)
+  }
+
+  return {
+    wake() {
+      running ??= run()
+    },
+    async drain(ms) {
+      const deadline = AbortSignal.timeout(ms)
+      while (!deadline.aborted && !closing.signal.aborted && logs.some(({ records }) => records > 0)) {
+        hurry.abort()
+        hurry = new AbortController()
+        running ??= run()
+        await Promise.race([running, aborted(AbortSignal.any([deadline, closing.signal]))])
+      }
+      return logs.every(({ records }) => records === 0)
+    },
+    async close() {
+      closing.abort()
+      await running
+    },
+  }
+}
+
+function parcelOf(frames: readonly Frame[]): Parcel {
+  const of = (kind: Frame['kind']) => frames.filter((frame) => frame.kind === kind).map(({ payload }) => payload.toString())
+  return { requests: of('requests'), connections: of('connection'), audit: of('audit') }
+}
+
+const recordsOf = (frames: readonly Frame[]): number => frames.reduce((sum, { records }) => sum + records, 0)
+
+/** The second is empty when there is nothing to divide. */
+function halvesOf(frames: readonly Frame[]): readonly [readonly Frame[], readonly Frame[]] {
+  const [only] = frames
+  if (frames.length > 1 || only?.kind !== 'requests') {
+    const middle = Math.ceil(frames.length / 2)
+    return [frames.slice(0, middle), frames.slice(middle)]
+  }
+  const pieces = splitRequests(only.payload.toString(), Math.ceil(only.records / 2))
+  const [first, ...rest] = pieces.map((piece): Frame => ({ kind: 'requests', ...piece }))
+  return [first ? [first] : [], rest]
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+function ignoreAbort(error: unknown): void {
+  if (!(error instanceof Error && error.name === 'AbortError')) throw error
+}

@@ -1,0 +1,64 @@
+import { workerData } from 'node:worker_threads'
+import { createKeeper } from '../postgresql/keeper.ts'
+import { loginFromDirectory } from '../postgresql/login.ts'
+import { type Answer, serveThread } from '../thread/serve-thread.ts'
+import type { SpoolReply, SpoolRequest, SpoolStart } from './messages.ts'
+import { createShipper } from './shipper.ts'
+import { openSpoolStore } from './store.ts'
+
+/** Thread of a spool: it writes the files and ships them. `workerData` is a SpoolStart as JSON. */
+function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolRequest, SpoolReply> {
+  const counts = { shipped: 0, dropped: 0, refused: 0 }
+  let away: { readonly since: number; readonly failure: string } | undefined
+  const store = openSpoolStore({ directory, bytes, onDropped: (records) => (counts.dropped += records) })
+  const { events, requests } = store
+  const keeper = createKeeper(loginFromDirectory(login))
+  const shipper = createShipper({
+    ...{ logs: [events, requests], keeper },
+    onShipped: (records) => (counts.shipped += records),
+    onRefused: (records) => (counts.refused += records),
+    onTry(error) {
+      away = error === undefined ? undefined : { since: away?.since ?? performance.now(), failure: textOf(error) }
+    },
+  })
+  // What the one before left.
+  shipper.wake()
+
+  async function close(): Promise<void> {
+    await shipper.close()
+    await keeper[Symbol.asyncDispose]()
+    events.close()
+    requests.close()
+  }
+
+  return async (question) => {
+    switch (question.type) {
+      case 'keep':
+        store.keep(question)
+        shipper.wake()
+        return { type: 'done' }
+      case 'sync':
+        await events.sync()
+        return { type: 'done' }
+      case 'state': {
+        const awayMs = away ? performance.now() - away.since : 0
+        const waiting = events.records + requests.records
+        return { type: 'state', waiting, awayMs, failure: away?.failure ?? '', ...counts }
+      }
+      case 'drain':
+        await shipper.drain(question.withinMs)
+        return { type: 'done' }
+      case 'close':
+        await close()
+        return { type: 'done' }
+    }
+  }
+}
+
+/** The cause says more than that it was not kept; neither has a secret. */
+function textOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  return cause instanceof Error ? cause.message : String(cause)
+}
+
+serveThread(() => openSpoolThread(JSON.parse(String(workerData)) as SpoolStart))
