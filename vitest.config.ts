@@ -2,7 +2,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
 import { FaultsLast } from './test/support/faults-last.ts'
 
 /** Processes killed at each of their steps, beside the source: too slow for `npm test`. */
-const CRASHES = '{store,journal,operator}/**/{crash,*-crash}.test.ts'
+const CRASHES = '{store,journal,operator}/**/{crash,faults,*-crash,*-faults}.test.ts'
 
 export default defineConfig({
   test: {

@@ -1,14 +1,21 @@
 import { createSecureContext, type SecureContext } from 'node:tls'
-import type { Secret } from '../crds/core.ts'
-import { labels, SYSTEM_NAMESPACE } from '../crds/names.ts'
-import type { Cache } from '../store/cache.ts'
+import type { Logger } from 'pino'
+import { HOSTNAME } from '../crds/tunnel.ts'
+import { createPems } from './pems.ts'
+import type { PemStore } from './pem-store.ts'
+import type { ListedRoutes } from './route.ts'
+import type { Store } from '../store/port.ts'
 
 export interface CertificatesDeps {
-  /** Secrets of mooring-system, those with certificates of this endpoint among them. */
-  readonly secrets: Cache<typeof Secret>
+  readonly store: Pick<Store, 'get'>
   /** Name of the TunnelEndpoint. */
   readonly endpoint: string
-  readonly domain: string
+  readonly routes: ListedRoutes
+  /** Whether all tunnels of the endpoint share one certificate. */
+  readonly isWildcard: () => boolean
+  /** Where certificates are kept for a start without the API; nowhere, when absent, and then none is fetched before it is asked for. */
+  readonly kept?: PemStore | undefined
+  readonly log: Pick<Logger, 'warn'>
 }
 
 export interface Certificates extends Disposable {
@@ -16,32 +23,64 @@ export interface Certificates extends Disposable {
   contextFor(serverName: string): Promise<SecureContext | undefined>
 }
 
-/** The endpoint's certificates, as their Secrets have them. `onChange` is told the server names that are answered anew from then on. */
+/**
+ * The endpoint's certificates, fetched by name when they are asked for: an edge may read those of its tunnels and list none. One whose
+ * Tunnel says that it was obtained anew is fetched again. `onChange` is told the server names that are answered anew from then on.
+ */
 export function createCertificates(deps: CertificatesDeps, onChange: (serverName: string) => void): Certificates {
-  const { secrets, endpoint, domain } = deps
-  const suffix = `.${domain}`
+  const { endpoint, routes, isWildcard, kept } = deps
+  const suffix = `.${routes.domain}`
+  const shared = `endpoint-${endpoint}-certificate`
+  const ownOf = (hostname: string) => `tunnel-${hostname}-certificate`
+  const pems = createPems(deps)
+  const nameOf = (hostname: string) => (isWildcard() ? shared : ownOf(hostname))
 
-  /** Its own, else the one that all tunnels of the endpoint share. */
-  function secretOf(serverName: string): Secret | undefined {
-    if (!serverName.endsWith(suffix)) return undefined
-    const names = [`tunnel-${serverName.slice(0, -suffix.length)}-certificate`, `endpoint-${endpoint}-certificate`]
-    return names
-      .map((name) => secrets.get({ namespace: SYSTEM_NAMESPACE, name }))
-      .find((secret) => secret?.metadata.labels?.[labels.endpoint] === endpoint)
+  /** Which may be it, the likelier first: the endpoint may have gone over from one kind to the other a moment ago. */
+  function candidates(hostname: string): readonly string[] {
+    const own = routes.get(hostname) ? [ownOf(hostname)] : []
+    return isWildcard() ? [shared, ...own] : own
   }
 
-  const unsubscribe = secrets.onChange(({ name }) => {
-    const [, hostname] = /^tunnel-([0-9a-f]{16})-certificate$/.exec(name) ?? []
-    if (hostname !== undefined) onChange(hostname + suffix)
-  })
+  function refresh(hostname: string): void {
+    const route = routes.get(hostname)
+    const serverName = hostname + suffix
+    if (!route) {
+      pems.forget(ownOf(hostname))
+      onChange(serverName)
+      return
+    }
+    const name = nameOf(hostname)
+    if (route.certifiedAt === undefined || pems.isCurrent(name, route.certifiedAt)) return
+    onChange(serverName)
+    // Else nobody has asked for it yet, and there is nothing to keep it for.
+    if (kept || pems.has(name)) prefetch(hostname)
+  }
+
+  function prefetch(hostname: string): void {
+    const obtainedAt = routes.get(hostname)?.certifiedAt
+    if (obtainedAt === undefined || pems.isCurrent(nameOf(hostname), obtainedAt)) return
+    pems.want(nameOf(hostname), obtainedAt, () => onChange(hostname + suffix))
+  }
+
+  const stopWatching = routes.onChange(refresh)
+  const used = new Set([shared, ...[...routes.hostnames()].map(ownOf)])
+  // Of tunnels that went while no edge was there to see it.
+  for (const name of pems.names()) if (!used.has(name)) pems.forget(name)
+  if (kept) for (const hostname of routes.hostnames()) prefetch(hostname)
 
   return {
     async contextFor(serverName) {
-      const secret = secretOf(serverName)
-      return secret && createSecureContext({ cert: pem(secret, 'tls.crt'), key: pem(secret, 'tls.key'), minVersion: 'TLSv1.2' })
+      const hostname = serverName.endsWith(suffix) ? serverName.slice(0, -suffix.length) : ''
+      if (!HOSTNAME.test(hostname)) return undefined
+      for (const name of candidates(hostname)) {
+        const pem = await pems.get(name, routes.get(hostname)?.certifiedAt ?? '')
+        if (pem) return createSecureContext({ cert: pem.certificate, key: pem.key, minVersion: 'TLSv1.2' })
+      }
+      return undefined
     },
-    [Symbol.dispose]: unsubscribe,
+    [Symbol.dispose]() {
+      stopWatching()
+      pems[Symbol.dispose]()
+    },
   }
 }
-
-const pem = ({ data }: Secret, key: string): string => Buffer.from(data[key] ?? '', 'base64').toString('utf8')

@@ -1,20 +1,26 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { addressList } from '../crds/address-list.ts'
-import type { Secret } from '../crds/core.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../crds/tunnel-password.ts'
 import type { JournalWriter } from '../journal/port.ts'
 import type { Cache } from '../store/cache.ts'
+import type { Store } from '../store/port.ts'
 import { createCertificates } from './certificates.ts'
+import { createMesh, type MeshMembership } from './mesh/mesh.ts'
+import { ticketKeysOf } from './mesh/ticket-keys.ts'
+import type { PemStore } from './pem-store.ts'
 import { createProxy } from './proxy/proxy.ts'
 import { createRoutes } from './routes.ts'
 import { createSessions } from './sessions.ts'
 import { DEFAULT_SSH_LIMITS } from './ssh/limits.ts'
+import type { DrainPlan } from './ssh/drain.ts'
 import { createSshServer } from './ssh/server.ts'
 
 export interface EdgeDeps {
+  /** Name of this edge in the journal: of its pod, or `embedded`. */
+  readonly name: string
   /** Name of the TunnelEndpoint that it serves. */
   readonly endpoint: string
   /** A public port of 0 is the port that it listens on. */
@@ -24,7 +30,13 @@ export interface EdgeDeps {
   readonly tunnels: Cache<typeof Tunnel>
   /** With {@link routedPasswordIndexes}. */
   readonly passwords: Cache<typeof TunnelPassword>
-  readonly secrets: Cache<typeof Secret>
+  readonly endpoints: Cache<typeof TunnelEndpoint>
+  /** For the certificates, each by its name. */
+  readonly store: Pick<Store, 'get'>
+  /** Where they outlive the process; nowhere, when absent. */
+  readonly pems?: PemStore | undefined
+  /** The other edges of the endpoint; it is alone, when absent. */
+  readonly mesh?: MeshMembership | undefined
   readonly journal: JournalWriter
   readonly registry: Registry
   readonly log: Logger
@@ -35,18 +47,24 @@ export interface EdgePorts {
   readonly ssh: number
   readonly http: number
   readonly https: number
+  /** For the other edges. */
+  readonly mesh?: number | undefined
 }
 
 export interface Edge {
   /** Opens the ports, and resolves with those it got. @throws Error when one cannot be had; the others are closed by `close` */
   listen(host: string, ports: EdgePorts): Promise<EdgePorts>
-  /** Takes nobody new, lets requests finish for `graceMs`, and ends the rest. */
+  /** Resolves when it knows the sessions of all edges that answer. */
+  joined(): Promise<void>
+  /** Asks clients to go and come back elsewhere, while visitors are served on. Resolves when the last was asked. */
+  drain(plan: DrainPlan): Promise<void>
+  /** Takes nobody new, lets requests finish for `graceMs`, and ends the rest. The first call counts. */
   close(graceMs?: number): Promise<void>
 }
 
 /** One edge: it speaks SSH to the clients of an endpoint's tunnels and HTTP to their visitors, and shows each to the other. */
 export function createEdge(deps: EdgeDeps): Edge {
-  const { endpoint, spec, tunnels, passwords, secrets, journal, registry, log } = deps
+  const { endpoint, spec, tunnels, passwords, endpoints, journal, registry, log } = deps
   const { domain } = spec
   const publicPorts = { http: spec.publicHttpPort, https: spec.publicHttpsPort }
   const now = () => Date.now()
@@ -55,18 +73,42 @@ export function createEdge(deps: EdgeDeps): Edge {
     onError: (error) => log.error({ err: error }, 'a change of a tunnel was not taken up'),
   })
   const sessions = createSessions()
-  const trusted = spec.proxyProtocol?.trustedCIDRs ?? []
-  const certificates = createCertificates({ secrets, endpoint, domain }, (name) => proxy.forget(name))
+  const balancers = spec.proxyProtocol?.trustedCIDRs ?? []
+  const trusted = balancers.length > 0 ? addressList(balancers) : undefined
+  const isWildcard = () => endpoints.get({ name: endpoint })?.spec.certificates === 'wildcard'
+  const certificates = createCertificates({ store: deps.store, endpoint, routes, isWildcard, kept: deps.pems, log }, (name) =>
+    proxy.forget(name),
+  )
   const proxy = createProxy({
     ...{ routes, sessions, journal, registry, log, now },
     contextFor: (name) => certificates.contextFor(name),
     publicPorts,
-    trusted: trusted.length > 0 ? addressList(trusted) : undefined,
+    ticketKeys: deps.mesh && ticketKeysOf(deps.mesh.files.current()),
+    trusted,
   })
+  const mesh =
+    deps.mesh &&
+    createMesh({
+      ...deps.mesh,
+      ...{ name: deps.name, endpoint, sessions, registry, log },
+      onNewer: (hostname) => ssh.probe(hostname),
+      onRetired: (session) => proxy.retire(session),
+    })
   const ssh = createSshServer({
-    ...{ hostKeys: deps.hostKeys, routes, sessions, journal, registry, log, now },
-    limits: DEFAULT_SSH_LIMITS,
+    ...{ edge: deps.name, hostKeys: deps.hostKeys, routes, journal, registry, log, now },
+    sessions: mesh?.own ?? sessions,
+    onRetired: (session) => proxy.retire(session),
+    ...{ limits: DEFAULT_SSH_LIMITS, trusted },
   })
+
+  let closing: Promise<void> | undefined
+  async function close(graceMs: number): Promise<void> {
+    await proxy.close(graceMs)
+    await ssh.close()
+    await mesh?.close()
+    certificates[Symbol.dispose]()
+    routes[Symbol.dispose]()
+  }
 
   return {
     async listen(host, ports) {
@@ -75,13 +117,14 @@ export function createEdge(deps: EdgeDeps): Edge {
       const https = await proxy.listenHttps(host, ports.https)
       publicPorts.http ||= http
       publicPorts.https ||= https
-      return { ssh: await ssh.listen(host, ports.ssh), http, https }
+      const meshPort = await mesh?.listen(host, ports.mesh ?? 0)
+      return { ssh: await ssh.listen(host, ports.ssh), http, https, mesh: meshPort }
     },
-    async close(graceMs = 0) {
-      await proxy.close(graceMs)
-      await ssh.close()
-      certificates[Symbol.dispose]()
-      routes[Symbol.dispose]()
+    joined: () => mesh?.joined() ?? Promise.resolve(),
+    async drain(plan) {
+      proxy.drain()
+      await ssh.drain(plan)
     },
+    close: (graceMs = 0) => (closing ??= close(graceMs)),
   }
 }

@@ -25,6 +25,8 @@ export interface Route {
   readonly ingress: AddressList
   readonly sshSources: AddressList
   readonly passwords: readonly RoutedPassword[]
+  /** When its certificate was obtained, RFC 3339 UTC: another time is another certificate. */
+  readonly certifiedAt?: string | undefined
 }
 
 /** The tunnels of one endpoint, from the last known state of the resources. */
@@ -34,6 +36,11 @@ export interface Routes {
   get(hostname: string): Route | undefined
   /** Called with the hostname of a tunnel that came, changed or went. Returns how to stop that. */
   onChange(listener: (hostname: string) => void): () => void
+}
+
+/** Those that can say which tunnels there are. */
+export interface ListedRoutes extends Routes {
+  hostnames(): Iterable<string>
 }
 
 /** What the SSH side asks beside: a temporary password names its tunnel, whatever the user is called (surface, "SSH"). */

@@ -4,7 +4,7 @@ import type { TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
 import { keyToString } from '../store/key-string.ts'
 import type { Key } from '../store/port.ts'
-import type { PasswordRoutes, Route, RoutedPassword, Routes } from './route.ts'
+import type { ListedRoutes, PasswordRoutes, Route, RoutedPassword } from './route.ts'
 
 export interface RoutesDeps {
   /** Name of the TunnelEndpoint whose tunnels these are. */
@@ -17,7 +17,7 @@ export interface RoutesDeps {
 }
 
 /** The tunnels of an endpoint, made ready as they change. A tunnel that is being deleted is one no more. */
-export function createRoutes(deps: RoutesDeps): Routes & PasswordRoutes & Disposable {
+export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & Disposable {
   const { endpoint, domain, tunnels, passwords, onError } = deps
   const byHostname = new Map<string, Route>()
   /** Of each tunnel, by key: a deleted one does not say it any more. */
@@ -61,6 +61,7 @@ export function createRoutes(deps: RoutesDeps): Routes & PasswordRoutes & Dispos
       ingress: addressList(config.ingressIPWhitelist),
       sshSources: addressList(config.sshIPWhitelist),
       passwords: passwordsOf(tunnel),
+      certifiedAt: certifiedAtOf(tunnel),
     }
   }
 
@@ -88,6 +89,7 @@ export function createRoutes(deps: RoutesDeps): Routes & PasswordRoutes & Dispos
   return {
     domain,
     get: (hostname) => byHostname.get(hostname),
+    hostnames: () => byHostname.keys(),
     ofPassword(sha256) {
       const [password] = passwords.byIndex('sha256', sha256)
       const owner = password && { namespace: password.metadata.namespace, name: password.spec.tunnelRef.name }
@@ -102,6 +104,8 @@ export function createRoutes(deps: RoutesDeps): Routes & PasswordRoutes & Dispos
     },
   }
 }
+
+const certifiedAtOf = ({ status }: Tunnel): string | undefined => status?.certificate?.obtainedAt
 
 /** What passwords are found by, here. */
 export const routedPasswordIndexes = {

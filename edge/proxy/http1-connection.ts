@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { plainAddress } from '../../crds/address-list.ts'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
+import type { Accepted } from './accepted.ts'
 import { type Body, requestBody } from './body.ts'
 import type { ProxyContext, Watched } from './context.ts'
 import { type Answer, answerText, answerTo } from './errors.ts'
@@ -15,15 +15,6 @@ import { serve } from './serve.ts'
 import { BAD_BODY, BAD_LINE, HEAD_TOO_LARGE, TOO_SLOW } from './stops.ts'
 import type { Visitor } from './visitor.ts'
 
-/** What is known of a connection from its beginning. */
-export interface Accepted {
-  readonly socket: Socket
-  readonly scheme: 'http' | 'https'
-  readonly serverName: string | undefined
-  /** Whether it is one too many. */
-  readonly surplus: boolean
-}
-
 /**
  * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
  *
@@ -34,8 +25,6 @@ export class Http1Connection implements Visitor, Watched {
   readonly #context: ProxyContext
   readonly #accepted: Accepted
   readonly #socket: Socket
-  readonly #peer: string
-  readonly #peerPort: number
   readonly #head = new HeadBuffer()
   readonly #progress: Progress
   #phase: 'idle' | 'head' | 'busy' | 'raw' | 'linger' = 'idle'
@@ -56,9 +45,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#context = context
     this.#accepted = accepted
     this.#socket = socket
-    this.#peer = plainAddress(socket.remoteAddress ?? '')
-    this.#peerPort = socket.remotePort ?? 0
-    this.#progress = new Progress(socket, context.limits)
+    this.#progress = new Progress(socket, context.limits, context.now())
     this.#deadline = context.now() + context.limits.headMs
     context.connections.add(this)
     context.metrics.connected(accepted.scheme)
@@ -77,7 +64,8 @@ export class Http1Connection implements Visitor, Watched {
   tick(now: number): void {
     if (this.#lingering) this.#lingering.tick(now)
     else if (this.#phase === 'busy') this.#tickBusy(now)
-    else if (this.#phase !== 'raw' && now >= this.#deadline) this.#overdue()
+    else if (this.#phase === 'raw') this.#tickEnded(now, this.#context.limits.slowMs)
+    else if (now >= this.#deadline) this.#overdue()
     if (this.#progress.isReaderStuck(now)) this.#socket.destroy()
   }
 
@@ -203,8 +191,8 @@ export class Http1Connection implements Visitor, Watched {
     this.#progress.restart(this.#context.now())
     // Until the exchange has a link.
     if (!body.done) this.#socket.pause()
-    const { scheme, serverName, surplus } = this.#accepted
-    const from = { peer: this.#peer, peerPort: this.#peerPort, protocol: 'http/1.1' as const }
+    const { scheme, serverName, surplus, peer } = this.#accepted
+    const from = { peer: peer.address, peerPort: peer.port, protocol: 'http/1.1' as const }
     const exchange = serve(this.#context, this, { head, scheme, serverName, surplus, first, ended: body.done, ...from })
     this.#exchange = exchange?.isOver === false ? exchange : undefined
   }
@@ -227,8 +215,7 @@ export class Http1Connection implements Visitor, Watched {
 
   /** Answers what is no request, and closes: where the next one begins is not known. */
   #refuse(stop: Stop): void {
-    this.#request = undefined
-    this.#body = undefined
+    this.#request = this.#body = undefined
     this.#context.metrics.stopped(stop.status, stop.reason)
     this.answer(answerTo(stop, { id: randomUUIDv7(), head: undefined, location: '', challenge: undefined }))
   }
@@ -282,9 +269,13 @@ export class Http1Connection implements Visitor, Watched {
 
   #tickBusy(now: number): void {
     this.#exchange?.tick(now)
-    const { limits } = this.#context
-    if (this.#endedAt !== undefined && now - this.#endedAt >= limits.halfClosedMs) this.#socket.destroy()
-    else if (this.#body?.done === false && this.#progress.isSenderStuck(now, this.#body.payload)) this.#badBody(TOO_SLOW)
+    this.#tickEnded(now, this.#context.limits.halfClosedMs)
+    if (this.#body?.done === false && this.#progress.isSenderStuck(now, this.#body.payload)) this.#badBody(TOO_SLOW)
+  }
+
+  /** One who has ended its side may have gone for good. */
+  #tickEnded(now: number, patienceMs: number): void {
+    if (this.#endedAt !== undefined && now - this.#endedAt >= patienceMs) this.#socket.destroy()
   }
 
   #overdue(): void {

@@ -33,7 +33,7 @@ export class Http2Stream implements Visitor {
     this.#stream = stream
     this.#head = head
     this.#requestEnded = stream.endAfterHeaders
-    this.#progress = new Progress(this, context.limits)
+    this.#progress = new Progress(this, context.limits, context.now())
     this.#progress.restart(context.now())
     stream.on('error', () => stream.close())
     stream.on('drain', () => this.exchange?.visitorDrained())

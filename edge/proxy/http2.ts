@@ -1,10 +1,9 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import { plainAddress } from '../../crds/address-list.ts'
+import type { Accepted } from './accepted.ts'
 import type { ProxyContext, Watched } from './context.ts'
 import { answerTo } from './errors.ts'
 import { MAX_FIELDS, MAX_HEAD } from './fields.ts'
-import type { Accepted } from './http1-connection.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
 import { isStop } from './request-head.ts'
@@ -53,10 +52,10 @@ class Http2Connection implements Watched {
   readonly #context: ProxyContext
   readonly #accepted: Accepted
   readonly #session: ServerHttp2Session
-  readonly #peer: string
-  readonly #peerPort: number
   readonly #streams = new Set<Http2Stream>()
   #idleAt: number
+  /** How long it may be without a request; the first one is due as soon as in HTTP/1.1. */
+  #idleMs: number
   #resets = 0
   #resetsAt = 0
 
@@ -64,9 +63,8 @@ class Http2Connection implements Watched {
     this.#context = context
     this.#accepted = accepted
     this.#session = session
-    this.#peer = plainAddress(accepted.socket.remoteAddress ?? '')
-    this.#peerPort = accepted.socket.remotePort ?? 0
     this.#idleAt = context.now()
+    this.#idleMs = context.limits.headMs
     context.connections.add(this)
     context.metrics.connected('h2')
     session.on('stream', (stream, _headers, _flags, raw: unknown) => this.#stream(stream, raw))
@@ -82,7 +80,10 @@ class Http2Connection implements Watched {
 
   tick(now: number): void {
     for (const stream of this.#streams) stream.tick(now)
-    if (this.#streams.size === 0 && now - this.#idleAt >= this.#context.limits.keepAliveMs) this.#session.close()
+    if (this.#streams.size > 0 || now - this.#idleAt < this.#idleMs) return
+    // A visitor who does not answer the farewell has been given its time.
+    if (this.#session.closed) this.#session.destroy()
+    else this.#session.close()
   }
 
   drain(): void {
@@ -97,13 +98,14 @@ class Http2Connection implements Watched {
     const head = readStreamHead({ raw: raw as readonly string[], endsHere: stream.endAfterHeaders })
     const visitor = new Http2Stream(this.#context, stream, isStop(head) ? undefined : head)
     this.#streams.add(visitor)
+    this.#idleMs = this.#context.limits.keepAliveMs
     stream.on('close', () => this.#closed(visitor, stream.rstCode))
     if (isStop(head)) {
       this.#context.metrics.stopped(head.status, head.reason)
       return visitor.answer(answerTo(head, { id: randomUUIDv7(), head: undefined, location: '', challenge: undefined }))
     }
-    const { scheme, serverName, surplus } = this.#accepted
-    const from = { peer: this.#peer, peerPort: this.#peerPort, protocol: 'h2' as const }
+    const { scheme, serverName, surplus, peer } = this.#accepted
+    const from = { peer: peer.address, peerPort: peer.port, protocol: 'h2' as const }
     const exchange = serve(this.#context, visitor, {
       head,
       scheme,

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContext, type TLSSocket } from 'node:tls'
+import { createEntrance } from '../balancers/entrance.ts'
+import { type Peer, peerOf } from '../balancers/peer.ts'
 import type { ProxyContext } from './context.ts'
 import { createContexts } from './contexts.ts'
 import { Http1Connection } from './http1-connection.ts'
@@ -32,13 +34,29 @@ export function createListeners({ context, contextFor, ticketKeys }: Deps): List
   const http2 = createHttp2(context)
   const isSurplus = () => context.connections.size >= limits.connections
 
-  function plain(socket: Socket): void {
-    new Http1Connection(context, { socket, scheme: 'http', serverName: undefined, surplus: isSurplus() })
+  const entrance = createEntrance({ trusted: context.trusted, headMs: limits.headMs, most: limits.connections, log })
+  /** Whom balancers speak for on which connection: what TLS makes of a socket does not say which one that was. */
+  const behind = new Map<string, Peer>()
+
+  function plain(socket: Socket, peer: Peer): void {
+    new Http1Connection(context, { socket, peer, scheme: 'http', serverName: undefined, surplus: isSurplus() })
+    socket.resume()
+  }
+
+  function secure(server: Server, socket: Socket, peer: Peer): void {
+    const { address, port } = peerOf(socket)
+    if (peer.address !== address || peer.port !== port) {
+      const ends = endsOf(socket)
+      behind.set(ends, peer)
+      socket.once('close', () => behind.delete(ends))
+    }
+    server.emit('connection', socket)
   }
 
   function secured(socket: TLSSocket): void {
     const serverName = typeof socket.servername === 'string' ? socket.servername.toLowerCase() : undefined
-    const accepted = { socket, scheme: 'https', serverName, surplus: isSurplus() } as const
+    const peer = (behind.size > 0 ? behind.get(endsOf(socket)) : undefined) ?? peerOf(socket)
+    const accepted = { socket, peer, scheme: 'https', serverName, surplus: isSurplus() } as const
     if (socket.alpnProtocol === 'h2') http2.accept(accepted)
     else new Http1Connection(context, accepted)
   }
@@ -60,7 +78,12 @@ export function createListeners({ context, contextFor, ticketKeys }: Deps): List
   }
 
   return {
-    listenHttp: (host, port) => listen(createServer(tcp, plain), host, port),
+    listenHttp: (host, port) =>
+      listen(
+        createServer(tcp, (socket) => entrance.admit(socket, (peer) => plain(socket, peer))),
+        host,
+        port,
+      ),
     listenHttps(host, port) {
       const server = createTlsServer({
         ...tcp,
@@ -72,12 +95,15 @@ export function createListeners({ context, contextFor, ticketKeys }: Deps): List
       })
       server.on('secureConnection', secured)
       server.on('tlsClientError', (_error, socket) => socket.destroy())
-      return listen(server, host, port)
+      if (!context.trusted) return listen(server, host, port)
+      const front = createServer(tcp, (socket) => entrance.admit(socket, (peer) => secure(server, socket, peer)))
+      return listen(front, host, port)
     },
     forget: (serverName) => contexts.forget(serverName),
     async close(graceMs) {
       const closed = servers.map((server) => once(server, 'close'))
       for (const server of servers) server.close()
+      entrance[Symbol.dispose]()
       const timer = setTimeout(() => {
         for (const connection of context.connections) connection.destroy()
         for (const socket of sockets) socket.destroy()
@@ -87,3 +113,7 @@ export function createListeners({ context, contextFor, ticketKeys }: Deps): List
     },
   }
 }
+
+/** No two connections that are open have both ends in common. */
+const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
+  [remoteAddress, remotePort, localAddress, localPort].join(' ')

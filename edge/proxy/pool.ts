@@ -19,6 +19,8 @@ export interface Pools {
   take(session: Session, origin: Origin, want: 'replayable' | 'once' | 'fresh'): Link
   /** Gives back a link whose last response has ended cleanly. */
   give(link: Link): void
+  /** A session takes no more requests: its links that wait are closed, the others when they are given back. */
+  retire(session: Session): void
   /** Closes what has waited too long. */
   sweep(): void
   close(): void
@@ -28,6 +30,7 @@ export interface Pools {
 export function createPools({ now, idleMs, spareMs }: Deps): Pools {
   /** Of each session, the one idle longest first. */
   const waiting = new Map<Session, Link[]>()
+  const retired = new WeakSet<Session>()
 
   function forget(link: Link): void {
     const links = waiting.get(link.session)
@@ -50,6 +53,10 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
 
   function give(link: Link): void {
     link.user = undefined
+    if (retired.has(link.session)) {
+      link.discard()
+      return
+    }
     link.idleSince = now()
     const links = waiting.get(link.session)
     if (links) links.push(link)
@@ -67,6 +74,10 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
   return {
     take,
     give,
+    retire(session) {
+      retired.add(session)
+      for (const link of [...(waiting.get(session) ?? [])]) link.discard()
+    },
     sweep,
     close() {
       for (const link of [...waiting.values()].flat()) link.discard()

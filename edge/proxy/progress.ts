@@ -13,12 +13,13 @@ export class Progress {
   #inAt = 0
   #inBytes = 0
   #wasHeld = false
-  #outAt = 0
+  #outAt: number
   #outBytes = 0
 
-  constructor(outlet: Outlet, limits: ProxyLimits) {
+  constructor(outlet: Outlet, limits: ProxyLimits, now: number) {
     this.#outlet = outlet
     this.#limits = limits
+    this.#outAt = now
   }
 
   restart(now: number): void {

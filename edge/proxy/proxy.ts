@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client'
 import type { AddressList } from '../../crds/address-list.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import type { Routes } from '../route.ts'
-import type { Sessions } from '../session.ts'
+import type { Session, Sessions } from '../session.ts'
 import type { ProxyContext } from './context.ts'
 import { type ProxyLimits, PROXY_LIMITS } from './limits.ts'
 import { createListeners } from './listener.ts'
@@ -26,7 +26,7 @@ interface Deps {
   readonly now: () => number
   /** Ports that visitors use: what backends and redirects are told. */
   readonly publicPorts: { readonly http: number; readonly https: number }
-  /** Balancers whose X-Forwarded-… fields are believed. Undefined: none; an empty list would be all. */
+  /** Balancers whose PROXY headers and X-Forwarded-… fields are believed. Undefined: none; an empty list would be all. */
   readonly trusted?: AddressList | undefined
   /** What a certificate authority that asks `host` for this token is to be answered (RFC 8555, section 8.3). */
   readonly challenge?: (host: string, token: string) => string | undefined
@@ -41,6 +41,10 @@ export interface Proxy {
   listenHttps(host: string, port: number): Promise<number>
   /** A certificate has changed: the next handshake asks for it anew. */
   forget(serverName: string): void
+  /** A session takes no more requests; those under way go on. */
+  retire(session: Session): void
+  /** Has visitors come anew for each request, so that they get to other edges; they are served as before. */
+  drain(): void
   /** Takes no more connections, lets requests under way finish for `graceMs`, then closes what is left. */
   close(graceMs?: number): Promise<void>
 }
@@ -70,9 +74,13 @@ export function createProxy(deps: Deps): Proxy {
     pools.sweep()
   }, limits.sweepMs)
 
-  async function close(graceMs = 0): Promise<void> {
+  function drain(): void {
     context.draining = true
     for (const connection of context.connections) connection.drain()
+  }
+
+  async function close(graceMs = 0): Promise<void> {
+    drain()
     await listeners.close(graceMs)
     clearInterval(sweeper)
     pools.close()
@@ -82,6 +90,8 @@ export function createProxy(deps: Deps): Proxy {
     listenHttp: (host, port) => listeners.listenHttp(host, port),
     listenHttps: (host, port) => listeners.listenHttps(host, port),
     forget: (serverName) => listeners.forget(serverName),
+    retire: (session) => pools.retire(session),
+    drain,
     close,
   }
 }

@@ -1,9 +1,11 @@
 import type { Channel, ChannelEvents } from '../channel.ts'
 import type { Origin } from '../session.ts'
-import { type Carrier, type ChannelEnd, LightChannel } from './light-channel.ts'
+import type { Carrier, ChannelEnd, ChannelLine, Hoarder, Sender } from './channel-end.ts'
+import { LightChannel } from './light-channel.ts'
 import type { Output } from './output.ts'
-import type { Wire } from './protocol.ts'
 import { type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
+import type { ChannelMessages, ChannelRequest, RemoteEnd } from './wire/messages.ts'
+import type { Wire } from './wire/wire.ts'
 
 /** Larger packets are no gain: clients send 32 KiB. */
 export const PACKET_BYTES = 32 * 1024
@@ -15,31 +17,33 @@ export interface ChannelLimits {
   readonly unreadBytes: number
 }
 
-interface Deps {
-  readonly wire: Wire
+interface Deps<Line> {
+  readonly wire: Line
   readonly output: Output
   readonly limits: ChannelLimits
   readonly growth: Budget
+  /** The client wants a channel of its own. */
+  opening(type: string, remote: RemoteEnd): void
+  /** The client has sent more than a window allows. */
+  overrun(): void
+  /** The client spoke of a channel that there is not. */
+  broken(): void
 }
 
 /** The channels of one connection, by their number on our side. */
-export class ChannelTable implements Carrier {
-  readonly wire: Wire
+export class ChannelTable<Line extends ChannelLine = Wire> implements Carrier, ChannelMessages {
+  readonly wire: Line
+  readonly #deps: Deps<Line>
   roundTripMs = 0
-  readonly #output: Output
-  readonly #limits: ChannelLimits
-  readonly #growth: Budget
   readonly #ends: (ChannelEnd | undefined)[] = []
   readonly #free: number[] = []
-  #blocked = new Set<LightChannel>()
+  #blocked = new Set<Sender>()
   #unreadBytes = 0
   #gone = false
 
-  constructor({ wire, output, limits, growth }: Deps) {
-    this.wire = wire
-    this.#output = output
-    this.#limits = limits
-    this.#growth = growth
+  constructor(deps: Deps<Line>) {
+    this.wire = deps.wire
+    this.#deps = deps
   }
 
   get size(): number {
@@ -47,11 +51,7 @@ export class ChannelTable implements Carrier {
   }
 
   get ready(): boolean {
-    return !this.#output.congested && !this.wire.exchanging
-  }
-
-  at(id: number): ChannelEnd | undefined {
-    return this.#ends[id]
+    return !this.#deps.output.congested && !this.wire.exchanging
   }
 
   add(end: (id: number) => ChannelEnd): number {
@@ -69,11 +69,11 @@ export class ChannelTable implements Carrier {
   /** Opens one to the client's target. `bound` is the forward as the client asked for it: it takes no other spelling. */
   open(bound: { readonly host: string; readonly port: number }, origin: Origin, events: ChannelEvents): Channel {
     if (this.#gone) return refusedChannel(events, 'session_lost')
-    if (this.size >= this.#limits.channels) return refusedChannel(events, 'prohibited')
-    const window = firstWindow(this.size, this.#limits.unreadBytes)
+    if (this.size >= this.#deps.limits.channels) return refusedChannel(events, 'prohibited')
+    const window = firstWindow(this.size, this.#deps.limits.unreadBytes)
     const opened: LightChannel[] = []
     const id = this.add((number) => {
-      const channel = new LightChannel(number, this, new ReceiveWindow(window, this.#growth, performance.now()), events)
+      const channel = new LightChannel(number, this, new ReceiveWindow(window, this.#deps.growth, performance.now()), events)
       opened.push(channel)
       return channel
     })
@@ -86,27 +86,70 @@ export class ChannelTable implements Carrier {
     return opened[0] ?? refusedChannel(events, 'session_lost')
   }
 
-  block(channel: LightChannel): void {
-    this.#blocked.add(channel)
+  block(sender: Sender): void {
+    this.#blocked.add(sender)
   }
 
   /** The line has room again. Those who wait take turns: who gets nothing now is first the next time. */
   unblock(): void {
     const waiting = this.#blocked
     this.#blocked = new Set()
-    for (const channel of waiting) {
-      if (this.ready) channel.flush()
-      else this.#blocked.add(channel)
+    for (const sender of waiting) {
+      if (this.ready) sender.flush()
+      else this.#blocked.add(sender)
     }
   }
 
-  held(channel: LightChannel, bytes: number): void {
+  held(channel: Hoarder, bytes: number): void {
     this.#unreadBytes += bytes
-    if (bytes <= 0 || this.#unreadBytes <= this.#limits.unreadBytes) return
+    if (bytes <= 0 || this.#unreadBytes <= this.#deps.limits.unreadBytes) return
     const worst = this.#ends
       .filter((end) => end instanceof LightChannel)
-      .reduce((most, end) => (end.unreadBytes > most.unreadBytes ? end : most), channel)
+      .reduce<Hoarder>((most, end) => (end.unreadBytes > most.unreadBytes ? end : most), channel)
     worst.destroy()
+  }
+
+  // What the client says.
+
+  opening(type: string, remote: RemoteEnd): void {
+    this.#deps.opening(type, remote)
+  }
+
+  confirmed(id: number, remote: RemoteEnd): void {
+    this.#ends[id]?.confirmed(remote)
+  }
+
+  refused(id: number, reason: number): void {
+    this.#ends[id]?.refused(reason)
+  }
+
+  /** What it leads to has gone. */
+  lost(id: number): void {
+    const end = this.#ends[id]
+    this.free(id)
+    end?.lost()
+  }
+
+  window(id: number, bytes: number): void {
+    this.#ends[id]?.adjusted(bytes)
+  }
+
+  data(id: number, data: Buffer, extended: boolean): void {
+    const end = this.#ends[id]
+    if (end === undefined) this.#deps.broken()
+    else if (!end.received(data, extended)) this.#deps.overrun()
+  }
+
+  ended(id: number): void {
+    this.#ends[id]?.eof()
+  }
+
+  closed(id: number): void {
+    this.#ends[id]?.close()
+  }
+
+  request(id: number, request: ChannelRequest): void {
+    this.#ends[id]?.request(request)
   }
 
   /** The connection is gone, and so are all of them. */

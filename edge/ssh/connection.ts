@@ -1,31 +1,22 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { plainAddress } from '../../crds/address-list.ts'
-import type { Channel, ChannelEvents } from '../channel.ts'
 import type { PasswordRoutes, Route, Routes } from '../route.ts'
-import type { Login, Origin, Session } from '../session.ts'
-import { ChannelTable, refusedChannel } from './channel-table.ts'
-import { type Forward, forwardRefusal } from './forwards.ts'
+import type { Login, Session } from '../session.ts'
+import { ChannelTable } from './channel-table.ts'
+import { ClientChannels } from './client-channels.ts'
+import { Forwarding } from './forwarding.ts'
 import type { SshLimits } from './limits.ts'
+import { LineWatch } from './line-watch.ts'
 import { revocationOf } from './login.ts'
 import { type MinuteCounter, sourceKey } from './login-limits.ts'
 import { Output } from './output.ts'
-import {
-  type AuthRequest,
-  type ChannelRequest,
-  type GlobalRequest,
-  type HostKeyRing,
-  OpenFailure,
-  Reason,
-  Wire,
-  type WireEvents,
-} from './protocol.ts'
-import { LineWatch } from './line-watch.ts'
 import type { Budget } from './receive-window.ts'
 import { sentences, terminalText } from './sentences.ts'
-import { isOwnHost, parseTarget, throughSocks } from './socks.ts'
-import { Terminal } from './terminal.ts'
+import type { TerminalText } from './terminal.ts'
 import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
+import { type AuthRequest, type GlobalRequest, Reason, type WireEvents } from './wire/messages.ts'
+import type { HostKeyRing } from './wire/offer.ts'
+import { Wire } from './wire/wire.ts'
 
 /** What connections have in common. */
 export interface ConnectionDeps {
@@ -59,8 +50,6 @@ const FAREWELL_MS = 2_000
 /** Longer than any client thinks before it says which keys it can exchange. */
 const PATIENCE_MS = 2_000
 const KEY_EXCHANGE_MS = 30_000
-/** How long the first answer after a forward is waited for. */
-const ANSWER_MS = 500
 
 /** One client, from the first byte to the last. */
 export class Connection implements WireEvents {
@@ -75,29 +64,39 @@ export class Connection implements WireEvents {
   readonly #wire: Wire
   readonly #auth: UserAuth
   readonly #line: LineWatch
+  readonly #forwarding: Forwarding
   readonly #began = performance.now()
-  #terminal: Terminal | undefined
-  #terminalId: number | undefined
-  #forward: Forward | undefined
-  #session: Session | undefined
-  #serves = false
-  #forwardedAt = 0
   #hostname: string | undefined
   #login: Login | undefined
   #loggedInAt = 0
   #closedAt: number | undefined
   #end: End | undefined
 
-  constructor(socket: Socket, deps: ConnectionDeps) {
+  /** @param clientIp plain: an IPv4-mapped address is IPv4 */
+  constructor(socket: Socket, clientIp: string, deps: ConnectionDeps) {
     this.#deps = deps
     this.#socket = socket
-    this.clientIp = plainAddress(socket.remoteAddress ?? '')
+    this.clientIp = clientIp
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.now()
     this.#output = new Output(socket)
     this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
-    this.channels = new ChannelTable({ wire: this.#wire, output: this.#output, limits: deps.limits, growth: deps.growth })
-    this.#line = new LineWatch({ wire: this.#wire, output: this.#output, limits: deps.limits, now: this.#began })
+    const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
+    const terminals = new ClientChannels(() => this.#terminalText())
+    this.channels = new ChannelTable({
+      ...{ ...line, growth: deps.growth },
+      opening: (type, remote) => terminals.open(this.channels, type, remote),
+      overrun: () => this.close('protocol_error', sentences.overrun, Reason.protocolError),
+      broken: () => this.broken(),
+    })
+    this.#line = new LineWatch({ ...line, now: this.#began })
+    this.#forwarding = new Forwarding({
+      ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
+      tunnel: () => this.#tunnel,
+      say: (text) => terminals.say(text),
+      close: (reason, sentence) => this.close(reason, sentence),
+      serving: (session, serves) => deps.serving(this, session, serves),
+    })
     this.#auth = createUserAuth({
       ...{ wire: this.#wire, routes: deps.routes, source: this.clientIp, sourceKey: this.sourceKey, failures: deps.failures },
       limits: { tries: deps.limits.loginTries, sessions: deps.limits.sessionsPerTunnel },
@@ -123,7 +122,7 @@ export class Connection implements WireEvents {
   }
 
   get session(): Session | undefined {
-    return this.#session
+    return this.#forwarding.session
   }
 
   get end(): End | undefined {
@@ -145,12 +144,14 @@ export class Connection implements WireEvents {
     this.#line.probe(performance.now())
   }
 
-  /** Closes it when its login would not be let in any more. */
+  /** Closes it when its login or its forward would not be let in any more. */
   recheck(): void {
     if (!this.#login || this.#closedAt !== undefined) return
-    const login = { source: this.clientIp, login: this.#login, now: this.#deps.now() }
-    const why = revocationOf(this.#route, login)
+    const route = this.#route
+    const why = revocationOf(route, { source: this.clientIp, login: this.#login, now: this.#deps.now() })
+    const refusal = route && this.#forwarding.refusal(route)
     if (why) this.close(why, sentences.revoked(why))
+    else if (refusal) this.close('forward_refused', refusal)
   }
 
   /** What time alone decides; called twice a second. */
@@ -170,10 +171,9 @@ export class Connection implements WireEvents {
   #tickSession(now: number): void {
     const { keepaliveMs, forwardGraceMs } = this.#deps.limits
     if (this.#login?.authMethod === 'token') this.recheck()
-    // Not every client answers what it does not know.
-    if (now - this.#forwardedAt > ANSWER_MS) this.#beginServing()
+    this.#forwarding.tick(now)
     const route = this.#route
-    if (!this.#forward && route && now - this.#loggedInAt > forwardGraceMs)
+    if (!this.#forwarding.granted && route && now - this.#loggedInAt > forwardGraceMs)
       this.close('no_forward', sentences.forwardGrace(route))
     const state = this.#line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS })
     if (state === 'silent') this.close('keepalive_timeout', sentences.keepalive, Reason.connectionLost)
@@ -185,10 +185,21 @@ export class Connection implements WireEvents {
     return this.#hostname === undefined ? undefined : this.#deps.routes.get(this.#hostname)
   }
 
+  get #tunnel(): { readonly route: Route; readonly login: Login } | undefined {
+    const route = this.#route
+    return route && this.#login ? { route, login: this.#login } : undefined
+  }
+
+  #terminalText(): TerminalText {
+    const stays = this.#forwarding.granted
+    const route = this.#route
+    return { lines: route ? terminalText(route, stays) : [], stays }
+  }
+
   #receive(chunk: Buffer): void {
     if (this.#closedAt !== undefined) return
     const answered = this.#line.heard(chunk.length, performance.now())
-    if (answered && this.#session) this.#deps.alive(this.#session)
+    if (answered && this.session) this.#deps.alive(this.session)
     this.#guarded(() => this.#wire.receive(chunk))
   }
 
@@ -234,7 +245,7 @@ export class Connection implements WireEvents {
     this.#closedAt = now
     this.#end = { reason, durationMs: Math.round(now - this.#began) }
     this.#wire.mute()
-    this.#stopServing()
+    this.#forwarding.stop()
     this.channels.close()
     const refused = this.#login ? undefined : this.#auth.abandoned()
     if (refused) this.#deps.refused(this, refused)
@@ -243,15 +254,6 @@ export class Connection implements WireEvents {
     if (reason === 'client_disconnected') this.#socket.end()
     this.#socket.once('close', () => this.#wire.release())
     if (this.#socket.destroyed) this.#wire.release()
-  }
-
-  #stopServing(): void {
-    const session = this.#session
-    const served = this.#serves
-    this.#session = undefined
-    this.#forward = undefined
-    this.#serves = false
-    if (session && served) this.#deps.serving(this, session, false)
   }
 
   // What the client says.
@@ -266,124 +268,15 @@ export class Connection implements WireEvents {
   }
 
   global(request: GlobalRequest, wantReply: boolean): void {
-    const done = request.name !== 'other' && this.#forwarding(request.name, { host: request.bindHost, port: request.bindPort })
+    if (request.name === 'other') {
+      if (wantReply) this.#wire.reply(false)
+      return
+    }
+    const forward = { host: request.bindHost, port: request.bindPort }
+    const asks = request.name === 'tcpip-forward'
+    const done = asks ? this.#forwarding.ask(forward) : this.#forwarding.cancel(forward)
     if (wantReply && this.#closedAt === undefined) this.#wire.reply(done)
-    if (done && request.name === 'tcpip-forward') this.#serve()
-  }
-
-  #forwarding(name: 'tcpip-forward' | 'cancel-tcpip-forward', forward: Forward): boolean {
-    if (name === 'cancel-tcpip-forward') {
-      const known = this.#forward?.host === forward.host && this.#forward.port === forward.port
-      if (known) this.#stopServing()
-      return known
-    }
-    const route = this.#route
-    if (route === undefined) return false
-    if (this.#forward) {
-      this.#terminal?.say(sentences.secondForward)
-      return false
-    }
-    const refusal = forwardRefusal(forward, route)
-    if (refusal) this.close('forward_refused', refusal)
-    else this.#forward = forward
-    return refusal === undefined
-  }
-
-  #serve(): void {
-    const [hostname, login, forward] = [this.#hostname, this.#login, this.#forward]
-    if (hostname === undefined || !login || !forward) return
-    const { channels } = this
-    const terminals = () => (this.#terminal ? 1 : 0)
-    const session: Session = {
-      ...{ id: this.id, hostname, clientIp: this.clientIp, login, since: this.since },
-      get channels() {
-        return channels.size - terminals()
-      },
-      open: (origin, events) => this.#open(forward, origin, events),
-      close: (reason, sentence) => this.close(reason, sentence),
-    }
-    this.#session = session
-    this.#forwardedAt = performance.now()
-    this.#line.measure(performance.now(), (ms) => {
-      channels.roundTripMs = ms
-      this.#beginServing()
-    })
-  }
-
-  /**
-   * Some clients (Go's) refuse a channel that comes close upon the answer to their forward, before they have noted it: the first is
-   * opened when they have answered something after it.
-   */
-  #beginServing(): void {
-    if (this.#serves || !this.#session) return
-    this.#serves = true
-    this.#deps.serving(this, this.#session, true)
-  }
-
-  #open(forward: Forward, origin: Origin, events: ChannelEvents): Channel {
-    const config = this.#route?.config
-    if (config?.target === undefined) return this.channels.open(forward, origin, events)
-    const target = parseTarget(config.target)
-    if (!target || !(config.forwardToOtherHosts || isOwnHost(target))) return refusedChannel(events, 'prohibited')
-    return throughSocks(target, events, (inner) => this.channels.open(forward, origin, inner))
-  }
-
-  channelOpen({ type, sender, window, maxPacket }: { type: string; sender: number; window: number; maxPacket: number }): void {
-    const refuse = (reason: number, why: string) => this.#wire.channels.channelOpenFail(sender, reason, why)
-    if (type !== 'session') refuse(OpenFailure.prohibited, sentences.onlyForwards)
-    else if (this.#terminal) refuse(OpenFailure.resourceShortage, sentences.secondSession)
-    else {
-      this.#terminalId = this.channels.add((id) => {
-        const terminal = new Terminal({
-          ...{ wire: this.#wire, id, remote: { id: sender, window, maxPacket } },
-          text: () => this.#terminalText(),
-          free: () => this.#freeTerminal(),
-        })
-        this.#terminal = terminal
-        return terminal
-      })
-    }
-  }
-
-  #terminalText(): { lines: readonly string[]; stays: boolean } {
-    const route = this.#route
-    return { lines: route ? terminalText(route, this.#forward !== undefined) : [], stays: this.#forward !== undefined }
-  }
-
-  #freeTerminal(): void {
-    if (this.#terminalId !== undefined) this.channels.free(this.#terminalId)
-    this.#terminal = undefined
-    this.#terminalId = undefined
-  }
-
-  channelConfirmed(id: number, remote: { id: number; window: number; maxPacket: number }): void {
-    this.channels.at(id)?.confirmed(remote)
-  }
-
-  channelRefused(id: number, reason: number): void {
-    this.channels.at(id)?.refused(reason)
-  }
-
-  channelWindow(id: number, bytes: number): void {
-    this.channels.at(id)?.adjusted(bytes)
-  }
-
-  channelData(id: number, data: Buffer, extended: boolean): void {
-    const end = this.channels.at(id)
-    if (end === undefined) this.broken()
-    else if (!end.received(data, extended)) this.close('protocol_error', sentences.overrun, Reason.protocolError)
-  }
-
-  channelEnded(id: number): void {
-    this.channels.at(id)?.eof()
-  }
-
-  channelClosed(id: number): void {
-    this.channels.at(id)?.close()
-  }
-
-  channelRequest(id: number, request: ChannelRequest): void {
-    this.channels.at(id)?.request(request)
+    if (done && asks) this.#forwarding.begin(performance.now())
   }
 
   pong(): void {

@@ -1,3 +1,4 @@
+import { isTargetAllowed } from '../../crds/tunnel-config.ts'
 import type { Route } from '../route.ts'
 import { sentences } from './sentences.ts'
 
@@ -17,5 +18,6 @@ export function forwardRefusal(wanted: Forward, route: Route): string | undefine
   const host = wanted.host.toLowerCase()
   if (!OWN.includes(host) && host !== route.hostname && host !== route.host.toLowerCase())
     return sentences.otherHost(wanted.host, route)
-  return wanted.port === PORT ? undefined : sentences.otherPort(wanted.port, route)
+  if (wanted.port !== PORT) return sentences.otherPort(wanted.port, route)
+  return isTargetAllowed(route.config) ? undefined : sentences.otherTarget
 }

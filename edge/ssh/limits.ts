@@ -5,6 +5,9 @@ export interface SshLimits {
   /** Connections of one source that have not logged in. */
   readonly handshakesPerSource: number
   readonly loginGraceMs: number
+  /** For a trusted balancer to say whom it speaks for, and how long it may be silent before it is taken for one that does not say. */
+  readonly balancerMs: number
+  readonly balancerQuietMs: number
   /** Keys and passwords that one connection may try. */
   readonly loginTries: number
   /** Failed logins of one source in a minute. */
@@ -33,9 +36,12 @@ export const DEFAULT_SSH_LIMITS: SshLimits = {
   connections: 20_000,
   handshakesPerSource: 32,
   loginGraceMs: 30_000,
-  loginTries: 6,
-  failedPerSource: 20,
-  failedPerSourceAndTunnel: 10,
+  balancerMs: 10_000,
+  balancerQuietMs: 2_000,
+  // A key that is only asked about costs next to nothing, and people have many of them in their agents.
+  loginTries: 20,
+  failedPerSource: 60,
+  failedPerSourceAndTunnel: 30,
   sessionsPerTunnel: 10,
   forwardGraceMs: 30_000,
   channels: 1_000,

@@ -1,6 +1,6 @@
 import type { SshLimits } from './limits.ts'
 import type { Output } from './output.ts'
-import type { Wire } from './protocol.ts'
+import type { Wire } from './wire/wire.ts'
 
 interface Deps {
   readonly wire: Wire

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { nativeCiphers } from './protocol.ts'
+import { nativeCiphers } from './wire/packets.ts'
 
 /** What the SSH side counts (surface, section 7): nothing in it names a tunnel or a client. */
 export interface SshMetrics {

@@ -23,7 +23,9 @@ export const sentences = {
     `Mooring: ${shown(host)} is not the tunnel of this login. Forward with -R ${hostname}:80:localhost:PORT.`,
   otherPort: (port: number, { hostname }: Route) =>
     `Mooring: a tunnel forwards port 80, not ${port}. Use -R ${hostname}:80:localhost:PORT.`,
-  secondForward: 'Mooring: one forward a connection; the first one stays.',
+  otherTarget:
+    'Mooring: the target of this tunnel is another host than yours, which its setting forwardToOtherHosts does not allow.',
+  secondForward: 'Mooring: one forward a connection. Connect once more for another one.',
   secondSession: 'one session at a time',
   onlyForwards: 'Mooring forwards remote ports (-R) only',
   keepalive: 'Mooring: no answer to keepalives.',

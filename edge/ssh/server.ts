@@ -2,27 +2,39 @@ import { randomUUIDv7 } from 'node:crypto'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import type { AddressList } from '../../crds/address-list.ts'
 import type { ConnectionRecord, JournalWriter } from '../../journal/port.ts'
+import { createEntrance } from '../balancers/entrance.ts'
+import type { Peer } from '../balancers/peer.ts'
 import type { PasswordRoutes, Routes } from '../route.ts'
 import type { LiveSessions } from '../sessions.ts'
 import type { Session } from '../session.ts'
 import { Connection, type ConnectionDeps } from './connection.ts'
+import { type DrainPlan, drainEvenly, type Leaver } from './drain.ts'
 import { parseHostKey } from './host-keys.ts'
 import type { SshLimits } from './limits.ts'
 import { MinuteCounter } from './login-limits.ts'
 import { createSshMetrics } from './metrics.ts'
-import { ciphersReady, hostKeyRing, nativeCiphers, Reason } from './protocol.ts'
 import { Budget } from './receive-window.ts'
 import { sentences } from './sentences.ts'
 import type { RefusedLogin } from './user-auth.ts'
+import { Reason } from './wire/messages.ts'
+import { hostKeyRing } from './wire/offer.ts'
+import { ciphersReady, nativeCiphers } from './wire/packets.ts'
 
 export interface SshServerDeps {
+  /** Name of this edge, which its connection records carry. */
+  readonly edge: string
   /** Private keys in OpenSSH's format, one of each type. */
   readonly hostKeys: readonly string[]
   readonly routes: Routes & PasswordRoutes
   readonly sessions: LiveSessions
+  /** No more requests are sent to a session that lives on a little. */
+  readonly onRetired?: (session: Session) => void
   readonly journal: Pick<JournalWriter, 'connection'>
   readonly limits: SshLimits
+  /** Balancers that are believed about whom they speak for. Undefined: none. */
+  readonly trusted?: AddressList | undefined
   readonly log: Logger
   readonly registry: Registry
   /** Milliseconds since the epoch. */
@@ -32,24 +44,34 @@ export interface SshServerDeps {
 export interface SshServer {
   /** Resolves with the port, once clients can connect. @throws Error when the port cannot be had */
   listen(host: string, port: number): Promise<number>
-  /** Takes no more clients, and ends those there are: at once, or evenly over `drainMs`. Resolves when the last has gone. */
-  close(drainMs?: number): Promise<void>
+  /** Asks those who serve this tunnel whether they are there: a client came to another edge. */
+  probe(hostname: string): void
+  /** Takes nobody new, who is told so, and asks all to go and come back elsewhere. Resolves when the last was asked. */
+  drain(plan: DrainPlan): Promise<void>
+  /** Takes no more clients, and ends those there are. */
+  close(): Promise<void>
 }
 
 const TICK_MS = 500
+/** Between two clients that are asked to go, where there is time: each costs another edge a handshake. */
+const LEAVE_MS = 50
 
 /** The SSH side of an edge (surface, section 5, "SSH"): clients log in, forward port 80, and become sessions of their tunnel. */
-export function createSshServer({ hostKeys, routes, sessions, journal, limits, log, registry, now }: SshServerDeps): SshServer {
+export function createSshServer(given: SshServerDeps): SshServer {
+  const { edge, hostKeys, routes, sessions, journal, limits, log, registry, now, onRetired = () => undefined } = given
   const connections = new Set<Connection>()
   const byHostname = new Map<string, Set<Connection>>()
   const waiting = new Map<string, number>()
+  /** Ids of the sessions here. */
+  const serves = new Set<string>()
+  let draining = false
   const failures = {
     bySource: new MinuteCounter(limits.failedPerSource, now),
     bySourceAndTunnel: new MinuteCounter(limits.failedPerSourceAndTunnel, now),
   }
   const metrics = createSshMetrics(registry, () => ({
     connections: connections.size,
-    sessions: sessions.count,
+    sessions: serves.size,
     channels: [...connections].reduce((sum, { channels }) => sum + channels.size, 0),
   }))
 
@@ -57,7 +79,7 @@ export function createSshServer({ hostKeys, routes, sessions, journal, limits, l
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
     ...{ routes, limits, failures, now },
     growth: new Budget(limits.windowGrowthBytes),
-    sessionsOf: (hostname) => byHostname.get(hostname)?.size ?? 0,
+    sessionsOf: (hostname) => (byHostname.get(hostname)?.size ?? 0) + elsewhere(hostname),
     loggedIn,
     serving,
     alive: (session) => sessions.confirm(session),
@@ -66,17 +88,24 @@ export function createSshServer({ hostKeys, routes, sessions, journal, limits, l
     ended,
   }
 
-  function accept(socket: Socket): void {
-    if (socket.remoteAddress === undefined) {
+  const entrance = createEntrance({
+    ...{ trusted: given.trusted, headMs: limits.balancerMs, quietMs: limits.balancerQuietMs },
+    ...{ most: limits.connections, log },
+  })
+
+  function accept(socket: Socket, { address }: Peer): void {
+    if (address === '') {
       // It has gone before we came to it.
       socket.destroy()
       return
     }
     metrics.connected()
-    const connection = new Connection(socket, deps)
+    const connection = new Connection(socket, address, deps)
+    socket.resume()
     connections.add(connection)
     waiting.set(connection.sourceKey, (waiting.get(connection.sourceKey) ?? 0) + 1)
-    if (connections.size > limits.connections) connection.close('busy', sentences.busy, Reason.tooManyConnections)
+    if (draining) connection.close('edge_stopping', sentences.stopping)
+    else if (connections.size > limits.connections) connection.close('busy', sentences.busy, Reason.tooManyConnections)
     else if ((waiting.get(connection.sourceKey) ?? 0) > limits.handshakesPerSource) {
       connection.close('handshakes', sentences.handshakes, Reason.tooManyConnections)
     } else if (failures.bySource.reached(connection.sourceKey)) {
@@ -84,6 +113,8 @@ export function createSshServer({ hostKeys, routes, sessions, journal, limits, l
       connection.close('rate', sentences.refused('rate'), Reason.tooManyConnections)
     }
   }
+
+  const elsewhere = (hostname: string) => sessions.of(hostname).filter(({ id }) => !serves.has(id)).length
 
   function stopWaiting({ sourceKey }: Connection): void {
     const left = (waiting.get(sourceKey) ?? 1) - 1
@@ -103,12 +134,14 @@ export function createSshServer({ hostKeys, routes, sessions, journal, limits, l
   /** The tunnel may be gone when the connection ends, for that very reason. */
   const tunnelIds = new WeakMap<Connection, string | undefined>()
 
-  function serving(connection: Connection, session: Session, serves: boolean): void {
-    if (!serves) {
+  function serving(connection: Connection, session: Session, begins: boolean): void {
+    if (!begins) {
+      serves.delete(session.id)
       sessions.remove(session)
       return
     }
     for (const other of byHostname.get(session.hostname) ?? []) if (other !== connection) other.probe()
+    serves.add(session.id)
     sessions.add(session)
   }
 
@@ -149,14 +182,16 @@ export function createSshServer({ hostKeys, routes, sessions, journal, limits, l
       passwordId: login?.authMethod === 'token' ? login.passwordId : null,
     }
     journal
-      .connection({ id: randomUUIDv7(), tunnel, at: now(), clientIp, sessionId, ...who, ...happened })
+      .connection({ id: randomUUIDv7(), tunnel, at: now(), edge, clientIp, sessionId, ...who, ...happened })
       .catch((error: unknown) => {
         log.error({ err: error, type: happened.type }, 'a connection could not be journalled')
       })
   }
 
   const closing = new Set<Connection>()
-  const server = createServer({ noDelay: true, keepAlive: true }, accept)
+  const server = createServer({ noDelay: true, keepAlive: true }, (socket) =>
+    entrance.admit(socket, (peer) => accept(socket, peer)),
+  )
   let ticker: NodeJS.Timeout | undefined
   const stopWatching = routes.onChange((hostname) => {
     for (const connection of byHostname.get(hostname) ?? []) connection.recheck()
@@ -187,38 +222,45 @@ export function createSshServer({ hostKeys, routes, sessions, journal, limits, l
     return (server.address() as AddressInfo).port
   }
 
-  async function close(drainMs = 0): Promise<void> {
+  async function close(): Promise<void> {
     const closed = new Promise<void>((resolve) => {
       if (server.listening) server.close(() => resolve())
       else resolve()
     })
-    await drain(drainMs)
+    entrance[Symbol.dispose]()
+    for (const connection of connections) dismiss(connection)
     await closed
     clearInterval(ticker)
     stopWatching()
   }
 
-  function drain(drainMs: number): Promise<void> {
-    const all = [...connections]
-    const stop = (connection: Connection) => connection.close('edge_stopping', sentences.stopping)
-    if (drainMs <= 0) {
-      for (const connection of all) stop(connection)
-      return Promise.resolve()
-    }
-    return new Promise((resolve) => {
-      const step = setInterval(
-        () => {
-          const next = all.pop()
-          if (next) stop(next)
-          else {
-            clearInterval(step)
-            resolve()
-          }
-        },
-        drainMs / (all.length + 1),
-      )
-    })
+  const dismiss = (connection: Connection) => connection.close('edge_stopping', sentences.stopping)
+
+  function drain(plan: DrainPlan): Promise<void> {
+    draining = true
+    for (const connection of connections) if (connection.login === undefined) dismiss(connection)
+    const overMs = Math.min(plan.overMs, connections.size * LEAVE_MS)
+    return drainEvenly([...connections].map(leaverOf), { ...plan, overMs })
   }
 
-  return { listen, close }
+  function leaverOf(connection: Connection): Leaver {
+    return {
+      get busy() {
+        return connection.end === undefined && (connection.session?.channels ?? 0) > 0
+      },
+      retire() {
+        const { session } = connection
+        if (!session) return
+        sessions.remove(session)
+        onRetired(session)
+      },
+      dismiss: () => dismiss(connection),
+    }
+  }
+
+  function probe(hostname: string): void {
+    for (const connection of byHostname.get(hostname) ?? []) connection.probe()
+  }
+
+  return { listen, probe, drain, close }
 }

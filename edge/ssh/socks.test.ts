@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Channel, ChannelEvents } from '../channel.ts'
-import { isOwnHost, parseTarget, readSocksAnswer, socksRequest, throughSocks } from './socks.ts'
+import { parseTarget, readSocksAnswer, socksRequest, throughSocks } from './socks.ts'
 
 const OK = Buffer.from('05000500000100000000' + '0000', 'hex')
 
@@ -17,19 +17,6 @@ describe('a target', () => {
     ['', undefined],
   ])('%s is %j', (text, target) => {
     expect(parseTarget(text)).toEqual(target)
-  })
-
-  test.each([
-    ['localhost', true],
-    ['LocalHost', true],
-    ['127.9.9.9', true],
-    ['::1', true],
-    ['192.168.1.1', false],
-    ['127.0.0.1.example.com', false],
-    ['localhost.example.com', false],
-    ['0.0.0.0', false],
-  ])('%s is the client’s own machine: %s', (host, own) => {
-    expect(isOwnHost({ host, port: 80 })).toBe(own)
   })
 })
 

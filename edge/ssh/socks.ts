@@ -26,12 +26,6 @@ export function parseTarget(text: string): Target | undefined {
   return ipv6 !== undefined && isIP(ipv6) !== 6 ? undefined : { host, port }
 }
 
-/** Whether it is the client's own machine, by every spelling that cannot mean another. */
-export function isOwnHost({ host }: Target): boolean {
-  if (isIP(host) === 4) return host.startsWith('127.')
-  return host.toLowerCase() === 'localhost' || host === '::1'
-}
-
 /** What asks a SOCKS 5 server for a connection (RFC 1928, sections 3 and 4), greeting and request in one go. */
 export function socksRequest({ host, port }: Target): Buffer {
   const greeting = Buffer.of(VERSION, 1, NO_AUTHENTICATION)

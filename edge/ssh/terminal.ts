@@ -1,5 +1,6 @@
-import type { ChannelEnd, RemoteEnd } from './light-channel.ts'
-import type { ChannelRequest, Wire } from './protocol.ts'
+import type { ChannelEnd } from './channel-end.ts'
+import type { ChannelRequest, RemoteEnd } from './wire/messages.ts'
+import type { Wire } from './wire/wire.ts'
 
 const CTRL_C = 3
 const CTRL_D = 4
@@ -10,12 +11,17 @@ const STDERR = 1
 const QUIT_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL']
 const PTY_BYTES = [CTRL_C, CTRL_D]
 
+/** What it shows; `stays`: until its user ends it. */
+export interface TerminalText {
+  readonly lines: readonly string[]
+  readonly stays: boolean
+}
+
 interface Deps {
   readonly wire: Wire
   readonly id: number
   readonly remote: RemoteEnd
-  /** What it shows; `stays`: until its user ends it. */
-  text(): { readonly lines: readonly string[]; readonly stays: boolean }
+  text(): TerminalText
   /** Nothing more comes on it. */
   free(): void
 }

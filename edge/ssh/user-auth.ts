@@ -2,10 +2,11 @@ import type { Route } from '../route.ts'
 import type { Login } from '../session.ts'
 import { type Denial, judgeKey, judgePassword, type PasswordLogin, type Refusal, refusalOf } from './login.ts'
 import type { MinuteCounter } from './login-limits.ts'
-import { type AuthRequest, Reason, type Wire } from './protocol.ts'
 import type { PasswordRoutes, Routes } from '../route.ts'
 import { parsePublicKey } from './public-key.ts'
 import { sentences } from './sentences.ts'
+import { type AuthRequest, Reason } from './wire/messages.ts'
+import type { Wire } from './wire/wire.ts'
 
 type KeyRequest = Extract<AuthRequest, { readonly method: 'publickey' }>
 

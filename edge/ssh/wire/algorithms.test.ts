@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ciphersFor, peekOffer } from './algorithms.ts'
-import { string } from './wire-format.ts'
+import { string } from '../wire-format.ts'
 
 const GCM = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com']
 

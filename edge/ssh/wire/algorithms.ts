@@ -1,4 +1,4 @@
-import { WireReader } from './wire-format.ts'
+import { WireReader } from '../wire-format.ts'
 
 /**
  * What is offered. No group-exchange: ssh2 has it for clients only. No compression: it is synchronous and costs 7/8 of the throughput.

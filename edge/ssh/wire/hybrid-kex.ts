@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, diffieHellman, encapsulate, generateKeyPairSync } from 'node:crypto'
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
 import type { KeyExchange } from 'ssh2/lib/protocol/Protocol.js'
-import { string, WireReader } from './wire-format.ts'
+import { string, WireReader } from '../wire-format.ts'
 
 /**
  * Key exchange that holds against quantum computers too (draft-ietf-sshm-mlkem-hybrid-kex): ML-KEM-768 and X25519 together. Clients of

@@ -1,0 +1,167 @@
+import { pino } from 'pino'
+import { beforeAll, expect, test, vi } from 'vitest'
+import type { Secret } from '../crds/core.ts'
+import { createCa, issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
+import { StoreError } from '../store/errors.ts'
+import type { Store } from '../store/port.ts'
+import { createCertificates } from './certificates.ts'
+import type { Pem } from './pem-store.ts'
+import type { ListedRoutes, Route } from './route.ts'
+
+const [HOSTNAME, DOMAIN] = ['0123456789abcdef', 'tunnel.localhost']
+const [OWN, SHARED] = [`tunnel-${HOSTNAME}-certificate`, 'endpoint-main-certificate']
+const SERVER_NAME = `${HOSTNAME}.${DOMAIN}`
+const soon = { timeout: 5_000, interval: 5 }
+
+let pair: KeyPair
+beforeAll(async () => {
+  pair = await issueCertificate({ ca: await createCa(new Date()), names: [SERVER_NAME], now: new Date() })
+})
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const secret = (name: string, endpoint = 'main'): Secret => ({
+  ...{ apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls' },
+  metadata: {
+    ...{
+      name,
+      namespace: 'mooring-system',
+      uid: name,
+      resourceVersion: '1',
+      generation: 1,
+      creationTimestamp: '2030-01-01T00:00:00Z',
+    },
+    labels: { 'mooring.dev/endpoint': endpoint },
+  },
+  data: { 'tls.crt': base64(pair.certificate), 'tls.key': base64(pair.key) },
+})
+
+function setUp({ wildcard = false, keep = false, kept = new Map<string, Pem>() } = {}) {
+  const secrets = new Map<string, Secret>()
+  const state = { away: false, certifiedAt: '2030-01-01T00:00:00Z', there: true }
+  const asked: string[] = []
+  const get = (_kind: unknown, { name }: { readonly name: string }) => {
+    asked.push(name)
+    return state.away ? Promise.reject(new StoreError('unavailable', 'away')) : Promise.resolve(secrets.get(name))
+  }
+  const listeners = new Set<(hostname: string) => void>()
+  const routes: ListedRoutes = {
+    domain: DOMAIN,
+    get: (hostname) => (state.there && hostname === HOSTNAME ? ({ certifiedAt: state.certifiedAt } as Route) : undefined),
+    hostnames: () => (state.there ? [HOSTNAME] : []),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+  const pems = {
+    all: () => kept,
+    keep: (name: string, pem: Pem | undefined) => {
+      if (pem) kept.set(name, pem)
+      else kept.delete(name)
+    },
+  }
+  const forgotten: string[] = []
+  const certificates = createCertificates(
+    {
+      ...{ routes, endpoint: 'main', isWildcard: () => wildcard, log: pino({ level: 'silent' }) },
+      store: { get: get as Store['get'] },
+      kept: keep ? pems : undefined,
+    },
+    (name) => forgotten.push(name),
+  )
+  const change = (changes: Partial<typeof state>) => {
+    Object.assign(state, changes)
+    for (const listener of listeners) listener(HOSTNAME)
+  }
+  return { secrets, state, asked, forgotten, kept, certificates, change }
+}
+
+test.each([
+  { does: 'its own', wildcard: false, held: OWN, name: SERVER_NAME, asked: [OWN] },
+  { does: 'that of all tunnels', wildcard: true, held: SHARED, name: SERVER_NAME, asked: [SHARED] },
+  {
+    does: 'that of all tunnels, though there is no such tunnel',
+    wildcard: true,
+    held: SHARED,
+    name: `${'f'.repeat(16)}.${DOMAIN}`,
+    asked: [SHARED],
+  },
+  { does: 'its own while that of all is not there yet', wildcard: true, held: OWN, name: SERVER_NAME, asked: [SHARED, OWN] },
+])('a name is answered with $does', async ({ wildcard, held, name, asked: wanted }) => {
+  const { secrets, asked, certificates } = setUp({ wildcard })
+  secrets.set(held, secret(held))
+  expect(await certificates.contextFor(name)).toBeDefined()
+  expect(asked).toEqual(wanted)
+})
+
+test.each([
+  { does: 'a name of no tunnel', name: `${'f'.repeat(16)}.${DOMAIN}` },
+  { does: 'a name below another domain', name: `${HOSTNAME}.example.com` },
+  { does: 'the domain itself', name: DOMAIN },
+  { does: 'a name that would be another Secret’s', name: `../x.${DOMAIN}` },
+])('$does asks the API for nothing', async ({ name }) => {
+  const { asked, certificates } = setUp()
+  expect(await certificates.contextFor(name)).toBeUndefined()
+  expect(asked).toEqual([])
+})
+
+test('one that is not there is asked for once a second, however many come', async () => {
+  const { asked, certificates } = setUp()
+  for (let visit = 0; visit < 5; visit += 1) expect(await certificates.contextFor(SERVER_NAME)).toBeUndefined()
+  expect(asked).toEqual([OWN])
+})
+
+test('one of another endpoint is none', async () => {
+  const { secrets, certificates } = setUp()
+  secrets.set(OWN, secret(OWN, 'other'))
+  expect(await certificates.contextFor(SERVER_NAME)).toBeUndefined()
+})
+
+test('it is fetched once, and again when the tunnel has another; handshakes from then on ask anew', async () => {
+  const { secrets, asked, forgotten, certificates, change } = setUp()
+  secrets.set(OWN, secret(OWN))
+  for (let visit = 0; visit < 3; visit += 1) await certificates.contextFor(SERVER_NAME)
+  change({})
+  expect([asked, forgotten]).toEqual([[OWN], []])
+  change({ certifiedAt: '2030-02-01T00:00:00Z' })
+  expect(forgotten).toEqual([SERVER_NAME])
+  await vi.waitFor(() => expect(asked).toEqual([OWN, OWN]), soon)
+})
+
+test('while the API is away the one from before serves on', async () => {
+  const { secrets, certificates, change } = setUp()
+  secrets.set(OWN, secret(OWN))
+  await certificates.contextFor(SERVER_NAME)
+  change({ away: true, certifiedAt: '2030-02-01T00:00:00Z' })
+  expect(await certificates.contextFor(SERVER_NAME)).toBeDefined()
+})
+
+test('where they are kept they are fetched before anybody asks, and forgotten with their tunnel', async () => {
+  const { secrets, asked, kept, change } = setUp({ keep: true })
+  secrets.set(OWN, secret(OWN))
+  await vi.waitFor(() => expect(asked).toEqual([OWN]), soon)
+  change({ certifiedAt: '2030-02-01T00:00:00Z' })
+  await vi.waitFor(() => expect(kept.get(OWN)).toMatchObject({ obtainedAt: '2030-02-01T00:00:00Z', key: pair.key }), soon)
+  change({ there: false })
+  expect(kept.size).toBe(0)
+})
+
+test('one that was kept needs no API', async () => {
+  const pem = { certificate: pair.certificate, key: pair.key, obtainedAt: '2030-01-01T00:00:00Z' }
+  const { state, asked, certificates } = setUp({ keep: true, kept: new Map([[OWN, pem]]) })
+  state.away = true
+  expect(await certificates.contextFor(SERVER_NAME)).toBeDefined()
+  expect(asked).toEqual([])
+})
+
+test('one of a tunnel that went meanwhile is forgotten at the start', () => {
+  const pem = { certificate: pair.certificate, key: pair.key, obtainedAt: '2030-01-01T00:00:00Z' }
+  const { kept } = setUp({
+    keep: true,
+    kept: new Map([
+      [`tunnel-${'f'.repeat(16)}-certificate`, pem],
+      [OWN, pem],
+    ]),
+  })
+  expect([...kept.keys()]).toEqual([OWN])
+})

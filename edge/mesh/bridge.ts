@@ -1,0 +1,90 @@
+import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Origin, Session } from '../session.ts'
+
+/** What a bridge says of its beginning. Either is called once. */
+export interface BridgeStart {
+  opened(): void
+  refused(why: 'connect_failed' | 'prohibited' | 'session_lost'): void
+}
+
+/**
+ * Joins a peer's channel with one of a session here. Each side takes from the other only what it has room for: nothing is kept in between.
+ *
+ *     visitor ── peer ══ link ══ far ◄─► near ══ SSH ══ client ── target
+ */
+export class Bridge implements ChannelEvents {
+  readonly #start: BridgeStart
+  readonly #near: Channel
+  #far: Channel | undefined
+  #isOpen = false
+  #farIsFull = false
+  /** What is done with the far side once it has taken all. */
+  #then: 'nothing' | 'end' | 'close' = 'nothing'
+
+  /** For the peer's channel. */
+  readonly farEvents: ChannelEvents
+
+  constructor({ session, origin }: { readonly session: Session; readonly origin: Origin }, start: BridgeStart) {
+    this.#start = start
+    const near = session.open(origin, this)
+    this.#near = near
+    this.farEvents = {
+      opened: () => undefined,
+      refused: () => near.destroy(),
+      data: (chunk) => {
+        if (!near.write(chunk)) this.#far?.pause()
+      },
+      drained: () => this.#farDrained(),
+      ended: () => near.end(),
+      closed: () => near.destroy(),
+    }
+  }
+
+  /** The peer's channel, which was made with {@link farEvents}. */
+  attach(far: Channel): void {
+    this.#far = far
+  }
+
+  opened(): void {
+    this.#isOpen = true
+    this.#start.opened()
+  }
+
+  refused(why: 'connect_failed' | 'prohibited' | 'session_lost'): void {
+    this.#start.refused(why)
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#far?.write(chunk) !== false) return
+    this.#farIsFull = true
+    this.#near.pause()
+  }
+
+  drained(): void {
+    this.#far?.resume()
+  }
+
+  ended(): void {
+    this.#finish('end')
+  }
+
+  closed({ lost }: { readonly lost: boolean }): void {
+    if (lost || !this.#isOpen) this.#finish('close')
+  }
+
+  #farDrained(): void {
+    this.#farIsFull = false
+    if (this.#then === 'nothing') this.#near.resume()
+    else this.#finish(this.#then)
+  }
+
+  /** What the target had sent before must get there first. */
+  #finish(how: 'end' | 'close'): void {
+    if (this.#farIsFull) {
+      this.#then = how
+      return
+    }
+    if (how === 'end') this.#far?.end()
+    else this.#far?.destroy()
+  }
+}

@@ -1,0 +1,152 @@
+import type { Session } from '../session.ts'
+import type { SharedSessions } from '../sessions.ts'
+import type { MeshLink } from './link.ts'
+import { type SessionChanges, type SessionEntry, SESSIONS_A_FRAME } from './messages.ts'
+import { type RemoteOpener, RemoteSession } from './remote-session.ts'
+
+interface Deps {
+  /** All sessions that visitors are served from, those of peers among them. */
+  readonly sessions: SharedSessions
+  /** Sessions that one peer may have. */
+  readonly most: number
+  readonly links: () => Iterable<MeshLink>
+  /** A peer has a session that is newer than those here: whether they live is to be found out. */
+  readonly onNewer: (hostname: string) => void
+  /** Takes no more requests; those under way go on. */
+  readonly onRetired: (session: Session) => void
+}
+
+/** Who has which session: tells the peers about those here, and knows theirs from what they tell. */
+export interface Directory {
+  /** For the SSH side: what it says of its sessions, all edges learn. */
+  readonly own: SharedSessions
+  ownOf(id: string): Session | undefined
+  /** Begins to tell a peer all that there are here. */
+  begin(link: MeshLink): void
+  /** Goes on with that: a peer gets no more than it takes. */
+  tell(link: MeshLink): void
+  /** False: the peer has more sessions than an edge may have. */
+  learn(link: MeshLink, changes: SessionChanges): boolean
+  /** Forgets all that the peer had. */
+  end(link: MeshLink): void
+  /** Sessions of other edges. */
+  readonly remote: number
+}
+
+/** Sessions of one peer, by id. */
+type Known = Map<string, RemoteSession>
+
+function forEachKnown<T extends { readonly id: string }>(
+  known: Known,
+  about: readonly T[],
+  act: (session: RemoteSession, what: T) => void,
+): void {
+  for (const what of about) {
+    const session = known.get(what.id)
+    if (session) act(session, what)
+  }
+}
+
+export function createDirectory({ sessions, most, links, onNewer, onRetired }: Deps): Directory {
+  const mine = new Map<string, Session>()
+  const theirs = new Map<MeshLink, Known>()
+  /** Ids that a peer is still to be told. */
+  const untold = new Map<MeshLink, string[]>()
+
+  function entryOf({ id, hostname, clientIp, login, since }: Session, heardAfter?: string): SessionEntry {
+    return { id, hostname, clientIp, login, since, ...(heardAfter !== undefined && { heardAfter }) }
+  }
+
+  function broadcast(changes: SessionChanges): void {
+    for (const link of links()) link.say(changes)
+  }
+
+  const own: SharedSessions = {
+    ...sessions,
+    // A getter is not kept by a spread.
+    get count() {
+      return sessions.count
+    },
+    add(session) {
+      mine.set(session.id, session)
+      sessions.add(session)
+      broadcast({ added: [entryOf(session)] })
+    },
+    remove(session) {
+      if (!mine.delete(session.id)) return
+      sessions.remove(session)
+      broadcast({ removed: [session.id] })
+    },
+    confirm(session) {
+      const before = sessions.heardAfter(session)
+      sessions.confirm(session)
+      const after = sessions.heardAfter(session)
+      if (after !== undefined && after !== before) broadcast({ heard: [{ id: session.id, after }] })
+    },
+  }
+
+  function tell(link: MeshLink): void {
+    const ids = untold.get(link)
+    while (ids && link.end === undefined && !link.congested) {
+      const there = ids.splice(0, SESSIONS_A_FRAME).flatMap((id) => {
+        const session = mine.get(id)
+        return session ? [entryOf(session, sessions.heardAfter(session))] : []
+      })
+      link.say({ ...(there.length > 0 && { there }), ...(ids.length === 0 && { complete: true as const }) })
+      if (ids.length > 0) continue
+      untold.delete(link)
+      return
+    }
+  }
+
+  function learn(link: MeshLink, changes: SessionChanges): boolean {
+    const known = theirs.get(link)
+    if (!known) return true
+    const opener: RemoteOpener = { open: (...asked) => link.open(...asked), missing: (session) => forget(known, session) }
+    for (const entry of changes.there ?? []) {
+      remember(known, new RemoteSession(entry, opener), (session) => sessions.join(session, entry.heardAfter))
+    }
+    for (const entry of changes.added ?? []) {
+      remember(known, new RemoteSession(entry, opener), (session) => sessions.add(session))
+    }
+    forEachKnown(known, changes.heard ?? [], (session, { after }) => sessions.hear(session, after))
+    const removed = (changes.removed ?? []).map((id) => ({ id }))
+    forEachKnown(known, removed, (session) => forget(known, session))
+    return known.size <= most
+  }
+
+  function remember(known: Known, session: RemoteSession, place: (session: RemoteSession) => void): void {
+    if (known.has(session.id)) return
+    known.set(session.id, session)
+    place(session)
+    const [newest, ...others] = sessions.of(session.hostname)
+    if (newest === session && others.length > 0) onNewer(session.hostname)
+  }
+
+  function forget(known: Known, session: RemoteSession): void {
+    if (!known.delete(session.id)) return
+    sessions.remove(session)
+    onRetired(session)
+  }
+
+  return {
+    own,
+    ownOf: (id) => mine.get(id),
+    begin(link) {
+      theirs.set(link, new Map())
+      untold.set(link, [...mine.keys()])
+      tell(link)
+    },
+    tell,
+    learn,
+    end(link) {
+      untold.delete(link)
+      const known = theirs.get(link)
+      theirs.delete(link)
+      for (const session of known?.values() ?? []) sessions.remove(session)
+    },
+    get remote() {
+      return [...theirs.values()].reduce((sum, { size }) => sum + size, 0)
+    },
+  }
+}

@@ -1,0 +1,31 @@
+import type { ChannelLine } from '../ssh/channel-end.ts'
+import { dataHeader, Frame, frame } from './frames.ts'
+import { encodeOpen } from './messages.ts'
+
+const EMPTY = Buffer.alloc(0)
+
+/** Messages about channels as frames. What an SSH client is told to be the forward is here the session that the channel is wanted of. */
+export function createLine(send: (bytes: Buffer) => void): ChannelLine {
+  const number = (value: number): Buffer => {
+    const bytes = Buffer.allocUnsafe(4)
+    bytes.writeUInt32BE(value)
+    return bytes
+  }
+  return {
+    exchanging: false,
+    channels: {
+      forwardedTcpip(channel, window, _maxPacket, { boundAddr, remoteAddr, remotePort }) {
+        const open = { window, session: boundAddr, origin: { address: remoteAddr, port: remotePort } }
+        send(frame(Frame.open, channel, encodeOpen(open)))
+      },
+      channelData(channel, data) {
+        send(dataHeader(channel, data.length))
+        send(data)
+      },
+      channelEOF: (channel) => send(frame(Frame.end, channel)),
+      channelClose: (channel) => send(frame(Frame.close, channel)),
+      channelFailure: () => send(EMPTY),
+      channelWindowAdjust: (channel, bytes) => send(frame(Frame.window, channel, number(bytes))),
+    },
+  }
+}

@@ -1,0 +1,241 @@
+import type { Socket } from 'node:net'
+import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Origin, Session } from '../session.ts'
+import type { ChannelLine } from '../ssh/channel-end.ts'
+import { ChannelTable, PACKET_BYTES } from '../ssh/channel-table.ts'
+import { LightChannel } from '../ssh/light-channel.ts'
+import { Output } from '../ssh/output.ts'
+import { type Budget, firstWindow, ReceiveWindow } from '../ssh/receive-window.ts'
+import { OpenFailure } from '../ssh/wire/messages.ts'
+import { Bridge } from './bridge.ts'
+import { Frame, frame, FrameError, FrameParser, type FrameReader, Refused } from './frames.ts'
+import type { MeshLimits } from './limits.ts'
+import { createLine } from './line.ts'
+import {
+  encodeMessage,
+  type Hello,
+  type Open,
+  parseHello,
+  parseOpen,
+  parseSessionChanges,
+  type SessionChanges,
+} from './messages.ts'
+
+/** Why a link has ended. */
+export type LinkEnd = 'closed' | 'lost' | 'silent' | 'protocol' | 'stranger' | 'duplicate'
+
+/** What a link is told to, and asks. */
+export interface LinkOwner {
+  /** One of the sessions here. */
+  sessionOf(id: string): Session | undefined
+  /** It is known who is at the other end. */
+  greeted(link: MeshLink, peer: Hello): void
+  changed(link: MeshLink, changes: SessionChanges): void
+  /** More can be sent. */
+  drained(link: MeshLink): void
+  failed(error: unknown): void
+  ended(link: MeshLink, why: LinkEnd): void
+}
+
+export interface LinkDeps {
+  readonly self: Hello
+  readonly limits: MeshLimits
+  readonly growth: Budget
+  readonly owner: LinkOwner
+}
+
+const WHY = { connect_failed: Refused.connectFailed, prohibited: Refused.prohibited, session_lost: Refused.sessionLost } as const
+type Handlers = Readonly<Record<Frame, (channel: number, payload: Buffer) => void>>
+
+/** One connection to another edge: the sessions of both, and channels both ways. */
+export class MeshLink implements FrameReader {
+  readonly dialled: boolean
+  readonly #deps: LinkDeps
+  readonly #socket: Socket
+  readonly #output: Output
+  readonly #parser: FrameParser
+  readonly #channels: ChannelTable<ChannelLine>
+  readonly #handlers: Handlers
+  readonly #began = performance.now()
+  #peer: Hello | undefined
+  #heardAt = this.#began
+  #pingAt = -Infinity
+  #unanswered = 0
+  #end: LinkEnd | undefined
+
+  constructor(socket: Socket, dialled: boolean, deps: LinkDeps) {
+    this.dialled = dialled
+    this.#deps = deps
+    this.#socket = socket
+    this.#output = new Output(socket)
+    this.#parser = new FrameParser(this)
+    this.#channels = new ChannelTable<ChannelLine>({
+      wire: createLine((bytes) => this.#output.write(bytes)),
+      ...{ output: this.#output, limits: deps.limits, growth: deps.growth },
+      opening: () => undefined,
+      overrun: () => this.close('protocol'),
+      broken: () => this.close('protocol'),
+    })
+    this.#handlers = this.#createHandlers()
+    socket.on('data', (chunk) => this.#receive(chunk))
+    socket.on('drain', () => this.#drained())
+    for (const event of ['end', 'error', 'close'] as const) socket.on(event, () => this.close('lost'))
+    this.#output.write(frame(Frame.hello, 0, encodeMessage(deps.self)))
+  }
+
+  get peer(): Hello | undefined {
+    return this.#peer
+  }
+
+  /** Why it has ended; undefined while it lives. */
+  get end(): LinkEnd | undefined {
+    return this.#end
+  }
+
+  /** Too much waits for the peer to take it. */
+  get congested(): boolean {
+    return this.#output.congested
+  }
+
+  get channels(): number {
+    return this.#channels.size
+  }
+
+  say(changes: SessionChanges): void {
+    if (this.#end === undefined) this.#output.write(frame(Frame.sessions, 0, encodeMessage(changes)))
+  }
+
+  /** Opens a channel of a session that the peer has. */
+  open(session: string, origin: Origin, events: ChannelEvents): Channel {
+    return this.#channels.open({ host: session, port: 0 }, origin, events)
+  }
+
+  /** Ends it, with all channels. Idempotent. */
+  close(why: LinkEnd): void {
+    if (this.#end !== undefined) return
+    this.#end = why
+    // Its sessions first: whoever loses a channel looks for another session at once.
+    this.#deps.owner.ended(this, why)
+    this.#channels.close()
+    this.#output.flush()
+    if (why === 'closed') this.#socket.destroySoon()
+    else this.#socket.destroy()
+  }
+
+  /** What time alone decides. `stalledMs`: how long this process itself has not come to it. */
+  tick(now: number, stalledMs: number): void {
+    const { silentMs, helloMs, pingMs } = this.#deps.limits
+    this.#heardAt += stalledMs
+    if (!this.#peer && now - this.#began > helloMs) this.close('stranger')
+    else if (now - this.#heardAt > silentMs) this.close('silent')
+    else if (now - this.#pingAt > pingMs) this.#ping(now)
+  }
+
+  control(type: Frame, channel: number, payload: Buffer): void {
+    if (this.#end !== undefined) return
+    if (!this.#peer && type !== Frame.hello) throw new FrameError('an edge says first who it is')
+    this.#handlers[type](channel, payload)
+  }
+
+  data(channel: number, part: Buffer): void {
+    if (this.#end === undefined) this.#channels.data(channel, part, false)
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#heardAt = performance.now()
+    if (this.#end !== undefined) return
+    try {
+      this.#parser.push(chunk)
+    } catch (error) {
+      this.#deps.owner.failed(error)
+      this.close('protocol')
+    }
+  }
+
+  #drained(): void {
+    this.#channels.unblock()
+    if (this.#end === undefined) this.#deps.owner.drained(this)
+  }
+
+  #createHandlers(): Handlers {
+    const channels = this.#channels
+    return {
+      [Frame.hello]: (_channel, payload) => this.#greet(parseHello(payload)),
+      [Frame.sessions]: (_channel, payload) => this.#deps.owner.changed(this, parseSessionChanges(payload)),
+      [Frame.ping]: () => this.#output.write(frame(Frame.pong, 0)),
+      [Frame.pong]: () => this.#measure(),
+      [Frame.open]: (channel, payload) => this.#bridge(channel, parseOpen(payload)),
+      [Frame.opened]: (channel, payload) =>
+        channels.confirmed(channel, { id: payload.readUInt32BE(0), window: payload.readUInt32BE(4), maxPacket: PACKET_BYTES }),
+      [Frame.refused]: (channel, payload) => this.#refused(channel, payload.readUInt8(0)),
+      [Frame.window]: (channel, payload) => channels.window(channel, payload.readUInt32BE(0)),
+      // Data comes by itself.
+      [Frame.data]: () => undefined,
+      [Frame.end]: (channel) => channels.ended(channel),
+      [Frame.close]: (channel) => channels.closed(channel),
+    }
+  }
+
+  #greet(peer: Hello): void {
+    if (this.#peer) throw new FrameError('an edge says once who it is')
+    this.#peer = peer
+    if (peer.endpoint === this.#deps.self.endpoint) this.#deps.owner.greeted(this, peer)
+    else this.close('stranger')
+  }
+
+  #ping(now: number): void {
+    this.#pingAt = now
+    this.#unanswered += 1
+    this.#output.write(frame(Frame.ping, 0))
+  }
+
+  /** The shortest counts: a full line answers late. Of several answers it is not known which one is whose. */
+  #measure(): void {
+    if (this.#unanswered === 1) {
+      const ms = performance.now() - this.#pingAt
+      this.#channels.roundTripMs = this.#channels.roundTripMs === 0 ? ms : Math.min(ms, this.#channels.roundTripMs)
+    }
+    this.#unanswered = Math.max(0, this.#unanswered - 1)
+  }
+
+  #refused(channel: number, why: number): void {
+    if (why === Refused.sessionLost) this.#channels.lost(channel)
+    else this.#channels.refused(channel, why === Refused.prohibited ? OpenFailure.prohibited : OpenFailure.connectFailed)
+  }
+
+  /** The peer has a visitor for one of the sessions here. */
+  #bridge(remote: number, { window, origin, session: id }: Open): void {
+    const { owner, limits, growth } = this.#deps
+    const refuse = (why: keyof typeof WHY) => this.#output.write(frame(Frame.refused, remote, Buffer.from([WHY[why]])))
+    const session = owner.sessionOf(id)
+    if (!session) return refuse('session_lost')
+    const table = this.#channels
+    if (table.size >= limits.channels) return refuse('prohibited')
+    const own = firstWindow(table.size, limits.unreadBytes)
+    table.add((number) => {
+      const bridge = new Bridge(
+        { session, origin },
+        {
+          opened: () => {
+            this.#confirm(remote, number, own)
+            table.confirmed(number, { id: remote, window, maxPacket: PACKET_BYTES })
+          },
+          refused: (why) => {
+            table.free(number)
+            if (this.#end === undefined) refuse(why)
+          },
+        },
+      )
+      const far = new LightChannel(number, table, new ReceiveWindow(own, growth, performance.now()), bridge.farEvents)
+      bridge.attach(far)
+      return far
+    })
+  }
+
+  #confirm(remote: number, number: number, window: number): void {
+    const payload = Buffer.allocUnsafe(8)
+    payload.writeUInt32BE(number, 0)
+    payload.writeUInt32BE(window, 4)
+    this.#output.write(frame(Frame.opened, remote, payload))
+  }
+}

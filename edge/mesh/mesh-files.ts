@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import type { Logger } from 'pino'
+import { MooringError } from '../../crds/errors.ts'
+
+/** The kubelet needs up to a minute to put a changed Secret in place; on top of that this does not count. */
+const LOOK_MS = 10_000
+
+/** Both ends are ours: the cheaper cipher of TLS 1.3 (RFC 8446, section 9.1). */
+export const MESH_TLS = { minVersion: 'TLSv1.3', ciphers: 'TLS_AES_128_GCM_SHA256' } as const
+
+/** What edges of one endpoint know each other by: PEMs, all of one authority that signs for nobody else. */
+export interface MeshIdentity {
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+}
+
+/** The mounted Secret as it is now. Dispose of it to stop looking. */
+export interface MeshFiles extends Disposable {
+  current(): MeshIdentity
+  /** `handler` is called after each change that could be read; another is kept for the next look. */
+  onChange(handler: (identity: MeshIdentity) => void): void
+  /** Looks at once. The timer calls this. */
+  look(): Promise<void>
+}
+
+interface Deps {
+  readonly directory: string
+  readonly log: Pick<Logger, 'info' | 'error'>
+  readonly everyMs?: number
+}
+
+/** Reads `ca.crt`, `tls.crt` and `tls.key`, and looks for changes from then on. @throws MooringError `files_unreadable` */
+export async function openMeshFiles({ directory, log, everyMs = LOOK_MS }: Deps): Promise<MeshFiles> {
+  const handlers: ((identity: MeshIdentity) => void)[] = []
+  let known = await read(directory)
+
+  async function look(): Promise<void> {
+    try {
+      const now = await read(directory)
+      if (JSON.stringify(now) === JSON.stringify(known)) return
+      known = now
+      log.info('the certificate for the other edges has changed')
+      for (const handler of handlers) handler(now)
+    } catch (error) {
+      log.error({ err: error }, 'the certificate for the other edges cannot be read; the one from before is used on')
+    }
+  }
+
+  const timer = setInterval(() => void look(), everyMs).unref()
+  return {
+    current: () => known,
+    onChange: (handler) => void handlers.push(handler),
+    look,
+    [Symbol.dispose]: () => clearInterval(timer),
+  }
+}
+
+async function read(directory: string): Promise<MeshIdentity> {
+  try {
+    const [ca, cert, key] = await Promise.all(
+      ['ca.crt', 'tls.crt', 'tls.key'].map((name) => readFile(join(directory, name), 'utf8')),
+    )
+    const identity = { ca: ca ?? '', cert: cert ?? '', key: key ?? '' }
+    // Read between two writes they may not be of each other.
+    createSecureContext(identity)
+    return identity
+  } catch (cause) {
+    throw new MooringError('files_unreadable', `the certificate for the other edges in ${directory} cannot be used`, { cause })
+  }
+}

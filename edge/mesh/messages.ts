@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { HOSTNAME } from '../../crds/tunnel.ts'
+import { FrameError } from './frames.ts'
+
+export const VERSION = 1
+
+const Name = z.string().min(1).max(253)
+
+/** Who speaks. */
+const Hello = z.strictObject({
+  version: z.literal(VERSION),
+  /** Edges of another endpoint are no peers. */
+  endpoint: Name,
+  /** Its pod's. */
+  edge: Name,
+  /** Of its process: a restarted edge has another. */
+  instance: z.uuid(),
+})
+export type Hello = z.output<typeof Hello>
+
+const SessionEntry = z.strictObject({
+  id: z.uuid(),
+  hostname: z.string().regex(HOSTNAME),
+  clientIp: z.string().min(1).max(64),
+  login: z.discriminatedUnion('authMethod', [
+    z.strictObject({ authMethod: z.literal('key'), keyFingerprint: z.string().max(128) }),
+    z.strictObject({ authMethod: z.literal('token'), passwordId: z.string().max(128) }),
+  ]),
+  since: z.number().min(0),
+  /** Id of the session that was its tunnel's newest when this one was last heard of. */
+  heardAfter: z.uuid().optional(),
+})
+export type SessionEntry = z.output<typeof SessionEntry>
+
+/** More sessions come in several messages: these are at most 50 KiB. */
+export const SESSIONS_A_FRAME = 100
+
+/** What changed among the sender's own sessions. */
+const SessionChanges = z.strictObject({
+  /** Those that were there when the link came about. */
+  there: z.array(SessionEntry).max(SESSIONS_A_FRAME).optional(),
+  /** All that were there have been said. */
+  complete: z.literal(true).optional(),
+  added: z.array(SessionEntry).max(SESSIONS_A_FRAME).optional(),
+  removed: z.array(z.uuid()).max(SESSIONS_A_FRAME).optional(),
+  heard: z
+    .array(z.strictObject({ id: z.uuid(), after: z.uuid() }))
+    .max(SESSIONS_A_FRAME)
+    .optional(),
+})
+export type SessionChanges = z.output<typeof SessionChanges>
+
+export const encodeMessage = (message: Hello | SessionChanges): Buffer => Buffer.from(JSON.stringify(message))
+
+/** @throws FrameError */
+export const parseHello = (payload: Buffer): Hello => parsed(Hello, payload)
+/** @throws FrameError */
+export const parseSessionChanges = (payload: Buffer): SessionChanges => parsed(SessionChanges, payload)
+
+function parsed<T>(schema: z.ZodType<T>, payload: Buffer): T {
+  const result = schema.safeParse(jsonOf(payload))
+  if (!result.success) throw new FrameError('a message between edges is not what it should be')
+  return result.data
+}
+
+function jsonOf(payload: Buffer): unknown {
+  try {
+    return JSON.parse(payload.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** What a channel is wanted for. */
+export interface Open {
+  readonly window: number
+  readonly origin: { readonly address: string; readonly port: number }
+  readonly session: string
+}
+
+export function encodeOpen({ window, origin, session }: Open): Buffer {
+  const bytes = Buffer.alloc(7 + origin.address.length + session.length)
+  bytes.writeUInt32BE(window, 0)
+  bytes.writeUInt16BE(origin.port, 4)
+  bytes.writeUInt8(origin.address.length, 6)
+  bytes.write(origin.address, 7, 'latin1')
+  bytes.write(session, 7 + origin.address.length, 'latin1')
+  return bytes
+}
+
+/** @throws FrameError */
+export function parseOpen(payload: Buffer): Open {
+  const length = payload.readUInt8(6)
+  const session = payload.toString('latin1', 7 + length)
+  if (payload.length <= 7 + length) throw new FrameError('a channel is wanted for no session')
+  return {
+    window: payload.readUInt32BE(0),
+    origin: { address: payload.toString('latin1', 7, 7 + length), port: payload.readUInt16BE(4) },
+    session,
+  }
+}
+
+/** A list cut into pieces that each fit a frame. */
+export function pieces<T>(items: readonly T[]): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / SESSIONS_A_FRAME) }, (_, index) =>
+    items.slice(index * SESSIONS_A_FRAME, (index + 1) * SESSIONS_A_FRAME),
+  )
+}

@@ -1,0 +1,157 @@
+import type { Logger } from 'pino'
+import { Secret } from '../crds/core.ts'
+import { labels, SYSTEM_NAMESPACE } from '../crds/names.ts'
+import { backoffMs } from '../store/backoff.ts'
+import type { Store } from '../store/port.ts'
+import type { Pem, PemStore } from './pem-store.ts'
+
+interface Deps {
+  readonly store: Pick<Store, 'get'>
+  /** Certificates of other endpoints are none of ours. */
+  readonly endpoint: string
+  readonly kept?: PemStore | undefined
+  readonly log: Pick<Logger, 'warn'>
+}
+
+/** Certificates by the name of their Secret: some 1.4 KB each, so all of them stay in memory. */
+export interface Pems extends Disposable {
+  /** The one obtained at that time or later, fetched if need be; an older one when it cannot be had now. */
+  get(name: string, obtainedAt: string): Promise<Pem | undefined>
+  has(name: string): boolean
+  /** Names of all that are held. */
+  names(): readonly string[]
+  isCurrent(name: string, obtainedAt: string): boolean
+  /** Fetches it in the background, however long that takes; `arrived` is called then. */
+  want(name: string, obtainedAt: string, arrived: () => void): void
+  forget(name: string): void
+}
+
+/** Fetches in the background at a time: a start must not flood the API, nor take all day for ten thousand. */
+const PARALLEL = 4
+const RETRY = { baseMs: 1_000, maxMs: 60_000 }
+/** How long one that is not there is not asked for again: a handshake costs its visitor nothing, and must cost the API no more. */
+const MISSING_MS = 1_000
+
+interface Wish {
+  readonly name: string
+  readonly obtainedAt: string
+  readonly arrived: () => void
+  readonly failures: number
+}
+
+export function createPems({ store, endpoint, kept, log }: Deps): Pems {
+  const held = new Map<string, Pem>(kept?.all() ?? [])
+  const missing = new Map<string, number>()
+  /** By name, the latest fetch under way: of one that was forgotten meanwhile nothing is kept. */
+  const fetching = new Map<string, symbol>()
+  /** By name, the latest wish. */
+  const wishes = new Map<string, Wish>()
+  /** Those that are tried again. */
+  const retries = new Map<string, NodeJS.Timeout>()
+  let working = 0
+  let disposed = false
+
+  const isCurrent = (name: string, obtainedAt: string) => (held.get(name)?.obtainedAt ?? '') >= obtainedAt && held.has(name)
+
+  /** @throws StoreError */
+  async function fetch(name: string, obtainedAt: string): Promise<Pem | undefined> {
+    const mine = Symbol(name)
+    fetching.set(name, mine)
+    const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
+    const pem = secret && pemOf(secret, { endpoint, obtainedAt })
+    if (!pem) missing.set(name, performance.now() + MISSING_MS)
+    else if (fetching.get(name) === mine) {
+      fetching.delete(name)
+      missing.delete(name)
+      held.set(name, pem)
+      kept?.keep(name, pem)
+    }
+    return pem
+  }
+
+  async function get(name: string, obtainedAt: string): Promise<Pem | undefined> {
+    if (isCurrent(name, obtainedAt)) return held.get(name)
+    if ((missing.get(name) ?? 0) > performance.now()) return held.get(name)
+    try {
+      return (await fetch(name, obtainedAt)) ?? held.get(name)
+    } catch (error) {
+      missing.set(name, performance.now() + MISSING_MS)
+      log.warn({ err: error }, 'a certificate could not be fetched')
+      return held.get(name)
+    }
+  }
+
+  function work(): void {
+    while (working < PARALLEL && !disposed) {
+      const [wish] = wishes.values()
+      if (!wish) return
+      wishes.delete(wish.name)
+      working += 1
+      void fulfil(wish).finally(() => {
+        working -= 1
+        work()
+      })
+    }
+  }
+
+  /** One that is not there yet, or may not be read yet, is tried again as one that could not be asked for. */
+  async function fulfil(wish: Wish): Promise<void> {
+    const { name, obtainedAt, arrived } = wish
+    try {
+      if (isCurrent(name, obtainedAt) || (await fetch(name, obtainedAt))) {
+        arrived()
+        return
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'a certificate could not be fetched; it is tried again')
+    }
+    if (!wishes.has(name) && !disposed) retryLater({ ...wish, failures: wish.failures + 1 })
+  }
+
+  function retryLater(wish: Wish): void {
+    const again = () => {
+      retries.delete(wish.name)
+      wishes.set(wish.name, wish)
+      work()
+    }
+    clearTimeout(retries.get(wish.name))
+    retries.set(wish.name, setTimeout(again, backoffMs(RETRY, wish.failures, Math.random)).unref())
+  }
+
+  function drop(name: string): void {
+    wishes.delete(name)
+    clearTimeout(retries.get(name))
+    retries.delete(name)
+  }
+
+  return {
+    get,
+    has: (name) => held.has(name),
+    names: () => [...held.keys()],
+    isCurrent,
+    want(name, obtainedAt, arrived) {
+      drop(name)
+      wishes.set(name, { name, obtainedAt, arrived, failures: 0 })
+      work()
+    },
+    forget(name) {
+      drop(name)
+      fetching.delete(name)
+      missing.delete(name)
+      if (held.delete(name)) kept?.keep(name, undefined)
+    },
+    [Symbol.dispose]() {
+      disposed = true
+      fetching.clear()
+      for (const timer of retries.values()) clearTimeout(timer)
+    },
+  }
+}
+
+function pemOf({ metadata, data }: Secret, { endpoint, obtainedAt }: { endpoint: string; obtainedAt: string }): Pem | undefined {
+  if (metadata.labels?.[labels.endpoint] !== endpoint) return undefined
+  const [certificate, key] = [data['tls.crt'], data['tls.key']].map((base64) =>
+    Buffer.from(base64 ?? '', 'base64').toString('utf8'),
+  )
+  return certificate && key ? { certificate, key, obtainedAt } : undefined
+}

@@ -1,0 +1,51 @@
+import { hostname } from 'node:os'
+import type { CommandLine } from '../process/command-line.ts'
+import { LOG_SETTINGS } from '../process/log.ts'
+import { Address, ListenPort, Path, Text, whole } from '../process/setting-rules.ts'
+import { createSettingsParser, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
+
+const SETTINGS = {
+  endpoint: setting(Text, '<name>', 'name of the TunnelEndpoint that it serves'),
+  podName: withDefault(Text, '<name>', [hostname(), 'name of this edge among those of its endpoint; POD_NAME means the same']),
+  listen: withDefault(Address, '<address>', ['0.0.0.0', 'address to listen on']),
+  sshPort: withDefault(ListenPort, '<port>', ['22222', 'port for SSH clients']),
+  httpPort: withDefault(ListenPort, '<port>', ['28080', 'port for visitors, plain HTTP']),
+  httpsPort: withDefault(ListenPort, '<port>', ['28443', 'port for visitors, HTTPS']),
+  meshPort: withDefault(ListenPort, '<port>', ['28444', 'port for the other edges of the endpoint']),
+  metricsPort: withDefault(ListenPort, '<port>', ['9464', 'plain HTTP port of metrics and probes']),
+  hostKeys: withDefault(Path, '<path>', ['/etc/mooring/host-keys', 'where the Secret with the host keys is mounted']),
+  meshFiles: withDefault(Path, '<path>', [
+    '/etc/mooring/mesh',
+    'where the Secret with the certificate for the other edges is mounted',
+  ]),
+  journalFiles: withDefault(Path, '<path>', ['/etc/mooring/journal', 'where the Secret with the journal’s address is mounted']),
+  dataDir: withDefault(Path, '<path>', ['/var/lib/mooring', 'what outlives a restart of the process']),
+  drainSeconds: withDefault(whole(0, 3_600), '<n>', [
+    '45',
+    'seconds in which clients are asked to go and requests may end, when it stops',
+  ]),
+  ...LOG_SETTINGS,
+} as const
+
+/** Settings of an edge in a cluster. */
+export type EdgeSettings = SettingsOf<typeof SETTINGS> & { readonly endpoint: string }
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const parse = createSettingsParser({
+  program: 'node edge/main.ts',
+  description: 'Runs an edge of a TunnelEndpoint in a Kubernetes cluster: that of the pod, or of KUBECONFIG.',
+  table: SETTINGS,
+  check: (settings) => [
+    ...(settings.endpoint === undefined ? ['mooring: --endpoint (MOORING_ENDPOINT in the environment) must be given.'] : []),
+    ...samePorts(settings),
+  ],
+})
+
+/** As {@link createSettingsParser}; `POD_NAME` is what pods call it. */
+export function parseSettings(argv: readonly string[], env: Environment): CommandLine<EdgeSettings> {
+  const parsed = parse(argv, { MOORING_POD_NAME: env.POD_NAME, ...env })
+  if ('exit' in parsed) return parsed
+  const { endpoint = '' } = parsed.ok
+  return { ok: { ...parsed.ok, endpoint } }
+}

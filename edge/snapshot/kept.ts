@@ -1,0 +1,25 @@
+import { EndpointSlice } from '../../crds/core.ts'
+import type { Kind, Resource } from '../../crds/kind.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
+
+/** What an edge needs of the API to serve. */
+export const KEPT_KINDS: readonly Kind[] = [TunnelEndpoint, Tunnel, TunnelPassword, EndpointSlice]
+
+/** As much of an object as an edge goes by; undefined: it is none of this endpoint's. What else changes of it is not written. Pure. */
+export function keptOf(object: Resource<Kind>, endpoint: string): object | undefined {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = object.metadata
+  const metadata = { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp }
+  if (object.kind === Tunnel.kind) {
+    const { spec, status } = object as Tunnel
+    if (status?.endpointRef?.name !== endpoint) return undefined
+    const { hostname, endpointRef, certificate } = status
+    return { metadata, spec, status: { hostname, endpointRef, certificate } }
+  }
+  if (object.kind === EndpointSlice.kind) {
+    const { addressType, endpoints, ports } = object as EndpointSlice
+    return { metadata: { ...metadata, labels: object.metadata.labels }, addressType, endpoints, ports }
+  }
+  return { metadata, spec: (object as TunnelPassword | TunnelEndpoint).spec }
+}

@@ -1,0 +1,103 @@
+import { appendFile, mkdir, mkdtemp, readFile, rm, stat, truncate } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { openLogFile, parseLog } from './log-file.ts'
+
+const TITLE = 'a test'
+
+async function place(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'mooring-log-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  return join(directory, 'file')
+}
+
+/** A file whose live values a test sets. */
+async function opened(path: string, values = new Map<string, unknown>()) {
+  const warn = vi.fn()
+  const file = await openLogFile({ path, title: TITLE, live: () => values, everyMs: 5, log: { warn } })
+  return {
+    file,
+    warn,
+    set: (id: string, value: unknown) => {
+      if (value === undefined) values.delete(id)
+      else values.set(id, value)
+      file.set(id, value)
+    },
+  }
+}
+
+test('values are there again, by themselves, the last that was set', async () => {
+  const path = await place()
+  const { set, file } = await opened(path)
+  set('a', 1)
+  await file.flush()
+  set('a', { b: [2] })
+  set('gone', 3)
+  await file.flush()
+  set('gone', undefined)
+  await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', { b: [2] }]])))
+  await file[Symbol.asyncDispose]()
+  const again = await opened(path)
+  expect(again.file.found).toEqual(new Map([['a', { b: [2] }]]))
+  await again.file[Symbol.asyncDispose]()
+})
+
+test('nobody else may read it', async () => {
+  const path = await place()
+  const { set, file } = await opened(path)
+  set('a', 1)
+  await file[Symbol.asyncDispose]()
+  expect((await stat(path)).mode & 0o777).toBe(0o600)
+})
+
+test('it does not grow with its past', async () => {
+  const path = await place()
+  const { set, file } = await opened(path)
+  const text = 'x'.repeat(100_000)
+  for (let round = 0; round < 60; round += 1) {
+    set('a', `${round} ${text}`)
+    await file.flush()
+  }
+  expect((await stat(path)).size).toBeLessThan(2_000_000)
+  await file[Symbol.asyncDispose]()
+  expect(parseLog(await readFile(path, 'utf8'), TITLE).get('a')).toMatch(/^59 /)
+})
+
+test('a line that was cut off is passed over', async () => {
+  const path = await place()
+  const { set, file } = await opened(path)
+  set('a', 1)
+  set('b', 2)
+  await file[Symbol.asyncDispose]()
+  await truncate(path, (await stat(path)).size - 3)
+  const again = await opened(path)
+  expect(again.file.found).toEqual(new Map([['a', 1]]))
+  await appendFile(path, 'rubbish\n["c"]\n[1,2]\n')
+  expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', 1]]))
+  await again.file[Symbol.asyncDispose]()
+})
+
+test('a file of another title is nothing', async () => {
+  expect(parseLog('"another"\n["a",1]\n', TITLE)).toEqual(new Map())
+})
+
+test('what cannot be written is written when it can be again', async () => {
+  const path = join(await place(), 'missing', 'file')
+  const { set, file, warn } = await opened(path)
+  set('a', 1)
+  await file.flush()
+  expect(warn).toHaveBeenCalled()
+  await mkdir(join(path, '..'), { recursive: true })
+  await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', 1]])))
+  await file[Symbol.asyncDispose]()
+})
+
+test('whatever is in a file, reading it says what it can and throws nothing', () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(fc.json(), fc.string()), { maxLength: 10 }), (lines) => {
+      parseLog([JSON.stringify(TITLE), ...lines].join('\n'), TITLE)
+    }),
+  )
+})

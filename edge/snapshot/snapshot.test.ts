@@ -1,0 +1,158 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Namespace } from '../../crds/core.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { createCache } from '../../store/cache.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { StoreError } from '../../store/errors.ts'
+import type { Store } from '../../store/port.ts'
+import { openSnapshot } from './snapshot.ts'
+
+const log = pino({ level: 'silent' })
+const soon = { timeout: 5_000, interval: 5 }
+const away = () => Promise.reject(new StoreError('unavailable', 'away'))
+
+/** A store of tunnels, of which a test may take the API away, and a directory that outlives each edge. */
+async function setUp() {
+  const opened = await openTemporaryStore()
+  const directory = await mkdtemp(join(tmpdir(), 'mooring-snapshot-'))
+  onTestFinished(async () => {
+    await opened[Symbol.asyncDispose]()
+    await rm(directory, { recursive: true })
+  })
+  const { store } = opened
+  await store.create(Namespace, { metadata: { name: 'acme--prod' } })
+  const state = { away: false }
+  const reached: Store = {
+    ...store,
+    get: (...args) => (state.away ? away() : store.get(...args)),
+    list: (...args) => (state.away ? away() : store.list(...args)),
+    async *watch(kind, options) {
+      const gone = new AbortController()
+      const timer = setInterval(() => state.away && gone.abort(), 5)
+      try {
+        if (!state.away) yield* store.watch(kind, { ...options, signal: AbortSignal.any([options.signal, gone.signal]) })
+        if (!options.signal.aborted) await away()
+      } finally {
+        clearInterval(timer)
+      }
+    },
+  }
+
+  /** What an edge of the endpoint would know; it ends as one that is killed. */
+  async function edge(endpoint = 'main') {
+    const snapshot = await openSnapshot({ store: reached, endpoint, directory, log, everyMs: 5 })
+    const stop = new AbortController()
+    const backoff = { baseMs: 5, maxMs: 20 }
+    const cache = createCache({ store: snapshot.store, kind: Tunnel, backoff })
+    const work = cache.run(stop.signal)
+    await cache.synced()
+    return {
+      snapshot,
+      cache,
+      names: () =>
+        cache
+          .list()
+          .map(({ metadata }) => metadata.name)
+          .sort(),
+      async stop() {
+        await snapshot.flush()
+        stop.abort()
+        await work
+      },
+    }
+  }
+
+  async function tunnel(name: string, endpoint = 'main') {
+    const key = { namespace: 'acme--prod', name }
+    await store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
+    await store.patchStatus(Tunnel, key, { hostname: '0123456789abcdef', endpointRef: { name: endpoint } })
+    return key
+  }
+
+  return { store, state, edge, tunnel, file: () => readFile(join(directory, 'snapshot'), 'utf8') }
+}
+
+test('an edge that starts without the API knows what the one before knew, and catches up when it is back', async () => {
+  const { store, state, edge, tunnel } = await setUp()
+  await tunnel('stays')
+  const goes = await tunnel('goes')
+  const first = await edge()
+  await vi.waitFor(() => expect(first.names()).toEqual(['goes', 'stays']), soon)
+  await first.stop()
+
+  state.away = true
+  await store.delete(Tunnel, goes)
+  await tunnel('comes')
+  const second = await edge()
+  expect(second.names()).toEqual(['goes', 'stays'])
+  expect(second.cache.get({ namespace: 'acme--prod', name: 'stays' })).toMatchObject({
+    spec: { regionId: 1 },
+    status: { hostname: '0123456789abcdef', endpointRef: { name: 'main' } },
+  })
+  state.away = false
+  await vi.waitFor(() => expect(second.names()).toEqual(['comes', 'stays']), soon)
+  await second.stop()
+})
+
+test('it catches up from a new list where the events of between are gone', async () => {
+  const { store, state, edge, tunnel } = await setUp()
+  const goes = await tunnel('goes')
+  const first = await edge()
+  await first.stop()
+  state.away = true
+  await store.delete(Tunnel, goes)
+  await tunnel('comes')
+  store.compact()
+  const second = await edge()
+  expect(second.names()).toEqual(['goes'])
+  state.away = false
+  await vi.waitFor(() => expect(second.names()).toEqual(['comes']), soon)
+  await second.stop()
+})
+
+test('with the API there the snapshot is not asked', async () => {
+  const { store, edge, tunnel } = await setUp()
+  const goes = await tunnel('goes')
+  await (await edge()).stop()
+  await store.delete(Tunnel, goes)
+  const second = await edge()
+  expect(second.names()).toEqual([])
+  await second.stop()
+})
+
+test('tunnels of other endpoints are not kept, nor what an edge does not go by', async () => {
+  const { store, edge, tunnel, file } = await setUp()
+  const key = await tunnel('mine')
+  await tunnel('theirs', 'other')
+  const first = await edge()
+  await first.snapshot.flush()
+  const before = await file()
+  expect(before).toContain('mine')
+  expect(before).not.toContain('theirs')
+  await store.patchStatus(Tunnel, key, { connected: true, sessions: 1 })
+  await vi.waitFor(() => expect(first.cache.get(key)?.status?.connected).toBe(true), soon)
+  await first.snapshot.flush()
+  const added = (await file()).slice(before.length)
+  expect(added).not.toContain('mine')
+  await first.stop()
+})
+
+test('certificates are there again until they are forgotten', async () => {
+  const { edge } = await setUp()
+  const pem = { certificate: 'certificate', key: 'key', obtainedAt: '2030-01-01T00:00:00Z' }
+  const first = await edge()
+  first.snapshot.pems.keep('a', pem)
+  first.snapshot.pems.keep('b', pem)
+  first.snapshot.pems.keep('b', undefined)
+  await first.stop()
+  const second = await edge()
+  expect([...second.snapshot.pems.all()]).toEqual([['a', pem]])
+  await second.stop()
+  const other = await edge('other')
+  expect([...other.snapshot.pems.all()]).toEqual([])
+  await other.stop()
+})

@@ -1,0 +1,196 @@
+import { join } from 'node:path'
+import { createHash } from 'node:crypto'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import type { Kind, Resource } from '../../crds/kind.ts'
+import { keyToString } from '../../store/key-string.ts'
+import { resourceOf } from '../../store/kubernetes/resource.ts'
+import type { ListResult, Store, WatchEvent } from '../../store/port.ts'
+import { Pem, type PemStore } from '../pem-store.ts'
+import { KEPT_KINDS, keptOf } from './kept.ts'
+import { openLogFile } from './log-file.ts'
+
+export interface SnapshotDeps {
+  readonly store: Store
+  /** Name of the TunnelEndpoint that is served. */
+  readonly endpoint: string
+  /** For the file, which holds private keys. */
+  readonly directory: string
+  readonly log: Pick<Logger, 'warn' | 'info'>
+  /** How long the first list is waited for when there is something to serve without. */
+  readonly patienceMs?: number
+  readonly everyMs?: number
+}
+
+/** What an edge served last, for a start without the API. */
+export interface Snapshot extends AsyncDisposable {
+  /**
+   * The given store. Its first list of each kind that edges need is the one of the snapshot when the API is away; a watch goes on from there
+   * once it is back, so that nothing is missed.
+   */
+  readonly store: Store
+  readonly pems: PemStore
+  flush(): Promise<void>
+}
+
+const PATIENCE_MS = 3_000
+const FILE = 'snapshot'
+const PEM = 'pem/'
+
+interface Known {
+  readonly kind: Kind
+  readonly objects: Map<string, Resource<Kind>>
+  /** Of each object as it was written. */
+  readonly hashes: Map<string, string>
+  revision: string
+  /** Whether what the process before left may still be needed. */
+  fresh: boolean
+}
+
+/** Reads what was left in the directory, and writes there from then on what is served: once a second when it changes. */
+export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
+  const { store, endpoint, directory, log, patienceMs = PATIENCE_MS } = deps
+  const known = new Map(
+    KEPT_KINDS.map((kind): [string, Known] => [
+      kind.kind,
+      { kind, objects: new Map(), hashes: new Map(), revision: '', fresh: false },
+    ]),
+  )
+  const pems = new Map<string, Pem>()
+  const title = `what edge of ${endpoint} serves, 1`
+  const file = await openLogFile({
+    path: join(directory, FILE),
+    title,
+    live,
+    log,
+    ...(deps.everyMs && { everyMs: deps.everyMs }),
+  })
+  for (const [id, value] of file.found) if (id.startsWith(PEM)) takePem(id.slice(PEM.length), value)
+
+  function* live(): Generator<readonly [string, unknown]> {
+    for (const { kind, objects, revision } of known.values()) {
+      for (const [key, object] of objects) {
+        const kept = keptOf(object, endpoint)
+        if (kept) yield [`${kind.kind}/${key}`, kept]
+      }
+      // After the objects: they are at least as new as it says.
+      yield [revisionId(kind), revision]
+    }
+    for (const [name, pem] of pems) yield [PEM + name, pem]
+  }
+
+  function takePem(name: string, value: unknown): void {
+    const { data } = Pem.safeParse(value)
+    if (data) pems.set(name, data)
+  }
+
+  function put(state: Known, object: Resource<Kind>): void {
+    const key = keyToString(object.metadata)
+    state.objects.set(key, object)
+    const kept = keptOf(object, endpoint)
+    const hash = kept && hashOf(kept)
+    if (hash === state.hashes.get(key)) return
+    if (hash === undefined) state.hashes.delete(key)
+    else state.hashes.set(key, hash)
+    file.set(`${state.kind.kind}/${key}`, kept)
+  }
+
+  function remove(state: Known, key: string): void {
+    state.objects.delete(key)
+    if (state.hashes.delete(key)) file.set(`${state.kind.kind}/${key}`, undefined)
+  }
+
+  function onList<K extends Kind>(state: Known, { items, resourceVersion }: ListResult<K>): void {
+    const keys = new Set(items.map(({ metadata }) => keyToString(metadata)))
+    for (const key of state.objects.keys()) if (!keys.has(key)) remove(state, key)
+    for (const item of items) put(state, item)
+    onRevision(state, resourceVersion)
+    state.fresh = true
+    if ([...known.values()].every(({ fresh }) => fresh)) file.found.clear()
+  }
+
+  function onEvent(state: Known, event: WatchEvent<Kind>): void {
+    if (event.type === 'deleted') remove(state, keyToString(event.object.metadata))
+    else if (event.type !== 'bookmark') put(state, event.object)
+    onRevision(state, event.type === 'bookmark' ? event.resourceVersion : event.object.metadata.resourceVersion)
+  }
+
+  function onRevision(state: Known, revision: string): void {
+    state.revision = revision
+    file.set(revisionId(state.kind), revision)
+  }
+
+  function savedList(kind: Kind): ListResult<Kind> | undefined {
+    const revision = file.found.get(revisionId(kind))
+    if (typeof revision !== 'string' || revision === '') return undefined
+    const items = [...file.found].flatMap(([id, value]) => (id.startsWith(`${kind.kind}/`) ? objectOf(kind, value) : []))
+    return { items, resourceVersion: revision }
+  }
+
+  async function list<K extends Kind>(kind: K, options?: Parameters<Store['list']>[1]): Promise<ListResult<K>> {
+    const state = known.get(kind.kind)
+    if (!state) return store.list(kind, options)
+    const saved = state.fresh ? undefined : savedList(kind)
+    try {
+      const asked = store.list(kind, options)
+      const result = await (saved ? within(asked, patienceMs) : asked)
+      onList(state, result)
+      return result
+    } catch (error) {
+      if (!saved) throw error
+      log.warn({ err: error, kind: kind.kind, objects: saved.items.length }, 'the API does not answer: serving as before it went')
+      onList(state, saved)
+      return saved
+    }
+  }
+
+  return {
+    store: {
+      ...store,
+      list,
+      async *watch(kind, options) {
+        const state = known.get(kind.kind)
+        for await (const event of store.watch(kind, options)) {
+          if (state) onEvent(state, event)
+          yield event
+        }
+      },
+    },
+    pems: {
+      all: () => pems,
+      keep(name, pem) {
+        if (pem) pems.set(name, pem)
+        else pems.delete(name)
+        file.set(PEM + name, pem)
+      },
+    },
+    flush: () => file.flush(),
+    [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
+  }
+}
+
+const revisionId = ({ kind }: Kind): string => `revision/${kind}`
+
+/** Of the same object another revision alone is no change. */
+function hashOf(kept: object): string {
+  const text = JSON.stringify(kept, (name, value: unknown) => (name === 'resourceVersion' ? undefined : value))
+  return createHash('sha1').update(text).digest('base64')
+}
+
+function objectOf(kind: Kind, value: unknown): readonly Resource<Kind>[] {
+  try {
+    return [resourceOf(kind, value)]
+  } catch (error) {
+    // Of another version of this program, perhaps.
+    if (error instanceof z.ZodError) return []
+    throw error
+  }
+}
+
+/** @throws Error when it takes longer */
+function within<T>(promise: Promise<T>, ms: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer in ${ms} ms`)), ms)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

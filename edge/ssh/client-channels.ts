@@ -1,0 +1,39 @@
+import type { ChannelTable } from './channel-table.ts'
+import { sentences } from './sentences.ts'
+import { Terminal, type TerminalText } from './terminal.ts'
+import { OpenFailure, type RemoteEnd } from './wire/messages.ts'
+
+/** The channels that a client opens itself: one session, which shows a terminal, and nothing else. */
+export class ClientChannels {
+  readonly #text: () => TerminalText
+  #terminal: Terminal | undefined
+
+  constructor(text: () => TerminalText) {
+    this.#text = text
+  }
+
+  get count(): number {
+    return this.#terminal ? 1 : 0
+  }
+
+  open(table: ChannelTable, type: string, remote: RemoteEnd): void {
+    const { wire } = table
+    if (type !== 'session') wire.channels.channelOpenFail(remote.id, OpenFailure.prohibited, sentences.onlyForwards)
+    else if (this.#terminal) wire.channels.channelOpenFail(remote.id, OpenFailure.resourceShortage, sentences.secondSession)
+    else {
+      table.add((id) => {
+        const free = () => {
+          table.free(id)
+          this.#terminal = undefined
+        }
+        this.#terminal = new Terminal({ wire, id, remote, text: this.#text, free })
+        return this.#terminal
+      })
+    }
+  }
+
+  /** Shows a line on the terminal, if there is one. */
+  say(line: string): void {
+    this.#terminal?.say(line)
+  }
+}

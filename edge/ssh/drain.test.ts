@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { drainEvenly, type Leaver } from './drain.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+function crowd(size: number, busy: (index: number) => boolean = () => false) {
+  const said: string[] = []
+  const state = { busy }
+  const leavers = Array.from({ length: size }, (_, index): Leaver => ({
+    get busy() {
+      return state.busy(index)
+    },
+    retire: () => void said.push(`retire ${index}`),
+    dismiss: () => void said.push(`dismiss ${index}`),
+  }))
+  return { leavers, said, state, dismissed: () => said.filter((text) => text.startsWith('dismiss')).length }
+}
+
+test('with nobody there it is over at once', async () => {
+  await drainEvenly([], { overMs: 10_000, patienceMs: 1_000 })
+})
+
+test('with no time all are told at once', async () => {
+  const { leavers, said } = crowd(3)
+  await drainEvenly(leavers, { overMs: 0, patienceMs: 0 })
+  expect(said).toHaveLength(6)
+})
+
+test('clients are told one after the other, over the whole time', async () => {
+  const { leavers, dismissed } = crowd(100)
+  const over = drainEvenly(leavers, { overMs: 10_000, patienceMs: 1_000 })
+  await vi.advanceTimersByTimeAsync(2_500)
+  expect(dismissed()).toBeGreaterThan(20)
+  expect(dismissed()).toBeLessThan(30)
+  await vi.advanceTimersByTimeAsync(7_500)
+  await over
+  expect(dismissed()).toBe(100)
+})
+
+test('one whose visitors are not done yet goes when they are, or when its time is over', async () => {
+  const { leavers, said, state } = crowd(2, () => true)
+  const over = drainEvenly(leavers, { overMs: 0, patienceMs: 5_000 })
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(said).toEqual(['retire 0', 'retire 1'])
+  state.busy = (index) => index === 0
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(said).toEqual(['retire 0', 'retire 1', 'dismiss 1'])
+  await vi.advanceTimersByTimeAsync(3_100)
+  await over
+  expect(said.at(-1)).toBe('dismiss 0')
+})

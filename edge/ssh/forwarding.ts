@@ -1,0 +1,128 @@
+import { isTargetAllowed } from '../../crds/tunnel-config.ts'
+import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Route } from '../route.ts'
+import type { Login, Origin, Session } from '../session.ts'
+import { type ChannelTable, refusedChannel } from './channel-table.ts'
+import { type Forward, forwardRefusal } from './forwards.ts'
+import type { LineWatch } from './line-watch.ts'
+import { sentences } from './sentences.ts'
+import { parseTarget, throughSocks } from './socks.ts'
+
+export interface ForwardingDeps {
+  /** Of the connection; the session's, too. */
+  readonly id: string
+  readonly clientIp: string
+  readonly since: number
+  readonly channels: ChannelTable
+  readonly line: LineWatch
+  /** Channels that the client opened itself. */
+  readonly terminals: { readonly count: number }
+  /** Whose forward it is, once its client has logged in. */
+  tunnel(): { readonly route: Route; readonly login: Login } | undefined
+  /** Shows a line on the client's terminal, if it has one. */
+  say(line: string): void
+  close(reason: string, sentence: string): void
+  serving(session: Session, serves: boolean): void
+}
+
+/** How long the first answer after a forward is waited for. */
+const ANSWER_MS = 500
+
+/** The one forward of a connection (RFC 4254, section 7.1), and the session that serves its tunnel by it. */
+export class Forwarding {
+  readonly #deps: ForwardingDeps
+  #forward: Forward | undefined
+  #session: Session | undefined
+  #serves = false
+  #grantedAt = 0
+
+  constructor(deps: ForwardingDeps) {
+    this.#deps = deps
+  }
+
+  /** The client has asked for it, and may. */
+  get granted(): boolean {
+    return this.#forward !== undefined
+  }
+
+  get session(): Session | undefined {
+    return this.#session
+  }
+
+  /** Whether it may be; a refusal has been explained. */
+  ask(wanted: Forward): boolean {
+    const route = this.#deps.tunnel()?.route
+    if (route === undefined) return false
+    const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, route)
+    if (refusal === undefined) this.#forward = wanted
+    // A client shows nothing but the sentence of a disconnect, but those who visit the first forward count more.
+    else if (this.#serves) this.#deps.say(refusal)
+    else this.#deps.close('forward_refused', refusal)
+    return refusal === undefined
+  }
+
+  cancel({ host, port }: Forward): boolean {
+    const known = this.#forward?.host === host && this.#forward.port === port
+    if (known) this.stop()
+    return known
+  }
+
+  /** The client has been told that it may. */
+  begin(now: number): void {
+    const tunnel = this.#deps.tunnel()
+    const forward = this.#forward
+    if (!tunnel || !forward || this.#session) return
+    const { id, clientIp, since, channels, line, terminals } = this.#deps
+    this.#session = {
+      ...{ id, hostname: tunnel.route.hostname, clientIp, login: tunnel.login, since },
+      get channels() {
+        return channels.size - terminals.count
+      },
+      open: (origin, events) => this.#open(forward, origin, events),
+      close: (reason, sentence) => this.#deps.close(reason, sentence),
+    }
+    this.#grantedAt = now
+    line.measure(now, (ms) => {
+      channels.roundTripMs = ms
+      this.#serve()
+    })
+  }
+
+  tick(now: number): void {
+    // Not every client answers what it does not know.
+    if (now - this.#grantedAt > ANSWER_MS) this.#serve()
+  }
+
+  /** Why it would not be granted any more, in a sentence. */
+  refusal(route: Route): string | undefined {
+    return this.#forward && forwardRefusal(this.#forward, route)
+  }
+
+  stop(): void {
+    const session = this.#session
+    const served = this.#serves
+    this.#session = undefined
+    this.#forward = undefined
+    this.#serves = false
+    if (session && served) this.#deps.serving(session, false)
+  }
+
+  /**
+   * Some clients (Go's) refuse a channel that comes close upon the answer to their forward, before they have noted it: the first is
+   * opened when they have answered something after it.
+   */
+  #serve(): void {
+    if (this.#serves || !this.#session) return
+    this.#serves = true
+    this.#deps.serving(this.#session, true)
+  }
+
+  #open(forward: Forward, origin: Origin, events: ChannelEvents): Channel {
+    const { channels } = this.#deps
+    const config = this.#deps.tunnel()?.route.config
+    if (config?.target === undefined) return channels.open(forward, origin, events)
+    const target = parseTarget(config.target)
+    if (!target || !isTargetAllowed(config)) return refusedChannel(events, 'prohibited')
+    return throughSocks(target, events, (inner) => channels.open(forward, origin, inner))
+  }
+}

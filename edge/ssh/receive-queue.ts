@@ -1,0 +1,100 @@
+import type { ReceiveWindow } from './receive-window.ts'
+
+/** Whose bytes they are. */
+interface Reader {
+  /** To be read now. */
+  data(chunk: Buffer): void
+  /** Bytes that are kept: more, or (negative) less. */
+  held(bytes: number): void
+}
+
+/** Bytes from a client on one channel, which wait while their reader pauses. */
+export class ReceiveQueue {
+  readonly #reader: Reader
+  readonly #window: ReceiveWindow
+  #unread: Buffer[] = []
+  #bytes = 0
+  #paused = false
+  #delivering = false
+
+  constructor(window: ReceiveWindow, reader: Reader) {
+    this.#window = window
+    this.#reader = reader
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get empty(): boolean {
+    return this.#unread.length === 0
+  }
+
+  /** False: more came than was allowed. */
+  arrived(bytes: number): boolean {
+    return this.#window.arrived(bytes)
+  }
+
+  pause(): void {
+    this.#paused = true
+  }
+
+  /** False: it was not paused. */
+  resume(): boolean {
+    const was = this.#paused
+    this.#paused = false
+    return was
+  }
+
+  /** Has it read: now (true), or when the reader goes on. */
+  take(data: Buffer): boolean {
+    if (this.#paused || this.#unread.length > 0) {
+      this.#unread.push(data)
+      this.#bytes += data.length
+      this.#reader.held(data.length)
+      return false
+    }
+    this.#delivering = true
+    this.#reader.data(data)
+    this.#delivering = false
+    this.#window.read(data.length)
+    if (this.#unread.length > 0) this.deliver()
+    return true
+  }
+
+  /** Has read what was kept, until the reader pauses again. */
+  deliver(): void {
+    if (this.#delivering) return
+    this.#delivering = true
+    while (this.#unread.length > 0 && !this.#paused) {
+      const data = this.#unread.shift() ?? Buffer.alloc(0)
+      this.#bytes -= data.length
+      this.#reader.held(-data.length)
+      this.#window.read(data.length)
+      this.#reader.data(data)
+    }
+    this.#delivering = false
+  }
+
+  /** The reader does not keep up. */
+  get stalled(): boolean {
+    return this.#paused || this.#unread.length > 0
+  }
+
+  /** Bytes to allow the client now; 0 while it has enough. */
+  grant(roundTripMs: number): number {
+    return this.#window.grant(performance.now(), roundTripMs)
+  }
+
+  shrink(): void {
+    this.#window.shrink()
+  }
+
+  /** Forgets what is kept: nobody will read it. */
+  release(): void {
+    this.#unread = []
+    this.#reader.held(-this.#bytes)
+    this.#bytes = 0
+    this.#window.release()
+  }
+}

@@ -1,0 +1,72 @@
+import type { Carrier } from './channel-end.ts'
+import type { RemoteEnd } from './wire/messages.ts'
+
+/** Larger packets are no gain: clients say 32 KiB. */
+const MAX_PACKET_BYTES = 32 * 1024
+const MAX_REMOTE_WINDOW = 0xffff_ffff
+/** A client that takes less at a time would have the edge work on each byte as on a packet. None is known below 1 KiB. */
+export const MIN_PACKET_BYTES = 256
+
+/** Bytes for a client on one channel: sent as far as its window and its line allow, in its packets; the rest waits. */
+export class SendQueue {
+  readonly #carrier: Carrier
+  #remote: RemoteEnd | undefined
+  #packetBytes = 0
+  #window = 0
+  #unsent: Buffer[] = []
+
+  constructor(carrier: Carrier) {
+    this.#carrier = carrier
+  }
+
+  get remote(): RemoteEnd | undefined {
+    return this.#remote
+  }
+
+  get empty(): boolean {
+    return this.#unsent.length === 0
+  }
+
+  /** From now on there is somebody to send to. */
+  begin(remote: RemoteEnd): void {
+    this.#remote = remote
+    this.#packetBytes = Math.min(Math.max(MIN_PACKET_BYTES, remote.maxPacket), MAX_PACKET_BYTES)
+    this.#window = remote.window
+  }
+
+  /** The client takes more (RFC 4254, section 5.2). */
+  allow(bytes: number): void {
+    this.#window = Math.min(this.#window + bytes, MAX_REMOTE_WINDOW)
+  }
+
+  /** Takes the chunk over. */
+  push(chunk: Buffer): void {
+    if (this.#unsent.length > 0 || !this.#remote || !this.#carrier.ready) this.#unsent.push(chunk)
+    else this.#send(this.#remote, chunk)
+  }
+
+  /** Sends what waits. */
+  pump(): void {
+    const remote = this.#remote
+    while (remote && this.#unsent.length > 0 && this.#window > 0 && this.#carrier.ready) {
+      const chunk = this.#unsent.shift()
+      if (chunk) this.#send(remote, chunk)
+    }
+  }
+
+  clear(): void {
+    this.#unsent = []
+  }
+
+  /** Sends as much as the client and the line have room for; the rest waits, before all else. */
+  #send({ id }: RemoteEnd, chunk: Buffer): void {
+    let at = 0
+    while (at < chunk.length && this.#window > 0 && this.#carrier.ready) {
+      const size = Math.min(chunk.length - at, this.#window, this.#packetBytes)
+      this.#carrier.wire.channels.channelData(id, size === chunk.length ? chunk : chunk.subarray(at, at + size))
+      this.#window -= size
+      at += size
+    }
+    if (at < chunk.length) this.#unsent.unshift(chunk.subarray(at))
+  }
+}

@@ -1,0 +1,93 @@
+import Protocol from 'ssh2/lib/protocol/Protocol.js'
+import type { RsaHash } from '../public-key.ts'
+import type { AuthRequest, GlobalRequest, WireEvents } from './messages.ts'
+
+/** Whose messages they are. */
+interface Owner {
+  readonly accepted: boolean
+  readonly events: WireEvents
+}
+
+/** ssh2's protocol, which knows whose it is: its handlers are given nothing else. */
+export class OwnedProtocol extends Protocol {
+  owner: Owner | undefined = undefined
+}
+
+type Handler = (protocol: OwnedProtocol, ...args: never[]) => void
+
+const before =
+  <A extends unknown[]>(handle: (events: WireEvents, ...args: A) => void) =>
+  (protocol: OwnedProtocol, ...args: A): void => {
+    const { owner } = protocol
+    if (owner?.accepted) handle(owner.events, ...args)
+    else owner?.events.broken()
+  }
+
+interface Opening {
+  readonly type: string
+  readonly sender: number
+  readonly window: number
+  readonly packetSize: number
+}
+interface Confirmation extends Omit<Opening, 'type'> {
+  readonly recipient: number
+}
+
+/** One table for all connections, by the names that ssh2 calls them. */
+export const HANDLERS: Readonly<Record<string, Handler>> = {
+  DISCONNECT: (protocol) => protocol.owner?.events.disconnected(),
+  SERVICE_REQUEST(protocol, name: string) {
+    if (name === 'ssh-userauth') protocol.serviceAccept(name)
+    else protocol.owner?.events.broken()
+  },
+  USERAUTH_REQUEST(protocol, ...[user, service, method, data]: [string, string, string, unknown]) {
+    const { owner } = protocol
+    if (owner?.accepted || service !== 'ssh-connection') owner?.events.broken()
+    else owner?.events.auth(authRequest(user, method, data))
+  },
+  GLOBAL_REQUEST: before((events, name: string, wantReply: boolean, data: unknown) => {
+    events.global(globalRequest(name, data), wantReply)
+  }),
+  REQUEST_SUCCESS: before((events) => events.pong()),
+  REQUEST_FAILURE: before((events) => events.pong()),
+  CHANNEL_OPEN: before((events, { type, sender, window, packetSize }: Opening) => {
+    events.channels.opening(type, { id: sender, window, maxPacket: packetSize })
+  }),
+  CHANNEL_OPEN_CONFIRMATION: before((events, { recipient, sender, window, packetSize }: Confirmation) => {
+    events.channels.confirmed(recipient, { id: sender, window, maxPacket: packetSize })
+  }),
+  CHANNEL_OPEN_FAILURE: before((events, id: number, reason: number) => events.channels.refused(id, reason)),
+  CHANNEL_WINDOW_ADJUST: before((events, id: number, bytes: number) => events.channels.window(id, bytes)),
+  CHANNEL_DATA: before((events, id: number, data: Buffer) => events.channels.data(id, data, false)),
+  CHANNEL_EXTENDED_DATA: before((events, id: number, data: Buffer) => events.channels.data(id, data, true)),
+  CHANNEL_EOF: before((events, id: number) => events.channels.ended(id)),
+  CHANNEL_CLOSE: before((events, id: number) => events.channels.closed(id)),
+  CHANNEL_REQUEST: before((events, ...[id, type, wantReply, data]: [number, string, boolean, unknown]) => {
+    events.channels.request(id, { type, wantReply, detail: typeof data === 'string' ? data : '' })
+  }),
+}
+
+interface KeyMethod {
+  readonly keyAlgo: string
+  readonly key: Buffer
+  readonly hashAlgo?: RsaHash
+  readonly signature?: Buffer
+  readonly blob?: Buffer
+}
+
+function authRequest(user: string, method: string, data: unknown): AuthRequest {
+  if (method === 'password') {
+    // The other form asks to change the password (RFC 4252, section 8), which there is no way to.
+    return typeof data === 'string' ? { method, user, password: data } : { method: 'other', user }
+  }
+  if (method !== 'publickey') return method === 'none' ? { method, user } : { method: 'other', user }
+  const { key, hashAlgo, signature, blob } = data as KeyMethod
+  const signed = signature && blob ? { signature: { bytes: signature, of: blob } } : {}
+  return { method, user, blob: key, hash: hashAlgo, ...signed }
+}
+
+function globalRequest(name: string, data: unknown): GlobalRequest {
+  if (name !== 'tcpip-forward' && name !== 'cancel-tcpip-forward') return { name: 'other' }
+  const { bindAddr, bindPort } = data as { bindAddr: string; bindPort: number }
+  return { name, bindHost: bindAddr, bindPort }
+}

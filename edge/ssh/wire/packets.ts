@@ -1,0 +1,61 @@
+import { randomFillSync } from 'node:crypto'
+import crypto from 'ssh2/lib/protocol/crypto.js'
+import type Protocol from 'ssh2/lib/protocol/Protocol.js'
+import utils from 'ssh2/lib/protocol/utils.js'
+import { string, uint32 } from '../wire-format.ts'
+import { KEY_EXCHANGES, SIGNATURES } from './algorithms.ts'
+import { takeHybrid } from './hybrid-kex.ts'
+
+/** Whether ssh2's native ciphers are there. Without them it runs on JavaScript ones, several times slower. */
+export const nativeCiphers = crypto.bindingAvailable
+/** Resolves when ciphers may be used. */
+export const ciphersReady: Promise<void> = crypto.init
+
+const EXT_INFO = 7
+const POOL_BYTES = 16 * 1024
+const pool = Buffer.alloc(POOL_BYTES)
+let poolAt = POOL_BYTES
+const [BLOCK, MIN_PADDING, TAG] = [16, 4, 16]
+
+/** Sends a message that ssh2 has no function for. `now`: even while keys are being exchanged. */
+export function send(protocol: Protocol, payload: Buffer, { now }: { readonly now: boolean }): void {
+  const writer = protocol._packetRW.write
+  const start = now ? writer.allocStartKEX : writer.allocStart
+  const packet = writer.alloc(payload.length, now)
+  packet.set(payload, start)
+  utils.sendPacket(protocol, writer.finalize(packet, now), now)
+}
+
+/** Mends what ssh2 does at the end of a key exchange: a wrong list of signatures, and a system call for the padding of each packet. */
+export function refineHandshake(protocol: Protocol): void {
+  const complete = protocol._onHandshakeComplete.bind(protocol)
+  let first = true
+  protocol._onHandshakeComplete = (...args) => {
+    if (protocol._kex?.negotiated.sc.cipher.includes('gcm') && nativeCiphers) protocol._cipher.allocPacket = allocGcmPacket
+    if (first && protocol._kex?.remoteExtInfoEnabled) {
+      protocol._kex.remoteExtInfoEnabled = false
+      const list = [string('server-sig-algs'), string(SIGNATURES.join())]
+      send(protocol, Buffer.concat([Buffer.of(EXT_INFO), uint32(1), ...list]), { now: true })
+    }
+    first = false
+    takeHybrid(protocol, KEY_EXCHANGES)
+    complete(...args)
+  }
+}
+
+/** RFC 5647, section 7.2; the tag's room is where ssh2's native cipher puts it. */
+function allocGcmPacket(payloadLength: number): Buffer {
+  let padding = BLOCK - ((payloadLength + 1) & (BLOCK - 1))
+  if (padding < MIN_PADDING) padding += BLOCK
+  const length = 1 + payloadLength + padding
+  const packet = Buffer.allocUnsafe(4 + length + TAG)
+  packet.writeUInt32BE(length)
+  packet[4] = padding
+  if (poolAt + padding > POOL_BYTES) {
+    randomFillSync(pool)
+    poolAt = 0
+  }
+  pool.copy(packet, 5 + payloadLength, poolAt, poolAt + padding)
+  poolAt += padding
+  return packet
+}

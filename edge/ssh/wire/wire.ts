@@ -1,0 +1,140 @@
+import type Protocol from 'ssh2/lib/protocol/Protocol.js'
+import { string, uint32 } from '../wire-format.ts'
+import { KEY_EXCHANGES, peekOffer, type ClientOffer } from './algorithms.ts'
+import { HANDLERS, OwnedProtocol } from './handlers.ts'
+import { takeHybrid } from './hybrid-kex.ts'
+import type { Reason, WireEvents } from './messages.ts'
+import { type HostKeyRing, offerFor } from './offer.ts'
+import { refineHandshake, send } from './packets.ts'
+
+const DISCONNECT = 1
+const BANNER = 53
+const LOGIN_METHODS = ['publickey', 'password']
+/** Messages are this much longer than OpenSSH shows (packet.c). */
+const MAX_TEXT = 400
+
+/**
+ * The server's side of one SSH connection, below logins and channels. This folder alone knows ssh2: packets and key exchange are its, everything
+ * above is ours.
+ */
+export class Wire {
+  readonly #protocol: OwnedProtocol
+  readonly #ring: HostKeyRing
+  readonly events: WireEvents
+  accepted = false
+  #held: Buffer | undefined = Buffer.alloc(0)
+  #exchanges = 0
+
+  constructor(ring: HostKeyRing, write: (data: Buffer) => void, events: WireEvents) {
+    this.#ring = ring
+    this.events = events
+    this.#protocol = new OwnedProtocol({
+      server: true,
+      hostKeys: ring,
+      ident: 'Mooring',
+      offer: offerFor(ring, undefined),
+      onWrite: (data: Buffer | string) => write(typeof data === 'string' ? Buffer.from(data) : data),
+      onError: () => events.broken(),
+      onHandshakeComplete: () => events.keysExchanged(++this.#exchanges === 1),
+      messageHandlers: HANDLERS,
+    })
+    this.#protocol.owner = this
+    refineHandshake(this.#protocol)
+    takeHybrid(this.#protocol, KEY_EXCHANGES)
+  }
+
+  start(): void {
+    this.#protocol.start()
+  }
+
+  /** @throws Error on bytes that are no SSH */
+  receive(chunk: Buffer): void {
+    if (this.#held === undefined) this.#protocol.parse(chunk, 0, chunk.length)
+    else {
+      this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
+      const peek = peekOffer(this.#held)
+      if (peek !== 'more') this.#begin(peek === 'unreadable' ? undefined : peek)
+    }
+  }
+
+  /** Lets the key exchange begin with a client that waits for us to speak first. */
+  beginAnyway(): void {
+    if (this.#held !== undefined && this.#held.length > 0) this.#begin(undefined)
+  }
+
+  #begin(client: ClientOffer | undefined): void {
+    const held = this.#held ?? Buffer.alloc(0)
+    this.#held = undefined
+    this.#protocol._offer = offerFor(this.#ring, client)
+    this.#protocol.parse(held, 0, held.length)
+  }
+
+  /** Nothing that comes from now on is told any more. */
+  mute(): void {
+    this.#protocol.owner = undefined
+  }
+
+  /** Keys are being exchanged: what is sent waits in memory until they are. */
+  get exchanging(): boolean {
+    return this.#protocol._kexinit !== undefined
+  }
+
+  rekey(): void {
+    this.#protocol.rekey()
+  }
+
+  /** Says goodbye; `text` is what the client shows its user. */
+  disconnect(reason: Reason, text: string): void {
+    const payload = Buffer.concat([Buffer.of(DISCONNECT), uint32(reason), string(text.slice(0, MAX_TEXT)), string('')])
+    send(this.#protocol, payload, { now: true })
+  }
+
+  /** Frees what is not garbage collected. Nothing may be sent after it. */
+  release(): void {
+    this.#protocol.cleanup()
+  }
+
+  banner(text: string): void {
+    send(this.#protocol, Buffer.concat([Buffer.of(BANNER), string(text), string('')]), { now: false })
+  }
+
+  accept(): void {
+    this.accepted = true
+    this.#protocol.authSuccess()
+  }
+
+  /** The answer is the same whatever was wrong. */
+  refuse(): void {
+    this.#protocol.authFailure(LOGIN_METHODS)
+  }
+
+  wouldDo(algorithm: string, blob: Buffer): void {
+    this.#protocol.authPKOK(algorithm, blob)
+  }
+
+  reply(success: boolean): void {
+    if (success) this.#protocol.requestSuccess()
+    else this.#protocol.requestFailure()
+  }
+
+  ping(): void {
+    this.#protocol.ping()
+  }
+
+  get channels(): Pick<
+    Protocol,
+    | 'forwardedTcpip'
+    | 'channelData'
+    | 'channelExtData'
+    | 'channelEOF'
+    | 'channelClose'
+    | 'channelWindowAdjust'
+    | 'channelOpenConfirm'
+    | 'channelOpenFail'
+    | 'channelSuccess'
+    | 'channelFailure'
+    | 'exitStatus'
+  > {
+    return this.#protocol
+  }
+}

@@ -1,0 +1,163 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { Registry } from 'prom-client'
+import { EndpointSlice } from '../crds/core.ts'
+import { SYSTEM_NAMESPACE } from '../crds/names.ts'
+import { Tunnel } from '../crds/tunnel.ts'
+import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { openSpool } from '../journal/spool.ts'
+import { bindError } from '../process/bind-error.ts'
+import { watchEventLoop } from '../process/event-loop-delay.ts'
+import type { Running } from '../process/run.ts'
+import { startStatus } from '../process/status-listener.ts'
+import { createCacheSet } from '../store/cache-set.ts'
+import { createCache } from '../store/cache.ts'
+import type { Store } from '../store/port.ts'
+import { createEdge, type Edge, type EdgePorts } from './edge.ts'
+import { openMeshFiles } from './mesh/mesh-files.ts'
+import { peersIn } from './mesh/peers.ts'
+import { readHostKeys } from './mounted-host-keys.ts'
+import { routedPasswordIndexes } from './routes.ts'
+import type { EdgeSettings } from './settings.ts'
+import { openSnapshot } from './snapshot/snapshot.ts'
+
+export interface StartEdgeDeps {
+  readonly settings: EdgeSettings
+  readonly log: Logger
+  readonly store: Store
+  /** Aborts when the process is asked to stop. */
+  readonly stopping: AbortSignal
+}
+
+/** How long its peers are waited for before it is ready. */
+const JOIN_MS = 3_000
+/** So long new visitors may still be sent here after it has said that it is not ready. */
+const LINGER_MS = 5_000
+
+/**
+ * Starts an edge of the cluster home. It is ready when it knows all tunnels of its endpoint and the sessions of its peers; that the API goes
+ * away later does not make it unready. Started without the API, it serves what it served last. `stop` takes as long as the settings say, at
+ * the most: clients are asked to go, and visitors are served until they have come to another edge.
+ * @throws MooringError `port_in_use`, `files_unreadable`, `invalid_host_key`; the reason of `stopping` when that aborts
+ */
+export async function startEdge(deps: StartEdgeDeps): Promise<Running> {
+  const cleanup = new AsyncDisposableStack()
+  try {
+    return await startParts(deps, cleanup)
+  } catch (error) {
+    await cleanup.disposeAsync()
+    throw error
+  }
+}
+
+/** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
+async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cleanup: AsyncDisposableStack): Promise<Running> {
+  const { endpoint, podName: name, listen } = settings
+  let ready = false
+  const registry = new Registry()
+  cleanup.use(watchEventLoop(registry))
+  cleanup.use(await startStatus({ registry, host: listen, port: settings.metricsPort, isReady: () => ready }))
+  const hostKeys = await readHostKeys(settings.hostKeys)
+  const files = cleanup.use(await openMeshFiles({ directory: settings.meshFiles, log }))
+  await mkdir(settings.dataDir, { recursive: true, mode: 0o700 })
+  const journal = cleanup.use(
+    await openSpool({ directory: join(settings.dataDir, 'journal'), login: settings.journalFiles, log, registry }),
+  )
+  const snapshot = cleanup.use(await openSnapshot({ store, endpoint, directory: settings.dataDir, log }))
+
+  const caches = follow(snapshot.store, { endpoint, log })
+  const ending = new AbortController()
+  const work = caches.run(ending.signal)
+  cleanup.defer(async () => {
+    ending.abort()
+    await work
+  })
+  const found = caches.endpoints.waitFor({ name: endpoint }, (resource) => resource?.spec, stopping)
+  const [spec] = await Promise.all([found, beforeAbort(caches.synced(), stopping)])
+
+  const { endpoints, tunnels, passwords, slices } = caches
+  const edge = createEdge({
+    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, passwords, journal, registry, log },
+    pems: snapshot.pems,
+    mesh: { files, peers: peersIn(slices) },
+  })
+  cleanup.defer(() => edge.close())
+  const ports = await listenOn(edge, settings)
+  await Promise.race([edge.joined(), setTimeout(JOIN_MS, undefined, { ref: false }), aborted(stopping)])
+  stopping.throwIfAborted()
+  ready = true
+  log.info({ endpoint, domain: spec.domain, ...ports }, 'edge started')
+  return {
+    async stop() {
+      ready = false
+      await leave(edge, settings.drainSeconds * 1_000)
+      await cleanup.disposeAsync()
+    },
+  }
+}
+
+interface About {
+  readonly endpoint: string
+  readonly log: Logger
+}
+
+/** What an edge reads of the API. Its peers are all pods of one Service. */
+function follow(store: Store, { endpoint, log }: About) {
+  const onError = (error: unknown) => log.warn({ err: error }, 'a watch was restarted')
+  const set = createCacheSet({ store, onError })
+  const scope = { namespace: SYSTEM_NAMESPACE, labels: { 'kubernetes.io/service-name': `edge-${endpoint}-mesh` } }
+  const slices = createCache({ store, kind: EndpointSlice, scope, onError })
+  return {
+    endpoints: set.cached(TunnelEndpoint),
+    tunnels: set.cached(Tunnel),
+    passwords: set.cached(TunnelPassword, routedPasswordIndexes),
+    slices,
+    run: (signal: AbortSignal) => Promise.all([set.run(signal), slices.run(signal)]),
+    synced: () => Promise.all([set.synced(), slices.synced()]),
+  }
+}
+
+/** @throws MooringError `port_in_use` */
+async function listenOn(edge: Edge, settings: EdgeSettings): Promise<EdgePorts> {
+  const wanted = {
+    ssh: portOf(settings.sshPort),
+    http: portOf(settings.httpPort),
+    https: portOf(settings.httpsPort),
+    mesh: portOf(settings.meshPort),
+  }
+  try {
+    return await edge.listen(settings.listen, wanted)
+  } catch (error) {
+    const { port = 0 } = error as { readonly port?: number }
+    const [which = 'ssh'] = Object.entries(wanted).find(([, number]) => number === port) ?? []
+    throw bindError(error as NodeJS.ErrnoException, { address: settings.listen, port, flag: `--${which}-port` })
+  }
+}
+
+const portOf = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
+
+/** Half of the time is for clients to go, one after the other; what is left at the end is for requests that still run. */
+async function leave(edge: Edge, graceMs: number): Promise<void> {
+  const began = performance.now()
+  const lingering = setTimeout(Math.min(LINGER_MS, graceMs / 4))
+  await edge.drain({ overMs: graceMs / 2, patienceMs: graceMs / 4 })
+  await lingering
+  await edge.close(Math.max(0, graceMs - (performance.now() - began)))
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** @throws the signal's reason when it aborts first */
+async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  await Promise.race([promise, aborted(signal)])
+  signal.throwIfAborted()
+  return promise
+}
