@@ -31,7 +31,8 @@ export interface ApiDeps {
   readonly caches: ApiCaches
   /** Mooring's own issuer, as far as its tokens are checked by it. */
   /** Absent where there are no edges. */
-  readonly tunnels?: Pick<TunnelRoutesWiring, 'endpoints' | 'tunnels' | 'tunnelPasswords'> & { readonly journal: Journal }
+  readonly tunnels?:
+    (Pick<TunnelRoutesWiring, 'endpoints' | 'tunnels' | 'tunnelPasswords'> & { readonly journal: Journal }) | undefined
   readonly issuer: Pick<TokenIssuer, 'issuer' | 'jwks' | 'discovery'>
   /** Issuers beside our own. */
   readonly issuers: readonly IssuerConfig[]
@@ -54,12 +55,12 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   const catchUp = createCatchUp(deps.behindMs ?? 0)
   const scopes = createScopes({ access, namespaces: caches.namespaces, catchUp })
   const now = () => new Date()
-  const shared = { store, access, scopes, catchUp, tokenSecret: deps.tokenSecret, now }
+  const audit = deps.tunnels && createAudit({ journal: deps.tunnels.journal, log: deps.log, now })
+  const shared = { store, access, scopes, catchUp, tokenSecret: deps.tokenSecret, audit, now }
   const routes = allRoutes({
     ...caches,
     ...shared,
-    tunnels:
-      deps.tunnels && tunnelWiring({ ...caches, ...shared, ...deps.tunnels, tunnelsPerNamespace: limits.quotaTunnels }, deps.log),
+    tunnels: deps.tunnels && audit && { ...caches, ...shared, ...deps.tunnels, audit, tunnelsPerNamespace: limits.quotaTunnels },
     motorsOf: servedMotors,
     endpoints: deps.tunnels?.endpoints,
     instanceLimits: { ...INSTANCE_LIMITS, perNamespace: limits.quotaInstances },
@@ -79,10 +80,3 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   }
   return { shared: app('shared'), dedicated: app('dedicated') }
 }
-
-type Unaudited = Omit<TunnelRoutesWiring, 'audit'> & { readonly journal: Journal }
-
-const tunnelWiring = (wiring: Unaudited, log: Logger): TunnelRoutesWiring => ({
-  ...wiring,
-  audit: createAudit({ ...wiring, log }),
-})

@@ -37,12 +37,14 @@ test('an entry says who did what to which resource, and when', async () => {
       ...common,
       actor: { name: 'local:alice', kind: 'user' },
       action: 'update',
+      generation: 1,
       changes: [{ path: 'spec.config.httpsOnly', from: false, to: true }],
     },
     {
       ...common,
       actor: { name: 'mooring:api-token:7', kind: 'apiToken' },
       action: 'delete',
+      generation: null,
       changes: [{ path: 'spec', to: null }],
     },
   ])

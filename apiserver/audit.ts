@@ -1,10 +1,11 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Kind, Resource } from '../crds/kind.ts'
+import { auditedResource, type Spec } from '../journal/audited-resource.ts'
 import type { AuditRecord, JournalWriter } from '../journal/port.ts'
-import { withinBudget } from './budget.ts'
+import { specChanges } from '../journal/spec-changes.ts'
+import { keepEntry } from './keep-entry.ts'
 import type { Principal } from './route.ts'
-import { specChanges } from './spec-changes.ts'
 
 /** What a request did to a resource: `after` alone when it made it, `before` alone when it deleted it. */
 export interface AuditedRequest {
@@ -33,33 +34,19 @@ export interface AuditDeps {
   readonly waitMs?: number
 }
 
+/** Where there is no journal to keep entries. */
+export const noAudit: Audit = { record: () => Promise.resolve() }
+
 const WAIT_MS = 2_000
 const API_TOKEN_USER = 'mooring:api-token:'
 
 export function createAudit({ journal, log, now, waitMs = WAIT_MS }: AuditDeps): Audit {
-  async function record(request: AuditedRequest): Promise<void> {
-    const { requestId } = request
-    const kept = keep(entryOf(request, now().getTime()), requestId)
-    const done = await withinBudget(waitMs, (signal) => Promise.race([kept, rejectedBy(signal)]))
-    if (!done) log.warn({ requestId }, 'the journal is away: an audit entry waits to be kept')
+  return {
+    async record(request) {
+      const entry = entryOf(request, now().getTime())
+      if (entry) await keepEntry({ journal, log, waitMs }, entry, { requestId: request.requestId })
+    },
   }
-
-  async function keep(entry: AuditRecord | undefined, requestId: string): Promise<object> {
-    try {
-      if (entry) await journal.audit(entry)
-    } catch (error) {
-      log.error({ err: error, requestId }, 'an audit entry was not kept')
-    }
-    return {}
-  }
-
-  return { record }
-}
-
-function rejectedBy(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-  })
 }
 
 /** The entry of a request; undefined when there is no resource. */
@@ -67,7 +54,7 @@ function entryOf({ principal, requestId, sourceIp, action, before, after }: Audi
   const object = after ?? before
   if (!object) return undefined
   const spec = specOf(object)
-  const { namespace = '', uid, name } = object.metadata
+  const { namespace = '' } = object.metadata
   return {
     id: randomUUIDv7(),
     at,
@@ -75,13 +62,14 @@ function entryOf({ principal, requestId, sourceIp, action, before, after }: Audi
     actor: { name: principal.user, kind: principal.user.startsWith(API_TOKEN_USER) ? 'apiToken' : 'user' },
     via: 'rest',
     action,
-    resource: { kind: object.kind, id: uid, name: typeof spec?.displayName === 'string' ? spec.displayName : name },
+    resource: auditedResource(object, spec),
+    generation: after?.metadata.generation ?? null,
     changes: specChanges(before && specOf(before), spec === undefined || !after ? undefined : spec),
     sourceIp,
     requestId,
   }
 }
 
-function specOf(object: Resource<Kind>): Readonly<Record<string, unknown>> | undefined {
-  return 'spec' in object ? (object.spec as Readonly<Record<string, unknown>>) : undefined
+function specOf(object: Resource<Kind>): Spec | undefined {
+  return 'spec' in object ? (object.spec as Spec) : undefined
 }

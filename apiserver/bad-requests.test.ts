@@ -22,8 +22,9 @@ describe('a wrong request is answered', () => {
     { for: 'another method', is: '405 method_not_allowed', method: 'DELETE', path: '/v1/toys' },
     { for: 'OPTIONS', is: '405 method_not_allowed', method: 'OPTIONS', path: '/v1/toys' },
     { for: 'broken JSON', is: '400 invalid_json', ...post('{"name":') },
-    { for: 'an array', is: '400 invalid_json', ...post('[]') },
-    { for: 'null', is: '400 invalid_json', ...post('null') },
+    { for: 'an array', is: '400 invalid_request', ...post('[]') },
+    { for: 'null', is: '400 invalid_request', ...post('null') },
+    { for: 'a number', is: '400 invalid_request', ...post('7') },
     { for: 'nesting without end', is: '400 invalid_json', ...post('['.repeat(60_000)) },
     { for: 'bytes that are not UTF-8', is: '400 invalid_json', ...post(new Uint8Array([0xff, 0x7b])) },
     { for: 'no body where one belongs', is: '400 invalid_json', ...post(undefined, { 'content-type': json }) },
@@ -55,6 +56,12 @@ describe('a wrong request is answered', () => {
     const answer = await app.call('POST', '/v1/toys?page=2', { token, body })
     expect(answer.status).toBe(400)
     expect(fieldsOf(answer)?.toSorted()).toEqual(['colour', 'name', 'page', 'size', 'tags[0].extra'])
+  })
+
+  test.each(['[]', 'null', '7', '"name"', 'true'])('naming the body and its rule, for %s', async (body) => {
+    await using app = await serveRoutes(toys)
+    const answer = await app.call('POST', '/v1/toys', { token, body })
+    expect(answer.body.error?.details).toEqual([{ field: 'body', message: 'must be a JSON object' }])
   })
 
   test('naming a duplicate query parameter', async () => {

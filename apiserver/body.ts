@@ -10,7 +10,7 @@ const MERGE_PATCH_TYPE = /^application\/merge-patch\+json\s*(;\s*charset="?utf-8
 
 /**
  * Reads the JSON object in a request's body. A route without a body schema needs none; `{}` stands for an absent one there.
- * @throws ApiError `unsupported_media_type`, `too_large`, `invalid_json`
+ * @throws ApiError `unsupported_media_type`, `too_large`, `invalid_json`, `invalid_request` when it is another value than an object
  */
 export async function readJsonBody(req: IncomingMessage, route: AnyRoute): Promise<object> {
   if (hasBody(req)) checkType(req, route)
@@ -74,5 +74,6 @@ function parseObject(text: string): object {
     throw new ApiError('invalid_json', 'the body is not valid JSON')
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new ApiError('invalid_json', 'the body must be a JSON object')
+  const message = 'must be a JSON object'
+  throw new ApiError('invalid_request', `the body ${message}`, { details: [{ field: 'body', message }] })
 }

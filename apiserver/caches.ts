@@ -5,10 +5,14 @@ import { Plan } from '../crds/plan.ts'
 import { Region } from '../crds/region.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
 import { TenantNamespace } from '../crds/tenant-namespace.ts'
+import { Tunnel } from '../crds/tunnel.ts'
+import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache, CacheDeps } from '../store/cache.ts'
 import type { CacheSet } from '../store/cache-set.ts'
 import { bindingIndexes } from '../store/role-access.ts'
 import { apiTokenIndexes } from './auth/api-token.ts'
+import { tunnelLookupIndexes } from './tunnel-lookup.ts'
 
 /** The shared copies that the API works from; who makes them may share them with others. */
 export interface ApiCaches {
@@ -37,5 +41,14 @@ export function createApiCaches({ cached }: CacheSet, instanceIndexes?: CacheDep
     regions: cached(Region),
     plans: cached(Plan),
     instances: cached(SharedInstance, instanceIndexes),
+  }
+}
+
+/** What the routes of tunnels need beside. */
+export function createTunnelCaches({ cached }: CacheSet) {
+  return {
+    endpoints: cached(TunnelEndpoint),
+    tunnels: cached(Tunnel, tunnelLookupIndexes),
+    tunnelPasswords: cached(TunnelPassword),
   }
 }

@@ -1,6 +1,7 @@
 import { MooringError } from '../crds/errors.ts'
 import { StoreError } from '../store/errors.ts'
 import { type ApiCode, ApiError } from './errors.ts'
+import { JOURNAL_AWAY } from './tunnel-presence.ts'
 
 /** Seconds after which a caller may try again when nothing better is known. */
 const RETRY_AFTER = '2'
@@ -35,8 +36,8 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof StoreError) return withRetryAfter(fromStore(error))
   if (error instanceof MooringError && error.code === 'forbidden')
     return new ApiError('forbidden', error.message, { cause: error })
-  // The journal's, as when its disk does not answer.
-  if (error instanceof MooringError && error.code === 'unavailable')
+  // As when its disk, or its server, does not answer.
+  if (error instanceof MooringError && JOURNAL_AWAY.has(error.code))
     return withRetryAfter(new ApiError('unavailable', 'this cannot be read now', { cause: error }))
   if (isBadPath(error)) return new ApiError('invalid_request', 'the path is not valid percent-encoded UTF-8', { cause: error })
   return new ApiError('internal', 'something went wrong inside; quote the request id when you report it', { cause: error })

@@ -4,6 +4,7 @@ import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Access } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
+import { type Audit, noAudit } from './audit.ts'
 import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { type Credentials, readCredentials } from './instance-credentials.ts'
 import { createInstanceLookup, type FindInstance } from './instance-lookup.ts'
@@ -38,6 +39,8 @@ export interface InstanceWiring {
   readonly motorsOf: (region: Region) => readonly RegionMotor[]
   readonly instanceLimits: InstanceLimits
   readonly now: () => Date
+  /** Absent where there is no journal. */
+  readonly audit?: Audit | undefined
   /** None where this process alone creates. */
   readonly catchUp?: CatchUp
 }
@@ -51,6 +54,7 @@ export interface InstanceDeps {
   readonly quota: Quota
   readonly limits: InstanceLimits
   readonly now: () => Date
+  readonly audit: Audit
   readonly catchUp: CatchUp
   readonly find: FindInstance
   readonly waits: InstanceWaits
@@ -72,7 +76,7 @@ export const InstanceData = z.object({ instance: InstanceView })
 export const InstanceParams = z.object({ id: z.string().describe('Id of the instance.') })
 
 export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
-  const { store, scopes, instances, instanceLimits: limits, now, catchUp = createCatchUp(0) } = wiring
+  const { store, scopes, instances, instanceLimits: limits, now, audit = noAudit, catchUp = createCatchUp(0) } = wiring
   const regions = createRegions(wiring)
   return {
     store,
@@ -81,6 +85,7 @@ export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
     regions,
     limits,
     now,
+    audit,
     catchUp,
     quota: createQuota({ cache: instances, max: limits.perNamespace, what: 'instances' }),
     find: createInstanceLookup({ ...wiring, catchUp }),

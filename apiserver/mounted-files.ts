@@ -13,6 +13,8 @@ export interface ApiFiles {
   /** PEM of the listeners' certificate chain, and its key. */
   readonly certificate: string
   readonly key: string
+  /** The operator's own, for callers inside the cluster, whoever's the listeners' are. */
+  readonly inside: { readonly certificate: string; readonly key: string }
   /** Name and public keys of Mooring's own issuer. */
   readonly issuer: string
   readonly jwks: JSONWebKeySet
@@ -43,6 +45,8 @@ const Pem = z.string().regex(/-----BEGIN /)
 const Content = z.object({
   certificate: Pem,
   key: Pem,
+  insideCertificate: Pem,
+  insideKey: Pem,
   issuer: z.url(),
   jwks: z
     .string()
@@ -85,6 +89,8 @@ async function readAll({ directory, tlsDirectory = directory }: MountedFilesDeps
   const paths = {
     certificate: join(tlsDirectory, 'tls.crt'),
     key: join(tlsDirectory, 'tls.key'),
+    insideCertificate: join(directory, 'tls.crt'),
+    insideKey: join(directory, 'tls.key'),
     issuer: join(directory, 'issuer'),
     jwks: join(directory, 'jwks.json'),
     tokenSecret: join(directory, 'token-secret'),
@@ -93,11 +99,10 @@ async function readAll({ directory, tlsDirectory = directory }: MountedFilesDeps
     const texts = await Promise.all(
       Object.entries(paths).map(async ([name, path]) => [name, await readFile(path, 'utf8')] as const),
     )
-    const raw = Object.fromEntries(
-      texts.map(([name, text]) => [name, name === 'certificate' || name === 'key' ? text : text.trim()]),
-    )
-    const { jwks, ...files } = Content.parse(raw)
-    return { text: JSON.stringify(raw), files: { ...files, jwks } }
+    const raw = Object.fromEntries(texts.map(([name, text]) => [name, text.startsWith('-----BEGIN ') ? text : text.trim()]))
+    const { jwks, insideCertificate, insideKey, ...files } = Content.parse(raw)
+    const inside = { certificate: insideCertificate, key: insideKey }
+    return { text: JSON.stringify(raw), files: { ...files, jwks, inside } }
   } catch (error) {
     // A ZodError may quote what it was given, and these are keys: its fields' names alone are kept.
     const why =

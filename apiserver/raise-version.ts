@@ -7,6 +7,12 @@ import { mustStay } from './instance-lookup.ts'
 /** The operator writes status beside us, so a conflict is ordinary; this many in a row are not. */
 const ATTEMPTS = 20
 
+/** An instance before a request changed it, and after. */
+export interface RaisedVersion {
+  readonly before: SharedInstance
+  readonly after: SharedInstance
+}
+
 /**
  * Raises a counter in an instance's spec by exactly one, whoever else writes meanwhile.
  * @throws ApiError `not_found`, `conflict` when it is being deleted, `unavailable`; StoreError
@@ -15,7 +21,7 @@ export async function raiseVersion(
   store: Store,
   { metadata }: SharedInstance,
   counter: 'passwordVersion' | 'resetVersion',
-): Promise<SharedInstance> {
+): Promise<RaisedVersion> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const now = await store.get(SharedInstance, metadata)
     if (now?.metadata.uid !== metadata.uid) throw new ApiError('not_found', 'there is no such instance')
@@ -23,7 +29,7 @@ export async function raiseVersion(
     const { uid, resourceVersion } = now.metadata
     try {
       const patch = { spec: { [counter]: now.spec[counter] + 1 } }
-      return await store.mergePatch(SharedInstance, metadata, patch, { uid, resourceVersion })
+      return { before: now, after: await store.mergePatch(SharedInstance, metadata, patch, { uid, resourceVersion }) }
     } catch (error) {
       if (!isStoreError(error, 'conflict')) throw error
     }

@@ -113,6 +113,18 @@ test('ends a request that does not finish by the deadline', async () => {
   await ended
 })
 
+test('ends answers that have no end of their own at once when it closes', async () => {
+  const servers = await start((_req, res) => {
+    res.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
+    res.write(':\n\n')
+  })
+  const { port: number = 0 } = servers.addresses.shared.http ?? {}
+  const stream = await fetch(`http://127.0.0.1:${number}/`)
+  const text = stream.text()
+  await servers.close(60_000)
+  expect(await text).toBe(':\n\n')
+})
+
 test('closes at once with an idle keep-alive connection open', async () => {
   const servers = await start()
   const { port: number = 0 } = servers.addresses.shared.http ?? {}

@@ -1,4 +1,10 @@
-import { createServer as createHttpServer, type RequestListener, type Server, type ServerOptions } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http'
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { bindError } from '../process/bind-error.ts'
@@ -68,6 +74,7 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
     server.on('clientError', answerClientError)
     server.setTimeout(STALLED_MS)
     endIdleOnClose(server, closing.signal)
+    endStreamsOnClose(server, closing.signal)
     servers.push(server)
     return bind(server, address, port)
   }
@@ -113,6 +120,18 @@ function endIdleOnClose(server: Server, closing: AbortSignal): void {
     res.once('close', () => {
       if (closing.aborted) setImmediate(() => server.closeIdleConnections())
     })
+  })
+}
+
+/** Server-sent events have no end of their own, which could be waited for. */
+function endStreamsOnClose(server: Server, closing: AbortSignal): void {
+  const open = new Set<ServerResponse>()
+  server.on('request', (_req, res: ServerResponse) => {
+    open.add(res)
+    res.once('close', () => open.delete(res))
+  })
+  closing.addEventListener('abort', () => {
+    for (const res of open) if (String(res.getHeader('Content-Type')).startsWith('text/event-stream')) res.end()
   })
 }
 

@@ -1,17 +1,21 @@
 import type { RequestListener } from 'node:http'
+import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Running } from '../process/run.ts'
+import { auditPath } from '../crds/audit-path.ts'
 import { startStatus } from '../process/status-listener.ts'
 import type { Access } from '../store/access.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import type { Store } from '../store/port.ts'
+import { type AuditListenerDeps, startAuditListener } from './admission/listener.ts'
 import { createApi } from './api.ts'
 import { discoveryOf } from './auth/issuer.ts'
 import { createOutsideIssuers } from './auth/outside-issuers.ts'
 import { BEHIND_MS } from './catch-up.ts'
-import { type ApiCaches, createApiCaches } from './caches.ts'
+import { type ApiCaches, createApiCaches, createTunnelCaches } from './caches.ts'
+import { openApiJournal } from './journal.ts'
 import { createMetrics } from './metrics.ts'
-import { openMountedFiles } from './mounted-files.ts'
+import { type MountedFiles, openMountedFiles } from './mounted-files.ts'
 import { LISTENERS, type Listener } from './route.ts'
 import { startServers } from './servers.ts'
 import type { ApiServerSettings } from './settings.ts'
@@ -53,11 +57,15 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
   const caches = createApiCaches(following)
   const issuers = createOutsideIssuers({ issuers: settings.issuer, log })
+  const { journalFiles: login, dataDir } = settings
+  const journal =
+    login && cleanup.use(await openApiJournal({ login, directory: join(dataDir, 'spool'), log, registry: metrics.registry }))
+  const tunnels = journal ? { ...createTunnelCaches(following), journal } : undefined
 
   function api(): Readonly<Record<Listener, RequestListener>> {
     const { issuer, jwks, tokenSecret } = files.current()
     return createApi({
-      ...{ store, caches, tokenSecret, metrics, log, isReady, issuers, behindMs: BEHIND_MS },
+      ...{ store, caches, tunnels, tokenSecret, metrics, log, isReady, issuers, behindMs: BEHIND_MS },
       access: access(caches),
       isSynced: () => synced,
       issuer: { issuer, jwks, discovery: discoveryOf(issuer) },
@@ -77,9 +85,11 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
     listeners: { shared: listener('shared'), dedicated: listener('dedicated') },
   })
   cleanup.defer(() => servers.close(DRAIN_MS))
+  const audit = journal ? cleanup.use(await startAuditListener(auditDeps(settings, files, { journal, log }))) : undefined
   files.onChange(() => {
     apps = api()
     servers.renewCertificate()
+    audit?.renewCertificate()
   })
 
   const stopping = new AbortController()
@@ -98,6 +108,19 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
       stopping.abort()
       await work
     },
+  }
+}
+
+function auditDeps(
+  { listen, auditPort }: ApiServerSettings,
+  files: Pick<MountedFiles, 'current'>,
+  parts: Pick<AuditListenerDeps, 'journal' | 'log'>,
+): AuditListenerDeps {
+  return {
+    ...parts,
+    ...{ host: listen, port: portOf(auditPort), now: () => new Date() },
+    certificate: () => files.current().inside,
+    path: () => auditPath(files.current().tokenSecret),
   }
 }
 

@@ -6,6 +6,7 @@ import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { Access } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
+import { type Audit, noAudit } from './audit.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { createOrganizations, type Organizations } from './organizations.ts'
@@ -28,6 +29,8 @@ export interface TenancyWiring {
   /** Most API tokens in a namespace, unless the default holds. */
   readonly apiTokensPerNamespace?: number
   readonly now?: () => Date
+  /** Absent where there is no journal. */
+  readonly audit?: Audit | undefined
   /** None where this process alone creates. */
   readonly catchUp?: CatchUp
 }
@@ -38,6 +41,7 @@ export interface TenancyDeps extends Omit<TenancyWiring, 'organizations' | 'apiT
   readonly organizationCache: Cache<typeof Organization>
   readonly apiTokenQuota: Quota
   readonly now: () => Date
+  readonly audit: Audit
   readonly catchUp: CatchUp
 }
 
@@ -46,12 +50,14 @@ export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
     organizations,
     apiTokensPerNamespace: max = DEFAULT_LIMITS.quotaApiTokens,
     now = () => new Date(),
+    audit = noAudit,
     catchUp = createCatchUp(0),
     ...rest
   } = wiring
   return {
     ...rest,
     now,
+    audit,
     catchUp,
     organizations: createOrganizations(wiring),
     organizationCache: organizations,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { CONFIG_RULES, TunnelConfig } from '../crds/tunnel-config.ts'
+import type { Rule } from '../crds/kind.ts'
+import { CONFIG_RULES, FIELD_RULES, TunnelConfig } from '../crds/tunnel-config.ts'
 import { isWholeKey } from '../crds/ssh-public-key.ts'
 import { TTL_SECONDS } from './instance-body.ts'
 
@@ -12,16 +13,18 @@ type Check = z.core.$RefinementCtx
 const DEFAULTS = TunnelConfig.parse({})
 
 /** The rules of a Tunnel's config that no schema can say, as errors of the body, beside those that the schema found in other fields. */
-function checkRules(given: object, context: Check): void {
-  const wrong = new Set(context.issues.map(({ path }) => path?.[0]))
-  const config = { ...DEFAULTS, ...withoutNulls(given) }
-  for (const { holds, field, message } of CONFIG_RULES) {
-    const path = field.split('.').slice('spec.config'.split('.').length)
-    if (wrong.has(path[0]) || holds({ config } as never, { name: '' })) continue
-    context.issues.push({ code: 'custom', message, path, input: given })
+const checkRules =
+  (rules: readonly Rule[]) =>
+  (given: object, context: Check): void => {
+    const wrong = new Set(context.issues.map(({ path }) => path?.[0]))
+    const config = { ...DEFAULTS, ...withoutNulls(given) }
+    for (const { holds, field, message } of rules) {
+      const path = field.split('.').slice('spec.config'.split('.').length)
+      if (wrong.has(path[0]) || holds({ config } as never, { name: '' })) continue
+      context.issues.push({ code: 'custom', message, path, input: given })
+    }
+    checkKeys(config.authorizedKeys, context)
   }
-  checkKeys(config.authorizedKeys, context)
-}
 
 /** A key that can never log in is refused where somebody reads the refusal; the edge passes over one that came another way. */
 function checkKeys(keys: unknown, context: Check): void {
@@ -47,7 +50,7 @@ export const CreateTunnelBody = z
   .object({
     name: Name.describe('Label of your choice; need not be unique.'),
     regionId: z.int().describe('`regionId` of a region in `GET /v1/regions`.'),
-    config: TunnelConfig.superRefine(checkRules, EVEN_SO).optional().describe('Its settings; each has a default.'),
+    config: TunnelConfig.superRefine(checkRules(CONFIG_RULES), EVEN_SO).optional().describe('Its settings; each has a default.'),
     ttl: z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule).optional().describe('Seconds to live.'),
   })
   .meta({ id: 'CreateTunnel', examples: [{ name: 'web', regionId: 1, config: { httpsOnly: true } }] })
@@ -55,7 +58,10 @@ export type CreateTunnelBody = z.output<typeof CreateTunnelBody>
 
 const { shape } = TunnelConfig
 
-/** A merge patch of a config: lists are replaced whole, null puts the default back. */
+/**
+ * A merge patch of a config: lists are replaced whole, null puts the default back. What several fields have to agree on is the store's to say,
+ * which knows those that are not in the patch.
+ */
 const ConfigPatch = z
   .object({
     httpsOnly: shape.httpsOnly.unwrap().nullish(),
@@ -68,7 +74,7 @@ const ConfigPatch = z
     authorizedKeys: shape.authorizedKeys.unwrap().nullish(),
     target: shape.target.unwrap().nullish(),
   })
-  .superRefine(checkRules, EVEN_SO)
+  .superRefine(checkRules(FIELD_RULES), EVEN_SO)
 
 /** Body of `PATCH …/tunnels/{t}`: a JSON merge patch (RFC 7396). */
 export const PatchTunnelBody = z

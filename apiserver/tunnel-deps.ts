@@ -10,7 +10,8 @@ import type { Audit } from './audit.ts'
 import { createQuota, type Quota } from './quota.ts'
 import type { Reply, Scope } from './route.ts'
 import type { Scopes } from './scope.ts'
-import { type Presence, TunnelView, tunnelView } from './tunnel-view.ts'
+import { createPresenceLookup } from './tunnel-presence.ts'
+import { TunnelView, tunnelView } from './tunnel-view.ts'
 
 /** What the wiring hands in. */
 export interface TunnelWiring {
@@ -37,18 +38,17 @@ export interface TunnelDeps extends TunnelWiring {
 export const TUNNELS_PER_NAMESPACE = 50
 export const TunnelData = z.object({ tunnel: TunnelView })
 
-const NOBODY: Presence = { sessions: 0, lastConnectedAt: undefined }
-
 export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
-  const { tunnels, endpoints, journal, tunnelsPerNamespace: max } = wiring
+  const { tunnels, endpoints, tunnelsPerNamespace: max } = wiring
+  const presenceOf = createPresenceLookup(wiring)
 
   async function show(shown: readonly Tunnel[], { organization, slug: namespace }: Scope): Promise<readonly TunnelView[]> {
-    const presence = await journal.presence(shown.map(({ metadata }) => metadata.uid))
+    const presenceIn = await presenceOf(shown)
     return shown.map((tunnel) =>
       tunnelView(tunnel, {
         ...{ organization, namespace },
         endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
-        presence: presence.get(tunnel.metadata.uid) ?? NOBODY,
+        presence: presenceIn(tunnel),
       }),
     )
   }

@@ -107,6 +107,8 @@ function waysIn({ spec, status }: Tunnel, endpoint: TunnelEndpoint | undefined) 
   const { hostname = null, url = null } = status ?? {}
   const nowhere = { hostname, url, directUrl: null, endpoint: null, sshCommand: null }
   if (!endpoint || hostname === null || url === null) return nowhere
+  // The URL is for life; what would lead nowhere is not told.
+  if (!isServed(endpoint)) return { ...nowhere, endpoint: endpointView(endpoint) }
   const sshCommand = sshCommandOf({ hostname, endpoint, config: spec.config })
   return { hostname, url, directUrl: `${url}${portOf(endpoint)}`, endpoint: endpointView(endpoint), sshCommand }
 }
@@ -116,6 +118,9 @@ function marks(metadata: Tunnel['metadata']) {
   const { [annotations.updatedAt]: updatedAt, [annotations.createdBy]: createdBy } = metadata.annotations ?? {}
   return { createdAt, updatedAt: timeOrNull(updatedAt) ?? createdAt, createdBy: textOrNull(createdBy) }
 }
+
+/** An endpoint without edges is served no more: its domain, or its tunnels, have been left. */
+export const isServed = ({ spec }: TunnelEndpoint): boolean => spec.replicas > 0
 
 const portOf = ({ spec }: TunnelEndpoint): string => (spec.ports.https === 443 ? '' : `:${spec.ports.https}`)
 

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { randomUUIDv7 } from 'node:crypto'
+import { createHash, randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Secret } from '../crds/core.ts'
@@ -45,10 +45,16 @@ export interface RunningEdge extends AsyncDisposable {
 }
 
 const GRACE_MS = 1_500
+/** As crds/tunnel-endpoint.ts has it. */
+const NAME_MAX = 50
 const numbered = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
 
 /** `tunnel.localhost` → `tunnel-localhost`: another domain is another endpoint, since an endpoint's is for life. */
-export const endpointName = (domain: string): string => domain.replaceAll('.', '-')
+export function endpointName(domain: string): string {
+  const name = domain.replaceAll('.', '-')
+  if (name.length <= NAME_MAX) return name
+  return `${name.slice(0, NAME_MAX - 13)}-${createHash('sha256').update(domain).digest('hex').slice(0, 12)}`
+}
 
 export function createEdges(deps: EdgesDeps): Edges {
   const { store, settings, journal, log } = deps
@@ -70,7 +76,7 @@ export function createEdges(deps: EdgesDeps): Edges {
     const { privateKeys, publicKeys } = await openHostKeys(store, name)
     const edge = createEdge({
       ...deps,
-      ...{ endpoint: name, hostKeys: privateKeys, passwords: deps.tunnelPasswords },
+      ...{ name: 'embedded', endpoint: name, hostKeys: privateKeys, passwords: deps.tunnelPasswords },
       spec: {
         domain: settings.domain,
         publicHttpPort: numbered(settings.httpPort),
@@ -107,7 +113,7 @@ interface Found {
   readonly ports: EdgePorts
 }
 
-/** Endpoint of this process; one of a domain served earlier takes no more tunnels. */
+/** Endpoint of this process; one of a domain served earlier takes no more tunnels and serves none, until its domain is served again. */
 async function ensureEndpoint({ store, region, settings, endpoints }: EdgesDeps, { name, sshHost, ports }: Found): Promise<void> {
   const spec = { sshHost, ports, publicHttpPort: ports.http, publicHttpsPort: ports.https, active: true, replicas: 1 }
   try {
@@ -117,7 +123,8 @@ async function ensureEndpoint({ store, region, settings, endpoints }: EdgesDeps,
     await store.mergePatch(TunnelEndpoint, { name }, { spec })
   }
   for (const { metadata } of endpoints.list()) {
-    if (metadata.name !== name) await store.mergePatch(TunnelEndpoint, { name: metadata.name }, { spec: { active: false } })
+    if (metadata.name !== name)
+      await store.mergePatch(TunnelEndpoint, { name: metadata.name }, { spec: { active: false, replicas: 0 } })
   }
 }
 

@@ -6,9 +6,13 @@ import { Plan } from '../crds/plan.ts'
 import { Region } from '../crds/region.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
 import { TenantNamespace } from '../crds/tenant-namespace.ts'
+import { Tunnel } from '../crds/tunnel.ts'
+import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
 import type { CacheSet } from '../store/cache-set.ts'
 import { instanceIndexes } from './shared-instance/indexes.ts'
+import { passwordIndexes, tunnelIndexes } from './tunnel/indexes.ts'
 
 /** The shared copies that the operator works from; who makes them may share them with others. */
 export interface OperatorCaches {
@@ -36,5 +40,14 @@ export function createOperatorCaches({ cached }: CacheSet): OperatorCaches {
     apiTokens: cached(ApiToken),
     servers: cached(DatabaseServer),
     instances: cached(SharedInstance, instanceIndexes),
+  }
+}
+
+/** What tunnels need beside. */
+export function createTunnelCaches({ cached }: CacheSet) {
+  return {
+    endpoints: cached(TunnelEndpoint),
+    tunnels: cached(Tunnel, tunnelIndexes),
+    tunnelPasswords: cached(TunnelPassword, passwordIndexes),
   }
 }

@@ -6,6 +6,7 @@ import type { Cache } from '../store/cache.ts'
 import { keyOf, keyToString } from '../store/key-string.ts'
 import type { Key, Store } from '../store/port.ts'
 import type { OperatorCaches } from './caches.ts'
+import { createUnseenChanges, type UnseenChangesDeps } from './audit/unseen-changes.ts'
 import { createCatalogControllers } from './catalog/controllers.ts'
 import { tellFailures } from './events/condition-failures.ts'
 import { createLogEvents, type Events } from './events/events.ts'
@@ -54,8 +55,9 @@ export interface OperatorDeps {
   readonly leads?: (() => boolean) | undefined
 }
 
-export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> &
-  Pick<PresenceDeps, 'journal'>
+export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> & {
+  readonly journal: PresenceDeps['journal'] & UnseenChangesDeps['journal']
+}
 
 export interface OperatorSettings {
   /** Spare databases on a server. */
@@ -82,6 +84,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const events = deps.events ?? createLogEvents(log)
   const report = createReporter({ store, now })
   const admins = createAdmins()
+  const ownAdmins = createAdmins()
   const suspicions = createSuspicions()
   const places = createPlaces({ servers, instances })
   const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, tunnels: deps.tunnels?.tunnels, admins })
@@ -154,7 +157,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       name: 'server',
       concurrency: 4,
       onFailure: toldOf(servers),
-      reconcile: createServerReconciler({ store, servers, instances, runtime, admins, now }),
+      reconcile: createServerReconciler({ store, servers, instances, runtime, admins, ownAdmins, now }),
       sources: [
         objectsOf(servers),
         changesOf(instances, goingServers),
@@ -205,17 +208,31 @@ export function createOperator(deps: OperatorDeps): Operator {
   const onError = (error: unknown) => log.warn({ err: error }, 'the connected tunnels were not looked at')
   const presence = deps.tunnels && createPresence({ ...deps.tunnels, store, onError })
 
+  const unseen = deps.tunnels && auditFor({ ...deps, tunnels: deps.tunnels }, now)
+
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
       const telling = [instances, servers, caches.tenantNamespaces].map((cache) =>
         whenSynced(cache, () => tellFailures(cache, events)),
       )
-      await Promise.all([...controllers.map((each) => each.run(signal)), watchdog.run(signal), presence?.run(signal)])
+      await Promise.all([
+        ...controllers.map((each) => each.run(signal)),
+        watchdog.run(signal),
+        presence?.run(signal),
+        unseen?.run(signal),
+      ])
       for (const stop of telling) stop()
       await admins[Symbol.asyncDispose]()
+      await ownAdmins[Symbol.asyncDispose]()
     },
   }
+}
+
+/** The audit log is part of the journal, which is there where tunnels are. */
+function auditFor({ caches, tunnels, log }: OperatorDeps & { readonly tunnels: TunnelsDeps }, now: () => Date) {
+  const audited = [caches.instances, caches.apiTokens, tunnels.tunnels, tunnels.tunnelPasswords]
+  return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal: tunnels.journal, log, now })
 }
 
 /** Starts once the cache has synced, unless it was stopped by then. Returns how to stop. */

@@ -3,7 +3,9 @@ import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { LOG_SETTINGS } from '../process/log.ts'
 import { Address, Host, Hosts, HttpsUrl, ListenPort, oneOf, Ranges, Text, whole } from '../process/setting-rules.ts'
 import { createSettingsParser, flagOf, setting, type SettingsOf, withDefault } from '../process/settings.ts'
+import { AUDIT_SERVICE } from './installation/audit-webhook.ts'
 import type { OperatorSettings } from './operator.ts'
+import { EdgePods } from './endpoint/kubernetes/settings.ts'
 import { POD_SETTINGS, type PodSettings } from './server/kubernetes/settings.ts'
 
 const MIB = 1_048_576
@@ -50,6 +52,12 @@ const SETTINGS = {
   serverMemoryLimit: count([64, 4_194_304], '2048', 'MiB past which it is killed'),
   serverStorage: count([1, 65_536], '10', 'GiB of its volume'),
   serverUser: count([1, 2_147_483_647], '999', 'uid and gid of the engine’s user in the images of database servers'),
+  edges: setting(EdgePods, '<json>', 'how edges run, as the chart says it; without it there are no tunnels'),
+  journalSecret: setting(
+    Text,
+    '<name>',
+    'Secret in mooring-system with the login to a journal outside; default: a server of our own',
+  ),
   ...SERVER_SETTINGS,
   ...LOG_SETTINGS,
 } as const
@@ -96,6 +104,12 @@ export function podSettings(settings: ClusterOperatorSettings): PodSettings {
 export function apiNames({ apiNames: outside, clusterDomain }: Pick<ClusterOperatorSettings, 'apiNames' | 'clusterDomain'>) {
   const service = 'mooring-apiserver'
   const inNamespace = `${service}.${SYSTEM_NAMESPACE}`
-  const inside = [service, inNamespace, `${inNamespace}.svc`, `${inNamespace}.svc.${clusterDomain}`]
+  const inside = [
+    service,
+    inNamespace,
+    `${inNamespace}.svc`,
+    `${inNamespace}.svc.${clusterDomain}`,
+    `${AUDIT_SERVICE}.${SYSTEM_NAMESPACE}.svc`,
+  ]
   return [...new Set([...inside, 'localhost', '127.0.0.1', '::1', ...outside])]
 }

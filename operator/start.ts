@@ -4,20 +4,27 @@ import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
 import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
-import { createCacheSet } from '../store/cache-set.ts'
+import { type CacheSet, createCacheSet } from '../store/cache-set.ts'
 import { createKubernetesStore, createStoreOver, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
-import { createOperatorCaches } from './caches.ts'
+import { createOperatorCaches, createTunnelCaches, type OperatorCaches } from './caches.ts'
+import type { KeyPair } from './certificates/local-ca.ts'
 import { applyCrds } from './crd-apply.ts'
+import { createKubernetesEdges } from './endpoint/kubernetes/kubernetes-edges.ts'
+import type { EdgePodSettings } from './endpoint/kubernetes/settings.ts'
 import { createKubernetesEvents } from './events/kubernetes-events.ts'
 import { keepApiSecret } from './installation/api-secret.ts'
+import { keepAuditWebhook } from './installation/audit-webhook.ts'
 import { keepCa } from './installation/ca.ts'
 import { restrictSystemNamespace } from './installation/system-namespace.ts'
+import { createClusterJournal } from './journal/cluster-journal.ts'
 import { createOperator } from './operator.ts'
 import { createFencedClient } from './runtime/fenced-kubernetes.ts'
 import { createLeaderElection } from './runtime/leader.ts'
 import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
 import { apiNames, type ClusterOperatorSettings, operatorSettings, podSettings } from './settings.ts'
+import { localIssuer } from './tunnel/certificate-issuer.ts'
+import { certificatesOf } from './tunnel/resources.ts'
 
 export interface StartOperatorDeps {
   readonly settings: ClusterOperatorSettings
@@ -91,7 +98,10 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
   await applyCrds({ client: store.client, log }, signal)
   await restrictSystemNamespace(store)
   const { current: ca } = cleanup.use(await keepCa({ store, log }))
-  cleanup.use(await keepApiSecret({ store, ca, names: apiNames(settings), issuerUrl: settings.issuerUrl, log }))
+  const { auditPath } = cleanup.use(
+    await keepApiSecret({ store, ca, names: apiNames(settings), issuerUrl: settings.issuerUrl, log }),
+  )
+  cleanup.use(await keepAuditWebhook({ client: store.client, ca: ca.certificate, path: auditPath, log }))
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
   const caches = createOperatorCaches(following)
   const runtime = createKubernetesRuntime({
@@ -104,13 +114,47 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
     logger: log,
   })
   cleanup.defer(() => runtime.close())
+  const { edges } = settings
+  const tunnels = edges && openTunnels({ settings, store, log, registry, edges, ca, following, caches })
+  if (tunnels) {
+    cleanup.defer(() => tunnels.runtime.close())
+    cleanup.use(tunnels.journal)
+  }
   const operator = createOperator({
-    ...{ store, caches, runtime, log, registry, leads },
+    ...{ store, caches, runtime, log, registry, leads, tunnels },
     ca: () => ca.certificate,
     settings: operatorSettings(settings),
     serviceAccounts: true,
     events: createKubernetesEvents({ client: store.client, instance: settings.identity, registry, log }),
   })
   void following.synced().then(onSynced)
-  await Promise.all([following.run(signal), operator.run(signal)])
+  await Promise.all([following.run(signal), operator.run(signal), tunnels?.journal.run(signal)])
+}
+
+const GIB = 1024 ** 3
+/** Of the volume of the journal's server; the rest is for what it writes ahead and sorts. */
+const JOURNAL_SHARE = 0.7
+
+interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'registry'> {
+  readonly edges: EdgePodSettings
+  readonly ca: KeyPair
+  readonly following: CacheSet
+  readonly caches: OperatorCaches
+}
+
+/** What tunnels need: the edges of all endpoints, and the journal, both to be closed in the end. */
+function openTunnels({ settings, store, log, registry, edges, ca, following, caches }: TunnelParts) {
+  const ofTunnels = createTunnelCaches(following)
+  const { endpoints, tunnels } = ofTunnels
+  const runtime = createKubernetesEdges({
+    ...{ store, settings: edges, logger: log },
+    endpoints: () => endpoints.list(),
+    certificates: (endpoint) => certificatesOf(endpoint, tunnels.byIndex('endpoint', endpoint.metadata.name)),
+  })
+  const journal = createClusterJournal({
+    ...{ store, log, registry, ca: () => ca.certificate },
+    ...{ regions: caches.regions, servers: caches.servers, dial: settings.dial, outside: settings.journalSecret },
+    maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
+  })
+  return { ...ofTunnels, runtime, journal, issuers: { local: localIssuer(() => ca), acme: undefined } }
 }

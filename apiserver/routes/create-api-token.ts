@@ -20,7 +20,7 @@ const Body = z.object({
 
 /** `POST …/api-tokens`: the answer is the only place that ever shows the token, and its repetition by the same Idempotency-Key. */
 export function createApiToken(deps: TenancyDeps): AnyRoute {
-  const { store, scopes, apiTokens, apiTokenQuota, tokenSecret, now } = deps
+  const { store, scopes, apiTokens, apiTokenQuota, tokenSecret, audit, now } = deps
   return route({
     method: 'post',
     path: `${NAMESPACE_PATH}/api-tokens`,
@@ -31,7 +31,7 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
     body: Body,
     idempotent: true,
     replies: { 201: z.object({ apiToken: ApiTokenView }) },
-    async handle({ principal, params, body, idempotencyKey: key }) {
+    async handle({ principal, params, body, idempotencyKey: key, requestId, sourceIp }) {
       const { namespace } = await scopes.ofPath(principal, params)
       await scopes.require(principal, { verb: 'create', resource: 'apitokens', namespace })
       await scopes.require(principal, { ...PROOF_OF_ROLE[body.role], namespace })
@@ -57,6 +57,7 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
       using places = new DisposableStack()
       places.use(apiTokenQuota.reserve({ namespace, name }))
       const { object, created } = await createOnce(store, ApiToken, draft, requestHash(body))
+      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       await untilKnown(apiTokens, object)
       const shown = created ? token : tokenOf(object, tokenSecret)
       return { status: 201, data: { apiToken: { ...apiTokenView(object), token: shown } } }

@@ -16,14 +16,22 @@ interface Place {
   readonly name: string
 }
 
+/** The object, and whether this very request made it. */
+interface Made {
+  readonly object: SharedInstance
+  readonly created: boolean
+}
+
 /** `POST /v1/instances`: records the wish and answers with a database that works (contract, "Shared instance"). */
 export function createInstance(deps: InstanceDeps): AnyRoute {
-  const { store, scopes, instances, quota, limits, waits, answer, catchUp } = deps
+  const { store, scopes, instances, quota, limits, waits, answer, audit, catchUp } = deps
 
   /** A final no leaves nothing, and neither does running out of time when nobody can ask for the same instance again. */
-  async function discard({ metadata }: SharedInstance): Promise<void> {
+  async function discard(before: SharedInstance, { principal, requestId, sourceIp }: Request): Promise<void> {
+    const { metadata } = before
     try {
       await store.delete(SharedInstance, metadata, { uid: metadata.uid })
+      await audit.record({ principal, requestId, sourceIp, action: 'delete', before })
     } catch {
       // Gone already, or the store is away: then the claim deadline ends it, and the answer is the first error all the same.
     }
@@ -44,26 +52,33 @@ export function createInstance(deps: InstanceDeps): AnyRoute {
    * Makes the object, or finds what the same request made earlier: that one was granted, and its repetition is answered as it was, whatever
    * would be said to it today (its region has dropped the motor, its time has come closer, its template is gone, the namespace is full).
    */
-  async function create(request: Request, place: Place, places: DisposableStack): Promise<SharedInstance> {
+  async function create(request: Request, place: Place, places: DisposableStack): Promise<Made> {
     const hash = requestHash(request.body)
     try {
       const draft = await draftOf(request, place)
       places.use(quota.reserve(place))
       if (performance.now() - request.arrivedAt >= limits.changeMs) throw claimOverdue(undefined)
-      return (await createOnce(store, SharedInstance, draft, hash)).object
+      return await createOnce(store, SharedInstance, draft, hash)
     } catch (refusal) {
       if (request.idempotencyKey === undefined || !(refusal instanceof ApiError)) throw refusal
       const earlier = await store.get(SharedInstance, place)
       if (!earlier) throw refusal
-      return sameRequest<typeof SharedInstance>(earlier, hash)
+      return { object: sameRequest<typeof SharedInstance>(earlier, hash), created: false }
     }
   }
 
-  async function settle(object: SharedInstance, { idempotencyKey, arrivedAt }: Request): Promise<Reply> {
+  /** The entry of the creation is kept beside the claim, which takes longer. */
+  async function settle({ object, created }: Made, request: Request): Promise<Reply> {
+    const { principal, requestId, sourceIp } = request
+    const recorded = created && audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
     try {
-      return await answer.withCredentials(201, await waits.claimed(object, arrivedAt))
+      const claimed = await waits.claimed(object, request.arrivedAt)
+      const reply = await answer.withCredentials(201, claimed)
+      await recorded
+      return reply
     } catch (error) {
-      if (idempotencyKey === undefined || isFinal(error)) await discard(object)
+      await recorded
+      if (request.idempotencyKey === undefined || isFinal(error)) await discard(object, request)
       throw error
     }
   }

@@ -2,6 +2,7 @@ import type { Draft } from '../../crds/kind.ts'
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
+import type { AuditedRequest } from '../audit.ts'
 import { withinBudget } from '../budget.ts'
 import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
@@ -87,16 +88,20 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
       try {
         return await deps.answer(201, await whenReady(object), scope)
       } catch (error) {
-        if (created && (key === undefined || (error instanceof ApiError && error.code !== 'unavailable'))) await discard(object)
+        if (created && (key === undefined || (error instanceof ApiError && error.code !== 'unavailable'))) {
+          await discard(object, { principal, requestId, sourceIp })
+        }
         throw error
       }
     },
   })
 
   /** A final no leaves nothing, and neither does running out of time when nobody can ask for the same tunnel again. */
-  async function discard({ metadata }: Tunnel): Promise<void> {
+  async function discard(before: Tunnel, by: Pick<AuditedRequest, 'principal' | 'requestId' | 'sourceIp'>): Promise<void> {
+    const { metadata } = before
     try {
       await store.delete(Tunnel, metadata, { uid: metadata.uid })
+      await audit.record({ ...by, action: 'delete', before })
     } catch {
       // Gone already, or the store is away: the answer is the first error all the same.
     }

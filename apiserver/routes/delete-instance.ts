@@ -7,18 +7,24 @@ import { type AnyRoute, route } from '../route.ts'
 
 const NEEDS = [{ verb: 'delete', resource: 'sharedinstances' }] as const
 
-/** Records the wish. An instance that has gone meanwhile is what was wanted. @throws StoreError `conflict` for `resourceVersion` */
-async function requestDeletion(store: Store, { metadata }: SharedInstance, resourceVersion: string | undefined): Promise<void> {
+/** Records the wish. False: somebody had asked before, or it has gone meanwhile, which is what was wanted. @throws StoreError `conflict` for `resourceVersion` */
+async function requestDeletion(
+  store: Store,
+  { metadata }: SharedInstance,
+  resourceVersion: string | undefined,
+): Promise<boolean> {
+  if (metadata.deletionTimestamp !== undefined && resourceVersion === undefined) return false
   try {
     await store.delete(SharedInstance, metadata, { uid: metadata.uid, resourceVersion })
+    return metadata.deletionTimestamp === undefined
   } catch (error) {
-    if (isStoreError(error, 'not_found') || (isStoreError(error, 'conflict') && resourceVersion === undefined)) return
+    if (isStoreError(error, 'not_found') || (isStoreError(error, 'conflict') && resourceVersion === undefined)) return false
     throw error
   }
 }
 
 /** `DELETE /v1/instances/{id}`: 200 when verified gone, 202 when it goes on. A second one joins the wait. */
-export function deleteInstance({ store, find, waits, answer }: InstanceDeps): AnyRoute {
+export function deleteInstance({ store, audit, find, waits, answer }: InstanceDeps): AnyRoute {
   return route({
     method: 'delete',
     path: '/v1/instances/{id}',
@@ -32,10 +38,13 @@ export function deleteInstance({ store, find, waits, answer }: InstanceDeps): An
     conditional: true,
     params: InstanceParams,
     replies: { 200: z.object({}), 202: InstanceData },
-    async handle({ principal, params, ifMatch, arrivedAt }) {
+    async handle({ principal, params, ifMatch, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
-      await requestDeletion(store, instance, ifMatch)
-      if (await waits.gone(instance, arrivedAt)) return { status: 200, data: {} }
+      const isOurs = await requestDeletion(store, instance, ifMatch)
+      const recorded = isOurs && audit.record({ principal, requestId, sourceIp, action: 'delete', before: instance })
+      const gone = await waits.gone(instance, arrivedAt)
+      await recorded
+      if (gone) return { status: 200, data: {} }
       const { data, ...reply } = answer.plain(202, instance)
       return { ...reply, data: { instance: { ...data.instance, isEnabled: false, state: 'deleting' as const } } }
     },

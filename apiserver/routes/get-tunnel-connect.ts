@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { type AnyRoute, route } from '../route.ts'
+import { ApiError } from '../errors.ts'
 import { tooLate } from '../instance-verdict.ts'
 import { connectCommands } from '../tunnel-commands.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+import { isServed } from '../tunnel-view.ts'
 
 const ConnectView = z
   .object({
@@ -32,6 +34,7 @@ export function getTunnelConnect(deps: TunnelDeps): AnyRoute {
       const { hostname, endpointRef } = tunnel.status ?? {}
       const endpoint = endpointRef && endpoints.get({ name: endpointRef.name })
       if (hostname === undefined || !endpoint) throw tooLate('this tunnel has no hostname yet; try again')
+      if (!isServed(endpoint)) throw new ApiError('conflict', `no edge serves ${endpoint.spec.domain}`)
       return { status: 200, data: { connect: connectCommands({ hostname, endpoint, config: tunnel.spec.config }) } }
     },
   })

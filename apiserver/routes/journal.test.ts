@@ -40,10 +40,12 @@ afterAll(async () => {
   await acme[Symbol.asyncDispose]()
 })
 
+const HIDDEN = ['tunnel', 'namespace', 'edge', 'generation']
+
 /** A record as the API shows it: with its time, without whose it is. */
 function shown(record: { readonly at: number } | undefined): object {
   const { at = 0, ...rest } = record ?? {}
-  const ofView = Object.entries(rest).filter(([field]) => field !== 'tunnel' && field !== 'namespace')
+  const ofView = Object.entries(rest).filter(([field]) => !HIDDEN.includes(field))
   return { timestamp: new Date(at).toISOString(), ...Object.fromEntries(ofView) }
 }
 

@@ -20,7 +20,7 @@ export function specPatch({ identifier, isEnabled, expiresAt }: PatchInstanceBod
 }
 
 /** `PATCH /v1/instances/{id}`: answers once a switch is carried out; 202 when that takes longer than a request may. */
-export function patchInstance({ store, now, find, waits, answer }: InstanceDeps): AnyRoute {
+export function patchInstance({ store, now, audit, find, waits, answer }: InstanceDeps): AnyRoute {
   return route({
     method: 'patch',
     path: '/v1/instances/{id}',
@@ -32,7 +32,7 @@ export function patchInstance({ store, now, find, waits, answer }: InstanceDeps)
     params: InstanceParams,
     body: PatchInstanceBody,
     replies: { 200: InstanceData, 202: InstanceData },
-    async handle({ principal, params, body, ifMatch, arrivedAt }) {
+    async handle({ principal, params, body, ifMatch, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
       const { metadata } = instance
@@ -41,11 +41,13 @@ export function patchInstance({ store, now, find, waits, answer }: InstanceDeps)
         uid: metadata.uid,
         resourceVersion: ifMatch,
       })
+      const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', before: instance, after: patched })
       const { generation } = patched.metadata
       // At the least the cache must have caught up, so that a GET after this answer shows it.
       const settled = (seen: SharedInstance) =>
         body.isEnabled === undefined ? seen.metadata.generation >= generation : isSwitched(seen, generation)
       const done = await waits.changed(patched, settled, arrivedAt)
+      await recorded
       return done ? answer.plain(200, done) : answer.plain(202, patched)
     },
   })

@@ -7,7 +7,7 @@ import { type AnyRoute, route } from '../route.ts'
 const NEEDS = [{ verb: 'patch', resource: 'sharedinstances' }] as const
 
 /** `POST /v1/instances/{id}/reset`: the database as it was at first; 202 when that takes longer than a request may. */
-export function resetInstance({ store, find, waits, answer }: InstanceDeps): AnyRoute {
+export function resetInstance({ store, audit, find, waits, answer }: InstanceDeps): AnyRoute {
   return route({
     method: 'post',
     path: '/v1/instances/{id}/reset',
@@ -16,13 +16,15 @@ export function resetInstance({ store, find, waits, answer }: InstanceDeps): Any
     summary: 'Empty the database, or copy its template again; the credentials stay.',
     params: InstanceParams,
     replies: { 200: InstanceData, 202: InstanceData },
-    async handle({ principal, params, arrivedAt }) {
+    async handle({ principal, params, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
-      const raised = await raiseVersion(store, instance, 'resetVersion')
-      const settled = ({ status }: SharedInstance) => (status?.resetVersion ?? 0) >= raised.spec.resetVersion
-      const done = await waits.changed(raised, settled, arrivedAt)
-      return done ? answer.plain(200, done) : answer.plain(202, raised)
+      const { before, after } = await raiseVersion(store, instance, 'resetVersion')
+      const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
+      const settled = ({ status }: SharedInstance) => (status?.resetVersion ?? 0) >= after.spec.resetVersion
+      const done = await waits.changed(after, settled, arrivedAt)
+      await recorded
+      return done ? answer.plain(200, done) : answer.plain(202, after)
     },
   })
 }

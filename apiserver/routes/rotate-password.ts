@@ -11,7 +11,7 @@ const NEEDS = [
 ] as const
 
 /** `POST /v1/instances/{id}/password`: a new password, in force when the answer is sent. */
-export function rotatePassword({ store, find, waits, answer }: InstanceDeps): AnyRoute {
+export function rotatePassword({ store, audit, find, waits, answer }: InstanceDeps): AnyRoute {
   return route({
     method: 'post',
     path: '/v1/instances/{id}/password',
@@ -21,13 +21,15 @@ export function rotatePassword({ store, find, waits, answer }: InstanceDeps): An
     description: 'The old password no longer works when the answer is sent.',
     params: InstanceParams,
     replies: { 200: InstanceData },
-    async handle({ principal, params, arrivedAt }) {
+    async handle({ principal, params, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
       const raised = await raiseVersion(store, instance, 'passwordVersion')
-      const { passwordVersion } = raised.spec
+      const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', ...raised })
+      const { passwordVersion } = raised.after.spec
       const settled = ({ status }: SharedInstance) => (status?.passwordVersion ?? 0) >= passwordVersion
-      const done = await waits.changed(raised, settled, arrivedAt)
+      const done = await waits.changed(raised.after, settled, arrivedAt)
+      await recorded
       if (!done) throw tooLate('the new password is not in force yet; try again')
       return answer.withCredentials(200, done)
     },

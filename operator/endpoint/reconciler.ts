@@ -6,7 +6,8 @@ import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
-import { openHostKeys } from './host-keys.ts'
+import { createHostKeyring } from './host-keys.ts'
+import { ownersOf } from './owners.ts'
 import type { EdgeRuntime, EdgeState } from './runtime.ts'
 
 export interface EndpointReconcilerDeps {
@@ -22,10 +23,14 @@ export interface EndpointReconcilerDeps {
 /** Keeps an endpoint's host keys and edges, and says how many tunnels it serves. */
 export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Key) => Promise<Outcome> {
   const { store, endpoints, regions, tunnels, runtime, report } = deps
+  const openHostKeys = createHostKeyring(store)
   return async function reconcileEndpoint(key) {
     const endpoint = endpoints.get(key)
-    if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) return { verdict: 'settled', reason: 'Gone' }
-    const { publicKeys } = await openHostKeys(store, endpoint.metadata.name)
+    if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) {
+      await runtime.forget?.(key.name)
+      return { verdict: 'settled', reason: 'Gone' }
+    }
+    const { publicKeys } = await openHostKeys({ name: endpoint.metadata.name, owners: ownersOf(endpoint) })
     const state = await runtime.ensure(endpoint)
     const verdict = verdictOf(endpoint, regions.list(), state)
     await report(TunnelEndpoint, endpoint, verdict, {

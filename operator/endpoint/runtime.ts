@@ -12,6 +12,10 @@ export interface EdgeState {
 export interface EdgeRuntime {
   /** Makes them as the endpoint wants them. Called at every look. */
   ensure(endpoint: TunnelEndpoint): Promise<EdgeState>
+  /** An endpoint is gone, or going. Absent where nothing is left of it by then. */
+  forget?(name: string): Promise<void>
+  /** Tunnels came to an endpoint, or left it: its edges are given their certificates. Absent where nothing hangs on that. */
+  tunnelsChanged?(name: string): Promise<void>
   /** Calls `listener` with the name of an endpoint whose edges changed. Returns how to stop that. */
   onChange(listener: (name: string) => void): () => void
 }

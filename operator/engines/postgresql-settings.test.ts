@@ -58,3 +58,10 @@ test('from elsewhere only TLS is let in', () => {
   const records = postgresqlHba({ admin: 'mooring', reach: 'network' }).trimEnd().split('\n')
   expect(records.slice(6)).toEqual(['hostssl all "mooring" all scram-sha-256', 'hostssl sameuser all all scram-sha-256'])
 })
+
+test('a database of Mooring’s own is for any role that may connect to it', () => {
+  const records = postgresqlHba({ admin: 'mooring', reach: 'tls', own: ['mooring_journal'] })
+    .trimEnd()
+    .split('\n')
+  expect(records.at(-1)).toBe('hostssl "mooring_journal" all all scram-sha-256')
+})

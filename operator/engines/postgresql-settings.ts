@@ -130,14 +130,16 @@ export interface HbaOptions {
   /** Name of the server's admin role, the only one that may use any database. */
   readonly admin: string
   readonly reach: 'loopback' | 'network' | 'tls'
+  /** Databases of Mooring's own, for whichever role has the right to connect. */
+  readonly own?: readonly string[] | undefined
 }
 
 /**
  * `pg_hba.conf`. A tenant reaches the database of its own name and no other (`sameuser`), whatever else was granted to it: in 14
  * a role may make another a member of itself, and so pass on its right to connect. No record admits replication.
  */
-export function postgresqlHba({ admin, reach }: HbaOptions): string {
-  const who = [`all "${admin.replaceAll('"', '""')}"`, 'sameuser all']
+export function postgresqlHba({ admin, reach, own = [] }: HbaOptions): string {
+  const who = [`all "${admin.replaceAll('"', '""')}"`, 'sameuser all', ...own.map((name) => `"${name}" all`)]
   const loopback = [
     ['local', ''],
     ['host', '127.0.0.0/8'],

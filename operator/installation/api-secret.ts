@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import { auditPath } from '../../crds/audit-path.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { createCertificates } from '../certificates/renewing.ts'
@@ -31,6 +32,8 @@ export interface ApiSecretDeps {
 }
 
 export interface KeptApiSecret extends Disposable {
+  /** Where the API server takes entries of the audit log. A secret. */
+  readonly auditPath: string
   /** Puts back what was deleted of the Secrets. A timer calls this. */
   check(): Promise<void>
 }
@@ -76,6 +79,7 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   certificates.onRenew(() => tried(keep()))
   const timer = setInterval(() => tried(check()), LOOK_MS).unref()
   return {
+    auditPath: auditPath(Buffer.from(tokenSecret, 'hex')),
     check,
     [Symbol.dispose]() {
       clearInterval(timer)

@@ -1,18 +1,21 @@
 import { Secret } from '../../crds/core.ts'
+import type { DraftMeta } from '../../crds/kind.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { isStoreError, StoreCode } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import { encodeSecret } from '../secret-data.ts'
 
 type Texts = Readonly<Record<string, string>>
+/** What else its metadata has when it is made. */
+type About = Pick<DraftMeta, 'labels' | 'ownerReferences'>
 
 /** The texts of a Secret in mooring-system, made by `make` the first time. Of two that make it at once, both get what the first made. */
-export async function keptSecret(store: Store, name: string, make: () => Promise<Texts>): Promise<Texts> {
+export async function keptSecret(store: Store, name: string, make: () => Promise<Texts>, about: About = {}): Promise<Texts> {
   const key = { namespace: SYSTEM_NAMESPACE, name }
   const found = await store.get(Secret, key)
   if (found) return texts(found)
   try {
-    return texts(await store.create(Secret, { metadata: key, data: encodeSecret(await make()) }))
+    return texts(await store.create(Secret, { metadata: { ...key, ...about }, data: encodeSecret(await make()) }))
   } catch (error) {
     const other = isStoreError(error, StoreCode.alreadyExists) ? await store.get(Secret, key) : undefined
     if (!other) throw error

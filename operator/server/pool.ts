@@ -26,6 +26,7 @@ export function createPoolReconciler({ servers, instances, admins, size }: PoolD
   return async function reconcilePool(key) {
     const server = servers.get(key)
     const open = admins.get(key.name)
+    if (server?.spec.tenancy === 'internal') return { verdict: 'settled', reason: 'NoTenants' }
     if (!server || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
       return { verdict: 'waiting', reason: 'ServerNotReady' }
     // After a start of the operator a server that is up is found to be so, and changes nothing that would wake anybody.

@@ -21,6 +21,8 @@ export interface ServerDeps {
   readonly instances: Cache<typeof SharedInstance>
   readonly runtime: ServerRuntime
   readonly admins: Admins
+  /** Ways into servers of Mooring's own, which nobody else may find: there are no tenants to look after. */
+  readonly ownAdmins?: Admins | undefined
   readonly now: () => Date
 }
 
@@ -29,13 +31,14 @@ const LOOK_AGAIN_MS = 1_000
 
 /** Brings one DatabaseServer up, or away: what its runtime says goes into its status, and its admin connections are kept open. */
 export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<Outcome> {
-  const { store, servers, instances, runtime, admins } = deps
+  const { store, servers, instances, runtime } = deps
+  const adminsOf = ({ spec }: DatabaseServer) => (spec.tenancy === 'internal' ? (deps.ownAdmins ?? deps.admins) : deps.admins)
   const say = createReporter(deps)
   const firstLook = createFirstLook(deps.now)
   const secrets = createAdminSecrets({ store, adoptsPassword: runtime.adoptsPassword === true })
 
   async function remove(server: DatabaseServer): Promise<Outcome> {
-    await admins.forget(server.metadata.name)
+    await adminsOf(server).forget(server.metadata.name)
     if (!(await runtime.remove(server)))
       return { verdict: 'waiting', reason: ServerReason.Stopping, requeueAfterMs: LOOK_AGAIN_MS }
     secrets.forget(server)
@@ -51,10 +54,10 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     credentials: AdminCredentials,
   ): Promise<string | undefined> {
     if (state.phase !== 'running') {
-      await admins.forget(server.metadata.name)
+      await adminsOf(server).forget(server.metadata.name)
       return server.status?.engineVersion
     }
-    const way = admins.open(server, { ...state.admin, ...credentials })
+    const way = adminsOf(server).open(server, { ...state.admin, ...credentials })
     if (!way) return undefined
     if (!way.fresh) return server.status?.engineVersion ?? way.opened.admin.version()
     return hardened(server, way.opened)
@@ -66,7 +69,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
       await admin.harden()
       return await admin.version()
     } catch (error) {
-      await admins.forget(server.metadata.name)
+      await adminsOf(server).forget(server.metadata.name)
       throw error
     }
   }

@@ -31,6 +31,8 @@ export interface TunnelControllersDeps {
 
 /** How many tunnels an endpoint has is for people and for the next choice, which counts by itself: no write for each. */
 const COUNT_AFTER_MS = 2_000
+/** Some that come together are let in by one write. */
+const ADMIT_AFTER_MS = 100
 
 /** Tunnels, their passwords, and the endpoints that serve them. */
 export function createTunnelControllers(deps: TunnelControllersDeps): readonly Controller[] {
@@ -60,6 +62,15 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         laterThan(changesOf(tunnels, endpointOf), COUNT_AFTER_MS),
         eventsOf((enqueue) => runtime.onChange((name) => enqueue({ name }))),
       ],
+    }),
+    controller({
+      name: 'tunnel-admission',
+      concurrency: 1,
+      async reconcile({ name }) {
+        await runtime.tunnelsChanged?.(name)
+        return { verdict: 'settled', reason: 'TunnelsAdmitted' }
+      },
+      sources: [laterThan(changesOf(tunnels, endpointOf), ADMIT_AFTER_MS)],
     }),
     controller({
       name: 'tunnel',

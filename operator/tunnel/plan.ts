@@ -1,5 +1,5 @@
 import { FINALIZER } from '../../crds/names.ts'
-import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import { RenewingReason, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import { certificateName, hostOf, urlOf } from './resources.ts'
@@ -41,6 +41,8 @@ export interface Plan {
   readonly actions: readonly Action[]
   /** What the status will say; undefined when there is none to write. */
   readonly verdict?: Verdict | undefined
+  /** What the status will say of a valid certificate that is obtained anew; undefined when none is. */
+  readonly renewing?: Verdict | undefined
   readonly requeueAfterMs?: number | undefined
 }
 
@@ -50,7 +52,7 @@ const DAY_MS = 86_400_000
  * Decides what a tunnel needs. Pure: each branch is a row in plan.test.ts.
  *
  *     created ──► hostname and endpoint in status ──► certificate ──► Ready
- *     valid ──two thirds of its lifetime──► obtained anew, valid all the while
+ *     valid ──two thirds of its lifetime──► obtained anew, valid all the while, condition Renewing
  *     deleted ──► certificate forgotten ──► gone, and with it the hostname
  */
 export function planTunnel(world: World): Plan {
@@ -92,19 +94,38 @@ function planLiving(world: World): Plan {
 
 const wait = (reason: string, message: string): Plan => ({ actions: [], verdict: notReady(reason, message) })
 
-function planCertificate({ tunnel, certificate, now }: World, endpoint: TunnelEndpoint): Plan {
-  const isGood = certificate?.fits === true && certificate.expiresAt > now
-  const assigned = ready(TunnelReason.Assigned, urlOf(endpoint, hostnameOf(tunnel)))
-  if (isGood && certificate.renewAt > now) return { actions: [], verdict: assigned, requeueAfterMs: certificate.renewAt - now }
-  const obtaining = notReady(
-    TunnelReason.ObtainingCertificate,
-    `a certificate for ${hostOf(endpoint, hostnameOf(tunnel))} is being obtained`,
-  )
-  const verdict = isGood ? assigned : obtaining
-  // One that failed is tried again when its status says, not with each change.
-  const next = Date.parse(tunnel.status?.certificate?.nextAttemptAt ?? '')
-  if (next > now) return { actions: [], verdict, requeueAfterMs: next - now }
-  return { actions: [{ do: 'obtain', endpoint, name: certificateName(endpoint, hostnameOf(tunnel)) }], verdict }
+/** Whether it has a certificate that visitors take. */
+export const isGood = ({ certificate, now }: World): boolean => certificate?.fits === true && certificate.expiresAt > now
+
+function planCertificate(world: World, endpoint: TunnelEndpoint): Plan {
+  const { tunnel, certificate, now } = world
+  const hostname = hostnameOf(tunnel)
+  if (!isGood(world)) {
+    const message = `a certificate for ${hostOf(endpoint, hostname)} is being obtained`
+    return planAttempt(world, endpoint, { verdict: notReady(TunnelReason.ObtainingCertificate, message) })
+  }
+  const verdict = isServed(endpoint)
+    ? ready(TunnelReason.Assigned, urlOf(endpoint, hostname))
+    : notReady(TunnelReason.EndpointNotServed, `no edge serves ${endpoint.spec.domain}`)
+  const inMs = (certificate?.renewAt ?? now) - now
+  if (inMs > 0) return { actions: [], verdict, requeueAfterMs: inMs }
+  return planAttempt(world, endpoint, { verdict, renewing: renewal(tunnel.status?.certificate?.lastError) })
 }
+
+/** One that failed is tried again when its status says, not with each change. */
+function planAttempt({ tunnel, now }: World, endpoint: TunnelEndpoint, said: Pick<Plan, 'verdict' | 'renewing'>): Plan {
+  const next = Date.parse(tunnel.status?.certificate?.nextAttemptAt ?? '')
+  if (next > now) return { actions: [], ...said, requeueAfterMs: next - now }
+  return { actions: [{ do: 'obtain', endpoint, name: certificateName(endpoint, hostnameOf(tunnel)) }], ...said }
+}
+
+/** What is said of a valid certificate while it is obtained anew. */
+export function renewal(lastError: string | undefined): Verdict {
+  if (lastError !== undefined) return { status: 'True', reason: RenewingReason.AttemptFailed, message: lastError }
+  return { status: 'True', reason: RenewingReason.Due, message: 'two thirds of the lifetime of its certificate are over' }
+}
+
+/** One without edges is left: by the administrator, or by the process that served its domain. */
+const isServed = ({ spec }: TunnelEndpoint): boolean => spec.replicas > 0
 
 const hostnameOf = (tunnel: Tunnel): string => tunnel.status?.hostname ?? ''

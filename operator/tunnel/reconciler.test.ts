@@ -11,6 +11,7 @@ import { createCacheSet } from '../../store/cache-set.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { REGION_ID } from '../../test/builders/shared-instance.ts'
+import { createVirtualClock } from '../../test/support/virtual-clock.ts'
 import { createCa } from '../certificates/local-ca.ts'
 import { createReporter } from '../reporter.ts'
 import { createController } from '../runtime/controller.ts'
@@ -29,11 +30,12 @@ interface Options {
   readonly issuer?: (real: CertificateIssuer) => CertificateIssuer
 }
 
-/** The controllers of tunnels over a real store, with a clock that a test sets. */
+/** The controllers of tunnels over a real store, with a clock that a test moves on. */
 async function start({ issuer = (real) => real }: Options = {}) {
   const { store, ...temporary } = await openTemporaryStore()
-  const clock = { ms: Date.now() }
-  const now = () => new Date(clock.ms)
+  const clock = createVirtualClock()
+  const began = Date.now()
+  const now = () => new Date(began + clock.now())
   const set = createCacheSet({ store, onError: () => undefined })
   const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]
   const tunnels = set.cached(Tunnel, tunnelIndexes)
@@ -42,7 +44,7 @@ async function start({ issuer = (real) => real }: Options = {}) {
     ...{ store, regions, endpoints, tunnels, tunnelPasswords, now, report: createReporter({ store, now }) },
     issuers: { local: issuer(localIssuer(() => ca, now)), acme: undefined },
     runtime: { ensure: () => Promise.resolve({ ready: 1 }), onChange: () => () => undefined },
-    controller: (about) => createController({ ...about, log: pino({ level: 'silent' }), onResult: () => undefined }),
+    controller: (about) => createController({ ...about, clock, log: pino({ level: 'silent' }), onResult: () => undefined }),
   })
   const stop = new AbortController()
   await store.create(Namespace, { metadata: { name: NAMESPACE } })
@@ -53,7 +55,7 @@ async function start({ issuer = (real) => real }: Options = {}) {
   const until = (name: string, wanted: (tunnel: Tunnel) => boolean): Promise<Tunnel> =>
     tunnels.waitFor(inNamespace(name), (found) => (found && wanted(found) ? found : undefined), stop.signal)
   return {
-    ...{ store, clock, until },
+    ...{ store, now, until, advance: (ms: number) => clock.advance(ms) },
     reason: (reason: string, name = 'web') => until(name, (tunnel) => conditionOf(tunnel, 'Ready')?.reason === reason),
     gone: () => tunnels.waitFor(web, (found) => (found ? undefined : { gone: true }), stop.signal),
     makeTunnel: (name = 'web') => store.create(Tunnel, { metadata: inNamespace(name), spec: { regionId: 1 } }),
@@ -73,6 +75,7 @@ async function start({ issuer = (real) => real }: Options = {}) {
 }
 
 const hostnameOf = ({ status }: Tunnel): string => status?.hostname ?? ''
+const endOf = (status: Tunnel['status']): number => Date.parse(status?.certificate?.expiresAt ?? '')
 
 test('a tunnel waits for its region and an endpoint, then has a hostname, a URL and a certificate for it', async () => {
   await using at = await start()
@@ -130,13 +133,12 @@ test('a certificate that cannot be had is said to have failed, tried again when 
   const failed = await at.until('web', ({ status }) => status?.certificate?.status === 'failed')
   expect(failed.status?.certificate).toMatchObject({
     ...{ domain: `${hostnameOf(failed)}.a.test`, lastError: 'the authority is away' },
-    nextAttemptAt: new Date(at.clock.ms + 60_000).toISOString(),
+    nextAttemptAt: new Date(at.now().getTime() + 60_000).toISOString(),
   })
   expect(conditionOf(failed, 'Ready')).toMatchObject({ status: 'False', reason: 'ObtainingCertificate' })
 
   isDown = false
-  at.clock.ms += 61_000
-  await at.store.mergePatch(Tunnel, web, { spec: { displayName: 'again' } })
+  await at.advance(61_000)
   const { status } = await at.reason('Assigned')
   expect(status?.hostname).toBe(hostnameOf(failed))
   expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
@@ -156,20 +158,66 @@ test('a certificate is obtained anew at two thirds of its life and stays valid w
   const hostname = hostnameOf(await at.reason('Assigned'))
   const first = (await at.secretOf(hostname))?.data['tls.crt']
   isDown = true
-  at.clock.ms += 70 * DAY
-  await at.store.mergePatch(Tunnel, web, { spec: { displayName: 'due' } })
+  await at.advance(70 * DAY)
   const due = await at.until('web', ({ status }) => status?.certificate?.lastError !== undefined)
   expect(due.status?.certificate?.status).toBe('valid')
   expect(conditionOf(due, 'Ready')?.status).toBe('True')
-  at.clock.ms += 30 * DAY
-  await at.store.mergePatch(Tunnel, web, { spec: { displayName: 'ended' } })
+  expect(conditionOf(due, 'Renewing')).toMatchObject({
+    ...{ status: 'True', reason: 'AttemptFailed', message: 'the authority is away' },
+  })
+  await at.advance(30 * DAY)
   const ended = await at.until('web', ({ status }) => status?.certificate?.status === 'expired')
   expect(conditionOf(ended, 'Ready')?.status).toBe('False')
+  expect(conditionOf(ended, 'Renewing')).toBeUndefined()
   isDown = false
-  at.clock.ms += 61_000
-  await at.store.mergePatch(Tunnel, web, { spec: { displayName: 'again' } })
+  await at.advance(61_000)
   await at.reason('Assigned')
   expect((await at.secretOf(hostname))?.data['tls.crt']).not.toBe(first)
+})
+
+test('a certificate is renewed on schedule without anybody’s doing, serves on meanwhile, and says that it is renewed', async () => {
+  const asked = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+  let times = 0
+  await using at = await start({
+    issuer: (real) => ({
+      ...real,
+      async obtain(name) {
+        await asked[times++]?.promise
+        return real.obtain(name)
+      },
+    }),
+  })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  asked[0]?.resolve(undefined)
+  const { status: before } = await at.reason('Assigned')
+  expect(before?.conditions?.map(({ type }) => type)).toEqual(['Ready'])
+  await at.advance(50 * DAY)
+  expect(times).toBe(1)
+  await at.advance(11 * DAY)
+  const renewing = await at.until('web', (tunnel) => conditionOf(tunnel, 'Renewing') !== undefined)
+  expect(conditionOf(renewing, 'Renewing')).toMatchObject({ status: 'True', reason: 'Due' })
+  expect(conditionOf(renewing, 'Ready')?.status).toBe('True')
+  expect(renewing.status?.certificate).toEqual(before?.certificate)
+  asked[1]?.resolve(undefined)
+  const { status: after } = await at.until('web', (tunnel) => conditionOf(tunnel, 'Renewing') === undefined)
+  expect(after?.certificate?.status).toBe('valid')
+  expect(endOf(after) - endOf(before)).toBe(61 * DAY)
+})
+
+test('a tunnel whose endpoint nobody serves is not ready, and is again when somebody does', async () => {
+  await using at = await start()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const { status } = await at.reason('Assigned')
+  await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { replicas: 0 } })
+  const idle = await at.reason('EndpointNotServed')
+  expect(conditionOf(idle, 'Ready')).toMatchObject({ status: 'False', message: 'no edge serves a.test' })
+  expect(idle.status?.url).toBe(status?.url)
+  await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { replicas: 1 } })
+  expect((await at.reason('Assigned')).status?.url).toBe(status?.url)
 })
 
 test('an authority that signs what is no good is not asked again before its time', async () => {
@@ -203,12 +251,11 @@ test('a tunnel that is deleted, or whose time has passed, takes its certificate 
 
   await at.store.create(Tunnel, {
     metadata: web,
-    spec: { regionId: 1, expiresAt: new Date(at.clock.ms + HOUR).toISOString() },
+    spec: { regionId: 1, expiresAt: new Date(at.now().getTime() + HOUR).toISOString() },
   })
   const next = hostnameOf(await at.reason('Assigned'))
   expect(next).not.toBe(hostname)
-  at.clock.ms += HOUR
-  await at.store.mergePatch(Tunnel, web, { spec: { displayName: 'late' } })
+  await at.advance(HOUR)
   await at.gone()
   expect(await at.secretOf(next)).toBeUndefined()
 })

@@ -4,12 +4,12 @@ import { notReady, type Verdict } from '../../store/conditions.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 import { stepDone } from '../../store/steps.ts'
-import type { Findings, Report } from '../reporter.ts'
+import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
+import { conditionsOf, failure, findings } from './findings.ts'
 import { observe, type ObserveDeps } from './observe.ts'
-import { type Action, type HeldCertificate, planTunnel, type World } from './plan.ts'
-import { certificateName } from './resources.ts'
+import { type Action, isGood, planTunnel, type World } from './plan.ts'
 
 export interface TunnelReconcilerDeps extends ObserveDeps {
   readonly report: Report
@@ -18,8 +18,6 @@ export interface TunnelReconcilerDeps extends ObserveDeps {
 /** Between tries of a certificate that could not be had. */
 const AGAIN_MS = 60_000
 const MESSAGE_MAX = 1024
-
-type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
 
 /** Observe, plan, apply, report; again from the start after what changes the world, until nothing is left to do. */
 export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) => Promise<Outcome> {
@@ -38,34 +36,39 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     const { tunnel, now } = world
     const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX)
     const verdict = isGood(world) ? planned : notReady(TunnelReason.ObtainingCertificate, lastError)
-    await deps.report(Tunnel, tunnel, verdict, {
-      certificate: {
-        ...tunnel.status?.certificate,
-        ...{ status: stateAfterFailure(world), lastError, nextAttemptAt: at(now + AGAIN_MS) },
-      },
-    })
+    await deps.report(Tunnel, tunnel, verdict, failure(world, lastError, now + AGAIN_MS))
     return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: AGAIN_MS }
+  }
+
+  /** Says that a valid certificate is about to be renewed: that may take long. Gives the tunnel that says so. */
+  async function announce(world: World, verdict: Verdict, renewing: Verdict): Promise<Tunnel> {
+    const { tunnel } = world
+    await deps.report(Tunnel, tunnel, verdict, { conditions: conditionsOf(world, renewing) })
+    return (await deps.store.get(Tunnel, keyOf(tunnel))) ?? tunnel
   }
 
   async function step(tunnel: Tunnel, hasObtained: boolean): Promise<Step> {
     const world = await observe(deps, tunnel)
-    const { actions, verdict, requeueAfterMs } = planTunnel(world)
-    const isObtaining = actions.some((action) => action.do === 'obtain')
-    let current: Tunnel
+    const { actions, verdict, renewing, requeueAfterMs } = planTunnel(world)
+    if (verdict && actions.some((action) => action.do === 'obtain')) {
+      return obtain({ world, actions, verdict, renewing, hasObtained })
+    }
+    const current = await apply(tunnel, actions)
+    if (!verdict) return { outcome: { verdict: 'settled', reason: TunnelReason.Deleting } }
+    if (actions.some((action) => action.do === 'assign')) return goingOn({ tunnel: current, hasObtained: false }, verdict)
+    await deps.report(Tunnel, current, verdict, { ...findings(world), conditions: conditionsOf(world, renewing) })
+    return { outcome: { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs } }
+  }
+
+  async function obtain({ world, actions, verdict, renewing, hasObtained }: Obtaining): Promise<Step> {
+    const tunnel = renewing ? await announce(world, verdict, renewing) : world.tunnel
     try {
       // Else an authority that signs what is no good would be asked without end.
-      if (isObtaining && hasObtained) throw new MooringError('certificate_unusable', 'the certificate that was signed is no good')
-      current = await apply(tunnel, actions)
+      if (hasObtained) throw new MooringError('certificate_unusable', 'the certificate that was signed is no good')
+      return goingOn({ tunnel: await apply(tunnel, actions), hasObtained: true }, verdict)
     } catch (error) {
-      if (!isObtaining || !verdict) throw error
-      return { outcome: await failed(world, verdict, error) }
+      return { outcome: await failed({ ...world, tunnel }, verdict, error) }
     }
-    if (!verdict) return { outcome: { verdict: 'settled', reason: TunnelReason.Deleting } }
-    const moved = isObtaining || actions.some((action) => action.do === 'assign')
-    if (moved)
-      return { next: { tunnel: current, hasObtained: isObtaining }, outcome: { verdict: 'waiting', reason: verdict.reason } }
-    await deps.report(Tunnel, current, verdict, findings(world))
-    return { outcome: { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs } }
   }
 
   return async function reconcileTunnel(key) {
@@ -81,38 +84,21 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
   }
 }
 
+interface Obtaining {
+  readonly world: World
+  readonly actions: readonly Action[]
+  readonly verdict: Verdict
+  readonly renewing: Verdict | undefined
+  readonly hasObtained: boolean
+}
+
 interface Step {
   /** What to go on with; undefined: it is done for now. */
   readonly next?: { readonly tunnel: Tunnel; readonly hasObtained: boolean }
   readonly outcome: Outcome
 }
 
-/** What the status says beside its condition (contract, "Tunnel certificate"). */
-function findings(world: World): Findings<typeof Tunnel> {
-  const { tunnel, assigned, certificate, now } = world
-  const { hostname, certificate: before } = tunnel.status ?? {}
-  // Of one that is no good, the attempt that failed has said all.
-  if (!assigned || hostname === undefined || !certificate || !isGood(world)) return {}
-  const status = certificateStatus(certificate, certificateName(assigned, hostname))
-  // A failed renewal stays in view until it is made good; a merge patch takes out what is null.
-  const isMended = certificate.renewAt > now && hasFailure(before)
-  return { certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as Certificate) : status }
-}
-
-const hasFailure = (before: Certificate | undefined): boolean => (before?.lastError ?? before?.nextAttemptAt) !== undefined
-
-const NO_FAILURE = { lastError: null, nextAttemptAt: null }
-
-const isGood = ({ certificate, now }: World): boolean => certificate?.fits === true && certificate.expiresAt > now
-
-function stateAfterFailure(world: World): Certificate['status'] {
-  if (isGood(world)) return 'valid'
-  return world.certificate?.fits === true ? 'expired' : 'failed'
-}
-
-const at = (ms: number): string => new Date(ms).toISOString()
-
-const certificateStatus = ({ issuer, obtainedAt, expiresAt }: HeldCertificate, domain: string): Certificate => ({
-  ...{ status: 'valid', domain, issuer },
-  ...{ obtainedAt: at(obtainedAt), expiresAt: at(expiresAt) },
+const goingOn = (next: NonNullable<Step['next']>, { reason }: Verdict): Step => ({
+  next,
+  outcome: { verdict: 'waiting', reason },
 })

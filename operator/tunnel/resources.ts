@@ -1,7 +1,9 @@
+import type { Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { encodeSecret } from '../secret-data.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
+import { ownersOf } from '../endpoint/owners.ts'
 
 /** `{hostname}.{domain}` */
 export function hostOf({ spec }: TunnelEndpoint, hostname: string): string {
@@ -20,17 +22,28 @@ export function certificateName(endpoint: TunnelEndpoint, hostname: string): str
 
 /** Where its certificate is kept: for itself, or for all tunnels of the endpoint. */
 export function certificateKey(endpoint: TunnelEndpoint, hostname: string) {
-  const name =
-    endpoint.spec.certificates === 'wildcard' ? `endpoint-${endpoint.metadata.name}-certificate` : ownCertificate(hostname)
+  const name = endpoint.spec.certificates === 'wildcard' ? sharedCertificate(endpoint.metadata.name) : ownCertificate(hostname)
   return { namespace: SYSTEM_NAMESPACE, name }
 }
 
+/** Of all tunnels of an endpoint. */
+export const sharedCertificate = (endpoint: string): string => `endpoint-${endpoint}-certificate`
 export const ownCertificate = (hostname: string): string => `tunnel-${hostname}-certificate`
+
+/** Names of the Secrets that an endpoint's edges need: sorted, so that the same are written alike. */
+export function certificatesOf(endpoint: TunnelEndpoint, tunnels: readonly Tunnel[]): readonly string[] {
+  const hostnames = tunnels.flatMap(({ status }) => status?.hostname ?? [])
+  return [...new Set(hostnames.map((hostname) => certificateKey(endpoint, hostname).name))].sort()
+}
 
 /** The Secret that edges serve a name with. */
 export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, { certificate, key }: KeyPair) {
   return {
-    metadata: { ...certificateKey(endpoint, hostname), labels: { [labels.endpoint]: endpoint.metadata.name } },
+    metadata: {
+      ...certificateKey(endpoint, hostname),
+      labels: { [labels.endpoint]: endpoint.metadata.name },
+      ...(endpoint.spec.certificates === 'wildcard' && { ownerReferences: ownersOf(endpoint) }),
+    },
     type: 'kubernetes.io/tls',
     data: encodeSecret({ 'tls.crt': certificate, 'tls.key': key }),
   }

@@ -10,6 +10,9 @@ import { Plan } from '../../crds/plan.ts'
 import { Region } from '../../crds/region.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { type Clock, pause, systemClock } from '../../store/clock.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
@@ -17,6 +20,7 @@ import type { KubernetesStore } from '../../store/kubernetes.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
 import { scaleDeployment, stopDeployment } from './deployments.ts'
+import { edgeSecrets, edgesGone } from './edges.ts'
 
 const LOOK_AGAIN_MS = 500
 /** What is still there after this is let go of without its server: that one goes next. */
@@ -24,12 +28,12 @@ const PATIENCE_MS = 20_000
 
 /** In this order: who lives in something goes before it. Servers of a region would be made anew, so regions go before them. */
 const STAGES: readonly (readonly Kind[])[] = [
-  [SharedInstance, ApiToken],
+  [SharedInstance, ApiToken, Tunnel, TunnelPassword],
   [TenantNamespace],
-  [Organization, Region, Plan],
+  [Organization, Region, Plan, TunnelEndpoint],
   [DatabaseServer],
 ]
-const SECRETS = ['mooring-ca', 'mooring-issuer', 'mooring-apiserver']
+const SECRETS = ['mooring-ca', 'mooring-issuer', 'mooring-apiserver', 'journal-edge', 'journal-reader', 'journal-owner']
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
 
 export interface UninstallDeps {
@@ -63,10 +67,12 @@ export async function removeData(deps: UninstallDeps, leave: Leave): Promise<voi
     await scaleDeployment(store.client, 'apiserver', replicas)
     throw refusal(since, leave)
   }
+  const ofEdges = edgeSecrets(await listed(store, TunnelEndpoint))
   const stages = STAGES.map((kinds) => kinds.filter((kind) => mayDelete || !VALUED_KINDS.includes(kind)))
   for (const kinds of stages) await Promise.all(kinds.map((kind) => removeAll(deps, kind)))
+  await edgesGone(deps)
   await stopDeployment(deps, 'operator')
-  for (const name of SECRETS) await remove(store, Secret, { namespace: SYSTEM_NAMESPACE, name })
+  for (const name of [...SECRETS, ...ofEdges]) await remove(store, Secret, { namespace: SYSTEM_NAMESPACE, name })
   await remove(store, Lease, LEASE)
   log.info({}, 'all data is deleted')
 }

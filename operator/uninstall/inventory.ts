@@ -1,10 +1,10 @@
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { isStoreError } from '../../store/errors.ts'
-import type { Store } from '../../store/port.ts'
+import type { ListOptions, Store } from '../../store/port.ts'
 
 /** Kinds of which the chart or the operator itself makes objects: nobody loses anything with them. */
-const OWN: ReadonlySet<string> = new Set(['Region', 'Plan', 'DatabaseServer'])
+const OWN: ReadonlySet<string> = new Set(['Region', 'Plan', 'DatabaseServer', 'TunnelEndpoint'])
 
 /** Kinds whose objects are somebody's. */
 export const VALUED_KINDS: readonly Kind[] = CUSTOM_KINDS.filter(({ kind }) => !OWN.has(kind))
@@ -20,9 +20,9 @@ export async function countOf(store: Store, kinds: readonly Kind[]): Promise<rea
 }
 
 /** All objects of a kind; none when the API server does not know it. */
-export async function listed<K extends Kind>(store: Store, kind: K) {
+export async function listed<K extends Kind>(store: Store, kind: K, options?: ListOptions) {
   try {
-    return (await store.list(kind)).items
+    return (await store.list(kind, options)).items
   } catch (error) {
     if (!isStoreError(error, 'not_found')) throw error
     return []

@@ -43,6 +43,16 @@ app.kubernetes.io/component: {{ . }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
+{{/* How the operator runs edges (operator/endpoint/kubernetes/settings.ts), as JSON. */}}
+{{- define "mooring.edges" -}}
+{{- $edges := pick .Values.edges "service" "logLevel" "resources" "heapMiB" "podAnnotations" "nodeSelector" "tolerations" "affinity" "priorityClassName" "extraEnv" -}}
+{{- $own := .Values.edges.image -}}
+{{- $repository := $own.repository | default .Values.image.repository -}}
+{{- $tag := $own.tag | default .Values.image.tag | default .Chart.AppVersion -}}
+{{- $edges = merge (dict "image" (printf "%s:%s" $repository $tag) "pullPolicy" .Values.image.pullPolicy) $edges -}}
+{{- merge (dict "pullSecrets" .Values.imagePullSecrets "networkPolicy" .Values.networkPolicy.enabled) $edges | toJson -}}
+{{- end -}}
+
 {{- define "mooring.pullSecrets" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:

@@ -34,7 +34,7 @@ export interface Applier {
 }
 
 /** Kinds of which nobody else has a say in any field of the spec. Load balancers write to Services. */
-const OURS_ALONE = new Set(['StatefulSet', 'NetworkPolicy'])
+const OURS_ALONE = new Set(['StatefulSet', 'Deployment', 'NetworkPolicy'])
 
 interface Done {
   /** Hash of the manifest, which may hold a key. */

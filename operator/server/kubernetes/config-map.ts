@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { V1ConfigMap } from '@kubernetes/client-node'
+import { JOURNAL_DATABASE } from '../../../crds/names.ts'
 import { childMetadata, childNames } from './names.ts'
 import type { Plain } from './plain.ts'
 import type { Wanted } from './wanted.ts'
@@ -10,9 +11,12 @@ export function configMapOf({ server, engine, admin }: Wanted): Plain<V1ConfigMa
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: childMetadata(server, childNames(server.metadata.name).config),
-    data: { ...engine.files({ admin: admin.user, capacity: server.spec.capacity }) },
+    data: { ...engine.files({ admin: admin.user, capacity: server.spec.capacity, own: ownDatabases(server) }) },
   }
 }
+
+const ownDatabases = ({ spec }: Wanted['server']): readonly string[] | undefined =>
+  spec.tenancy === 'internal' ? [JOURNAL_DATABASE] : undefined
 
 /** Tells one content from another: on the pod, so that a changed configuration restarts the server. */
 export function configHash({ data = {} }: Plain<V1ConfigMap>): string {

@@ -16,6 +16,8 @@ export interface EngineFiles {
   readonly admin: string
   /** Tenants that the server is made for. */
   readonly capacity: number
+  /** Databases of Mooring's own on it. */
+  readonly own?: readonly string[] | undefined
 }
 
 /** All that the pods have to know of an engine family. Pure but for `logIn` and `reload`. */

@@ -4,7 +4,7 @@ import type { Kind, Resource } from '../../../crds/kind.ts'
 type About<B extends z.ZodObject> = Pick<Kind<B>, 'group' | 'kind' | 'plural' | 'body'> & { readonly namespaced?: boolean }
 
 /** A kind of Kubernetes itself, with the part of its body that is read here; the rest of a live object is kept beside it. */
-function kubernetes<B extends z.ZodObject>({ namespaced = true, ...about }: About<B>): Kind<B> {
+export function kubernetes<B extends z.ZodObject>({ namespaced = true, ...about }: About<B>): Kind<B> {
   const none = { shortNames: [], rules: [], columns: [], immutable: [], custom: false }
   const { kind } = about
   return { version: 'v1', singular: kind.toLowerCase(), description: `Kubernetes ${kind}.`, namespaced, ...none, ...about }
@@ -55,8 +55,15 @@ export type Service = Resource<typeof Service>
 
 const ContainerState = z.object({
   waiting: z.object({ reason: z.string().optional(), message: z.string().optional() }).optional(),
-  running: z.object({}).optional(),
-  terminated: z.object({ exitCode: z.int(), reason: z.string().optional(), message: z.string().optional() }).optional(),
+  running: z.object({ startedAt: z.string().optional() }).optional(),
+  terminated: z
+    .object({
+      exitCode: z.int(),
+      reason: z.string().optional(),
+      message: z.string().optional(),
+      finishedAt: z.string().optional(),
+    })
+    .optional(),
 })
 const ContainerStatus = z.object({
   name: z.string(),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { wanted } from './fixture.ts'
+import { server, wanted } from './fixture.ts'
 import { networkPolicyOf } from './network-policy.ts'
 
 const nobody = { namespaces: [], podNetworks: [] }
@@ -45,4 +45,17 @@ test.each([
   },
 ])('it lets in $does', ({ callers, others }) => {
   expect(fromOf(callers)).toEqual([OPERATOR, ...others])
+})
+
+test('to a server of Mooring’s own connect its components alone, whoever lives elsewhere', () => {
+  const own = wanted({ server: { ...server, spec: { ...server.spec, tenancy: 'internal' } } })
+  const { spec } = networkPolicyOf(own, { namespaces: ['a--x'], podNetworks: ['10.244.0.0/16'] })
+  expect(spec.ingress[0]?.from).toEqual([
+    {
+      namespaceSelector: OPERATOR.namespaceSelector,
+      podSelector: {
+        matchExpressions: [{ key: 'app.kubernetes.io/name', operator: 'In', values: ['mooring', 'mooring-edge'] }],
+      },
+    },
+  ])
 })

@@ -33,19 +33,28 @@ type Peer =
 
 /** The API server puts it on every Namespace. */
 const NAME = 'kubernetes.io/metadata.name'
+/** Operator, API servers and edges. */
+const COMPONENTS: Selector = {
+  matchExpressions: [{ key: 'app.kubernetes.io/name', operator: 'In', values: ['mooring', 'mooring-edge'] }],
+}
 
 /**
  * The server connects to nobody. To its port connect the operator, pods in the namespaces of its tenants, and addresses that are no
  * pod's: callers from outside, by whatever way the Service is exposed. Everybody else in the cluster is refused (docs/isolation.md).
+ * To a server of Mooring's own connect its components, and nobody else.
  */
 export function networkPolicyOf({ server, engine, settings }: Wanted, callers: Callers): NetworkPolicyManifest {
   const { name } = server.metadata
   const { operator } = settings
-  const from: Peer[] = [
-    { namespaceSelector: { matchLabels: { [NAME]: operator.namespace } }, podSelector: { matchLabels: operator.labels } },
-    ...tenants(callers.namespaces),
-    ...outside(callers.podNetworks),
-  ]
+  const namespaceSelector = { matchLabels: { [NAME]: operator.namespace } }
+  const from: Peer[] =
+    server.spec.tenancy === 'internal'
+      ? [{ namespaceSelector, podSelector: COMPONENTS }]
+      : [
+          { namespaceSelector, podSelector: { matchLabels: operator.labels } },
+          ...tenants(callers.namespaces),
+          ...outside(callers.podNetworks),
+        ]
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',

@@ -60,3 +60,10 @@ test.each(['mongodb-7.0.2', 'mysql-8.0.29'] as const)('%s has no image or no eng
   const other = { ...server, spec: { ...server.spec, motor } }
   expect(placementOf(other, facts, nothing)).toMatchObject({ phase: 'failed', reason: 'MotorUnavailable' })
 })
+
+test('a server of Mooring’s own is within the cluster, whatever its region shows', () => {
+  const shown = () => regionWith({ databases: { exposure: 'NodePort', host: 'db.example' }, nodeSelector: { disk: 'ssd' } })
+  const own = { ...server, spec: { ...server.spec, tenancy: 'internal' as const } }
+  const expected = { exposure: 'ClusterIP', host: undefined, nodeSelector: { disk: 'ssd' } }
+  expect(placementOf(own, { ...facts, region: shown }, nothing)).toMatchObject(expected)
+})

@@ -41,12 +41,14 @@ export function placementOf(
     return { phase: 'failed', reason: 'MotorUnavailable', message: `there is no image of ${motor} here` }
   }
   const size = sizeOf(server, settings, facts.plan)
-  return { ...{ server, engine, image, size, settings }, ...(region ? placeIn(region) : placeOf(existing)) }
+  return { ...{ server, engine, image, size, settings }, ...(region ? placeIn(region, server) : placeOf(existing)) }
 }
 
 type Place = Pick<Wanted, 'exposure' | 'host' | 'nodeSelector'>
 
-function placeIn({ spec: { databases, nodeSelector = {} } }: Region): Place {
+function placeIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Place {
+  // Nobody from outside has business on a server of Mooring's own.
+  if (spec.tenancy === 'internal') return { exposure: 'ClusterIP', host: undefined, nodeSelector }
   return { exposure: databases?.exposure ?? 'ClusterIP', host: databases?.host, nodeSelector }
 }
 

@@ -58,7 +58,7 @@ export const postgresqlPod: EnginePod = {
   name: 'postgresql',
   port: PORT,
   dataMount: MOUNT,
-  files({ admin, capacity }) {
+  files({ admin, capacity, own }) {
     const settings = postgresqlSettings({
       listen: '*',
       port: PORT,
@@ -68,7 +68,7 @@ export const postgresqlPod: EnginePod = {
     })
     return {
       [CONFIG]: postgresqlConf(settings),
-      [HBA]: postgresqlHba({ admin, reach: 'tls' }),
+      [HBA]: postgresqlHba({ admin, reach: 'tls', own }),
       [INITIALISE]: script(admin),
     }
   },

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { auditReview } from '../../test/builders/admission-review.ts'
+import { entryOf } from './entry.ts'
+import { AdmissionReview } from './review.ts'
+
+const AT = Date.parse('2026-01-02T03:04:05Z')
+const entryFor = (about: Parameters<typeof auditReview>[0]) => entryOf(AdmissionReview.parse(auditReview(about)).request, AT)
+
+const httpsOnly = { regionId: 1, displayName: 'Web', config: { httpsOnly: true } }
+const plain = { regionId: 1, displayName: 'Web', config: { httpsOnly: false } }
+
+test('an entry says which user of the cluster did what', () => {
+  expect(entryFor({ operation: 'UPDATE', object: httpsOnly, oldObject: plain })).toEqual({
+    id: expect.any(String) as string,
+    at: AT,
+    namespace: 'acme--prod',
+    actor: { name: 'ada@example.org', kind: 'user' },
+    via: 'kubectl',
+    action: 'update',
+    resource: { kind: 'Tunnel', id: '8c6c4b0e-7a9e-4f0f-9a3f-1d3e5f7a9b2c', name: 'Web' },
+    generation: 2,
+    changes: [{ path: 'spec.config.httpsOnly', from: false, to: true }],
+    sourceIp: null,
+    requestId: null,
+  })
+  expect(entryFor({ operation: 'CREATE', object: plain })).toMatchObject({
+    action: 'create',
+    generation: 1,
+    changes: [{ path: 'spec', from: null, to: plain }],
+  })
+  expect(entryFor({ operation: 'DELETE', oldObject: plain })).toMatchObject({
+    action: 'delete',
+    generation: null,
+    changes: [{ path: 'spec', from: plain, to: null }],
+  })
+})
+
+test('neither secrets nor their hashes are in it', () => {
+  const sha256 = 'a'.repeat(64)
+  const entry = entryFor({ operation: 'CREATE', object: { tunnelRef: { name: 'web' }, sha256 } })
+  expect(entry?.changes).toEqual([{ path: 'spec', from: null, to: { tunnelRef: { name: 'web' } } }])
+})
+
+test('a service account is told from a person', () => {
+  const username = 'system:serviceaccount:ci:deployer'
+  expect(entryFor({ operation: 'CREATE', object: plain, username })?.actor).toEqual({ name: username, kind: 'serviceAccount' })
+})
+
+test.each<[string, Parameters<typeof auditReview>[0]]>([
+  ['a trial', { operation: 'CREATE', object: plain, dryRun: true }],
+  ['a status', { operation: 'UPDATE', object: httpsOnly, oldObject: plain, subResource: 'status' }],
+  ['marks alone', { operation: 'UPDATE', object: plain, oldObject: plain }],
+  [
+    'what came by REST',
+    { operation: 'CREATE', object: plain, username: 'system:serviceaccount:mooring-system:mooring-apiserver' },
+  ],
+  ['the operator', { operation: 'DELETE', oldObject: plain, username: 'system:serviceaccount:mooring-system:mooring-operator' }],
+])('%s is no entry', (_what, about) => {
+  expect(entryFor(about)).toBeUndefined()
+})

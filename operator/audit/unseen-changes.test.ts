@@ -1,0 +1,146 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { ApiToken } from '../../crds/api-token.ts'
+import { Namespace } from '../../crds/core.ts'
+import { MooringError } from '../../crds/errors.ts'
+import { labels } from '../../crds/names.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { auditRecord } from '../../journal/conformance/records.ts'
+import type { Journal } from '../../journal/port.ts'
+import { openTemporaryJournal } from '../../journal/sqlite/open-temporary.ts'
+import { createCacheSet } from '../../store/cache-set.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import type { Store } from '../../store/port.ts'
+import { createUnseenChanges } from './unseen-changes.ts'
+
+const NAMESPACE = 'acme--prod'
+let parts: AsyncDisposableStack
+let store: Store
+let journal: Journal
+beforeEach(async () => {
+  parts = new AsyncDisposableStack()
+  store = parts.use(await openTemporaryStore()).store
+  journal = parts.use(await openTemporaryJournal()).journal
+  await store.create(Namespace, { metadata: { name: NAMESPACE, labels: { [labels.organization]: 'acme' } } })
+})
+afterEach(() => parts.disposeAsync())
+
+/** Starts an operator's look at the audit log; the end of the test stops it, or `stop`. */
+async function looking(over: Pick<Journal, 'audited' | 'audit'> = journal) {
+  const ending = new AbortController()
+  const warnings: string[] = []
+  const log = { warn: (_details: object, message: string) => void warnings.push(message) }
+  const following = createCacheSet({ store, onError: (error) => log.warn({}, String(error)) })
+  const caches = [Tunnel, TunnelPassword, ApiToken].map((kind) => following.cached(kind))
+  const namespaces = following.cached(Namespace)
+  const unseen = createUnseenChanges({ caches, namespaces, journal: over, log, now: () => new Date(), graceMs: 30 })
+  const work = Promise.all([following.run(ending.signal), unseen.run(ending.signal)])
+  const stop = async () => {
+    ending.abort()
+    await work
+  }
+  parts.defer(stop)
+  await following.synced()
+  return { stop, warnings }
+}
+
+const tunnel = (name: string, namespace = NAMESPACE) =>
+  store.create(Tunnel, { metadata: { name, namespace }, spec: { regionId: 1, displayName: name } })
+
+const recorded = (id: string, generation: number | null, action: 'create' | 'delete') =>
+  journal.audit(auditRecord({ namespace: NAMESPACE, resource: { kind: 'Tunnel', id, name: 'x' }, generation, action }))
+
+const entries = async () =>
+  (await journal.auditEntries({ namespace: NAMESPACE }, { limit: 50 })).map(
+    ({ actor, via, action, resource, generation }) =>
+      `${actor?.name ?? 'nobody'} ${via} ${action} ${resource.kind} ${resource.name} ${generation ?? '-'}`,
+  )
+
+const untilThere = (...wanted: readonly string[]) =>
+  vi.waitFor(async () => expect(await entries()).toEqual(expect.arrayContaining([...wanted])), { timeout: 10_000, interval: 20 })
+
+test('what nobody recorded gets an entry, what somebody did gets no second one', async () => {
+  const seen = await tunnel('seen')
+  await recorded(seen.metadata.uid, 1, 'create')
+  await tunnel('unseen')
+  await store.create(Namespace, { metadata: { name: 'of-nobody' } })
+  await tunnel('elsewhere', 'of-nobody')
+  await looking()
+  await untilThere('nobody unknown create Tunnel unseen 1')
+  await store.mergePatch(Tunnel, seen.metadata, { spec: { displayName: 'other' } })
+  await untilThere('nobody unknown update Tunnel other 2')
+  await store.delete(Tunnel, seen.metadata)
+  await untilThere('nobody unknown delete Tunnel other -')
+  expect(await entries()).toHaveLength(4)
+  expect(await journal.auditEntries({ namespace: 'of-nobody' }, { limit: 5 })).toEqual([])
+})
+
+test('the next leader finds what the last one recorded, and what went on between them', async () => {
+  const { metadata } = await tunnel('web')
+  const first = await looking()
+  await untilThere('nobody unknown create Tunnel web 1')
+  await first.stop()
+  await store.mergePatch(Tunnel, metadata, { spec: { config: { httpsOnly: true } } })
+  await looking()
+  await untilThere('nobody unknown update Tunnel web 2')
+  expect(await entries()).toHaveLength(2)
+})
+
+test('nothing is asked of the journal while nothing changes but statuses', async () => {
+  const questions: (readonly unknown[])[] = []
+  const counting = {
+    audit: journal.audit.bind(journal),
+    audited: (changes: Parameters<Journal['audited']>[0]) => {
+      questions.push(changes)
+      return journal.audited(changes)
+    },
+  }
+  const { metadata } = await tunnel('web')
+  await tunnel('shop')
+  await looking(counting)
+  await untilThere('nobody unknown create Tunnel web 1', 'nobody unknown create Tunnel shop 1')
+  await store.patchStatus(Tunnel, metadata, { sessions: 3 })
+  await tunnel('last')
+  await untilThere('nobody unknown create Tunnel last 1')
+  expect(questions.map((changes) => changes.length)).toEqual([2, 1])
+})
+
+test('a journal that is away is asked again', async () => {
+  let away = true
+  const sometimes = {
+    audit: journal.audit.bind(journal),
+    audited(changes: Parameters<Journal['audited']>[0]) {
+      return away ? Promise.reject(new MooringError('journal_away', 'not now')) : journal.audited(changes)
+    },
+  }
+  await tunnel('web')
+  const { warnings } = await looking(sometimes)
+  await vi.waitFor(() => expect(warnings.length).toBeGreaterThan(1))
+  away = false
+  await untilThere('nobody unknown create Tunnel web 1')
+})
+
+test('what the operator ends, and what goes with its tunnel, is no person’s change; hashes are in no entry', async () => {
+  const { metadata } = await tunnel('web')
+  const owner = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: metadata.uid }
+  const sha256 = 'a'.repeat(64)
+  const password = (name: string, expiresAt: string) => ({
+    metadata: { name, namespace: NAMESPACE, ownerReferences: [owner] },
+    spec: { tunnelRef: { name: 'web' }, sha256, expiresAt },
+  })
+  const over = await store.create(TunnelPassword, password('over', '2020-01-01T00:00:00Z'))
+  await store.create(TunnelPassword, password('goes', '2099-01-01T00:00:00Z'))
+  await store.create(ApiToken, {
+    metadata: { name: 'token', namespace: NAMESPACE },
+    spec: { displayName: 'CI', role: 'viewer', expiresAt: '2099-01-01T00:00:00Z', sha256 },
+  })
+  await looking()
+  await untilThere('nobody unknown create ApiToken CI 1', 'nobody unknown create TunnelPassword goes 1')
+  await store.delete(TunnelPassword, over.metadata)
+  await untilThere('mooring unknown delete TunnelPassword over -')
+  await recorded(metadata.uid, null, 'delete')
+  await store.delete(Tunnel, metadata)
+  await untilThere('mooring unknown delete TunnelPassword goes -')
+  expect((await entries()).filter((entry) => entry.includes('delete Tunnel '))).toHaveLength(1)
+  expect(JSON.stringify(await journal.auditEntries({ namespace: NAMESPACE }, { limit: 50 }))).not.toContain(sha256)
+})

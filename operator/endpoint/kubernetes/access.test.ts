@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { roleBindingOf, roleOf } from './access.ts'
+import { endpoint } from './fixture.ts'
+import { networkPolicyOf } from './network-policy.ts'
+
+test('an endpoint without tunnels lets its edges read no Secret, not every one', () => {
+  expect(roleOf(endpoint(), []).rules?.filter(({ resources }) => resources?.includes('secrets'))).toEqual([])
+})
+
+test('edges read the certificates that they are given, each by its name, and can list none', () => {
+  const [, secrets] = roleOf(endpoint(), ['tunnel-a-certificate', 'tunnel-b-certificate']).rules ?? []
+  expect(secrets).toEqual({
+    ...{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
+    resourceNames: ['tunnel-a-certificate', 'tunnel-b-certificate'],
+  })
+})
+
+test('everything of an endpoint goes with it', () => {
+  const { ownerReferences } = roleBindingOf(endpoint()).metadata ?? {}
+  expect(ownerReferences).toEqual([{ apiVersion: 'mooring.dev/v1alpha1', kind: 'TunnelEndpoint', name: 'eu', uid: 'uid-of-eu' }])
+})
+
+test('anybody comes to the ports for clients and visitors, and edges of the same endpoint alone to that of the mesh', () => {
+  const [open, mesh] = networkPolicyOf(endpoint()).spec.ingress
+  expect(open).toEqual({ ports: [22_222, 28_080, 28_443, 9_464].map((port) => ({ protocol: 'TCP', port })) })
+  expect(mesh).toMatchObject({
+    from: [{ podSelector: { matchLabels: { 'mooring.dev/endpoint': 'eu' } } }],
+    ports: [{ port: 28_444 }],
+  })
+})

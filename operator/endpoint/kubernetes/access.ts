@@ -1,0 +1,58 @@
+import type { V1PodDisruptionBudget, V1Role, V1RoleBinding, V1ServiceAccount } from '@kubernetes/client-node'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import type { Plain } from '../../server/kubernetes/plain.ts'
+import { edgeName, keyIn, metadataOf, selectorOf } from './names.ts'
+
+const RBAC = 'rbac.authorization.k8s.io'
+
+export function serviceAccountOf(endpoint: TunnelEndpoint): Plain<V1ServiceAccount> {
+  return {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: metadataOf(endpoint, edgeName(endpoint.metadata.name)),
+    automountServiceAccountToken: false,
+  }
+}
+
+/**
+ * What an endpoint's edges may read of mooring-system: the certificates of their own tunnels, each by its name, and where their peers are.
+ * @param certificates names of Secrets; none of them lets an edge read nothing
+ */
+export function roleOf(endpoint: TunnelEndpoint, certificates: readonly string[]): Plain<V1Role> {
+  const byName = { apiGroups: [''], resources: ['secrets'], resourceNames: [...certificates], verbs: ['get'] }
+  return {
+    apiVersion: `${RBAC}/v1`,
+    kind: 'Role',
+    metadata: metadataOf(endpoint, edgeName(endpoint.metadata.name)),
+    rules: [
+      { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch'] },
+      // A rule without names is a rule for all of them.
+      ...(certificates.length > 0 ? [byName] : []),
+    ],
+  }
+}
+
+export function roleBindingOf(endpoint: TunnelEndpoint): Plain<V1RoleBinding> {
+  const name = edgeName(endpoint.metadata.name)
+  return {
+    apiVersion: `${RBAC}/v1`,
+    kind: 'RoleBinding',
+    metadata: metadataOf(endpoint, name),
+    roleRef: { apiGroup: RBAC, kind: 'Role', name },
+    subjects: [subjectOf(endpoint.metadata.name)],
+  }
+}
+
+/** An endpoint's service account, as a binding names it. */
+export const subjectOf = (endpoint: string) => ({ kind: 'ServiceAccount' as const, ...keyIn(edgeName(endpoint)) })
+
+/** A node is emptied of one edge at a time. */
+export function disruptionBudgetOf(endpoint: TunnelEndpoint): Plain<V1PodDisruptionBudget> {
+  const { name } = endpoint.metadata
+  return {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: metadataOf(endpoint, edgeName(name)),
+    spec: { maxUnavailable: 1, selector: { matchLabels: selectorOf(name) } },
+  }
+}

@@ -1,0 +1,24 @@
+import { ClusterRoleBinding } from '../../../crds/core.ts'
+import type { Store } from '../../../store/port.ts'
+import { subjectOf } from './access.ts'
+import { EDGE_CLUSTER_ROLE } from './names.ts'
+
+/**
+ * Binds the service accounts of the edges of all endpoints, and no others, to the ClusterRole with which they read what they serve. The
+ * binding is the chart's, and holds one role for ever: whoever may change its subjects can hand out nothing else.
+ * @throws StoreError `not_found` when the binding was deleted: helm puts it back
+ */
+export async function bindEdges(store: Store, endpoints: readonly string[]): Promise<void> {
+  const key = { name: EDGE_CLUSTER_ROLE }
+  const found = await store.get(ClusterRoleBinding, key)
+  const wanted = endpoints.toSorted().map(subjectOf)
+  if (found && isSame(found.subjects, wanted)) return
+  await store.mergePatch(ClusterRoleBinding, key, { subjects: wanted })
+}
+
+type Subjects = ClusterRoleBinding['subjects']
+
+const isSame = (found: Subjects, wanted: Subjects): boolean => textOf(found) === textOf(wanted)
+
+const textOf = (subjects: Subjects): string =>
+  JSON.stringify(subjects.map(({ kind, namespace, name }) => [kind, namespace, name]).sort())

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { pod } from '../../server/kubernetes/fixture.ts'
+import { edgesState } from './edges-state.ts'
+import type { Deployment } from './kinds.ts'
+
+const deployment = (status?: object, replicas = 2) => ({ spec: { replicas }, status }) as unknown as Deployment
+const waiting = (reason: string, message: string) =>
+  pod({
+    containerStatuses: [
+      { name: 'edge', ready: false, restartCount: 0, image: 'x:1', state: { waiting: { reason, message } }, lastState: {} },
+    ],
+  })
+
+test.each([
+  { does: 'those that are ready are counted', status: { readyReplicas: 2 }, pods: [], state: { ready: 2 } },
+  { does: 'at first there is nothing to say', status: undefined, pods: [], state: { ready: 0, message: 'no edge answers yet' } },
+  {
+    does: 'an image that cannot be had is told',
+    status: { readyReplicas: 0, conditions: [] },
+    pods: [waiting('ErrImagePull', 'not found')],
+    state: { ready: 0, message: 'the image x:1 cannot be had: not found' },
+  },
+  {
+    does: 'pods that may not be made are told',
+    status: { readyReplicas: 0, conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' }] },
+    pods: [],
+    state: { ready: 0, message: 'its pods cannot be made: exceeded quota' },
+  },
+])('$does', ({ status, pods, state }) => {
+  expect(edgesState(deployment(status), pods)).toEqual(state)
+})
+
+test('none are wanted', () => {
+  expect(edgesState(deployment(undefined, 0), [])).toEqual({ ready: 0, message: 'it wants no edges: spec.replicas is 0' })
+})

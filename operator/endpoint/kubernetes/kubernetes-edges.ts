@@ -1,0 +1,170 @@
+import type { Logger } from 'pino'
+import { RoleBinding } from '../../../crds/core.ts'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { type Clock, pause, systemClock } from '../../../store/clock.ts'
+import { isStoreError } from '../../../store/errors.ts'
+import type { KubernetesStore } from '../../../store/kubernetes.ts'
+import { createApplier } from '../../server/kubernetes/apply.ts'
+import { NetworkPolicy, type Pod, Service } from '../../server/kubernetes/kinds.ts'
+import type { EdgeRuntime } from '../runtime.ts'
+import { disruptionBudgetOf, roleBindingOf, roleOf, serviceAccountOf } from './access.ts'
+import { createChildren } from './children.ts'
+import { bindEdges } from './cluster-binding.ts'
+import { deploymentOf } from './deployment.ts'
+import { edgesState } from './edges-state.ts'
+import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from './kinds.ts'
+import { createMeshKeeper } from './mesh-secret.ts'
+import { edgeName, keyIn } from './names.ts'
+import { networkPolicyOf } from './network-policy.ts'
+import { meshServiceOf, serviceOf } from './services.ts'
+import type { EdgePodSettings } from './settings.ts'
+
+export interface KubernetesEdgesDeps {
+  readonly store: KubernetesStore
+  readonly settings: EdgePodSettings
+  /** Every endpoint that there is. */
+  readonly endpoints: () => readonly TunnelEndpoint[]
+  /** Names of the Secrets with the certificates of an endpoint's tunnels. */
+  readonly certificates: (endpoint: TunnelEndpoint) => readonly string[]
+  readonly logger: Logger
+  readonly now?: () => Date
+  readonly clock?: Clock
+}
+
+export interface KubernetesEdges extends EdgeRuntime {
+  tunnelsChanged(name: string): Promise<void>
+  forget(name: string): Promise<void>
+  /** The pods of an endpoint's edges, as they are known. */
+  pods(endpoint: string): readonly Pod[]
+  /** Resolves once all that there was at the start is known. */
+  synced(): Promise<void>
+  /** The end of looking after them. Edges are left running. */
+  close(): Promise<void>
+}
+
+/**
+ * A Role with many names is a large write: one of ten thousand is made no more often than every five seconds, one of a hundred at most every
+ * 50 ms. The first after a pause is made at once.
+ */
+const MS_A_NAME = 0.5
+/** Secrets are not watched: how often it is looked whether they are there, and still good. */
+const LOOK_MS = 10_000
+
+/**
+ * Edges as Deployments, for the cluster home. What is in the API server is what there is. Objects that were changed or deleted by hand are put
+ * back; all of them go with their TunnelEndpoint, which owns them.
+ */
+export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdges {
+  const { store, settings, logger, now = () => new Date(), clock = systemClock } = deps
+  const listeners = new Set<(name: string) => void>()
+  const stopping = new AbortController()
+  const grantedAt = new Map<string, number>()
+  /** By endpoint, how to call off a look that is due later. */
+  const waiting = new Map<string, () => void>()
+  const applier = createApplier(store.client)
+  const changed = (endpoint: string): void => {
+    for (const listener of listeners) listener(endpoint)
+  }
+  const onError = (error: unknown) => logger.warn({ err: error }, 'a watch of edges was restarted')
+  const children = createChildren({ store, onError, onChange: changed })
+  const running = Promise.all([children.run(stopping.signal), look()])
+  const keepMeshSecret = createMeshKeeper({ store, now })
+  const find = (name: string) => deps.endpoints().find(({ metadata }) => metadata.name === name)
+
+  async function look(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await pause(clock, LOOK_MS, stopping.signal)
+      applier.prune()
+      children.known().forEach(changed)
+    }
+  }
+
+  /** Makes what an edge needs to have before it can start. @returns uid of its service account */
+  async function admit(endpoint: TunnelEndpoint): Promise<string> {
+    const accounts = { kind: ServiceAccount, live: children.accounts }
+    const { metadata } = await applier.apply(accounts, serviceAccountOf(endpoint))
+    await grant(endpoint)
+    await applier.apply({ kind: RoleBinding, live: children.bindings }, roleBindingOf(endpoint))
+    await bindEdges(store, namesOf(deps.endpoints()))
+    await keepMeshSecret(endpoint)
+    await guard(endpoint)
+    return metadata.uid
+  }
+
+  async function grant(endpoint: TunnelEndpoint): Promise<void> {
+    const { name } = endpoint.metadata
+    const certificates = deps.certificates(endpoint)
+    const soonestMs = (grantedAt.get(name) ?? -Infinity) + certificates.length * MS_A_NAME - clock.now()
+    if (soonestMs > 0 && children.roles.get(keyIn(edgeName(name)))) {
+      later(name, soonestMs)
+      return
+    }
+    grantedAt.set(name, clock.now())
+    await applier.apply({ kind: Role, live: children.roles }, roleOf(endpoint, certificates))
+  }
+
+  function later(name: string, ms: number): void {
+    if (waiting.has(name)) return
+    const disarm = clock.after(ms, () => {
+      waiting.delete(name)
+      changed(name)
+    })
+    waiting.set(name, disarm)
+  }
+
+  async function guard(endpoint: TunnelEndpoint): Promise<void> {
+    const policies = { kind: NetworkPolicy, live: children.policies }
+    if (settings.networkPolicy) {
+      await applier.apply(policies, networkPolicyOf(endpoint))
+      return
+    }
+    const key = keyIn(edgeName(endpoint.metadata.name))
+    if (children.policies.get(key)) await ignoringGone(store.delete(NetworkPolicy, key))
+  }
+
+  return {
+    async ensure(endpoint) {
+      if (stopping.signal.aborted) return { ready: 0 }
+      await children.synced()
+      const { name } = endpoint.metadata
+      children.know(name)
+      const account = await admit(endpoint)
+      await applier.apply({ kind: Service, live: children.services }, serviceOf(endpoint, settings))
+      await applier.apply({ kind: Service, live: children.services }, meshServiceOf(endpoint))
+      await applier.apply({ kind: PodDisruptionBudget, live: children.budgets }, disruptionBudgetOf(endpoint))
+      const deployments = { kind: Deployment, live: children.deployments }
+      return edgesState(await applier.apply(deployments, deploymentOf(endpoint, settings, account)), children.pods(name))
+    },
+    async forget(name) {
+      children.forget(name)
+      grantedAt.delete(name)
+      await bindEdges(store, namesOf(deps.endpoints()))
+    },
+    async tunnelsChanged(name) {
+      const endpoint = find(name)
+      if (endpoint && children.known().includes(name)) await grant(endpoint)
+    },
+    pods: (endpoint) => children.pods(endpoint),
+    synced: () => children.synced(),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    async close() {
+      stopping.abort()
+      for (const disarm of waiting.values()) disarm()
+      await running
+    },
+  }
+}
+
+const namesOf = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
+  endpoints.filter(({ metadata }) => metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name)
+
+async function ignoringGone(work: Promise<unknown>): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    if (!isStoreError(error, 'not_found')) throw error
+  }
+}

@@ -1,0 +1,69 @@
+import { Secret } from '../../../crds/core.ts'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import type { Store } from '../../../store/port.ts'
+import { createCa, isPair, issueCertificate, type KeyPair, renewalTime, stillGood } from '../../certificates/local-ca.ts'
+import { keepSecret, keptSecret } from '../../installation/kept-secret.ts'
+import { decodeSecret } from '../../secret-data.ts'
+import { ownersOf } from '../owners.ts'
+import { keyIn, meshName, meshSecretName, selectorOf } from './names.ts'
+
+export interface MeshSecretDeps {
+  readonly store: Store
+  readonly now: () => Date
+}
+
+/** Name that the certificate of an endpoint's edges is for. */
+export const meshHost = (endpoint: string): string => `${meshName(endpoint)}.mooring-system.svc`
+
+/**
+ * Keeps the Secret with which the edges of an endpoint know each other: an authority of their own, and one certificate of it for both ends
+ * of a connection, renewed at two thirds of its lifetime. What was deleted or damaged by hand is the same again, as edges take up changes one
+ * after the other; what nobody knows any more is made anew.
+ */
+export function createMeshKeeper({ store, now }: MeshSecretDeps): (endpoint: TunnelEndpoint) => Promise<void> {
+  const known = new Map<string, Texts>()
+
+  async function write(endpoint: TunnelEndpoint, wanted: Texts, isThere: boolean): Promise<void> {
+    const { name } = endpoint.metadata
+    if (isThere) await keepSecret(store, meshSecretName(name), wanted)
+    else {
+      const about = { ownerReferences: ownersOf(endpoint), labels: selectorOf(name) }
+      await keptSecret(store, meshSecretName(name), () => Promise.resolve(wanted), about)
+    }
+  }
+
+  return async function keepMeshSecret(endpoint) {
+    const { name } = endpoint.metadata
+    const found = await store.get(Secret, keyIn(meshSecretName(name)))
+    const texts = textsOf(found)
+    const isWhole = isGood(texts, name, now())
+    const wanted = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())
+    known.set(name, wanted)
+    if (!isWhole) await write(endpoint, wanted, found !== undefined)
+  }
+}
+
+type Texts = Readonly<Record<'ca.crt' | 'ca.key' | 'tls.crt' | 'tls.key', string>>
+
+function textsOf(secret: Secret | undefined): Texts {
+  const text = (key: string): string => decodeSecret(secret?.data ?? {}, key) ?? ''
+  return { 'ca.crt': text('ca.crt'), 'ca.key': text('ca.key'), 'tls.crt': text('tls.crt'), 'tls.key': text('tls.key') }
+}
+
+const authorityIn = (texts: Texts): KeyPair => ({ certificate: texts['ca.crt'], key: texts['ca.key'] })
+const isAuthority = (ca: KeyPair, now: Date): boolean => isPair(ca) && now < renewalTime(ca.certificate)
+
+function isGood(texts: Texts, endpoint: string, now: Date): boolean {
+  const ca = authorityIn(texts)
+  const own = { certificate: texts['tls.crt'], key: texts['tls.key'] }
+  return isAuthority(ca, now) && isPair(own) && stillGood(own, { ca, names: [meshHost(endpoint)], now })
+}
+
+/** As much of `before` as is good, and the rest anew. */
+async function remade(before: Texts, endpoint: string, now: Date): Promise<Texts> {
+  if (isGood(before, endpoint, now)) return before
+  const former = authorityIn(before)
+  const ca = isAuthority(former, now) ? former : await createCa(now)
+  const { certificate, key } = await issueCertificate({ ca, names: [meshHost(endpoint)], now, usage: 'peer' })
+  return { 'ca.crt': ca.certificate, 'ca.key': ca.key, 'tls.crt': certificate, 'tls.key': key }
+}

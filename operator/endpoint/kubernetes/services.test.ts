@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { endpoint, settings } from './fixture.ts'
+import { meshServiceOf, serviceOf } from './services.ts'
+
+const portsOf = (spec: object, service: object = {}) =>
+  (serviceOf(endpoint(spec), settings({ service })).spec?.ports ?? []).map(({ port, targetPort, nodePort }) => [
+    port,
+    targetPort,
+    ...(nodePort === undefined ? [] : [nodePort]),
+  ])
+
+test.each([
+  {
+    does: 'by default the ports of the contract and the public ones lead to an edge',
+    spec: {},
+    service: {},
+    ports: [
+      [22_222, 22_222],
+      [28_080, 28_080],
+      [28_443, 28_443],
+      [80, 28_080],
+      [443, 28_443],
+    ],
+  },
+  {
+    does: 'an endpoint’s own ports lead to the same',
+    spec: { ports: { ssh: 22, http: 80, https: 443 } },
+    service: { type: 'LoadBalancer' },
+    ports: [
+      [22, 22_222],
+      [80, 28_080],
+      [443, 28_443],
+    ],
+  },
+  {
+    does: 'on nodes, a port that nodes can have is that very port',
+    spec: { ports: { ssh: 30_022, http: 30_080, https: 30_443 } },
+    service: { type: 'NodePort' },
+    ports: [
+      [30_022, 22_222, 30_022],
+      [30_080, 28_080, 30_080],
+      [30_443, 28_443, 30_443],
+      [80, 28_080],
+      [443, 28_443],
+    ],
+  },
+])('$does', ({ spec, service, ports }) => {
+  expect(portsOf(spec, service)).toEqual(ports)
+})
+
+test('a balancer keeps the visitor’s address, and gets what the values say', () => {
+  const service = { type: 'LoadBalancer', annotations: { a: 'b' }, loadBalancerSourceRanges: ['192.0.2.0/24'] }
+  expect(serviceOf(endpoint(), settings({ service }))).toMatchObject({
+    metadata: { name: 'edge-eu', annotations: { a: 'b' } },
+    spec: { externalTrafficPolicy: 'Local', loadBalancerSourceRanges: ['192.0.2.0/24'] },
+  })
+})
+
+test('edges find each other by a Service that names those alone which are ready', () => {
+  expect(meshServiceOf(endpoint())).toMatchObject({
+    metadata: { name: 'edge-eu-mesh', labels: { 'mooring.dev/endpoint': 'eu' } },
+    spec: { clusterIP: 'None', publishNotReadyAddresses: false, ports: [{ port: 28_444 }] },
+  })
+})

@@ -1,0 +1,68 @@
+import type { V1Service, V1ServicePort } from '@kubernetes/client-node'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import type { Plain } from '../../server/kubernetes/plain.ts'
+import { EDGE_PORTS, edgeName, meshName, metadataOf, selectorOf } from './names.ts'
+import type { EdgePodSettings } from './settings.ts'
+
+/** Kubernetes' own default of `--service-node-port-range`. */
+const NODE_PORTS = { first: 30_000, last: 32_767 }
+
+type Target = 'ssh' | 'http' | 'https'
+
+/**
+ * What clients and visitors connect to: the endpoint's ports, and beside them the public ones of HTTP. On the nodes, an endpoint's port is
+ * that very port where nodes have such. From outside, an edge sees its visitor's own address, which lists go by.
+ */
+export function serviceOf(endpoint: TunnelEndpoint, { service }: EdgePodSettings): Plain<V1Service> {
+  const { name } = endpoint.metadata
+  const { type, externalTrafficPolicy, annotations, loadBalancerClass, loadBalancerSourceRanges } = service
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { ...metadataOf(endpoint, edgeName(name)), ...(Object.keys(annotations).length > 0 && { annotations }) },
+    spec: {
+      type,
+      selector: selectorOf(name),
+      ports: portsOf(endpoint.spec, type),
+      ...(type !== 'ClusterIP' && { externalTrafficPolicy }),
+      ...(type === 'LoadBalancer' && {
+        ...(loadBalancerClass !== '' && { loadBalancerClass }),
+        ...(loadBalancerSourceRanges.length > 0 && { loadBalancerSourceRanges: [...loadBalancerSourceRanges] }),
+      }),
+    },
+  }
+}
+
+function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spec'], type: string): Plain<V1ServicePort>[] {
+  const wanted: readonly (readonly [string, number, Target])[] = [
+    ['ssh', ports.ssh, 'ssh'],
+    ['http', ports.http, 'http'],
+    ['https', ports.https, 'https'],
+    ['public-http', publicHttpPort, 'http'],
+    ['public-https', publicHttpsPort, 'https'],
+  ]
+  const taken = new Set<number>()
+  return wanted.flatMap(([name, port, target]) => {
+    if (taken.has(port)) return []
+    taken.add(port)
+    const nodePort = type !== 'ClusterIP' && port >= NODE_PORTS.first && port <= NODE_PORTS.last ? { nodePort: port } : {}
+    return [{ name, port, targetPort: EDGE_PORTS[target], protocol: 'TCP', ...nodePort }]
+  })
+}
+
+/** Edges find each other by its EndpointSlices; one that is draining is in none. */
+export function meshServiceOf(endpoint: TunnelEndpoint): Plain<V1Service> {
+  const { name } = endpoint.metadata
+  const targetPort = EDGE_PORTS.mesh
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: metadataOf(endpoint, meshName(name)),
+    spec: {
+      clusterIP: 'None',
+      publishNotReadyAddresses: false,
+      selector: selectorOf(name),
+      ports: [{ name: 'mesh', port: EDGE_PORTS.mesh, targetPort, protocol: 'TCP' }],
+    },
+  }
+}

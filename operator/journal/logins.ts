@@ -1,0 +1,80 @@
+import { Secret } from '../../crds/core.ts'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import type { JournalLogin } from '../../journal/postgresql.ts'
+import type { Store } from '../../store/port.ts'
+import { keepSecret, keptSecret } from '../installation/kept-secret.ts'
+import { decodeSecret, randomPassword } from '../secret-data.ts'
+
+/** Who uses the journal; each has a Secret `journal-{who}` in mooring-system with `uri` and `ca.crt`. */
+export const USERS = ['owner', 'edge', 'reader'] as const
+export type User = (typeof USERS)[number]
+
+export const roleOf = (user: User): string => `mooring_journal_${user}`
+export const secretOf = (user: User): string => `journal-${user}`
+
+export interface Login extends JournalLogin {
+  readonly role: string
+  readonly password: string
+}
+
+/** Where the journal is, as pods reach it. */
+export interface Place {
+  readonly host: string
+  readonly port: number
+  readonly database: string
+  /** Beside `?` in the URI. */
+  readonly options: string
+  /** PEM; empty for authorities that everybody trusts. */
+  readonly ca: string
+}
+
+/** Keeps the logins that Mooring makes itself. */
+export interface LoginKeeper {
+  /**
+   * The login of a user, written into its Secret. A password that is there stays; one that was taken away by hand is put back while this
+   * process knows it, and drawn anew after that. @throws StoreError
+   */
+  keep(user: User, place: Place): Promise<Login>
+  /** Writes a login that came from outside into the Secret of a user. @throws StoreError */
+  hand(user: User, login: JournalLogin): Promise<void>
+}
+
+export function createLoginKeeper(store: Store): LoginKeeper {
+  const known = new Map<User, string>()
+
+  async function write(user: User, { uri, ca = '' }: JournalLogin): Promise<void> {
+    const wanted = { uri, 'ca.crt': ca }
+    const found = await read(store, user)
+    if (found?.uri === uri && found.ca === ca) return
+    if (found) await keepSecret(store, secretOf(user), wanted)
+    else await keptSecret(store, secretOf(user), () => Promise.resolve(wanted))
+  }
+
+  return {
+    async keep(user, place) {
+      const role = roleOf(user)
+      const password = passwordIn((await read(store, user))?.uri, role) ?? known.get(user) ?? randomPassword()
+      const login = { uri: uriOf(place, role, password), ca: place.ca, role, password }
+      await write(user, login)
+      known.set(user, password)
+      return login
+    },
+    hand: write,
+  }
+}
+
+async function read(store: Store, user: User): Promise<{ readonly uri: string; readonly ca: string } | undefined> {
+  const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: secretOf(user) })
+  if (!secret) return undefined
+  return { uri: decodeSecret(secret.data, 'uri') ?? '', ca: decodeSecret(secret.data, 'ca.crt') ?? '' }
+}
+
+/** Of a URI of ours: passwords are letters and digits. */
+function passwordIn(uri: string | undefined, role: string): string | undefined {
+  const url = URL.parse(uri ?? '')
+  return url?.username === role && /^[A-Za-z0-9]{16,}$/.test(url.password) ? url.password : undefined
+}
+
+function uriOf({ host, port, database, options }: Place, role: string, password: string): string {
+  return `postgresql://${role}:${password}@${host}:${port}/${encodeURIComponent(database)}${options}`
+}

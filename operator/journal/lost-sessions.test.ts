@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { connectionRecord } from '../../journal/conformance/records.ts'
+import type { ConnectionRecord } from '../../journal/port.ts'
+import type { Pod } from '../server/kubernetes/kinds.ts'
+import { createPatience, endOf, lostSessions } from './lost-sessions.ts'
+
+const BEGAN = Date.parse('2026-01-01T10:00:00Z')
+const metadata = { uid: 'uid', resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
+type Container = NonNullable<Pod['status']>['containerStatuses'][number]
+type State = Container['state']
+
+function podWith(state: State, lastState: State = {}): Pod {
+  const container: Container = { name: 'edge', ready: true, restartCount: 0, state, lastState }
+  return {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'edge-a' }, spec: {} },
+    status: { conditions: [], initContainerStatuses: [], containerStatuses: [container] },
+  }
+}
+const running = podWith({ running: { startedAt: '2026-01-01T10:00:00Z' } })
+const ended = { exitCode: 137, finishedAt: '2026-01-01T10:00:00Z' }
+const session = (at: number): ConnectionRecord => connectionRecord({ tunnel: 't', edge: 'edge-a', at })
+
+test.each([
+  { does: 'one whose pod is gone', at: BEGAN + 5_000, pods: [], lost: true },
+  { does: 'one of the container before', at: BEGAN - 1, pods: [running], lost: true },
+  { does: 'one of a container that has ended', at: BEGAN - 1, pods: [podWith({ terminated: ended })], lost: true },
+  {
+    does: 'one of a container that is to be started anew',
+    at: BEGAN - 1,
+    pods: [podWith({ waiting: {} }, { terminated: ended })],
+    lost: true,
+  },
+  { does: 'not one that came in the second in which the container began', at: BEGAN, pods: [running], lost: false },
+  { does: 'not one of the container that runs', at: BEGAN + 1, pods: [running], lost: false },
+  { does: 'not one of a pod of which nothing is known yet', at: BEGAN, pods: [podWith({})], lost: false },
+])('$does is lost', ({ at, pods, lost }) => {
+  expect(lostSessions([session(at)], pods)).toHaveLength(lost ? 1 : 0)
+})
+
+test('a session whose pod is there is ended once it was lost for half a minute, others at once', () => {
+  const patience = createPatience()
+  const [before, gone] = [session(BEGAN - 1), connectionRecord({ tunnel: 't', edge: 'edge-b' })]
+  const lost = lostSessions([before, gone], [running])
+  expect(patience.due(lost, 0).map(({ session }) => session)).toEqual([gone])
+  expect(patience.due(lost.slice(0, 1), 29_999)).toEqual([])
+  expect(patience.due([], 29_999)).toEqual([])
+  expect(patience.due(lost.slice(0, 1), 30_000)).toEqual([])
+  expect(patience.due(lost.slice(0, 1), 60_000)).toHaveLength(1)
+})
+
+test('its end has its own id, and the time at which it can have been there at the latest', () => {
+  const open = session(BEGAN - 1_000)
+  const end = endOf({ session: open, since: BEGAN }, BEGAN + 60_000)
+  expect(end).toMatchObject({ type: 'disconnect', reason: 'edge_lost', sessionId: open.sessionId, at: BEGAN, durationMs: 1_000 })
+  expect(end.id).not.toBe(open.id)
+})

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { Namespace } from '../../crds/core.ts'
+import { JOURNAL_SERVER, SHARED_NAMESPACE } from '../../crds/names.ts'
+import { Region } from '../../crds/region.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { region } from '../../test/builders/region.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import { createOwnServer, homeOf } from './own-server.ts'
+
+const OLD = { id: 'postgresql-14.4.0', warm: false } as const
+const NEW = { id: 'postgresql-15.4.0', warm: false } as const
+const OTHER = { id: 'mysql-8.0.29', warm: true } as const
+const [one, two] = ['first', 'second'].map(
+  (name, index) => (motors: readonly (typeof OLD | typeof NEW | typeof OTHER)[]) => region({ name, regionId: index + 1, motors }),
+)
+
+test.each([
+  { does: 'nowhere without a region', regions: [], home: undefined },
+  { does: 'nowhere without PostgreSQL', regions: [one?.([OTHER])], home: undefined },
+  { does: 'on the newest of a region', regions: [one?.([OLD, NEW])], home: ['first', NEW.id] },
+  { does: 'in the region with the lowest number', regions: [two?.([NEW]), one?.([OLD])], home: ['first', OLD.id] },
+  { does: 'in the first region that has a PostgreSQL', regions: [one?.([OTHER]), two?.([OLD])], home: ['second', OLD.id] },
+])('the journal is at home $does', ({ regions, home }) => {
+  const found = homeOf(regions.filter((each) => each !== undefined))
+  expect(found && [found.region.spec.name, found.motor]).toEqual(home)
+})
+
+test('the server is made once there is a region for it, once, and for nobody else', async () => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
+  const [regions, servers] = [settableCache(Region), settableCache(DatabaseServer)]
+  const own = createOwnServer({ store, regions: regions.cache, servers: servers.cache, ca: () => '', dial: 'name' })
+  const made = async () => (await store.list(DatabaseServer)).items.map(({ metadata, spec }) => [metadata.name, spec.tenancy])
+  expect([await own.ensure(), await made()]).toEqual([false, []])
+  regions.put(region())
+  expect(await Promise.all([own.ensure(), own.ensure()])).toEqual([false, false])
+  expect(await made()).toEqual([[JOURNAL_SERVER, 'internal']])
+  expect(own.host).toBe('journal.mooring-shared.svc')
+})

@@ -1,0 +1,85 @@
+import { Secret } from '../../crds/core.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { MOTORS, type Motor, partsOf } from '../../crds/motor.ts'
+import { FINALIZER, JOURNAL_SERVER, SHARED_NAMESPACE } from '../../crds/names.ts'
+import type { Region } from '../../crds/region.ts'
+import type { Cache } from '../../store/cache.ts'
+import { isReady } from '../../store/conditions.ts'
+import { isStoreError } from '../../store/errors.ts'
+import type { Store } from '../../store/port.ts'
+import type { AdminTarget } from '../engines/engine.ts'
+import { decodeSecret } from '../secret-data.ts'
+import { adminSecretName } from '../server/credentials.ts'
+import { serviceName } from '../server/kubernetes/addresses.ts'
+import { Service } from '../server/kubernetes/kinds.ts'
+
+/** Sizes the server's connection slots, at twelve each. */
+const CAPACITY = 20
+const PORT = 5_432
+const KEY = { namespace: SHARED_NAMESPACE, name: JOURNAL_SERVER }
+
+export interface OwnServerDeps {
+  readonly store: Store
+  readonly regions: Cache<typeof Region>
+  readonly servers: Cache<typeof DatabaseServer>
+  /** PEM of the CA that the server's certificate is of. */
+  readonly ca: () => string
+  /** How the operator dials it: by its Service's name, or by the Service's address. */
+  readonly dial: 'name' | 'address'
+}
+
+/** The database server with the journal, when Mooring runs one itself. */
+export interface OwnServer {
+  /** As pods reach it, whether it is up or not. */
+  readonly host: string
+  readonly port: number
+  /** Makes it when it is not there. Returns whether it runs. @throws StoreError */
+  ensure(): Promise<boolean>
+  /** How the operator gets in; undefined while that is not known. @throws StoreError */
+  admin(): Promise<AdminTarget | undefined>
+}
+
+export function createOwnServer({ store, regions, servers, ca, dial }: OwnServerDeps): OwnServer {
+  const host = serviceName(KEY)
+
+  async function make(): Promise<void> {
+    const home = homeOf(regions.list())
+    // Before there is a region there is no tunnel either; the region's arrival is seen by the next look.
+    if (!home) return
+    try {
+      await store.create(DatabaseServer, {
+        metadata: { ...KEY, finalizers: [FINALIZER] },
+        spec: { motor: home.motor, region: home.region.spec.id, tenancy: 'internal', capacity: CAPACITY },
+      })
+    } catch (error) {
+      if (!isStoreError(error, 'already_exists')) throw error
+    }
+  }
+
+  return {
+    host,
+    port: PORT,
+    async ensure() {
+      const server = servers.get(KEY)
+      if (!server) await make()
+      return server !== undefined && isReady(server) && server.spec.tenancy === 'internal'
+    },
+    async admin() {
+      const secret = await store.get(Secret, { namespace: SHARED_NAMESPACE, name: adminSecretName(JOURNAL_SERVER) })
+      const [user, password] = ['username', 'password'].map((key) => secret && decodeSecret(secret.data, key))
+      const address = dial === 'name' ? host : (await store.get(Service, KEY))?.spec.clusterIP
+      if (user === undefined || password === undefined || address === undefined) return undefined
+      return { host: address, port: PORT, user, password, ca: ca() }
+    },
+  }
+}
+
+/** The newest PostgreSQL of the region with the lowest number that has one. Pure. */
+export function homeOf(regions: readonly Region[]): { readonly region: Region; readonly motor: Motor } | undefined {
+  const preferred = MOTORS.filter((motor) => partsOf(motor).family === 'postgresql').toReversed()
+  for (const region of regions.toSorted((a, b) => a.spec.regionId - b.spec.regionId)) {
+    const motor = preferred.find((wanted) => region.spec.motors.some(({ id }) => id === wanted))
+    if (motor && region.metadata.deletionTimestamp === undefined) return { region, motor }
+  }
+  return undefined
+}

@@ -1,0 +1,96 @@
+import { Secret } from '../../crds/core.ts'
+import { MooringError } from '../../crds/errors.ts'
+import { JOURNAL_DATABASE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import type { JournalLogin } from '../../journal/postgresql.ts'
+import { dialling } from '../../journal/postgresql/login.ts'
+import type { JournalRoles } from '../../journal/postgresql/owner.ts'
+import type { Store } from '../../store/port.ts'
+import { decodeSecret } from '../secret-data.ts'
+import { type Login, type LoginKeeper, roleOf } from './logins.ts'
+import type { OwnServer } from './own-server.ts'
+import { prepareOutside, prepareServer, rightsOf } from './roles.ts'
+
+/** Where the journal is, and what it takes to let everybody in. */
+export interface JournalPlace {
+  /** Changes when anything of it does. */
+  readonly key: string
+  /** As the operator logs in. */
+  readonly owner: JournalLogin
+  /** Undefined where all use the owner's login. */
+  readonly roles: JournalRoles | undefined
+  /** Makes roles and database. Any number of times. Throws what the driver throws. */
+  prepare(): Promise<void>
+}
+
+export interface PlaceKeeperDeps {
+  readonly store: Store
+  readonly server: OwnServer
+  readonly logins: LoginKeeper
+  readonly ca: () => string
+  readonly outside: string | undefined
+}
+
+const ROLES: JournalRoles = { edge: roleOf('edge'), reader: roleOf('reader') }
+
+/** Finds the journal's place and keeps the three Secrets. Undefined from `find` while the server is not there yet. */
+export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceKeeperDeps): {
+  find(): Promise<JournalPlace | undefined>
+} {
+  let rights: { readonly uri: string; readonly makesRoles: boolean } | undefined
+
+  async function own(): Promise<JournalPlace | undefined> {
+    const { host, port } = server
+    const place = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca() }
+    // Before the server is there: pods that mount them need not wait for it.
+    const made = {
+      owner: await logins.keep('owner', place),
+      edge: await logins.keep('edge', place),
+      reader: await logins.keep('reader', place),
+    }
+    const admin = (await server.ensure()) ? await server.admin() : undefined
+    if (!admin) return undefined
+    return {
+      key: JSON.stringify([admin, made]),
+      owner: dialled(made.owner, { from: host, to: admin.host }),
+      roles: ROLES,
+      prepare: () => prepareServer(admin, made),
+    }
+  }
+
+  async function elsewhere(name: string): Promise<JournalPlace> {
+    const owner = await givenLogin(store, name)
+    const config = dialling(owner)
+    if (rights?.uri !== owner.uri) rights = { uri: owner.uri, ...(await rightsOf(config)) }
+    await logins.hand('owner', owner)
+    if (!rights.makesRoles) {
+      for (const user of ['edge', 'reader'] as const) await logins.hand(user, owner)
+      return { key: JSON.stringify(owner), owner, roles: undefined, prepare: () => Promise.resolve() }
+    }
+    const place = placeIn(owner)
+    const made = { edge: await logins.keep('edge', place), reader: await logins.keep('reader', place) }
+    return { key: JSON.stringify([owner, made]), owner, roles: ROLES, prepare: () => prepareOutside(config, made) }
+  }
+
+  return { find: () => (outside === undefined ? own() : elsewhere(outside)) }
+}
+
+/** The same login, at the address by which the operator itself dials. */
+function dialled({ uri, ca }: Login, { from, to }: { readonly from: string; readonly to: string }): JournalLogin {
+  return { uri: uri.replace(`@${from}:`, () => `@${to.includes(':') ? `[${to}]` : to}:`), ca }
+}
+
+/** @throws MooringError `journal_secret` */
+async function givenLogin(store: Store, name: string): Promise<JournalLogin> {
+  const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
+  const uri = secret && decodeSecret(secret.data, 'uri')
+  if (!secret || uri === undefined || uri === '') {
+    throw new MooringError('journal_secret', `the Secret ${name} with the journal's address is not there, or has no uri`)
+  }
+  const ca = decodeSecret(secret.data, 'ca.crt')
+  return { uri: uri.trim(), ca: ca === '' ? undefined : ca }
+}
+
+function placeIn({ uri, ca = '' }: JournalLogin) {
+  const { hostname, port, search } = new URL(uri)
+  return { host: hostname, port: Number(port || 5_432), database: dialling({ uri }).database, options: search, ca }
+}

@@ -1,0 +1,78 @@
+import pg from 'pg'
+import { JOURNAL_DATABASE } from '../../crds/names.ts'
+import type { AdminTarget } from '../engines/engine.ts'
+import { dialling as diallingServer, ignore, quoteName, quoteText, TIMEOUTS } from '../engines/postgresql-connection.ts'
+import { createScram } from '../engines/postgresql-scram.ts'
+import type { Login, User } from './logins.ts'
+
+/** Sessions of each role: one a process of its kind, or a few. */
+const CONNECTIONS: Readonly<Record<User, number>> = { owner: 10, edge: 100, reader: 100 }
+
+/** Makes the roles and the journal's database on a server of Mooring's own. What is there is set right. Throws what the driver throws. */
+export async function prepareServer(target: AdminTarget, logins: Readonly<Record<User, Login>>): Promise<void> {
+  const { user, password } = target
+  const config = {
+    ...diallingServer(target, TIMEOUTS),
+    user,
+    password,
+    database: 'postgres',
+    statement_timeout: TIMEOUTS.statementMs,
+  }
+  await inSession(config, async (client) => {
+    for (const user of ['owner', 'edge', 'reader'] as const) await keepRole(client, logins[user], CONNECTIONS[user])
+    const database = quoteName(JOURNAL_DATABASE)
+    const { rowCount } = await client.query('SELECT FROM pg_catalog.pg_database WHERE datname = $1', [JOURNAL_DATABASE])
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${database} OWNER ${quoteName(logins.owner.role)} TEMPLATE template0`)
+    await client.query(`REVOKE ALL ON DATABASE ${database} FROM PUBLIC`)
+    await admit(client, JOURNAL_DATABASE, logins)
+  })
+}
+
+/** Whether a login may make other roles, and on which database. Throws what the driver throws. */
+export async function rightsOf(config: pg.ClientConfig): Promise<{ readonly makesRoles: boolean }> {
+  return inSession(config, async (client) => {
+    const { rows } = await client.query<{ may: boolean }>(
+      'SELECT rolcreaterole OR rolsuper AS may FROM pg_catalog.pg_roles WHERE rolname = current_user',
+    )
+    return { makesRoles: rows[0]?.may === true }
+  })
+}
+
+/** Makes the roles of edges and API servers by a login from outside, which owns the journal itself. Throws what the driver throws. */
+export async function prepareOutside(
+  config: pg.ClientConfig & { readonly database: string },
+  logins: Readonly<Record<'edge' | 'reader', Login>>,
+): Promise<void> {
+  await inSession(config, async (client) => {
+    for (const user of ['edge', 'reader'] as const) await keepRole(client, logins[user], CONNECTIONS[user])
+    await admit(client, config.database, logins)
+  })
+}
+
+async function admit(
+  client: pg.Client,
+  database: string,
+  { edge, reader }: Readonly<Record<'edge' | 'reader', Login>>,
+): Promise<void> {
+  await client.query(`GRANT CONNECT ON DATABASE ${quoteName(database)} TO ${quoteName(edge.role)}, ${quoteName(reader.role)}`)
+}
+
+async function keepRole(client: pg.Client, { role, password }: Login, connections: number): Promise<void> {
+  const { rowCount } = await client.query('SELECT FROM pg_catalog.pg_roles WHERE rolname = $1', [role])
+  // The password itself is in no statement, and so in no log.
+  const verifier = quoteText(await createScram().verifier(password))
+  const verb = rowCount === 0 ? 'CREATE' : 'ALTER'
+  await client.query(`${verb} ROLE ${quoteName(role)} LOGIN CONNECTION LIMIT ${connections} PASSWORD ${verifier}`)
+}
+
+async function inSession<T>(config: pg.ClientConfig, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(config)
+  // A connection that breaks is told of by the statement that waits.
+  client.on('error', ignore)
+  try {
+    await client.connect()
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}

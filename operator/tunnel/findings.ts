@@ -1,0 +1,48 @@
+import type { Condition } from '../../crds/kind.ts'
+import { RENEWING, type Tunnel } from '../../crds/tunnel.ts'
+import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
+import type { Findings } from '../reporter.ts'
+import { type HeldCertificate, isGood, renewal, type World } from './plan.ts'
+import { certificateName } from './resources.ts'
+
+type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
+
+/** The conditions beside `Ready`. */
+export function conditionsOf({ tunnel, now }: World, renewing: Verdict | undefined): readonly Condition[] {
+  const { conditions } = tunnel.status ?? {}
+  const stamp = { type: RENEWING, generation: tunnel.metadata.generation, now: new Date(now) }
+  return renewing ? withCondition(conditions, renewing, stamp) : withoutCondition(conditions, RENEWING)
+}
+
+/** What the status says beside its conditions (contract, "Tunnel certificate"). */
+export function findings(world: World): Findings<typeof Tunnel> {
+  const { tunnel, assigned, certificate, now } = world
+  const { hostname, certificate: before } = tunnel.status ?? {}
+  // Of one that is no good, the attempt that failed has said all.
+  if (!assigned || hostname === undefined || !certificate || !isGood(world)) return {}
+  const status = certificateStatus(certificate, certificateName(assigned, hostname))
+  // A failed renewal stays in view until it is made good; a merge patch takes out what is null.
+  const isMended = certificate.renewAt > now && hasFailure(before)
+  return { certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as Certificate) : status }
+}
+
+const hasFailure = (before: Certificate | undefined): boolean => (before?.lastError ?? before?.nextAttemptAt) !== undefined
+
+const NO_FAILURE = { lastError: null, nextAttemptAt: null }
+
+/** What it says of a certificate that could not be had; one that is still good serves on. */
+export function failure(world: World, lastError: string, nextAttemptAt: number): Findings<typeof Tunnel> {
+  const good = isGood(world)
+  const status = good ? 'valid' : world.certificate?.fits === true ? 'expired' : 'failed'
+  return {
+    conditions: conditionsOf(world, good ? renewal(lastError) : undefined),
+    certificate: { ...world.tunnel.status?.certificate, status, lastError, nextAttemptAt: at(nextAttemptAt) },
+  }
+}
+
+const at = (ms: number): string => new Date(ms).toISOString()
+
+const certificateStatus = ({ issuer, obtainedAt, expiresAt }: HeldCertificate, domain: string): Certificate => ({
+  ...{ status: 'valid', domain, issuer },
+  ...{ obtainedAt: at(obtainedAt), expiresAt: at(expiresAt) },
+})

@@ -1,0 +1,38 @@
+import { RoleBinding } from '../../crds/core.ts'
+import type { Kind } from '../../crds/kind.ts'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { pause, systemClock } from '../../store/clock.ts'
+import { hostKeysName } from '../endpoint/host-keys.ts'
+import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from '../endpoint/kubernetes/kinds.ts'
+import { meshSecretName, OWNERSHIP } from '../endpoint/kubernetes/names.ts'
+import { NetworkPolicy, Pod, Service } from '../server/kubernetes/kinds.ts'
+import { sharedCertificate } from '../tunnel/resources.ts'
+import type { UninstallDeps } from './data.ts'
+import { listed } from './inventory.ts'
+
+const LOOK_AGAIN_MS = 500
+const KINDS: readonly Kind[] = [
+  ...[Deployment, Pod, Service, PodDisruptionBudget, NetworkPolicy],
+  ...[RoleBinding, Role, ServiceAccount],
+]
+
+/** Names of the Secrets of endpoints' edges. Their owners' end takes them along; whoever made one by hand gave it no owner. */
+export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
+  endpoints.flatMap(({ metadata: { name } }) => [hostKeysName(name), meshSecretName(name), sharedCertificate(name)])
+
+/**
+ * Waits until Kubernetes' garbage collection has taken away all that edges consist of. Their TunnelEndpoints must be gone; so long as their
+ * CustomResourceDefinition is there, what they own is known to be ownerless.
+ */
+export async function edgesGone({ store, log, clock = systemClock }: UninstallDeps): Promise<void> {
+  const scope = { namespace: SYSTEM_NAMESPACE, labels: OWNERSHIP }
+  const never = new AbortController().signal
+  for (;;) {
+    const found = await Promise.all(KINDS.map(async (kind) => (await listed(store, kind, scope)).length))
+    const left = found.reduce((sum, count) => sum + count, 0)
+    if (left === 0) return
+    log.info({ left }, 'waiting for edges to be gone')
+    await pause(clock, LOOK_AGAIN_MS, never)
+  }
+}
