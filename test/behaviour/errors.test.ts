@@ -24,9 +24,9 @@ const typed = (type: string, body = JSON.stringify(home.wish())) => create(bytes
 describe('a body', () => {
   test.each([
     { what: 'of broken JSON', is: '400 invalid_json', send: () => create(bytes('{"identifier":')) },
-    { what: 'of a list', is: '400 invalid_json', send: () => create([]) },
-    { what: 'of null', is: '400 invalid_json', send: () => create(null) },
-    { what: 'of a text', is: '400 invalid_json', send: () => create('identifier') },
+    { what: 'of a list', is: '400 invalid_request', send: () => create([]) },
+    { what: 'of null', is: '400 invalid_request', send: () => create(null) },
+    { what: 'of a text', is: '400 invalid_request', send: () => create('identifier') },
     { what: 'of a thousand brackets', is: '400 invalid_json', send: () => create(bytes('['.repeat(60_000))) },
     { what: 'that is not UTF-8', is: '400 invalid_json', send: () => create(new Uint8Array([0x7b, 0xff, 0x7d])) },
     { what: 'that is not there', is: '400 invalid_json', send: () => create(undefined) },

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { parseSettings } from '../../operator/settings.ts'
 import { run } from './setup/run.ts'
 
 /** What the chart makes of its values without a cluster. */
@@ -68,6 +69,21 @@ describe('values that are wrong are refused, with the value and the rule', () =>
       values: { databases: { size: { memoryMiB: 4096 } } },
       says: 'databases.size.memoryLimitMiB must be at least',
     },
+    {
+      does: 'a domain that is none',
+      values: { edges: { domain: 'Tunnels!' } },
+      says: "'/edges/domain': 'Tunnels!' does not match",
+    },
+    {
+      does: 'a domain without a region',
+      values: { edges: { domain: 't.example' }, regions: [] },
+      says: 'edges.domain needs a region',
+    },
+    {
+      does: 'edges in a region that is not there',
+      values: { edges: { domain: 't.example', region: 'mars' } },
+      says: 'edges.region must be the name of one of regions, not mars',
+    },
   ])('$does', async ({ values, says }) => {
     await expect(template(values)).rejects.toThrow(says)
   })
@@ -89,4 +105,44 @@ test('a ServiceMonitor is rendered only where the cluster knows that kind', asyn
   expect(await template({}, '--api-versions', kind)).toContain('kind: ServiceMonitor')
   const off = { metrics: { serviceMonitor: { enabled: false } } }
   expect(await template(off, '--api-versions', kind)).not.toContain('kind: ServiceMonitor')
+})
+
+describe('edges', () => {
+  const edgesOf = (text: string): object =>
+    JSON.parse(JSON.parse(/MOORING_EDGES, value: (".*") }/.exec(text)?.[1] ?? '') as string) as object
+
+  test('the operator takes what the chart says of them', async () => {
+    const parsed = parseSettings([], {
+      MOORING_EDGES: JSON.stringify(edgesOf(await template({ imagePullSecrets: ['registry'] }))),
+    })
+    expect(parsed).toMatchObject({ ok: { edges: { image: 'mooring:0.1.0', pullSecrets: ['registry'], networkPolicy: true } } })
+  })
+
+  test('what is set for the other components restarts none of them', async () => {
+    const fixed = { edges: { image: { tag: '0.1.0' } } }
+    const changed = { ...fixed, image: { tag: '0.2.0' }, logLevel: 'debug', operator: { heapMiB: 400 } }
+    expect(edgesOf(await template(changed))).toEqual(edgesOf(await template(fixed)))
+  })
+
+  test('an endpoint is made of a domain, in the first region or the one that is named', async () => {
+    const second = region({ name: 'b', id: `c0ffee00${region({}).id.slice(8)}`, regionId: 2 })
+    const regions = [region({}), second]
+    expect(await template({ regions })).not.toContain('kind: TunnelEndpoint')
+    const first = await template({ regions, edges: { domain: 't.example' } })
+    expect(first.slice(first.indexOf('kind: TunnelEndpoint'))).toMatch(/region: "7b3f5a52[^]*sshHost: "t\.example"/)
+    const named = await template({ regions, edges: { domain: 't.example', region: 'b', sshHost: 'ssh.example' } })
+    expect(named.slice(named.indexOf('kind: TunnelEndpoint'))).toMatch(/region: "c0ffee00[^]*sshHost: "ssh\.example"/)
+  })
+
+  test('without them no tunnels are served, and no journal is waited for', async () => {
+    const text = await template({ edges: { enabled: false, domain: 't.example' } })
+    for (const absent of ['MOORING_EDGES', 'journal-reader', 'kind: TunnelEndpoint']) expect(text).not.toContain(absent)
+  })
+
+  test('the API waits for a journal of its own, which is there at once, and not for one outside', async () => {
+    expect(await template({})).toMatch(/secretName: journal-reader, .*optional: false/)
+    const outside = await template({ tunnels: { journal: { secretName: 'theirs' } } })
+    expect(outside).toMatch(/secretName: journal-reader, .*optional: true/)
+    expect(outside).toContain('MOORING_JOURNAL_SECRET, value: "theirs"')
+  })
 })

@@ -75,7 +75,7 @@ describe('installed', () => {
     ])
     const labels = Object.entries(JSON.parse(selector) as Record<string, string>).map((entry) => entry.join('='))
     const services = await kubectl(['get', 'services', ...IN_SYSTEM, '--selector', labels.join(','), '--output', 'name'])
-    expect(services).toBe('service/mooring-metrics')
+    expect(services.split('\n')).toEqual(['service/mooring-edge-metrics', 'service/mooring-metrics'])
   })
 
   describe('with a certificate and an identity provider of the company', () => {

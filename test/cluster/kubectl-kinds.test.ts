@@ -3,9 +3,9 @@ import type { ApiToken } from '../../crds/api-token.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Draft } from '../../crds/kind.ts'
 import type { Plan } from '../../crds/plan.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { clientsOf } from './setup/kubectl.ts'
+import { EDGES } from './setup/release.ts'
 
 /** What kubectl shows of Mooring's kinds, and what it says to whoever writes one wrongly. */
 
@@ -25,20 +25,21 @@ const token: Draft<typeof ApiToken> = {
   metadata: { name: 'ci', namespace: TENANT },
   spec: { displayName: 'ci', role: 'viewer', expiresAt: '2030-01-31T12:00:00Z', sha256: '0'.repeat(64) },
 }
-const endpoint: Draft<typeof TunnelEndpoint> = {
-  metadata: { name: ORGANIZATION },
-  spec: { region: region.id, domain: `${ORGANIZATION}.example`, sshHost: 'ssh.example', active: false, replicas: 0 },
-}
-const tunnel = { metadata: { name: 'web', namespace: TENANT }, spec: { regionId: 1 } }
-const password: Draft<typeof TunnelPassword> = {
-  metadata: { name: 'today', namespace: TENANT },
-  spec: { tunnelRef: { name: 'web' }, sha256: '0'.repeat(64), expiresAt: '2030-01-31T12:00:00Z' },
-}
 const instance = (name: string, spec: object = {}) => ({
   kind: 'SharedInstance',
   metadata: { name, namespace: TENANT },
   spec: { identifier: name, region: region.id, motor, ...spec },
 })
+
+const tunnel = (name: string, spec: object = {}) => ({
+  kind: 'Tunnel',
+  metadata: { name, namespace: TENANT },
+  spec: { regionId: 1, ...spec },
+})
+const tunnelPassword: Draft<typeof TunnelPassword> = {
+  metadata: { name: 'once', namespace: TENANT },
+  spec: { tunnelRef: { name: 'web' }, expiresAt: '2030-01-31T12:00:00Z', sha256: '1'.repeat(64) },
+}
 
 beforeAll(async () => {
   const labels = { 'mooring.dev/organization': ORGANIZATION, 'mooring.dev/namespace': 'prod' }
@@ -47,15 +48,22 @@ beforeAll(async () => {
   await apply(instance('shown'))
   await apply({ kind: 'Plan', ...plan })
   await apply({ kind: 'ApiToken', ...token })
-  await apply({ kind: 'TunnelEndpoint', ...endpoint })
-  await apply({ kind: 'Tunnel', ...tunnel })
-  await apply({ kind: 'TunnelPassword', ...password })
-  const made = ['sharedinstance/shown', 'apitoken/ci', `plan/${ORGANIZATION}`, `organization/${ORGANIZATION}`]
+  await apply(tunnel('web'))
+  await apply({ kind: 'TunnelPassword', ...tunnelPassword })
+  const made = [
+    'tunnel/web',
+    'tunnelpassword/once',
+    'tunnelendpoint/default',
+    'sharedinstance/shown',
+    'apitoken/ci',
+    `plan/${ORGANIZATION}`,
+    `organization/${ORGANIZATION}`,
+  ]
   await Promise.all(made.map((each) => kubectl(['wait', '--for=condition=Ready', each, '--namespace', TENANT, '--timeout=60s'])))
 })
 
 afterAll(async () => {
-  await kubectl(['delete', `plan/${ORGANIZATION}`, `tunnelendpoint/${ORGANIZATION}`, '--ignore-not-found'])
+  await kubectl(['delete', 'plan', ORGANIZATION, '--ignore-not-found'])
   await kubectl(['delete', 'tenantnamespace', TENANT, '--ignore-not-found', '--wait=false'])
   await kubectl(['delete', 'organization', ORGANIZATION, '--ignore-not-found', '--wait=false'])
 })
@@ -70,6 +78,14 @@ describe('what is shown', () => {
     const mine = lines.find((line) => line.startsWith(TENANT) && line.includes('sharedinstance.mooring.dev/shown'))
     expect(mine?.split(/ +/).slice(2, 8)).toEqual(['shown', motor, 'True', 'Claimed', host, port])
     expect(mine).toContain(` ${name} `)
+  })
+
+  test('of a tunnel its hostname, whether its certificate is good, and with -o wide its URL', async () => {
+    const where = 'jsonpath={.status.hostname} {.status.url}'
+    const [hostname = '', url] = (await kubectl(['get', 'tunnel', 'web', '--namespace', TENANT, '--output', where])).split(' ')
+    expect(url).toBe(`https://${hostname}.${EDGES.domain}`)
+    const line = await kubectl(['get', 'tunnel', 'web', '--namespace', TENANT, '--no-headers', '--output', 'wide'])
+    expect(line).toMatch(new RegExp(`^web +${hostname} +1 +valid +(false +)?True +Assigned +${url}`))
   })
 
   test.each(CUSTOM_KINDS.flatMap((kind) => kind.shortNames.map((short) => ({ short, ...kind }))))(
@@ -153,6 +169,26 @@ describe('what is wrong is refused, with the field and the rule', () => {
       kind: 'Region',
       object: { metadata: { name: 'r' }, spec: { id: region.id, regionId: 0, name: 'r' } },
       says: /spec\.regionId: .*greater than or equal to 1/,
+    },
+    {
+      kind: 'Tunnel',
+      object: tunnel('wrong', { config: { ingressIPWhitelist: ['somewhere'] } }),
+      says: /spec\.config\.ingressIPWhitelist/,
+    },
+    {
+      kind: 'Tunnel',
+      object: tunnel('wrong', { config: { ingressIpWhitelist: ['203.0.113.7'] } }),
+      says: /unknown field "spec\.config\.ingressIpWhitelist"/,
+    },
+    {
+      kind: 'TunnelEndpoint',
+      object: { metadata: { name: 'a.b' }, spec: { region: region.id, domain: 't.example', sshHost: 't.example' } },
+      says: /metadata\.name: .*at most 50 lower-case letters/,
+    },
+    {
+      kind: 'TunnelEndpoint',
+      object: { metadata: { name: 'default' }, spec: { region: region.id, domain: 'other.example', sshHost: 't.example' } },
+      says: /spec\.domain: .*is immutable/,
     },
   ])('a $kind', async ({ kind, object, says }) => {
     await expect(apply({ kind, ...object })).rejects.toThrow(says)

@@ -25,7 +25,8 @@ beforeAll(async () => {
   helm = (args, values = {}) => clients.helm(`helm ${args[0] ?? ''}`, args, values)
   const [repository = '', tag = ''] = image.split(':')
   const install = ['install', 'mooring', CHART, ...IN_SYSTEM, '--create-namespace', ...WAIT, '-f', '-']
-  await helm(install, { image: { repository, tag, pullPolicy: 'IfNotPresent' } })
+  const edges = { domain: 'tunnels.example', image: { repository, tag } }
+  await helm(install, { image: { repository, tag, pullPolicy: 'IfNotPresent' }, edges })
 })
 
 afterAll(async () => {
@@ -44,6 +45,9 @@ test('every sample of the documents is taken, and what it wishes for comes true'
   await kubectl(['apply', '--filename', SAMPLES])
   await ready('sharedinstance/pr-1235', '--namespace', 'acme--prod')
   await ready('region/fra')
+  await ready('tunnelendpoint/default')
+  await ready('tunnelendpoint/fra')
+  await ready('tunnel/web', '--namespace', 'acme--prod')
   expect((await readdir(SAMPLES)).length).toBeGreaterThan(inOrder.length)
 })
 
@@ -86,25 +90,28 @@ const sample = (identifier: string) => ({
   spec: { identifier, region: '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10', motor: 'postgresql-15.4.0' },
 })
 
-test('an upgrade from a release with an older definition brings it up to date, and no database is touched', async () => {
+test('an upgrade from a release with an older definition brings it up to date, and touches neither a database nor an edge', async () => {
   await ageDefinition()
   await expect(kubectl(['apply', '--filename', '-'], sample('no-more'))).rejects.toThrow('an old rule')
-  const pods = ['get', 'pods', '--namespace', 'mooring-shared', '--output']
   const uids = 'jsonpath={.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}'
-  const before = await kubectl([...pods, uids])
+  const pods = async () => [
+    await kubectl(['get', 'pods', '--namespace', 'mooring-shared', '--output', uids]),
+    await kubectl(['get', 'pods', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/name=mooring-edge', '--output', uids]),
+  ]
+  const before = await pods()
 
   await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', '--set', 'logLevel=debug', ...WAIT])
   const column = '--for=jsonpath={.spec.versions[0].additionalPrinterColumns[?(@.name=="Database")].type}=string'
   await kubectl(['wait', CRD, column, '--timeout=60s'])
   await kubectl(['apply', '--filename', '-'], sample('no-more'))
   await ready('sharedinstance/no-more', '--namespace', 'acme--prod')
-  expect(await kubectl([...pods, uids])).toBe(before)
+  expect(await pods()).toEqual(before)
 })
 
 test('uninstalling is refused while there is data, says what to do, and a rollback puts the release in order', async () => {
   const refused = helm(['uninstall', 'mooring', ...IN_SYSTEM, '--timeout', '2m'])
   await expect(refused).rejects.toThrow(
-    /nothing was done: there are .*3 sharedinstances.*helm rollback mooring 2 -n mooring-system/,
+    /nothing was done: there are .*3 sharedinstances.*1 tunnels.*helm rollback mooring 2 -n mooring-system/,
   )
   await helm(['rollback', 'mooring', '2', ...IN_SYSTEM, ...WAIT])
   await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')

@@ -9,6 +9,7 @@ import { clientsOf } from './setup/kubectl.ts'
 
 const OPERATOR = 'mooring-operator'
 const APISERVER = 'mooring-apiserver'
+const EDGE = 'edge-default'
 const TENANT = `permissions-${Date.now().toString(36)}--prod`
 const ELSEWHERE = 'kube-system'
 const SYSTEM = 'mooring-system'
@@ -70,7 +71,6 @@ const NEVER = [
   ...of(['get', 'list'], 'nodes/proxy'),
   ...of(['patch', 'delete'], 'nodes'),
   ...of(['create', 'delete'], 'persistentvolumes'),
-  ...of(['update', 'patch', 'delete'], `deployments.apps:mooring-operator @ ${SYSTEM}`),
   ...of(SECRET_WAYS, 'secrets'),
   ...of(SECRET_WAYS, `secrets @ ${ELSEWHERE}`),
 ]
@@ -86,9 +86,13 @@ const TABLE = [
       ...of(['create', 'patch', 'delete'], `databaseservers.mooring.dev @ ${SHARED}`),
       ...of(['get', 'list', 'create', 'patch', 'delete'], `secrets @ ${TENANT}`),
       ...of(SECRET_WAYS, `secrets @ ${SHARED}`),
-      ...of(['get', 'patch'], `secrets:mooring-ca @ ${SYSTEM}`),
-      ...of(['get', 'patch'], `secrets:mooring-issuer @ ${SYSTEM}`),
-      ...of(['get', 'patch'], `secrets:mooring-apiserver @ ${SYSTEM}`),
+      ...of(['get', 'create', 'patch', 'delete'], `secrets @ ${SYSTEM}`),
+      ...of(['get', 'list', 'watch', 'create', 'patch', 'delete'], `deployments.apps @ ${SYSTEM}`),
+      ...of(['create', 'patch', 'delete'], `roles.rbac.authorization.k8s.io @ ${SYSTEM}`),
+      ...of(['get', 'list', 'watch'], `pods @ ${SYSTEM}`),
+      ...of(['patch', 'delete'], `tunnels.mooring.dev @ ${TENANT}`),
+      ...of(['patch', 'delete'], `tunnelpasswords.mooring.dev @ ${TENANT}`),
+      ...of(['get', 'patch'], 'clusterrolebindings.rbac.authorization.k8s.io:mooring-edge'),
       ...of(['get', 'patch'], `leases.coordination.k8s.io:mooring-operator @ ${SYSTEM}`),
       ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${SHARED}`),
       ...of(['create', 'patch', 'delete'], `networkpolicies.networking.k8s.io @ ${SHARED}`),
@@ -104,9 +108,14 @@ const TABLE = [
       ...of(['create', 'update', 'patch', 'delete'], `apitokens.mooring.dev @ ${TENANT}`),
       ...of(['create'], `databaseservers.mooring.dev @ ${TENANT}`),
       ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
-      ...of(['get', 'list', 'watch'], `secrets @ ${SYSTEM}`),
-      ...of(['update', 'delete'], `secrets:mooring-ca @ ${SYSTEM}`),
-      ...of(['get'], `secrets:sh.helm.release.v1.mooring.v1 @ ${SYSTEM}`),
+      ...of(['list', 'watch', 'update'], `secrets @ ${SYSTEM}`),
+      ...of(['escalate', 'bind'], `roles.rbac.authorization.k8s.io @ ${SYSTEM}`),
+      ...of(['patch'], 'clusterrolebindings.rbac.authorization.k8s.io:cluster-admin'),
+      ...of(['create', 'update', 'patch', 'delete'], 'tunnelendpoints.mooring.dev'),
+      ...of(['create', 'update'], `tunnels.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'patch', 'delete'], `deployments.apps @ ${SHARED}`),
+      ...of(['create', 'patch', 'delete'], `deployments.apps @ ${TENANT}`),
+      ...of(['delete'], `pods @ ${SYSTEM}`),
       ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${SYSTEM}`),
       ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${TENANT}`),
       ...of(['create', 'patch', 'delete'], `networkpolicies.networking.k8s.io @ ${TENANT}`),
@@ -122,6 +131,8 @@ const TABLE = [
       ...plurals.flatMap((plural) => of(['get', 'list', 'watch'], `${plural}.mooring.dev`)),
       ...of(['create', 'patch', 'delete'], `sharedinstances.mooring.dev @ ${TENANT}`),
       ...of(['create', 'delete'], `apitokens.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'patch', 'delete'], `tunnels.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'delete'], `tunnelpasswords.mooring.dev @ ${TENANT}`),
       ...of(['create', 'delete'], 'tenantnamespaces.mooring.dev'),
       ...of(['create', 'delete'], 'organizations.mooring.dev'),
       ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
@@ -142,6 +153,9 @@ const TABLE = [
       ...of(['list', 'watch', 'create', 'update', 'patch', 'delete'], `secrets @ ${TENANT}`),
       ...of(SECRET_WAYS, `secrets @ ${SYSTEM}`),
       ...of(SECRET_WAYS, `secrets:mooring-apiserver @ ${SYSTEM}`),
+      ...of(SECRET_WAYS, `secrets:journal-reader @ ${SYSTEM}`),
+      ...of(['update', 'patch', 'delete'], `deployments.apps:mooring-operator @ ${SYSTEM}`),
+      ...of(['create', 'update', 'patch', 'delete'], 'tunnelendpoints.mooring.dev'),
       ...of(SECRET_WAYS, `secrets @ ${SHARED}`),
       ...of(['create', 'update', 'patch', 'delete'], 'rolebindings.rbac.authorization.k8s.io'),
       ...of(['create'], `rolebindings.rbac.authorization.k8s.io @ ${ELSEWHERE}`),
@@ -161,11 +175,24 @@ const TABLE = [
   },
 ]
 
+/** Of the Secret with the certificate of a tunnel of the endpoint `default`. */
+let certificate: string
+
 beforeAll(async () => {
   const [organization = '', namespace = ''] = TENANT.split('--')
   const labels = { 'mooring.dev/organization': organization, 'mooring.dev/namespace': namespace }
   await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT, labels } })
   await kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${TENANT}`, '--timeout=60s'])
+  const tunnel = {
+    apiVersion: 'mooring.dev/v1alpha1',
+    kind: 'Tunnel',
+    metadata: { name: 'web', namespace: TENANT },
+    spec: { regionId: 1 },
+  }
+  await kubectl(['apply', '--filename', '-'], tunnel)
+  await kubectl(['wait', '--for=condition=Ready', 'tunnel/web', '--namespace', TENANT, '--timeout=60s'])
+  const hostname = await kubectl(['get', 'tunnel', 'web', '--namespace', TENANT, '--output', 'jsonpath={.status.hostname}'])
+  certificate = `tunnel-${hostname}-certificate`
 })
 
 afterAll(async () => {
@@ -186,6 +213,50 @@ describe.each(TABLE)('$account', ({ account, may: all, mayNot: none }) => {
   })
   test('may do nothing else', async () => {
     expect(await wrong(account, none, false)).toEqual([])
+  })
+})
+
+describe('edge-default, as the operator lets it', () => {
+  test('may read what it serves, and the certificates of its own tunnels by their names', async () => {
+    const all = [
+      ...of(['get', 'list', 'watch'], 'tunnels.mooring.dev'),
+      ...of(['get', 'list', 'watch'], 'tunnelpasswords.mooring.dev'),
+      ...of(['get', 'list', 'watch'], 'tunnelendpoints.mooring.dev'),
+      ...of(['get', 'list', 'watch'], `endpointslices.discovery.k8s.io @ ${SYSTEM}`),
+      `get secrets:${certificate} @ ${SYSTEM}`,
+    ]
+    await expect.poll(() => wrong(EDGE, all, true), { timeout: 10_000 }).toEqual([])
+  })
+
+  test('may do nothing else: a stolen edge has the keys of its own tunnels', async () => {
+    const others = [
+      'mooring-ca',
+      'mooring-issuer',
+      'mooring-apiserver',
+      'journal-owner',
+      'journal-reader',
+      'endpoint-default-host-keys',
+    ]
+    const none = [
+      ...NEVER,
+      ...of(['list', 'watch', 'create', 'update', 'patch', 'delete'], `secrets @ ${SYSTEM}`),
+      ...of(['update', 'patch', 'delete'], `secrets:${certificate} @ ${SYSTEM}`),
+      ...[...others, 'endpoint-other-certificate', 'tunnel-0000000000000000-certificate'].map(
+        (name) => `get secrets:${name} @ ${SYSTEM}`,
+      ),
+      ...of(SECRET_WAYS, `secrets @ ${SHARED}`),
+      ...of(SECRET_WAYS, `secrets @ ${TENANT}`),
+      ...plurals.flatMap((plural) =>
+        of(['create', 'update', 'patch', 'delete'], `${plural}.mooring.dev${namespacedOnly(plural)}`),
+      ),
+      ...plurals.map((plural) => `patch ${plural}.mooring.dev/status${namespacedOnly(plural)}`),
+      ...of(['get', 'list', 'watch'], `sharedinstances.mooring.dev @ ${TENANT}`),
+      ...of(['get', 'list', 'watch'], `apitokens.mooring.dev @ ${TENANT}`),
+      ...of(['get', 'list', 'watch'], `pods @ ${SYSTEM}`),
+      ...of(['get', 'list', 'watch'], `endpointslices.discovery.k8s.io @ ${SHARED}`),
+      ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
+    ]
+    expect(await wrong(EDGE, none, false)).toEqual([])
   })
 })
 
@@ -211,7 +282,8 @@ describe('the operator, whose RBAC would let it into every namespace, is kept to
   })
 
   test.each([ELSEWHERE, 'default', SYSTEM])('it cannot bind itself those of %s', async (namespace) => {
-    await expect(bind(namespace)).rejects.toThrow(/only the namespaces of tenants/)
+    // In its own namespace two policies refuse it, and either may be the one that is told.
+    await expect(bind(namespace)).rejects.toThrow(/the operator may touch only/)
   })
 
   // The API server itself keeps others from kube-system, kube-public and default.
@@ -222,5 +294,68 @@ describe('the operator, whose RBAC would let it into every namespace, is kept to
   test('it cannot label somebody’s Namespace', async () => {
     const label = kubectl(['label', 'namespace', ELSEWHERE, 'mooring.dev/organization=x', ...as])
     await expect(label).rejects.toThrow(/only the namespaces of tenants/)
+  })
+})
+
+describe('the operator, whose RBAC would let it have all of its own namespace, is kept to what it makes itself', () => {
+  const as = ['--as', userOf(OPERATOR), '--dry-run=server', '--namespace', SYSTEM]
+
+  test('it may delete what belongs to edges', async () => {
+    expect(await kubectl(['delete', 'deployment', 'edge-default', ...as])).toContain('deleted')
+    expect(await kubectl(['delete', 'secret', certificate, ...as])).toContain('deleted')
+  })
+
+  test.each([
+    ['delete', 'deployment', 'mooring-operator'],
+    ['delete', 'deployment', 'mooring-apiserver'],
+    ['delete', 'secret', 'mooring-ca'],
+    ['create', 'serviceaccount', 'somebody'],
+    ['create', 'secret', 'generic', 'somebodys', '--from-literal=a=b'],
+  ])('it cannot %s the %s %s', async (...what) => {
+    await expect(kubectl([...what, ...as])).rejects.toThrow(/may touch only what it makes itself/)
+  })
+
+  test.each([
+    {
+      does: 'let edges read every Secret',
+      rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }],
+    },
+    {
+      does: 'let edges read the key of the CA',
+      rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames: ['mooring-ca'], verbs: ['get'] }],
+    },
+    {
+      does: 'let edges look at pods',
+      rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }],
+    },
+  ])('it cannot $does', async ({ rules }) => {
+    const role = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'edge-x', namespace: SYSTEM },
+      rules,
+    }
+    await expect(kubectl(['create', '--filename', '-', ...as], role)).rejects.toThrow(
+      /nothing but certificates, each by its name/,
+    )
+  })
+
+  test('it cannot run pods as itself under the name of edges', async () => {
+    const labels = { app: 'x' }
+    const spec = { serviceAccountName: 'mooring-apiserver', containers: [{ name: 'x', image: 'x' }] }
+    const deployment = {
+      ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'edge-x', namespace: SYSTEM } },
+      spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+    }
+    await expect(kubectl(['create', '--filename', '-', ...as], deployment)).rejects.toThrow(
+      /only under the service accounts of edges/,
+    )
+  })
+
+  test.each([
+    { does: 'bind a ClusterRole', to: ['--clusterrole', 'mooring-edge', '--serviceaccount', `${SYSTEM}:edge-x`] },
+    { does: 'bind somebody else', to: ['--role', 'edge-default', '--serviceaccount', `${SYSTEM}:somebody`] },
+  ])('it cannot $does under the name of edges', async ({ to }) => {
+    await expect(kubectl(['create', 'rolebinding', 'edge-x', ...to, ...as])).rejects.toThrow(/only the Roles of edges/)
   })
 })

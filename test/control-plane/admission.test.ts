@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { binaries } from './support/binaries.ts'
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
 import { eventually } from './support/eventually.ts'
@@ -88,4 +88,70 @@ test('the operator may make a tenant’s namespace, and put back a label that so
 
 test('nobody else is concerned', async () => {
   await kubectl('--dry-run=server', ...bind('plain'))
+})
+
+describe('in mooring-system, where RBAC would let it have everything', () => {
+  const here = ['-n', 'mooring-system']
+  /** @throws what is no refusal of the policy */
+  async function mayHere(args: readonly string[], object?: object): Promise<boolean> {
+    const file = join(dirname(plane.kubeconfig), 'object.json')
+    if (object) await writeFile(file, JSON.stringify(object))
+    try {
+      await kubectl(`--as=${OPERATOR}`, '--dry-run=server', ...args, ...(object ? ['-f', file] : []), ...here)
+      return true
+    } catch (error) {
+      const { stderr = '' } = error as { stderr?: string }
+      if (!/the operator may (touch only|run pods only|let edges read|bind only)/.test(stderr)) throw error
+      return false
+    }
+  }
+  const role = (rules: readonly object[], name = 'edge-eu') => ({
+    ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role' },
+    ...{ metadata: { name, namespace: 'mooring-system' }, rules },
+  })
+  const secrets = (resourceNames?: readonly string[], verbs = ['get']) => ({
+    ...{ apiGroups: [''], resources: ['secrets'], verbs },
+    ...(resourceNames && { resourceNames }),
+  })
+  const slices = { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list'] }
+  const thousands = Array.from({ length: 10_000 }, (_, index) => `tunnel-${index.toString(16).padStart(16, '0')}-certificate`)
+
+  test.each([
+    { what: 'the Role of edges', object: role([slices, secrets(['tunnel-0011223344556677-certificate'])]), allowed: true },
+    { what: 'one with ten thousand certificates', object: role([slices, secrets(thousands)]), allowed: true },
+    { what: 'one for a wildcard’s', object: role([secrets(['endpoint-eu-certificate'])]), allowed: true },
+    { what: 'one for host keys', object: role([secrets(['endpoint-eu-host-keys'])]), allowed: false },
+    { what: 'one for every Secret', object: role([secrets()]), allowed: false },
+    { what: 'one that lists', object: role([secrets(['tunnel-a-certificate'], ['get', 'list'])]), allowed: false },
+    { what: 'one for pods', object: role([{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }]), allowed: false },
+    { what: 'one of another name', object: role([slices], 'other'), allowed: false },
+  ])('whether the operator may make $what: $allowed', async ({ object, allowed }) => {
+    expect(await mayHere(['create'], object)).toBe(allowed)
+  })
+
+  test.each([
+    { what: 'a certificate', args: ['create', 'secret', 'generic', 'tunnel-a-certificate'], allowed: true },
+    { what: 'the key of its CA', args: ['create', 'secret', 'generic', 'mooring-ca'], allowed: true },
+    { what: 'a login to the journal', args: ['create', 'secret', 'generic', 'journal-edge'], allowed: true },
+    { what: 'somebody’s Secret', args: ['create', 'secret', 'generic', 'registry'], allowed: false },
+    { what: 'a service account of edges', args: ['create', 'serviceaccount', 'edge-eu'], allowed: true },
+    { what: 'another service account', args: ['create', 'serviceaccount', 'other'], allowed: false },
+    {
+      what: 'a binding of edges',
+      args: ['create', 'rolebinding', 'edge-eu', '--role=edge-eu', '--serviceaccount=mooring-system:edge-eu'],
+      allowed: true,
+    },
+    {
+      what: 'a binding of a ClusterRole',
+      args: ['create', 'rolebinding', 'edge-eu', '--clusterrole=view', '--serviceaccount=mooring-system:edge-eu'],
+      allowed: false,
+    },
+    {
+      what: 'a binding of somebody else',
+      args: ['create', 'rolebinding', 'edge-eu', '--role=edge-eu', '--user=somebody'],
+      allowed: false,
+    },
+  ])('whether the operator may make $what: $allowed', async ({ args, allowed }) => {
+    expect(await mayHere(args)).toBe(allowed)
+  })
 })

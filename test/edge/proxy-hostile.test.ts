@@ -206,7 +206,8 @@ test('an upload that the backend does not read is taken no further than the buff
   visitor.destroy()
 })
 
-test('a hundred downloads that nobody reads cost little, and are closed', async () => {
+// What they cost is measured where the edge is a process of its own: in hostile-visitors.test.ts.
+test('a hundred downloads that nobody reads are closed', async () => {
   const large = Buffer.alloc(20_000_000)
   await using raw = await rawBackend((_received, socket) => {
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${large.length}\r\n\r\n`)
@@ -214,7 +215,6 @@ test('a hundred downloads that nobody reads cost little, and are closed', async 
   })
   await using patient = await startProxy({ limits: { slowMs: 2_000, sweepMs: 50 } })
   patient.serve('00000000000000aa', raw.port)
-  const before = process.memoryUsage()
   const closed = Array.from({ length: 100 }, () => {
     const socket = connect(patient.httpPort, '127.0.0.1')
     socket.pause()
@@ -224,11 +224,23 @@ test('a hundred downloads that nobody reads cost little, and are closed', async 
   })
   await vi.waitUntil(() => raw.received.length === 100, soon)
   await vi.waitUntil(() => patient.records.length === 100, { timeout: 30_000, interval: 50 })
-  const { arrayBuffers, heapUsed } = process.memoryUsage()
-  expect(arrayBuffers + heapUsed - before.arrayBuffers - before.heapUsed).toBeLessThan(64_000_000)
   expect(patient.records.every(({ status, reason }) => status === 200 && reason === 'visitor_gone')).toBe(true)
   await patient.proxy.close()
   expect(closed).toHaveLength(100)
+})
+
+test('an upgraded connection stays while both sides are there, and is closed when what one has left says no more', async () => {
+  await using raw = await rawBackend((received, socket) => {
+    if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n')
+  })
+  const host = tunnelTo(raw.port)
+  const ask = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`
+  const [idle, left] = [rawVisitor(edge.httpPort, ask), rawVisitor(edge.httpPort, ask)]
+  await Promise.all([idle.sees('\r\n\r\n'), left.sees('\r\n\r\n')])
+  left.socket.end()
+  await left.over
+  expect(idle.socket.readyState).toBe('open')
+  idle.socket.destroy()
 })
 
 describe('over HTTP/2', () => {
@@ -321,6 +333,17 @@ describe('over HTTP/2', () => {
     send()
     await visitor.closed
     expect(process.memoryUsage().rss - before).toBeLessThan(64_000_000)
+  })
+
+  test.each<[string, (host: string) => Buffer]>([
+    ['nothing', () => Buffer.alloc(0)],
+    ['half a head', (host) => openHeaders(1, block(pseudo(host)))],
+  ])('who says %s is closed as soon as one who says it over HTTP/1.1', async (_does, said) => {
+    await using own = await startProxy({ contextFor: async () => context, limits: { headMs: 200, sweepMs: 20 } })
+    const { host } = own.serve('00000000000000ab', undefined)
+    using visitor = await http2Visitor(own.httpsPort, host)
+    visitor.socket.write(said(host))
+    await visitor.closed
   })
 
   test('what the visitor does not read is not read from the backend', async () => {

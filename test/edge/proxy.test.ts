@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
+import { connect as connectHttp2 } from 'node:http2'
 import dns, { type LookupAddress } from 'node:dns'
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { answered, rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
+import { selfSigned } from '../support/edge/self-signed.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 const edge = await startProxy({ limits: { upstreamMs: 1_000, sweepMs: 20, halfClosedMs: 100 } })
@@ -199,6 +201,32 @@ test('pipelined requests are answered in order', async () => {
   })
   const seen = await answered(edge.httpPort, tunnel.get() + tunnel.get() + tunnel.get(CLOSE))
   expect(seen.match(/\r\n\r\n\d/g)).toEqual(['\r\n\r\n1', '\r\n\r\n2', '\r\n\r\n3'])
+})
+
+test('a visitor who begins to read late has all of a download, over HTTP/2 with the window that clients begin with', async () => {
+  const context = selfSigned(DOMAIN)
+  // The first look at the stream comes when its window is full.
+  await using own = await startProxy({ limits: { sweepMs: 200 }, contextFor: async () => context })
+  const body = Buffer.alloc(5_000_000)
+  let send: () => unknown = () => undefined
+  await using backend = await rawBackend((_received, socket) => {
+    send = () => socket.write(body)
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`)
+  })
+  const hostname = fresh()
+  const host = own.serve(hostname, backend.port).host
+  const client = connectHttp2(`https://127.0.0.1:${own.httpsPort}`, { servername: host, rejectUnauthorized: false })
+  await new Promise<void>((resolve) => client.once('remoteSettings', () => resolve()))
+  const stream = client.request({ ':authority': host, ':path': '/' })
+  const closed = new Promise<void>((resolve) => stream.once('close', () => resolve()))
+  let bytes = 0
+  stream.once('response', () => {
+    send()
+    setTimeout(() => stream.on('data', (chunk: Buffer) => (bytes += chunk.length)), 500)
+  })
+  await closed
+  expect([stream.rstCode, bytes]).toEqual([0, body.length])
+  client.close()
 })
 
 describe('an upgrade', () => {

@@ -26,7 +26,12 @@ export interface Data {
   readonly tunnels: readonly Tunnel[]
   /** A temporary password of a tunnel. */
   readonly password: { readonly id: string; readonly password: string; readonly expiresAt: string }
-  readonly requests: readonly { readonly method: string; readonly path: string; readonly status: number }[]
+  readonly requests: readonly {
+    readonly method: string
+    readonly path: string
+    readonly status: number
+    readonly sourceIp: string
+  }[]
   readonly connections: readonly { readonly type: string; readonly authMethod: string | null; readonly reason: string | null }[]
   readonly entries: readonly { readonly action: string; readonly actor: { readonly name: string } | null }[]
   readonly nextCursor: string | null
@@ -40,7 +45,14 @@ export interface Tunnel {
   readonly directUrl: string
   readonly config: Readonly<Record<string, unknown>>
   readonly certificate: { readonly status: string; readonly domain: string }
-  readonly endpoint: { readonly domain: string; readonly sshPort: number }
+  readonly endpoint: {
+    readonly domain: string
+    readonly sshHost: string
+    readonly sshPort: number
+    readonly httpPort: number
+    readonly httpsPort: number
+    readonly hostKeys: readonly string[]
+  }
   readonly connected: boolean
   readonly sessions: number
   readonly sshCommand: string

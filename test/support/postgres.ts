@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -11,6 +11,7 @@ import { initialiseData } from '../../operator/server/process/initialise.ts'
 import { installEngine } from '../../operator/server/process/installation.ts'
 import { blankPaths, makeDirectories, serverPaths } from '../../operator/server/process/paths.ts'
 import { PROGRAMS } from '../../operator/server/process/programs.ts'
+import type { EngineCertificate } from '../../operator/server/process/program.ts'
 import { shareBlanks } from '../../operator/server/process/shared-blanks-fixture.ts'
 import { scratch } from './scratch.ts'
 import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './throw-away-postgres.ts'
@@ -20,14 +21,24 @@ export type { ThrowAwayPostgres } from './throw-away-postgres.ts'
 export const SERIES = ['14', '15'] as const
 export type Series = (typeof SERIES)[number]
 
+export interface PostgresOptions {
+  /** Databases that any role may connect to. */
+  readonly own?: readonly string[]
+  /** Offers TLS, if no client is made to use it. */
+  readonly tls?: EngineCertificate
+}
+
 /** A {@link ThrowAwayPostgres} on loopback, from the npm packages. */
-export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> {
+export async function startPostgres(series: Series, { own = [], tls }: PostgresOptions = {}): Promise<ThrowAwayPostgres> {
   const { data, native, user, root } = await dataOf(series)
   const target = { host: '127.0.0.1', port: await freePort(), ...ADMIN }
   const hbaFile = join(data, 'pg_hba.conf')
-  const settings = postgresqlSettings({ listen: '127.0.0.1', port: target.port, hbaFile })
+  const settings = postgresqlSettings({
+    ...{ listen: '127.0.0.1', port: target.port, hbaFile },
+    tls: tls && (await certificateFiles({ data, user }, tls)),
+  })
   await writeFile(join(data, 'postgresql.conf'), postgresqlConf(settings))
-  await writeFile(hbaFile, postgresqlHba({ admin: ADMIN.user, reach: 'loopback' }))
+  await writeFile(hbaFile, postgresqlHba({ admin: ADMIN.user, reach: 'loopback', own }))
 
   let log = ''
   const start = async (): Promise<ChildProcess> => {
@@ -58,6 +69,14 @@ export async function startPostgres(series: Series): Promise<ThrowAwayPostgres> 
       await rm(root, { recursive: true, force: true })
     },
   }
+}
+
+async function certificateFiles({ data, user }: Pick<Data, 'data' | 'user'>, { certificate, key }: EngineCertificate) {
+  const files = { certFile: join(data, 'server.crt'), keyFile: join(data, 'server.key') }
+  await writeFile(files.certFile, certificate)
+  await writeFile(files.keyFile, key, { mode: 0o600 })
+  for (const file of Object.values(files)) await chown(file, user.uid, user.gid)
+  return files
 }
 
 interface Data {

@@ -76,13 +76,14 @@ export function temporaryPassword(lifetimeMs = 60_000): { readonly password: str
 }
 
 /** The SSH side of an edge on a free port, with a key of a user and a backend. */
-export async function startSshEdge(limits: Partial<SshLimits> = {}) {
+export async function startSshEdge(limits: Partial<SshLimits> = {}, trusted: readonly string[] = []) {
   const directory = mkdtempSync(join(tmpdir(), 'mooring-ssh-'))
   const routes = routesInMemory()
   const sessions = createSessions()
   const records: ConnectionRecord[] = []
   const registry = new Registry()
   const server = createSshServer({
+    edge: 'test',
     ...{ hostKeys, routes: routes.port, sessions, registry },
     journal: {
       connection(record) {
@@ -91,6 +92,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}) {
       },
     },
     limits: { ...DEFAULT_SSH_LIMITS, ...limits },
+    trusted: trusted.length > 0 ? addressList(trusted) : undefined,
     log: pino({ level: 'silent' }),
     now: Date.now,
   })
@@ -107,7 +109,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}) {
   const children = new Set<SshClient>()
 
   /** Starts the machine's ssh. */
-  function ssh({ user, args = [], key = 'id', password }: SshOptions): SshClient {
+  function ssh({ user, args = [], key = 'id', password, via = port }: SshOptions): SshClient {
     const askpass = file('askpass')
     writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$MOORING_TEST_PASSWORD"\n', { mode: 0o700 })
     const how = password === undefined ? ['BatchMode=yes', `IdentityFile=${file(key)}`] : ['PreferredAuthentications=password']
@@ -117,6 +119,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}) {
       'IdentityAgent=none',
       'StrictHostKeyChecking=yes',
       `UserKnownHostsFile=${file('known_hosts')}`,
+      ...(via === port ? [] : [`HostKeyAlias=[127.0.0.1]:${port}`]),
     ]
     const child = spawn(
       'ssh',
@@ -127,7 +130,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}) {
         '-o',
         'ExitOnForwardFailure=yes',
         '-p',
-        String(port),
+        String(via),
         ...args,
         `${user}@127.0.0.1`,
       ],
@@ -177,6 +180,8 @@ interface SshOptions {
   /** Name of a key that was made. */
   readonly key?: string
   readonly password?: string
+  /** Port of this machine that leads to the edge. */
+  readonly via?: number
 }
 
 export interface SshClient {

@@ -2,16 +2,16 @@ import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Mooring } from './mooring.ts'
 import { scratch } from './scratch.ts'
+import type { Site } from './visitor.ts'
 
 const run = promisify(execFile)
 
-/** A person with OpenSSH's client, a key, and the host keys that Mooring published. */
+/** A person with OpenSSH's client and a key, who knows the host keys that a tunnel's record names. */
 export interface Person extends AsyncDisposable {
   readonly publicKey: string
-  /** Connects a port of this machine to a tunnel, by the key or by a password; ends with the test. */
-  forward(hostname: string, localPort: number, password?: string): Client
+  /** Connects a port of this machine to a tunnel, by the key or by a password; ends with the person. */
+  forward(to: Site, localPort: number, password?: string): Promise<Client>
 }
 
 export interface Client extends AsyncDisposable {
@@ -21,20 +21,22 @@ export interface Client extends AsyncDisposable {
   readonly exited: Promise<number | null>
 }
 
-export async function person({ ready, dataDir }: Pick<Mooring, 'ready' | 'dataDir'>): Promise<Person> {
+export async function person(): Promise<Person> {
   const dir = await mkdtemp(join(await scratch(), 'person-'))
-  const [key, askpass] = [join(dir, 'key'), join(dir, 'askpass')]
+  const [key, askpass, knownHosts] = [join(dir, 'key'), join(dir, 'askpass'), join(dir, 'known_hosts')]
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'person', '-f', key])
   await writeFile(askpass, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD"\n', { mode: 0o700 })
   const clients = new AsyncDisposableStack()
 
-  function forward(hostname: string, localPort: number, password?: string): Client {
+  async function forward({ hostname, endpoint }: Site, localPort: number, password?: string): Promise<Client> {
+    const { sshHost, sshPort, hostKeys } = endpoint
+    await writeFile(knownHosts, hostKeys.map((line) => `[${sshHost}]:${sshPort} ${line}\n`).join(''))
     const how = password === undefined ? [`IdentityFile=${key}`, 'BatchMode=yes'] : ['PreferredAuthentications=password']
     const options = [
       ...['IdentitiesOnly=yes', 'IdentityAgent=none', 'StrictHostKeyChecking=yes', 'ExitOnForwardFailure=yes', ...how],
-      `UserKnownHostsFile=${join(dataDir, 'known_hosts')}`,
+      `UserKnownHostsFile=${knownHosts}`,
     ].flatMap((option) => ['-o', option])
-    const to = ['-p', String(ready.sshPort), '-R', `${hostname}:80:127.0.0.1:${localPort}`, `${hostname}@${ready.sshHost}`]
+    const to = ['-p', String(sshPort), '-R', `${hostname}:80:127.0.0.1:${localPort}`, `${hostname}@${sshHost}`]
     const child = spawn('ssh', ['-F', 'none', '-N', ...options, ...to], {
       env: { PATH: process.env.PATH, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: 'force', PASSWORD: password },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Answer, codeOf, type Instance } from './answers.ts'
+import { type Answer, codeOf, type Instance, type Tunnel } from './answers.ts'
 import type { Call, Home } from './home.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -19,7 +19,9 @@ export interface Tenant {
   as(role: Role): Call
   /** A new instance, made by an editor. */
   instance(more?: object): Promise<Instance>
-  /** Deletes all instances and API tokens, the namespace and the organization. */
+  /** A new tunnel in the region that has them, made by an editor. */
+  tunnel(config?: object): Promise<Tunnel>
+  /** Deletes all instances, tunnels and API tokens, the namespace and the organization. */
   remove(): Promise<void>
 }
 
@@ -50,8 +52,15 @@ export async function createTenant({ call, tokens, wish, slug }: TenantDeps): Pr
     return (await succeed(as('editor')('POST', '/v1/instances', { body: wish(more) }))).body.data.instance
   }
 
+  async function tunnel(config: object = {}): Promise<Tunnel> {
+    const body = { name: 'web', regionId: await regionId(call), config }
+    return (await succeed(as('editor')('POST', `${path}/tunnels`, { body }))).body.data.tunnel
+  }
+
   async function remove(): Promise<void> {
     const admin = as('admin')
+    const { tunnels } = (await succeed(admin('GET', `${path}/tunnels?limit=200`))).body.data
+    await Promise.all(tunnels.map(({ id }) => succeed(as('admin')('DELETE', `${path}/tunnels/${id}`))))
     const { instances } = (await succeed(admin('GET', '/v1/instances?limit=200'))).body.data
     await Promise.all(instances.map(({ id }) => succeed(as('admin')('DELETE', `/v1/instances/${id}`))))
     const { apiTokens } = (await succeed(admin('GET', `${path}/api-tokens?limit=200`))).body.data
@@ -60,7 +69,15 @@ export async function createTenant({ call, tokens, wish, slug }: TenantDeps): Pr
     await succeed(call('DELETE', organizationPath))
   }
 
-  return { organization: slug, namespace, home, path, token, as, instance, remove }
+  return { organization: slug, namespace, home, path, token, as, instance, tunnel, remove }
+}
+
+/** `regionId` of a region that has tunnels. */
+export async function regionId(call: Call): Promise<number> {
+  const { regions } = (await succeed(call('GET', '/v1/regions'))).body.data
+  const region = regions.find((each) => each.tunnels)
+  if (!region) throw new Error('no region has tunnels')
+  return region.regionId
 }
 
 /** The answer, when it is a success. @throws Error with what was refused and why */

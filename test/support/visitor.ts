@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
-import type { Mooring } from './mooring.ts'
+import type { Tunnel } from './answers.ts'
 
 export interface Visit {
   readonly status: number
@@ -16,20 +15,18 @@ export interface VisitOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Visits `{hostname}.{domain}` on the edge of this machine, as a browser that trusts the local CA. */
-export async function visit(
-  { ready }: Pick<Mooring, 'ready'>,
-  hostname: string,
-  path = '/',
-  options: VisitOptions = {},
-): Promise<Visit> {
+/** Where a tunnel is visited, as its record says. */
+export type Site = Pick<Tunnel, 'hostname' | 'endpoint'>
+
+/** Visits a tunnel at its endpoint, as a browser that trusts the CA of the installation (PEM). @throws when there is no answer */
+export async function visit(ca: string, { hostname, endpoint }: Site, path = '/', options: VisitOptions = {}): Promise<Visit> {
   const { scheme = 'https', method = 'GET', headers = {} } = options
-  const host = `${hostname}.${ready.domain}`
-  const about = { host: '127.0.0.1', path, method, headers: { Host: host, ...headers }, agent: false as const }
+  const host = `${hostname}.${endpoint.domain}`
+  const about = { host: endpoint.sshHost, path, method, headers: { Host: host, ...headers }, agent: false as const }
   const request =
     scheme === 'https'
-      ? httpsRequest({ ...about, port: ready.httpsPort, servername: host, ca: await readFile(ready.ca) })
-      : httpRequest({ ...about, port: ready.httpPort })
+      ? httpsRequest({ ...about, port: endpoint.httpsPort, servername: host, ca })
+      : httpRequest({ ...about, port: endpoint.httpPort })
   request.end()
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     request.once('response', resolve).once('error', reject)

@@ -6,11 +6,23 @@ import { clusterTenThousand } from './cluster-ten-thousand.ts'
 import { createInstance } from './create-instance.ts'
 import { createMany } from './create-many.ts'
 import { idle } from './idle.ts'
+import { journalMeasure } from './journal.ts'
 import { coldStart, warmStart } from './start.ts'
 import { tenThousand } from './ten-thousand.ts'
+import { tunnelBulk, tunnelFairness } from './tunnel-bulk.ts'
+import { tunnelConfig } from './tunnel-config.ts'
+import { tunnelHttps } from './tunnel-https.ts'
+import { tunnelIdle } from './tunnel-idle.ts'
+import { tunnelJournal } from './tunnel-journal.ts'
+import { tunnelMany, tunnelRequests } from './tunnel-requests.ts'
+import { tunnelStart } from './tunnel-start.ts'
 
 /** All measures of a home, in the order they run. One more is one file and one line here. */
-export const MEASURES: Readonly<Record<'embedded' | 'cluster', readonly Measure[]>> = {
+export const MEASURES: Readonly<Record<'embedded' | 'cluster' | 'tunnel', readonly Measure[]>> = {
   embedded: [createInstance, createMany, warmStart, coldStart, idle, tenThousand],
+  tunnel: [
+    ...[tunnelRequests, tunnelMany, tunnelHttps, tunnelBulk, tunnelFairness],
+    ...[tunnelStart, tunnelIdle, tunnelConfig, tunnelJournal, journalMeasure],
+  ],
   cluster: [clusterCreate, clusterIdle, clusterInstall, clusterTenThousand],
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -67,7 +68,9 @@ async function build(engine: Docker, tag: string, directory: string): Promise<vo
     await writeFile(npmrc, `${lines.join('\n')}\n`)
     await engine.docker('building the image', [
       ...options,
-      ...['--network', 'host', '--cgroup-parent', cgroupParent, '--build-arg', `NODE_IMAGE=${STAND_IN}`],
+      ...['--network', 'host', '--cgroup-parent', cgroupParent],
+      // It has no compiler: SSH's native ciphers are those that installing the packages here has compiled.
+      ...['--build-arg', `NODE_IMAGE=${STAND_IN}`, '--build-arg', `BUILD_IMAGE=${STAND_IN}`],
       ...['--secret', `id=npmrc,src=${npmrc}`],
       ...(ca === undefined ? [] : ['--secret', `id=ca,src=${ca}`]),
       ROOT,
@@ -101,6 +104,7 @@ async function hashOfSources(): Promise<string> {
 }
 
 async function filesUnder(path: string): Promise<readonly string[]> {
+  if (!existsSync(join(ROOT, path))) return []
   const all = await readdir(join(ROOT, dirname(path)), { withFileTypes: true })
   const entry = all.find(({ name }) => join(dirname(path), name) === path)
   if (!entry) return []

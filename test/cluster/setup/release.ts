@@ -11,6 +11,9 @@ const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
 /** The region of the tests: database servers are reached at a node's address. */
 export const REGION = { id: '5f0c1f6e-6f0b-4b8e-9c39-0d6f6f1f8a01', regionId: 1, name: 'local' } as const
 
+/** Of the TunnelEndpoint `default` of the tests, which is reached at a node's address. */
+export const EDGES = { domain: 'tunnel.test', ports: { ssh: 30_022, http: 30_080, https: 30_443 } } as const
+
 type Image = Pick<MooringImage, 'repository' | 'tag'>
 
 /** Installs the chart in a cluster of our own; one that is there from a former run gets the new image. */
@@ -67,6 +70,8 @@ const valuesFor = ({ repository, tag }: Image, address: string): object => ({
     // The suite fails to authenticate a lot, all from one address.
     failedAuthPerMinute: 1_000_000,
   },
+  // By the nodes' own ports: clients and visitors are seen with their own addresses.
+  edges: { domain: EDGES.domain, sshHost: address, ports: EDGES.ports, service: { type: 'NodePort' } },
   regions: [
     {
       ...REGION,

@@ -44,6 +44,18 @@ export const continuation = (stream: number, fields: Buffer): Buffer => frame(FR
 export const data = (stream: number, text: string): Buffer => frame(FRAME.data, END_STREAM, stream, Buffer.from(text, 'latin1'))
 export const reset = (stream: number): Buffer => frame(FRAME.reset, 0, stream, Buffer.from([0, 0, 0, 8]))
 
+/** SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE: each stream, and the connection, may be sent all there is. */
+export const widestWindow: Buffer = Buffer.concat([
+  frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])),
+  frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0, 0])),
+])
+
+/** How every connection begins (RFC 9113, section 3.4). */
+export const PREFACE: Buffer = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  frame(FRAME.settings, 0, 0, Buffer.alloc(0)),
+])
+
 /** A visitor who writes frames. */
 export async function http2Visitor(port: number, servername: string) {
   const socket = connect({ port, host: '127.0.0.1', servername, ALPNProtocols: ['h2'], rejectUnauthorized: false })
@@ -60,6 +72,6 @@ export async function http2Visitor(port: number, servername: string) {
     }
   })
   await once(socket, 'secureConnect')
-  socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(FRAME.settings, 0, 0, Buffer.alloc(0))]))
+  socket.write(PREFACE)
   return { socket, seen, closed, [Symbol.dispose]: () => void socket.destroy() }
 }

@@ -1,0 +1,94 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import { requestRecord } from '../../../journal/conformance/records.ts'
+import { createPostgresqlReader } from '../../../journal/postgresql.ts'
+import { spoolPlace } from '../../../journal/spool/temporary-spool.ts'
+import { silent } from '../../../journal/sqlite/open-temporary.ts'
+import { type JournalServer, startJournalServer } from '../../support/journal-server.ts'
+import { type Finding, finding, type Measure } from '../measure.ts'
+import { quantile } from '../statistics.ts'
+
+const RATE = 20_000
+const SECONDS = 10
+const TEN_MILLION = 10_000_000
+const DAY_MINUTES = 1_440
+const READS = 50
+
+async function keepWhileServing(server: JournalServer): Promise<readonly Finding[]> {
+  await using place = await spoolPlace()
+  await place.setLogin(server.logins.edge)
+  await using spool = await place.open()
+  const like = requestRecord({ tunnel: randomUUIDv7() })
+  const began = performance.now()
+  const before = process.threadCpuUsage()
+  let given = 0
+  for (let elapsed = 0; elapsed < SECONDS * 1_000; elapsed = performance.now() - began) {
+    for (; given < (RATE * elapsed) / 1_000; given += 1) {
+      const sourceIp = `203.0.113.${given % 200}`
+      spool.request({ ...like, id: randomUUIDv7(), at: Date.now(), path: `/api/items/${given}`, sourceIp })
+    }
+    await setTimeout(1)
+  }
+  const used = process.threadCpuUsage(before)
+  await spool.shipped(120_000)
+  const perSecond = given / ((performance.now() - began) / 1_000)
+  const microseconds = (used.user + used.system) / given
+  return [
+    {
+      what: `records kept, of ${RATE} given a second`,
+      result: `${perSecond.toFixed(0)} /s`,
+      target: `≥ ${RATE * 0.9} /s`,
+      holds: perSecond >= RATE * 0.9,
+    },
+    finding('records dropped', { value: spool.dropped(), unit: '', digits: 0 }, 0),
+    finding('processor time of the thread that serves, for each', { value: microseconds, unit: 'µs' }),
+  ]
+}
+
+/** Sums as ten million requests of a day leave them, among those of 300 other tunnels. */
+async function readStats(server: JournalServer): Promise<readonly Finding[]> {
+  const tunnel = randomUUIDv7()
+  const now = Math.floor(Date.now() / 60_000)
+  const each = Math.round(TEN_MILLION / DAY_MINUTES)
+  const admin = await server.server.client({ database: 'journal' })
+  const ips = (count: number) => `(SELECT array_agg('203.0.' || i % 7 || '.' || i) FROM generate_series(1, ${count}) AS i)`
+  const counts = (count: number) => `array_fill(${Math.floor(each / count)}::bigint, ARRAY[${count}])`
+  await admin.query(`SET search_path = journal, public`)
+  await admin.query(
+    `INSERT INTO minutes SELECT t, m, $3::bigint, $3::bigint * 3.2, 0, $3::bigint, 0, 0, 0, 5, 1000, 100000, m::bigint * 60000, m::bigint * 60000 + 59999
+     FROM generate_series($1::int - ${DAY_MINUTES}, $1::int) AS m,
+       (SELECT $2::uuid AS t UNION ALL SELECT gen_random_uuid() FROM generate_series(1, 300)) AS tunnels`,
+    [now, tunnel, each],
+  )
+  await admin.query(
+    `INSERT INTO client_minutes SELECT $2::uuid, m, ${ips(64)}, ${counts(64)} FROM generate_series($1::int - ${DAY_MINUTES}, $1::int) AS m`,
+    [now, tunnel],
+  )
+  await admin.query(
+    `INSERT INTO client_hours SELECT $2::uuid, m, ${ips(256)}, ${counts(256)} FROM generate_series($1::int / 60 * 60 - ${DAY_MINUTES}, $1::int, 60) AS m`,
+    [now, tunnel],
+  )
+  await admin.query('ANALYZE')
+  await using reader = createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent })
+  const times: number[] = []
+  for (let read = 0; read < READS; read += 1) {
+    const began = performance.now()
+    await reader.stats(tunnel, { from: Date.now() - DAY_MINUTES * 60_000, to: Date.now() })
+    times.push(performance.now() - began)
+  }
+  return [
+    finding('24 h stats over 10 million records, p50', { value: quantile(times, 0.5), unit: 'ms' }, 20),
+    finding('the same, p90', { value: quantile(times, 0.9), unit: 'ms' }),
+  ]
+}
+
+async function run(): Promise<readonly Finding[]> {
+  await using server = await startJournalServer()
+  return [...(await keepWhileServing(server)), ...(await readStats(server))]
+}
+
+export const journalMeasure: Measure = {
+  name: 'journal',
+  method: `A PostgreSQL 15 on this machine with the settings of Mooring's servers. ${RATE} requests a second are given to a spool for ${SECONDS} s; the rate is what has arrived in PostgreSQL, over the time until the last one has. For the stats, the sums of a day with ten million requests of one tunnel from 256 addresses, beside 300 other tunnels, read ${READS} times.`,
+  run,
+}

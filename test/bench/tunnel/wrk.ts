@@ -1,0 +1,78 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Side } from './pair.ts'
+
+const run = promisify(execFile)
+
+export interface Load {
+  readonly connections: number
+  readonly seconds: number
+  readonly path?: string
+  readonly scheme?: 'http' | 'https'
+  /** Which of its tunnels is asked. */
+  readonly host?: string
+}
+
+export interface Loaded {
+  readonly requests: number
+  readonly perSecond: number
+  readonly bytesPerSecond: number
+  /** Milliseconds. */
+  readonly p50: number
+  readonly p99: number
+  /** Answers other than 2xx and 3xx, and connections that broke. */
+  readonly failed: number
+  readonly output: string
+}
+
+/** Runs wrk with one thread against a side. @throws Error when it cannot be run */
+export async function wrk(side: Pick<Side, 'httpPort' | 'httpsPort' | 'hosts'>, load: Load): Promise<Loaded> {
+  const { connections, seconds, path = '/', scheme = 'http', host = side.hosts[0] ?? '' } = load
+  // The name is the server's, the address loopback: wrk takes the Host that it is given, and sends it as SNI no more than an address.
+  const url = `${scheme}://127.0.0.1:${scheme === 'http' ? side.httpPort : side.httpsPort}${path}`
+  const args = [
+    '-t',
+    '1',
+    '-c',
+    String(connections),
+    '-d',
+    `${seconds}s`,
+    '--latency',
+    '--timeout',
+    '20s',
+    '-H',
+    `Host: ${host}`,
+    url,
+  ]
+  const { stdout } = await run('wrk', args)
+  return { ...parsed(stdout), output: stdout }
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  us: 0.001,
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  B: 1,
+  KB: 1_024,
+  MB: 1_024 ** 2,
+  GB: 1_024 ** 3,
+}
+
+/** A number with its unit, in milliseconds or bytes. */
+function measure(text: string, pattern: RegExp): number {
+  const [, value = '0', unit = ''] = pattern.exec(text) ?? []
+  return Number(value) * (UNITS[unit] ?? 1)
+}
+
+export function parsed(text: string): Omit<Loaded, 'output'> {
+  const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text)?.slice(1) ?? []
+  return {
+    requests: measure(text, /(\d+) requests in/),
+    perSecond: measure(text, /Requests\/sec: +([\d.]+)/),
+    bytesPerSecond: measure(text, /Transfer\/sec: +([\d.]+)([KMG]?B)/),
+    p50: measure(text, /50% +([\d.]+)([a-z]+)/),
+    p99: measure(text, /99% +([\d.]+)([a-z]+)/),
+    failed: measure(text, /Non-2xx or 3xx responses: (\d+)/) + errors.reduce((sum, count) => sum + Number(count), 0),
+  }
+}

@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { openHome } from '../support/home.ts'
+import type { Tenant } from '../support/tenant.ts'
+import { clientsOf, type Kubernetes } from './setup/kubectl.ts'
+
+/** The audit log has what is done by kubectl, too. */
+
+const home = openHome()
+let acme: Tenant
+let kubectl: Kubernetes['kubectl']
+beforeAll(async () => {
+  ;({ kubectl } = clientsOf(process.env.KUBECONFIG ?? ''))
+  acme = await home.namespace()
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+test('who makes, changes and deletes a tunnel by kubectl is in the audit log', async () => {
+  const namespace = `${acme.organization}--${acme.namespace}`
+  const tunnel = (config: object) => ({
+    ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata: { name: 'audited', namespace } },
+    spec: { regionId: 1, displayName: 'by hand', config },
+  })
+  await kubectl(['apply', '--filename', '-'], tunnel({}))
+  await kubectl(['wait', '--for=condition=Ready', 'tunnel/audited', '--namespace', namespace, '--timeout=60s'])
+  await kubectl(['apply', '--filename', '-'], tunnel({ httpsOnly: true }))
+  await kubectl(['delete', 'tunnel', 'audited', '--namespace', namespace, '--wait'])
+  await vi.waitFor(
+    async () => {
+      const { entries } = (await acme.as('viewer')('GET', `${acme.path}/audit?kind=Tunnel`)).body.data
+      expect(entries).toMatchObject([
+        { action: 'delete', via: 'kubectl', resource: { name: 'by hand' } },
+        { action: 'update', via: 'kubectl', changes: [{ path: 'spec.config.httpsOnly', from: false, to: true }] },
+        { action: 'create', via: 'kubectl' },
+      ])
+      for (const { actor } of entries) expect(actor?.name).toMatch(/\w/)
+    },
+    { timeout: 20_000, interval: 200 },
+  )
+})

@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
+
+/** Tunnels, as only a cluster shows them: edges as a Deployment of two, and what happens to it. */
+
+const IN_SYSTEM = ['--namespace', 'mooring-system']
+const OF_DEFAULT = ['--selector', 'mooring.dev/endpoint=default']
+/** Pods start slowly where everything of a cluster shares two cores. */
+const SOON = { timeout: 100_000, interval: 200 }
+
+let bench: TunnelBench
+let kubectl: TunnelBench['kubectl']
+beforeAll(async () => {
+  bench = await openTunnelBench()
+  ;({ kubectl } = bench)
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+const get = (...what: string[]) => kubectl(['get', ...what, ...IN_SYSTEM])
+const served = (hostname: string, edge?: string) =>
+  vi.waitFor(async () => expect((await bench.visit(hostname, edge)).status).toBe(200), SOON)
+
+/** Addresses of the edges that are ready, by the names of their pods. */
+async function edges(): Promise<ReadonlyMap<string, string>> {
+  const ready = '{range .items[?(@.status.containerStatuses[0].ready==true)]}{.metadata.name}={.status.podIP} {end}'
+  const text = await get('pods', ...OF_DEFAULT, '--output', `jsonpath=${ready}`)
+  return new Map(
+    text
+      .split(' ')
+      .filter(Boolean)
+      .map((pair) => pair.split('=') as [string, string]),
+  )
+}
+
+const settled = () =>
+  vi.waitFor(async () => {
+    expect((await edges()).size).toBe(2)
+    expect(await kubectl(['get', 'tunnelendpoint', 'default', '--output', 'jsonpath={.status.readyReplicas}'])).toBe('2')
+  }, SOON)
+
+test('a tunnel that kubectl made is served by the nodes’ ports, which see the visitor’s own address', async () => {
+  const hostname = await bench.tunnel('web')
+  bench.connect(hostname)
+  await served(hostname)
+  const seen = JSON.parse((await bench.visit(hostname)).body) as Record<string, string>
+  const api = new URL(inject('installation').sharedUrl).hostname
+  expect(seen['x-forwarded-for']).toMatch(new RegExp(`^${api.split('.').slice(0, 3).join('\\.')}\\.`))
+})
+
+test('each edge serves each tunnel, whichever its client is connected to', async () => {
+  const hostname = await bench.tunnel('both')
+  bench.connect(hostname)
+  await settled()
+  for (const address of (await edges()).values()) await served(hostname, address)
+})
+
+test('when an edge is killed, its tunnel’s client comes back by another and is served at once', async () => {
+  const hostname = await bench.tunnel('killed')
+  await settled()
+  bench.connect(hostname)
+  await served(hostname)
+  for (const name of (await edges()).keys()) await kubectl(['delete', 'pod', name, ...IN_SYSTEM, '--grace-period=0', '--force'])
+  await settled()
+  bench.connect(hostname)
+  for (const address of (await edges()).values()) await served(hostname, address)
+})
+
+describe('what somebody does to the objects of edges by hand is put back', () => {
+  const patched = [
+    { does: 'no edges', what: 'deployment/edge-default', patch: { spec: { replicas: 0 } } },
+    {
+      does: 'another image',
+      what: 'deployment/edge-default',
+      patch: { spec: { template: { spec: { containers: [{ name: 'edge', image: 'localhost/other:1' }] } } } },
+    },
+    { does: 'one more field', what: 'deployment/edge-default', patch: { spec: { template: { spec: { hostNetwork: true } } } } },
+    {
+      does: 'another port',
+      what: 'service/edge-default',
+      patch: { spec: { ports: [{ name: 'ssh', port: 30_022, targetPort: 1 }] } },
+    },
+    { does: 'everybody in the mesh', what: 'networkpolicy/edge-default', patch: { spec: { ingress: [{}] } } },
+    { does: 'no rights', what: 'role/edge-default', patch: { rules: [] } },
+  ]
+  const bodyOf = (what: string) => get(what, '--output', 'jsonpath={.spec}{.rules}{.subjects}')
+
+  test.each(patched)('$what: $does', async ({ what, patch }) => {
+    const before = await bodyOf(what)
+    await kubectl(['patch', what, ...IN_SYSTEM, '--patch', JSON.stringify(patch)])
+    await expect.poll(() => bodyOf(what), SOON).toBe(before)
+  })
+
+  test.each([
+    ...['service/edge-default-mesh', 'poddisruptionbudget/edge-default', 'serviceaccount/edge-default'],
+    ...['rolebinding/edge-default', 'secret/endpoint-default-mesh', 'secret/endpoint-default-host-keys'],
+  ])('%s, deleted', async (what) => {
+    await kubectl(['delete', what, ...IN_SYSTEM])
+    await expect.poll(() => get(what, '--output', 'name', '--ignore-not-found'), SOON).not.toBe('')
+  })
+
+  test('and tunnels are served on', async () => {
+    await settled()
+    const hostname = await bench.tunnel('after')
+    // Known by the same host keys as ever.
+    bench.connect(hostname)
+    await served(hostname)
+  })
+})
+
+test('an endpoint that is deleted takes all of its own along, and nothing of another', async () => {
+  const spec = {
+    region: inject('installation').region.id,
+    domain: 'other.test',
+    sshHost: 'other.test',
+    active: false,
+    replicas: 1,
+  }
+  const other = { apiVersion: 'mooring.dev/v1alpha1', kind: 'TunnelEndpoint', metadata: { name: 'other' }, spec }
+  await kubectl(['apply', '--filename', '-'], other)
+  await kubectl(['wait', '--for=condition=Ready', 'tunnelendpoint/other', '--timeout=60s'])
+  const kinds = 'deployments,services,poddisruptionbudgets,serviceaccounts,roles,rolebindings,networkpolicies,pods,secrets'
+  const there = async () => (await get(kinds, '--output', 'name')).split('\n').filter((name) => name.includes('other'))
+  expect((await there()).length).toBeGreaterThanOrEqual(10)
+  const subjects = () => kubectl(['get', 'clusterrolebinding', 'mooring-edge', '--output', 'jsonpath={.subjects[*].name}'])
+  expect(await subjects()).toBe('edge-default edge-other')
+
+  await kubectl(['delete', 'tunnelendpoint', 'other'])
+  await expect.poll(there, { timeout: 90_000, interval: 500 }).toEqual([])
+  await expect.poll(subjects, SOON).toBe('edge-default')
+  await settled()
+})

@@ -1,0 +1,130 @@
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { z } from 'zod'
+import { startAuditListener } from '../../apiserver/admission/listener.ts'
+import type { AuditRecord } from '../../journal/port.ts'
+import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
+import { keepAuditWebhook } from '../../operator/installation/audit-webhook.ts'
+import { createLines } from '../support/toy-app.ts'
+import { binaries } from './support/binaries.ts'
+import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
+import { eventually } from './support/eventually.ts'
+
+/** The chart's webhook at a real API server, which decides what it tells of and how. */
+
+const run = promisify(execFile)
+const TENANT = ['mooring.dev/organization=acme', 'mooring.dev/namespace=prod']
+const PATH = '/audit/known'
+const ACCOUNTS = 'system:serviceaccount:mooring-system:'
+
+const cleanup = new AsyncDisposableStack()
+const entries: AuditRecord[] = []
+const { log, lines } = createLines()
+let plane: ControlPlane
+let bin: string
+
+const kubectl = async (...args: readonly string[]) =>
+  (await run(join(bin, 'kubectl'), [`--kubeconfig=${plane.kubeconfig}`, ...args])).stdout
+async function apply(object: object, ...args: readonly string[]): Promise<void> {
+  const file = join(dirname(plane.kubeconfig), 'object.json')
+  await writeFile(file, JSON.stringify(object))
+  await kubectl('apply', '-f', file, ...args)
+}
+const tunnel = (name: string, spec: object = {}, namespace = 'acme--prod') => ({
+  ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata: { name, namespace }, spec: { regionId: 1, ...spec } },
+})
+const of = (name: string) => entries.filter(({ resource }) => resource.name === name)
+const actionsOf = (name: string) => of(name).map(({ action }) => action)
+
+const Rendered = z.looseObject({ kind: z.string(), webhooks: z.array(z.looseObject({})).optional() })
+
+beforeAll(async () => {
+  ;[plane, bin] = await Promise.all([startControlPlane(), binaries()])
+  cleanup.use(plane)
+  const ca = await createCa(new Date())
+  const certificate = await issueCertificate({ ca, names: ['127.0.0.1'], now: new Date() })
+  const listener = cleanup.use(
+    await startAuditListener({
+      ...{ host: '127.0.0.1', port: 0, certificate: () => certificate, path: () => PATH, log, now: () => new Date() },
+      journal: { audit: async (record) => void entries.push(record) },
+    }),
+  )
+  const chart = ['template', 'mooring', 'charts/mooring', '--namespace', 'mooring-system']
+  const { stdout } = await run(join(bin, 'helm'), [...chart, '--show-only', 'templates/apiserver/audit.yaml'])
+  const objects = parseAllDocuments(stdout).map((document) => Rendered.parse(document.toJS()))
+  const configuration = objects.find(({ kind }) => kind === 'ValidatingWebhookConfiguration')
+  if (!configuration) throw new Error('the chart has no webhook')
+  await apply(configuration)
+  const kept = await keepAuditWebhook({ client: plane.store().client, ca: ca.certificate, path: PATH, log })
+  kept[Symbol.dispose]()
+  const clientConfig = 'jsonpath={.webhooks[0].clientConfig}'
+  const completed = JSON.parse(
+    await kubectl('get', 'validatingwebhookconfiguration', 'mooring-audit', '-o', clientConfig),
+  ) as object
+  const caBundle = Buffer.from(ca.certificate).toString('base64')
+  expect(completed).toEqual({ caBundle, service: { namespace: 'mooring-system', name: 'mooring-audit', path: PATH, port: 443 } })
+
+  // There is no network of services here.
+  const url = `https://127.0.0.1:${listener.port}${PATH}`
+  await apply({
+    ...configuration,
+    webhooks: configuration.webhooks?.map((each) => ({ ...each, clientConfig: { url, caBundle } })),
+  })
+  for (const namespace of ['acme--prod', 'plain', 'mooring-system']) await kubectl('create', 'namespace', namespace)
+  await kubectl('label', 'namespace', 'acme--prod', ...TENANT)
+  for (const account of ['mooring-apiserver', 'mooring-operator'])
+    await kubectl('create', 'clusterrolebinding', account, '--clusterrole=cluster-admin', `--user=${ACCOUNTS}${account}`)
+  // It takes effect some time after it is made.
+  let tries = 0
+  await eventually(async () => {
+    await apply(tunnel(`first-${++tries}`))
+    return entries.length > 0
+  })
+}, 120_000)
+afterAll(() => cleanup.disposeAsync())
+
+test('what kubectl makes, changes and deletes is told with who did it, and nothing else about it', async () => {
+  await apply(tunnel('web'))
+  await apply(tunnel('web', { config: { httpsOnly: true } }))
+  await kubectl('annotate', 'tunnel', 'web', 'team=db', '-n', 'acme--prod')
+  await kubectl(
+    'patch',
+    'tunnel',
+    'web',
+    '-n',
+    'acme--prod',
+    '--subresource=status',
+    '--type=merge',
+    '-p',
+    '{"status":{"sessions":1}}',
+  )
+  await apply(tunnel('web', { config: { httpsOnly: false } }), '--dry-run=server')
+  await kubectl('delete', 'tunnel', 'web', '-n', 'acme--prod', '--as=ada', '--as-group=system:masters')
+  await vi.waitFor(() => expect(actionsOf('web')).toEqual(['create', 'update', 'delete']))
+  const [created, updated, deleted] = of('web')
+  expect(created).toMatchObject({ namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin', kind: 'user' } })
+  expect(updated?.changes).toEqual([{ path: 'spec.config.httpsOnly', from: false, to: true }])
+  expect(deleted).toMatchObject({ actor: { name: 'ada', kind: 'user' }, resource: created?.resource })
+  expect(of('web').map(({ generation }) => generation)).toEqual([1, 2, null])
+  expect(created?.resource.id).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('neither what Mooring does itself is told, nor what is in no tenant’s namespace', async () => {
+  for (const account of ['mooring-apiserver', 'mooring-operator']) await apply(tunnel(account), `--as=${ACCOUNTS}${account}`)
+  await apply(tunnel('elsewhere', {}, 'plain'))
+  await apply(tunnel('last'))
+  await vi.waitFor(() => expect(actionsOf('last')).toEqual(['create']))
+  expect(['mooring-apiserver', 'mooring-operator', 'elsewhere'].flatMap(actionsOf)).toEqual([])
+})
+
+test('while nobody listens, writes go on', async () => {
+  const patch = JSON.stringify([{ op: 'replace', path: '/webhooks/0/clientConfig/url', value: 'https://127.0.0.1:1/audit' }])
+  await kubectl('patch', 'validatingwebhookconfiguration', 'mooring-audit', '--type=json', '-p', patch)
+  await apply(tunnel('unheard'))
+  expect(await kubectl('get', 'tunnel', 'unheard', '-n', 'acme--prod', '-o', 'name')).toBe('tunnel.mooring.dev/unheard\n')
+  expect(lines).toEqual([])
+})

@@ -1,0 +1,219 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { duplexPair } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
+import { promisify } from 'node:util'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import { binaryHeader, lineFor, startBalancer } from '../support/edge/balancer.ts'
+import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
+import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
+import { selfSigned } from '../support/edge/self-signed.ts'
+import { freshHostname, startBackend, startSshEdge } from '../support/ssh-edge.ts'
+
+const run = promisify(execFile)
+const soon = { timeout: 10_000, interval: 10 }
+const never = new AbortController().signal
+/** The balancers of these tests; who comes from any other address of this machine is anybody. */
+const trusted = ['127.0.0.1', '203.0.113.99']
+const NO_HEADER = Buffer.alloc(0)
+
+const cleanup = new AsyncDisposableStack()
+const context = selfSigned(DOMAIN)
+const edge = cleanup.use(await startProxy({ trusted, contextFor: async () => context, limits: { sweepMs: 20 } }))
+const backend = cleanup.use(
+  await rawBackend((received, socket) => {
+    if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+  }),
+)
+afterAll(() => cleanup.disposeAsync())
+
+function tunnel(config = {}) {
+  const hostname = freshHostname()
+  edge.serve(hostname, backend.port, config)
+  return {
+    host: `${hostname}.${DOMAIN}`,
+    /** What the last of its requests told the backend, and the journal. */
+    seen: () => {
+      const fields = backend.received.findLast((text) => text.includes(hostname)) ?? ''
+      const forwardedFor = /^x-forwarded-for: (.*)\r$/im.exec(fields)?.[1]
+      return { forwardedFor, sourceIp: edge.records.findLast(({ tunnel: id }) => id === `uid-${hostname}`)?.sourceIp }
+    },
+  }
+}
+
+const request = (host: string, fields = '') => `GET / HTTP/1.1\r\nHost: ${host}\r\n${fields}Connection: close\r\n\r\n`
+
+/** The machine's curl, from an address of this machine. Resolves with what it got. */
+async function curl(from: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await run('curl', [
+    '-sS',
+    '-k',
+    '--max-time',
+    '20',
+    '--interface',
+    from,
+    '-w',
+    ' %{http_code} %{http_version}',
+    ...args,
+  ])
+  return stdout
+}
+
+interface Case {
+  readonly does: string
+  /** What the balancer says, and what its client does. */
+  readonly header: Buffer
+  readonly fields: string
+  /** What the backend is told, and what the journal has if that is another. */
+  readonly chain: string
+  readonly source?: string
+}
+
+describe('a visitor behind a balancer', () => {
+  test.each([
+    { how: 'HTTP', scheme: 'http', args: ['--http1.1'], version: '1.1' },
+    { how: 'HTTPS', scheme: 'https', args: ['--http1.1'], version: '1.1' },
+    { how: 'HTTP/2', scheme: 'https', args: ['--http2'], version: '2' },
+  ])('over $how is whom the header of curl says', async ({ scheme, args, version }) => {
+    const { host, seen } = tunnel({ ingressIPWhitelist: ['127.0.0.5'] })
+    const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
+    await using balancer = await startBalancer(port, NO_HEADER)
+    const url = [`${scheme}://${host}:${balancer.port}/`, '--resolve', `${host}:${balancer.port}:127.0.0.1`]
+    expect(await curl('127.0.0.5', [...args, '--haproxy-protocol', ...url])).toBe(`ok 200 ${version}`)
+    expect(seen()).toEqual({ forwardedFor: '127.0.0.5', sourceIp: '127.0.0.5' })
+    expect(await curl('127.0.0.6', [...args, '--haproxy-protocol', ...url])).toContain(` 403 ${version}`)
+    expect(seen().sourceIp).toBe('127.0.0.6')
+    // The balancer alone is not on the list.
+    expect(await curl('127.0.0.5', [...args, ...url])).toContain(` 403 ${version}`)
+    expect(seen().sourceIp).toBe('127.0.0.1')
+  })
+
+  const cases: readonly Case[] = [
+    { does: 'that says nothing of itself', header: lineFor('203.0.113.7', 4000), fields: '', chain: '203.0.113.7' },
+    { does: 'cannot say who it is', header: binaryHeader(), fields: 'X-Forwarded-For: 9.9.9.9\r\n', chain: '203.0.113.7' },
+    { does: 'of IPv6', header: lineFor('2001:db8::7', 4000), fields: '', chain: '2001:db8::7' },
+    {
+      does: 'behind one more balancer that speaks HTTP',
+      header: lineFor('203.0.113.99', 4000),
+      fields: 'X-Forwarded-For: 203.0.113.8\r\n',
+      ...{ chain: '203.0.113.8, 203.0.113.99', source: '203.0.113.8' },
+    },
+    {
+      does: 'behind one that speaks HTTP alone',
+      header: NO_HEADER,
+      fields: 'X-Forwarded-For: 203.0.113.8\r\n',
+      ...{ chain: '203.0.113.8, 127.0.0.1', source: '203.0.113.8' },
+    },
+    { does: 'that is the balancer', header: binaryHeader({ command: 0 }), fields: '', chain: '127.0.0.1' },
+  ]
+  test.each(cases)('$does', async ({ header, fields, chain, source = chain }) => {
+    const { host, seen } = tunnel()
+    await using balancer = await startBalancer(edge.httpPort, header)
+    expect(await rawVisitor(balancer.port, request(host, fields)).over).toContain('200 OK')
+    expect(seen()).toEqual({ forwardedFor: chain, sourceIp: source })
+  })
+})
+
+const header = lineFor('203.0.113.7', 4000)
+
+test.each([1, header.length - 1, header.length, header.length + 1, header.length + 5, header.length + 100])(
+  'a handshake that begins right after the header is whole when its first %i bytes come first',
+  async (split) => {
+    const { host, seen } = tunnel()
+    const [near, far] = duplexPair()
+    const visitor = connectTls({ socket: near, servername: host, rejectUnauthorized: false })
+    const [hello] = (await once(far, 'data')) as [Buffer]
+    far.pause()
+    const bytes = Buffer.concat([header, hello])
+    const socket = connect({ port: edge.httpsPort, host: '127.0.0.1', noDelay: true })
+    await once(socket, 'connect')
+    socket.write(bytes.subarray(0, split))
+    // The first part has gone to the system, and most likely to the edge.
+    await setImmediate()
+    socket.write(bytes.subarray(split))
+    far.pipe(socket).pipe(far)
+    visitor.write(request(host))
+    expect(await text(visitor)).toMatch(/200 OK[^]*ok$/)
+    expect(seen()).toEqual({ forwardedFor: '203.0.113.7', sourceIp: '203.0.113.7' })
+    socket.destroy()
+  },
+)
+
+test('a header from elsewhere is no request, and no handshake', async () => {
+  await using plain = await startBalancer(edge.httpPort, lineFor('203.0.113.7', 4000), '127.0.0.2')
+  expect(await rawVisitor(plain.port, request('a.test')).over).toContain('HTTP/1.1 400')
+  await using secured = await startBalancer(edge.httpsPort, lineFor('203.0.113.7', 4000), '127.0.0.2')
+  await expect(curl('127.0.0.1', [`https://127.0.0.1:${secured.port}/`])).rejects.toThrow(/curl/)
+})
+
+test('a header that is believed is followed by no other', async () => {
+  await using balancer = await startBalancer(edge.httpPort, lineFor('203.0.113.7', 4000))
+  expect(await rawVisitor(balancer.port, `PROXY TCP4 203.0.113.8 127.0.0.1 1 1\r\n${request('a.test')}`).over).toContain(
+    'HTTP/1.1 400',
+  )
+})
+
+describe('an SSH client behind a balancer', async () => {
+  const echo = cleanup.use(await startBackend((socket) => socket.pipe(socket)))
+  const ssh = cleanup.use(await startSshEdge({}, trusted))
+  const recordOf = (hostname: string) => ssh.records.find(({ tunnel: id }) => id === `uid-${hostname}`)
+  const login = (hostname: string, via: number) =>
+    ssh.ssh({ user: hostname, via, args: ['-N', '-R', `${hostname}:80:127.0.0.1:${echo.port}`] })
+
+  test.each([
+    { header: lineFor('203.0.113.7', 4000), address: '203.0.113.7' },
+    { header: binaryHeader(), address: '203.0.113.7' },
+    { header: binaryHeader({ command: 0 }), address: '127.0.0.1' },
+    { header: NO_HEADER, address: '127.0.0.1' },
+  ])('serves its tunnel from $address', async ({ header, address }) => {
+    const hostname = freshHostname()
+    ssh.routes.set(hostname, { authorizedKeys: [ssh.publicKey], sshIPWhitelist: [address] })
+    await using balancer = await startBalancer(ssh.port, header)
+    const client = login(hostname, balancer.port)
+    const session = await ssh.sessions.waitFor(hostname, 10_000, never)
+    expect(session, client.output.text).toMatchObject({ clientIp: address })
+    expect(recordOf(hostname)).toMatchObject({ type: 'connect', clientIp: address })
+  })
+
+  test('is refused by its own address, and counted by it', async () => {
+    await using own = await startSshEdge({ failedPerSource: 1 }, trusted)
+    const hostname = freshHostname()
+    own.routes.set(hostname, { authorizedKeys: [own.publicKey], sshIPWhitelist: ['203.0.113.7', '127.0.0.1'] })
+    await using denied = await startBalancer(own.port, lineFor('203.0.113.8', 4000))
+    const tryFrom = (via: number) => own.ssh({ user: hostname, via, args: ['-N', '-R', `80:127.0.0.1:${echo.port}`] })
+    expect(await tryFrom(denied.port).exited).toBe(255)
+    expect(own.records).toMatchObject([{ type: 'refused', reason: 'ip_denied', clientIp: '203.0.113.8' }])
+    const again = tryFrom(denied.port)
+    expect(await again.exited).toBe(255)
+    expect(again.output.text).toContain('too many failed logins from your address')
+    await using other = await startBalancer(own.port, lineFor('203.0.113.7', 4000))
+    tryFrom(other.port)
+    expect(await own.sessions.waitFor(hostname, 10_000, never)).toMatchObject({ clientIp: '203.0.113.7' })
+  })
+
+  test('may wait for the first word', async () => {
+    await using own = await startSshEdge({ balancerQuietMs: 20 }, trusted)
+    const client = rawVisitor(own.port)
+    await client.sees('SSH-2.0-')
+    client.socket.destroy()
+  })
+
+  test('is let go when the edge closes before it has said who it is', async () => {
+    const own = await startSshEdge({}, trusted)
+    const client = rawVisitor(own.port, 'PROXY TCP4 ')
+    await vi.waitFor(() => expect(client.socket.bytesWritten).toBeGreaterThan(0), soon)
+    await own[Symbol.asyncDispose]()
+    expect(await client.over).toBe('')
+  })
+
+  test('from elsewhere cannot say who it is', async () => {
+    await using balancer = await startBalancer(ssh.port, lineFor('203.0.113.7', 4000), '127.0.0.2')
+    const hostname = freshHostname()
+    ssh.routes.set(hostname, { authorizedKeys: [ssh.publicKey] })
+    expect(await login(hostname, balancer.port).exited).toBe(255)
+    expect(recordOf(hostname)).toBeUndefined()
+  })
+})

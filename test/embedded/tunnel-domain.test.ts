@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { codeOf, type Tunnel } from '../support/answers.ts'
+import { type Mooring, startMooring } from '../support/mooring.ts'
+import { visit } from '../support/visitor.ts'
+
+/** What `--domain` does, and what becomes of the tunnels of the one before. */
+
+const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
+const DOMAIN = 'tunnels.example'
+const SOON = { timeout: 10_000, interval: 50 }
+
+const cleanup = new AsyncDisposableStack()
+let former: Tunnel
+let mooring: Mooring
+beforeAll(async () => {
+  const first = cleanup.use(await startMooring())
+  former = await makeTunnel(first)
+  first.process.kill('SIGKILL')
+  mooring = cleanup.use(await startMooring({ dataDir: first.dataDir, args: ['--domain', DOMAIN] }))
+})
+afterAll(() => cleanup.disposeAsync())
+
+async function makeTunnel(on: Mooring, config: object = {}): Promise<Tunnel> {
+  const answer = await on.call('POST', TUNNELS, { body: { name: 'web', regionId: on.ready.regionId, config } })
+  expect(codeOf(answer)).toBe('201 OK')
+  return answer.body.data.tunnel
+}
+
+test('a tunnel of another domain has it in its URL, its certificate and the ready file', async () => {
+  expect(mooring.ready.domain).toBe(DOMAIN)
+  const { hostname, url, certificate, endpoint } = await makeTunnel(mooring)
+  expect([url, certificate.domain, endpoint.domain]).toEqual([`https://${hostname}.${DOMAIN}`, `${hostname}.${DOMAIN}`, DOMAIN])
+})
+
+test('a tunnel of a domain that is served no more keeps its URL and gives no command that leads nowhere', async () => {
+  const show = async () => (await mooring.call('GET', `${TUNNELS}/${former.id}`)).body.data.tunnel
+  await vi.waitFor(async () => expect((await show()).sshCommand).toBeNull(), SOON)
+  expect(await show()).toMatchObject({ url: former.url, directUrl: null, certificate: former.certificate })
+  const connect = await mooring.call('GET', `${TUNNELS}/${former.id}/connect`)
+  expect([codeOf(connect), connect.body.msg]).toEqual(['409 conflict', 'no edge serves tunnel.localhost'])
+})
+
+test('redirects name the port that the edge listens on', async () => {
+  const tunnel = await makeTunnel(mooring, { httpsOnly: true })
+  const answer = await visit(await readFile(mooring.ready.ca, 'utf8'), tunnel, '/a?b=c', { scheme: 'http' })
+  const location = `https://${tunnel.hostname}.${DOMAIN}:${mooring.ready.httpsPort}/a?b=c`
+  expect(answer).toMatchObject({ status: 301, headers: { location } })
+})
+
+test('the metrics have the certificates’ expiry and no tunnel’s name', async () => {
+  const { hostname } = await makeTunnel(mooring)
+  const metrics = await (await fetch(mooring.ready.metricsUrl)).text()
+  const [, expiry] = /^mooring_certificate_expiry_timestamp_seconds\{of="tunnels"\} (\S+)$/m.exec(metrics) ?? []
+  expect(Number(expiry) * 1_000).toBeGreaterThan(Date.now())
+  expect(metrics).toMatch(/^mooring_tunnels\{certificate="valid"\} \d+$/m)
+  expect(metrics).not.toContain(hostname)
+})

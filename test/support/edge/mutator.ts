@@ -1,0 +1,69 @@
+/** Bytes by chance, the same ones for the same seed. */
+export interface Mutator {
+  /** At least 0, below `bound`. */
+  readonly below: (bound: number) => number
+  readonly pick: <T>(from: readonly [T, ...T[]]) => T
+  readonly bytes: (length: number) => Buffer
+  /** The bytes with some flipped, cut out, doubled, or put in. */
+  readonly mutate: (bytes: Buffer) => Buffer
+}
+
+/** mulberry32: enough chance for bytes, and no more. */
+function generator(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** What trips readers more often than chance does. */
+const TELLING = [
+  '\r\n',
+  '\n',
+  '\r',
+  '\0',
+  ' ',
+  ':',
+  ',',
+  '\x7f\xff\xff\xff',
+  '\xff\xff\xff\xff',
+  '\x80\0\0\0',
+  '\0\0\0\0',
+  '\0\0\0\x01',
+].map((text) => Buffer.from(text, 'latin1'))
+
+export function createMutator(seed: number): Mutator {
+  const next = generator(seed)
+  const below = (bound: number) => Math.floor(next() * bound)
+  const bytes = (length: number) => Buffer.from(Array.from({ length }, () => below(256)))
+
+  const put = (into: Buffer, at: number, what: Buffer, instead = 0) =>
+    Buffer.concat([into.subarray(0, at), what, into.subarray(at + instead)])
+
+  const changes: readonly ((from: Buffer, at: number) => Buffer)[] = [
+    (from, at) => put(from, at, bytes(1), 1),
+    (from, at) => put(from, at, bytes(1 + below(8))),
+    (from, at) => put(from, at, TELLING[below(TELLING.length)] ?? bytes(4), below(2) * 4),
+    (from, at) => put(from, at, Buffer.alloc(0), 1 + below(16)),
+    (from, at) => put(from, at, from.subarray(at, at + 1 + below(64))),
+    (from, at) => from.subarray(0, at),
+    (from, at) => put(from, at, Buffer.alloc(1 + below(4_096), below(256))),
+  ]
+
+  return {
+    below,
+    pick: (from) => from[below(from.length)] ?? from[0],
+    bytes,
+    mutate(from) {
+      let mutated = from
+      for (let count = 1 + below(4); count > 0; count--) {
+        const change = changes[below(changes.length)]
+        if (change) mutated = change(mutated, below(mutated.length + 1))
+      }
+      return mutated
+    },
+  }
+}

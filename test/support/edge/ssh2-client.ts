@@ -1,0 +1,92 @@
+import { createRequire } from 'node:module'
+import type { Socket } from 'node:net'
+import { randomBytes } from 'node:crypto'
+import ssh2, { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
+import type { WholeEdge } from './whole-edge.ts'
+
+/** What ssh2's client has inside: the way to say what no honest client says. */
+interface Protocol {
+  authPassword(user: string, password: string): void
+  tcpipForward(host: string, port: number, wantReply: boolean): void
+  ping(): void
+  rekey(): void
+  /** Set while keys are being exchanged. */
+  readonly _kexinit: Buffer | undefined
+  readonly _packetRW: {
+    readonly write: {
+      readonly allocStart: number
+      alloc(length: number): Buffer
+      finalize(packet: Buffer): Buffer | null
+    }
+  }
+}
+
+const packets = createRequire(import.meta.url)('ssh2/lib/protocol/utils.js') as {
+  sendPacket(protocol: Protocol, packet: Buffer | null): boolean
+}
+
+export const protocolOf = (client: Client): Protocol => (client as unknown as { readonly _protocol: Protocol })._protocol
+
+/** The socket below, to be paused or broken. */
+export const socketOf = (client: Client): Socket => (client as unknown as { readonly _sock: Socket })._sock
+
+/** What it does on messages, by the names that ssh2 calls them. */
+export const handlersOf = (client: Client) =>
+  (
+    client as unknown as {
+      readonly _protocol: { readonly _handlers: Record<string, (protocol: object, info: { sender: number }) => void> }
+    }
+  )._protocol._handlers
+
+/** Sends one message of the SSH protocol, whatever it says, encrypted as the others are. */
+export function sendMessage(client: Client, payload: Uint8Array): void {
+  const protocol = protocolOf(client)
+  const { write } = protocol._packetRW
+  const packet = write.alloc(payload.length)
+  packet.set(payload, write.allocStart)
+  packets.sendPacket(protocol, write.finalize(packet))
+}
+
+/** A key pair as OpenSSH writes it. */
+export function newKey(): { readonly privateKey: string; readonly publicKey: string } {
+  const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519')
+  return { privateKey, publicKey }
+}
+
+/** One of which many tests can do. */
+export const KEY = newKey()
+
+export interface LoggedIn extends Disposable {
+  readonly client: Client
+  readonly hostname: string
+  /** Resolves when the connection has closed. */
+  readonly gone: Promise<void>
+  /** Accepts what it is forwarded, and serves each with this. */
+  serve(connection: (channel: ClientChannel) => void): Promise<void>
+}
+
+/** A client of ssh2's that is in no hurry to obey, logged in by key to a tunnel of its own. @throws Error when it is not let in */
+export async function logIn(edge: Pick<WholeEdge, 'ports' | 'set'>, options: Partial<ConnectConfig> = {}): Promise<LoggedIn> {
+  const hostname = options.username ?? randomBytes(8).toString('hex')
+  if (options.username === undefined) await edge.set(hostname, { authorizedKeys: [KEY.publicKey] })
+  const client = new Client()
+  const gone = new Promise<void>((resolve) => {
+    client.once('close', () => resolve())
+  })
+  await new Promise<void>((resolve, reject) => {
+    client.once('ready', () => resolve())
+    client.once('error', reject)
+    client.connect({ host: '127.0.0.1', port: edge.ports.ssh, username: hostname, privateKey: KEY.privateKey, ...options })
+  })
+  client.on('error', () => client.destroy())
+  return {
+    ...{ client, hostname, gone },
+    serve(connection) {
+      client.on('tcp connection', (_, accept) => connection(accept()))
+      return new Promise((resolve, reject) => {
+        client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
+      })
+    },
+    [Symbol.dispose]: () => void client.destroy(),
+  }
+}

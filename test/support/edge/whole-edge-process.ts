@@ -1,0 +1,98 @@
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { Registry } from 'prom-client'
+import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
+import { createProxy } from '../../../edge/proxy/proxy.ts'
+import type { RoutedPassword } from '../../../edge/route.ts'
+import { createSessions } from '../../../edge/sessions.ts'
+import { generateHostKeys, knownHosts, parseHostKey } from '../../../edge/ssh/host-keys.ts'
+import { DEFAULT_SSH_LIMITS, type SshLimits } from '../../../edge/ssh/limits.ts'
+import { createSshServer } from '../../../edge/ssh/server.ts'
+import { openSqliteJournal } from '../../../journal/sqlite.ts'
+import { routesInMemory } from '../ssh-edge.ts'
+import { selfSigned } from './self-signed.ts'
+
+/** What it is started with, as JSON in its last argument. */
+export interface WholeEdgeOptions {
+  readonly directory: string
+  readonly ssh: Partial<SshLimits>
+  readonly proxy: Partial<ProxyLimits>
+}
+
+/** What it is told. Each is answered by one {@link Reply}. */
+export type Order =
+  | { readonly do: 'set'; readonly hostname: string; readonly config: object; readonly passwords: readonly RoutedPassword[] }
+  | { readonly do: 'usage' }
+  | { readonly do: 'stop' }
+
+/** Bytes of memory after a collection, and what lives. */
+export interface Usage {
+  readonly rss: number
+  readonly heap: number
+  readonly buffers: number
+  readonly sessions: number
+  readonly visitors: number
+}
+
+export interface Ready {
+  readonly ports: { readonly ssh: number; readonly http: number; readonly https: number }
+  readonly knownHosts: string
+}
+
+export type Reply = Ready | Usage | { readonly done: true }
+
+const HOST = '127.0.0.1'
+
+async function main({ directory, ssh: sshLimits, proxy: proxyLimits }: WholeEdgeOptions): Promise<void> {
+  const tunnels = routesInMemory()
+  const routes = tunnels.port
+  const [sessions, registry, now] = [createSessions(), new Registry(), () => Date.now()]
+  const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }))
+  const journal = await openSqliteJournal({ path: join(directory, 'journal.db'), log, registry })
+  const hostKeys = generateHostKeys()
+  const tls = selfSigned(routes.domain)
+  const proxy = createProxy({
+    ...{ routes, sessions, journal, registry, log, now },
+    contextFor: async () => tls,
+    limits: { ...PROXY_LIMITS, ...proxyLimits },
+    publicPorts: { http: 80, https: 443 },
+  })
+  const limits = { ...DEFAULT_SSH_LIMITS, ...sshLimits }
+  const ssh = createSshServer({ ...{ edge: 'test', hostKeys, routes, sessions, journal, registry, log, now }, limits })
+  const [http, https, sshPort] = [await proxy.listenHttp(HOST, 0), await proxy.listenHttps(HOST, 0), await ssh.listen(HOST, 0)]
+
+  async function usage(): Promise<Usage> {
+    globalThis.gc?.()
+    const { rss, heapUsed, external } = process.memoryUsage()
+    const visitors = await registry.getSingleMetric('mooring_edge_visitor_connections')?.get()
+    return {
+      ...{ rss, heap: heapUsed, buffers: external, sessions: sessions.count },
+      visitors: (visitors?.values ?? []).reduce((sum, { value }) => sum + value, 0),
+    }
+  }
+
+  async function carryOut(order: Order): Promise<Reply> {
+    if (order.do === 'usage') return usage()
+    if (order.do === 'set') tunnels.set(order.hostname, order.config, order.passwords)
+    else {
+      await proxy.close()
+      await ssh.close()
+      await journal[Symbol.asyncDispose]()
+    }
+    return { done: true }
+  }
+
+  const tell = (reply: Reply) => process.send?.(reply)
+  process.on('message', (order: Order) => {
+    void carryOut(order).then((reply) => {
+      tell(reply)
+      if (order.do === 'stop') process.disconnect()
+    })
+  })
+  // Whoever started it has gone.
+  process.on('disconnect', () => process.exit())
+  const lines = hostKeys.map((key) => parseHostKey(key).publicLine)
+  tell({ ports: { ssh: sshPort, http, https }, knownHosts: knownHosts(lines, HOST, sshPort) })
+}
+
+await main(JSON.parse(process.argv.at(-1) ?? '') as WholeEdgeOptions)

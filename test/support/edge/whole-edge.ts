@@ -1,0 +1,79 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
+import type { RoutedPassword } from '../../../edge/route.ts'
+import type { SshLimits } from '../../../edge/ssh/limits.ts'
+import { scratch } from '../scratch.ts'
+import type { Order, Ready, Usage, WholeEdgeOptions } from './whole-edge-process.ts'
+
+const PROGRAM = new URL('whole-edge-process.ts', import.meta.url)
+
+/** Both sides of an edge with a journal on disk, in a process of its own: what it costs is its own, and what kills it kills nobody else. */
+export interface WholeEdge extends AsyncDisposable, Ready {
+  readonly domain: string
+  readonly pid: number
+  /** What it logged at `warn` and above, so far. */
+  readonly logged: () => string
+  /** Makes or changes a tunnel. Rejects when the edge has died, as all of these. */
+  set(hostname: string, config?: object, passwords?: readonly RoutedPassword[]): Promise<void>
+  usage(): Promise<Usage>
+}
+
+export interface WholeEdgeLimits {
+  readonly ssh?: Partial<SshLimits>
+  readonly proxy?: Partial<ProxyLimits>
+  /** Where the journal is written; in memory where there is room unless given. */
+  readonly folder?: string
+}
+
+export async function startWholeEdge(limits: WholeEdgeLimits = {}): Promise<WholeEdge> {
+  const directory = await mkdtemp(join(limits.folder ?? (await scratch()), 'edge-'))
+  const options: WholeEdgeOptions = { directory, ssh: limits.ssh ?? {}, proxy: limits.proxy ?? {} }
+  const child = fork(PROGRAM, [JSON.stringify(options)], {
+    execArgv: ['--expose-gc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  let logged = ''
+  child.stderr?.on('data', (chunk: Buffer) => (logged += chunk.toString()))
+  const ask = asker(child, () => logged)
+  const ready = (await ask(undefined)) as Ready
+
+  return {
+    ...ready,
+    domain: 'tunnel.localhost',
+    pid: child.pid ?? 0,
+    logged: () => logged,
+    async set(hostname, config = {}, passwords = []) {
+      await ask({ do: 'set', hostname, config, passwords })
+    },
+    usage: async () => (await ask({ do: 'usage' })) as Usage,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) {
+        const gone = once(child, 'exit')
+        child.send({ do: 'stop' })
+        await gone
+      }
+      await rm(directory, { recursive: true })
+    },
+  }
+}
+
+/** One order after the other; `undefined` waits for what it says unasked. */
+function asker(child: ChildProcess, logged: () => string): (order: Order | undefined) => Promise<unknown> {
+  let last: Promise<unknown> = Promise.resolve()
+  const one = (order: Order | undefined) =>
+    new Promise((resolve, reject) => {
+      const settle = (reply: unknown) => {
+        child.off('message', settle).off('exit', died)
+        resolve(reply)
+      }
+      const died = (code: number | null, signal: string | null) =>
+        reject(new Error(`the edge has died (${signal ?? String(code)}): ${logged()}`))
+      child.on('message', settle).on('exit', died)
+      if (child.exitCode !== null || child.signalCode !== null) died(child.exitCode, child.signalCode)
+      else if (order) child.send(order)
+    })
+  return (order) => (last = last.then(() => one(order)))
+}
