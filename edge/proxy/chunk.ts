@@ -176,7 +176,7 @@ export class ChunkScanner {
 
 /** The fields of a trailer section: lines with their CRLF, latin1. Undefined: it is not valid, or holds what may not come so late. */
 export function readTrailers(lines: string): readonly (readonly [string, string])[] | undefined {
-  const at = readFields(lines, 0, FORBIDDEN)
+  const at = readFields(Buffer.from(lines, 'latin1'), 0, FORBIDDEN)
   if (typeof at === 'string' || at.length > MAX_TRAILER_FIELDS * STRIDE) return undefined
   const fields: (readonly [string, string])[] = []
   for (let field = 0; field < at.length; field += STRIDE) {

@@ -68,7 +68,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   start(): void {
     this.#context.load.enter(this.#asked.route.id)
-    this.#connect()
+    this.#connect(this.#asked.at)
   }
 
   /** More of the request's body, as the backend is to see it; `ended`: that was all. */
@@ -175,9 +175,10 @@ export class Exchange implements LinkUser, RelayOwner {
     return this.sent && head.upgrade === undefined && !hasBody(head) && IDEMPOTENT.has(head.method)
   }
 
-  #connect(): void {
+  /** `at`: now. */
+  #connect(at = this.#context.now()): void {
     const session = this.#context.sessions.pick(this.#asked.route.hostname)
-    if (session) this.#attach(session)
+    if (session) this.#attach(session, at)
     else this.#hold()
   }
 
@@ -189,7 +190,7 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#abort = new AbortController()
     const arrived = (session: Session | undefined) => {
       if (this.#state !== 'waiting') return
-      if (session) this.#attach(session)
+      if (session) this.#attach(session, now())
       else this.#fail('offline')
     }
     sessions.waitFor(this.#asked.route.hostname, left, this.#abort.signal).then(arrived, (error: unknown) => {
@@ -198,16 +199,17 @@ export class Exchange implements LinkUser, RelayOwner {
     })
   }
 
-  #attach(session: Session): void {
-    const { pools, limits, now } = this.#context
+  #attach(session: Session, at: number): void {
+    const { pools, limits } = this.#context
     const { peer, peerPort } = this.#asked.arrival
     const want = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
     const link = pools.take(session, { address: peer, port: peerPort }, want)
     lend(link, this)
     this.#link = link
+    this.#relay.from(link.heads)
     this.#use.reused = link.uses > 1
     this.#state = 'asked'
-    this.#deadline = now() + limits.upstreamMs
+    this.#deadline = at + limits.upstreamMs
     this.#message ??= this.#compose()
     const open = link.channel.write(this.#message)
     if (open && !this.sent) this.#visitor.resume()
@@ -215,12 +217,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   #compose(): Buffer {
     const { arrival, route, visit } = this.#asked
-    const text = forwardedRequest(arrival.head, visit, this.#context.modificationsOf(route.config).request)
-    const { first } = arrival
-    const message = Buffer.allocUnsafe(text.length + (first?.length ?? 0))
-    message.write(text, 0, 'latin1')
-    first?.copy(message, text.length)
-    return message
+    return forwardedRequest(arrival.head, visit, this.#context.modificationsOf(route.config).request, arrival.first)
   }
 
   /** Nobody had been reached: nothing of the request is known to anybody. */

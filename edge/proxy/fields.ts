@@ -8,6 +8,10 @@ const TOKEN = 1
 const VALUE = 2
 const TARGET = 4
 
+const COLON = 0x3a
+const CR = 0x0d
+const LF = 0x0a
+
 /** What each byte may stand in (RFC 9110, sections 5.5 and 5.6.2; RFC 9112, section 3.2, with the ASCII characters that browsers do not escape). */
 const CLASS = new Uint8Array(256)
 for (let code = 0; code < 256; code++) {
@@ -19,23 +23,25 @@ for (let code = 0; code < 256; code++) {
     (printable && code < 0x80 && code !== 0x23 ? TARGET : 0)
 }
 
-function endOf(text: string, at: number, wanted: number): number {
+function endOf(bytes: Uint8Array, at: number, wanted: number): number {
   let end = at
-  while (end < text.length && ((CLASS[text.charCodeAt(end)] ?? 0) & wanted) !== 0) end++
+  while (end < bytes.length && ((CLASS[bytes[end] ?? 0] ?? 0) & wanted) !== 0) end++
   return end
 }
 
 /** Where the token that begins at `at` ends; `at` itself when none does. */
-export const tokenEnd = (text: string, at: number): number => endOf(text, at, TOKEN)
-export const targetEnd = (text: string, at: number): number => endOf(text, at, TARGET)
-export const valueEnd = (text: string, at: number): number => endOf(text, at, VALUE)
+export const tokenEnd = (bytes: Uint8Array, at: number): number => endOf(bytes, at, TOKEN)
+export const targetEnd = (bytes: Uint8Array, at: number): number => endOf(bytes, at, TARGET)
+export const valueEnd = (bytes: Uint8Array, at: number): number => endOf(bytes, at, VALUE)
+
+function isAll(text: string, wanted: number): boolean {
+  for (let at = 0; at < text.length; at++) if (((CLASS[text.charCodeAt(at)] ?? 0) & wanted) === 0) return false
+  return true
+}
 
 /** Whether the text may be a field's value. */
-export const isFieldValue = (text: string): boolean => valueEnd(text, 0) === text.length
-export const isToken = (text: string): boolean => text.length > 0 && tokenEnd(text, 0) === text.length
-
-/** What no value may hold, looked for in one pass: control characters, a CR or LF without the other. */
-const NOT_IN_LINES = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/
+export const isFieldValue = (text: string): boolean => isAll(text, VALUE)
+export const isToken = (text: string): boolean => text.length > 0 && isAll(text, TOKEN)
 
 /** Numbers that one field takes up in {@link Fields.at}. */
 export const STRIDE = 5
@@ -50,30 +56,29 @@ export interface Fields {
 }
 
 /**
- * Reads field lines from `start` to the end of the text, which must be the CRLF of the last one (RFC 9112, section 5). A line that is continued
- * (obs-fold), a bare LF or CR, a blank before the colon, a control character: none is taken.
+ * Reads field lines from `start` to the end, which must be the CRLF of the last one (RFC 9112, section 5), in one pass over their bytes. A line that is
+ * continued (obs-fold), a bare LF or CR, a blank before the colon, a control character: none is taken.
  * @returns what is wrong, or their places
  */
-export function readFields(text: string, start: number, names: NameTable): readonly number[] | string {
-  if (NOT_IN_LINES.test(text)) return 'a line has a character that is not allowed'
+export function readFields(bytes: Uint8Array, start: number, names: NameTable): readonly number[] | string {
   const at: number[] = []
   let line = start
-  while (line < text.length) {
-    const nameEnd = tokenEnd(text, line)
-    if (nameEnd === line || text.charCodeAt(nameEnd) !== 0x3a) return 'a field has no valid name'
+  while (line < bytes.length) {
+    const nameEnd = tokenEnd(bytes, line)
+    if (nameEnd === line || bytes[nameEnd] !== COLON) return 'a field has no valid name'
     let from = nameEnd + 1
-    while (isBlank(text.charCodeAt(from))) from++
-    const stop = text.indexOf('\r\n', from)
-    if (stop < 0) return 'the last line has no end'
+    while (isBlank(bytes[from])) from++
+    const stop = valueEnd(bytes, from)
+    if (bytes[stop] !== CR || bytes[stop + 1] !== LF) return 'a line has a character that is not allowed'
     let to = stop
-    while (to > from && isBlank(text.charCodeAt(to - 1))) to--
-    at.push(line, nameEnd, from, to, isForwarded(text, line, nameEnd) ? FORWARDED : names.kindOf(text, line, nameEnd))
+    while (to > from && isBlank(bytes[to - 1])) to--
+    at.push(line, nameEnd, from, to, isForwarded(bytes, line, nameEnd) ? FORWARDED : names.kindOf(bytes, line, nameEnd))
     line = stop + 2
   }
   return at
 }
 
-const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
+const isBlank = (code: number | undefined): boolean => code === 0x20 || code === 0x09
 
 /** The values of the fields of this name, in lower case, joined as a list (RFC 9110, section 5.3); undefined: there is none. */
 export function valueOf({ text, at }: Fields, name: string): string | undefined {

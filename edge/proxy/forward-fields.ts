@@ -24,7 +24,7 @@ export function isKept({ text, at }: Fields, field: number, hops: readonly strin
 }
 
 function isWanted(name: string, hops: readonly string[], { removed }: Modifications): boolean {
-  return removed?.kindOf(name, 0, name.length) !== DROP && !hops.includes(name.toLowerCase())
+  return removed?.kindOf(Buffer.from(name, 'latin1'), 0, name.length) !== DROP && !hops.includes(name.toLowerCase())
 }
 
 /** Where the line of the field at this place ends. */

@@ -14,25 +14,65 @@ export interface Visit {
   readonly port: number
 }
 
-/** The head that the backend is sent, latin1 (surface, section 5): Host as it is, hop-by-hop fields left out, framing and visitor said by the edge alone. */
-export function forwardedRequest(head: RequestHead, visit: Visit, modifications: Modifications): string {
-  const { framing, method, target, fieldsAt, lineKept, upgrade } = head
-  const hops = hopFields(framing.connection)
-  let out = lineKept
-    ? keptLines(head, 0, hops, modifications)
-    : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, hops, modifications)}`
-  out += visitor(head, visit)
-  if (framing.chunked) out += 'Transfer-Encoding: chunked\r\n'
-  else if (framing.length !== undefined) out += `Content-Length: ${framing.length}\r\n`
-  if (framing.expect !== undefined && head.minor === 1) out += 'Expect: 100-continue\r\n'
-  if (upgrade !== undefined) out += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
-  return `${out}${modifications.lines}\r\n`
+/** A head as it is passed on, latin1, but for its id: what comes before that, what after. */
+export interface ForwardedRequest {
+  readonly before: string
+  readonly after: string
+  /** What it depends on beside the head. */
+  readonly modifications: Modifications
+  readonly visit: Visit
 }
 
-function visitor(head: RequestHead, { id, scheme, peer, port, trusted }: Visit): string {
+/**
+ * The message that the backend is sent (surface, section 5): Host as it is, hop-by-hop fields left out, framing and visitor said by the edge alone; with what
+ * has come of the body.
+ */
+export function forwardedRequest(
+  head: RequestHead,
+  visit: Visit,
+  modifications: Modifications,
+  first: Buffer | undefined,
+): Buffer {
+  const known = head.forwarded
+  const isKnown = known?.modifications === modifications && isSameVisitor(known.visit, visit)
+  const { before, after } = isKnown ? known : (head.forwarded = compose(head, visit, modifications))
+  const idAt = before.length
+  const afterAt = idAt + visit.id.length
+  const bodyAt = afterAt + after.length
+  const message = Buffer.allocUnsafe(bodyAt + (first?.length ?? 0))
+  message.write(before, 0, 'latin1')
+  message.write(visit.id, idAt, 'latin1')
+  message.write(after, afterAt, 'latin1')
+  if (first) message.set(first, bodyAt)
+  return message
+}
+
+const isSameVisitor = (one: Visit, other: Visit): boolean =>
+  one.peer === other.peer && one.scheme === other.scheme && one.port === other.port && one.trusted === other.trusted
+
+function compose(head: RequestHead, visit: Visit, modifications: Modifications): ForwardedRequest {
+  const { framing, method, target, fieldsAt, lineKept, upgrade } = head
+  const hops = hopFields(framing.connection)
+  const before = lineKept
+    ? keptLines(head, 0, hops, modifications)
+    : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, hops, modifications)}`
+  let after = '\r\n'
+  if (framing.chunked) after += 'Transfer-Encoding: chunked\r\n'
+  else if (framing.length !== undefined) after += `Content-Length: ${framing.length}\r\n`
+  if (framing.expect !== undefined && head.minor === 1) after += 'Expect: 100-continue\r\n'
+  if (upgrade !== undefined) after += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
+  return {
+    before: `${before}${visitor(head, visit)}X-Request-Id: `,
+    after: `${after}${modifications.lines}\r\n`,
+    modifications,
+    visit,
+  }
+}
+
+function visitor(head: RequestHead, { scheme, peer, port, trusted }: Visit): string {
   const before = trusted ? valueOf(head, 'x-forwarded-for') : undefined
   const chain = before === undefined ? peer : `${before}, ${peer}`
   const host = (trusted ? valueOf(head, 'x-forwarded-host') : undefined) ?? head.host
   const at = (trusted ? valueOf(head, 'x-forwarded-port') : undefined) ?? port
-  return `X-Forwarded-For: ${chain}\r\nX-Forwarded-Proto: ${scheme}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Port: ${at}\r\nX-Request-Id: ${id}\r\n`
+  return `X-Forwarded-For: ${chain}\r\nX-Forwarded-Proto: ${scheme}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Port: ${at}\r\n`
 }

@@ -24,8 +24,28 @@ const AFTER: Readonly<Record<After, string>> = {
   upgrade: 'Connection: Upgrade\r\n',
 }
 
+/** A head as it is passed on, latin1. */
+export interface ForwardedResponse {
+  readonly text: string
+  /** What it depends on beside the head. */
+  readonly reply: Reply
+  readonly after: After
+  readonly chunked: boolean
+}
+
 /** The head that an HTTP/1.x visitor is sent, latin1: hop-by-hop fields left out, framing said anew. */
 export function forwardedResponse(reply: Reply, after: After, chunked: boolean): string {
+  const known = reply.head.forwarded
+  if (known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)) return known.text
+  const text = compose(reply, after, chunked)
+  reply.head.forwarded = { text, reply, after, chunked }
+  return text
+}
+
+const isSameReply = (one: Reply, other: Reply): boolean =>
+  one.kind === other.kind && one.host === other.host && one.modifications === other.modifications
+
+function compose(reply: Reply, after: After, chunked: boolean): string {
   const { head, modifications } = reply
   const { text, fieldsAt, minor } = head
   const hops = hopFields(head.framing.connection)

@@ -12,6 +12,8 @@ export type HeadState = 'more' | 'whole' | 'large' | 'bad'
 export class HeadBuffer {
   /** Once whole: the head up to the CRLF of its last line, latin1. */
   text = ''
+  /** The same as bytes, valid until the next call. */
+  bytes: Buffer = END.subarray(0, 0)
   /** Once whole: what follows it. */
   rest: Buffer = END.subarray(0, 0)
   #held: Buffer | undefined
@@ -42,6 +44,7 @@ export class HeadBuffer {
   #take(data: Buffer, end: number): HeadState {
     if (end > MAX_HEAD) return 'large'
     this.text = data.toString('latin1', 0, end + 2)
+    this.bytes = data.subarray(0, end + 2)
     this.rest = data.subarray(end + 4)
     this.reset()
     return 'whole'

@@ -7,7 +7,7 @@ import type { ProxyContext, Watched } from './context.ts'
 import { type Answer, answerText, answerTo } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { type After, forwardedResponse, type Reply } from './forward-response.ts'
-import { HeadBuffer } from './head-buffer.ts'
+import { HeadReader } from './head-reader.ts'
 import { Lingering } from './lingering.ts'
 import { Progress } from './progress.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
@@ -25,7 +25,7 @@ export class Http1Connection implements Visitor, Watched {
   readonly #context: ProxyContext
   readonly #accepted: Accepted
   readonly #socket: Socket
-  readonly #head = new HeadBuffer()
+  readonly #heads = new HeadReader<RequestHead | Stop>(readRequestHead, BAD_LINE)
   readonly #progress: Progress
   #phase: 'idle' | 'head' | 'busy' | 'raw' | 'linger' = 'idle'
   #deadline: number
@@ -166,16 +166,19 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   #headData(chunk: Buffer): void {
-    if (this.#phase === 'idle') {
-      this.#phase = 'head'
-      this.#deadline = this.#context.now() + this.#context.limits.headMs
-    }
-    const state = this.#head.push(chunk)
-    if (state === 'more') return
+    const state = this.#heads.push(chunk)
+    if (state === 'more') return this.#awaitHead()
     if (state !== 'whole') return this.#refuse(state === 'large' ? HEAD_TOO_LARGE : BAD_LINE)
-    const head = readRequestHead(this.#head.text)
+    const { head, rest } = this.#heads
     if (isStop(head)) this.#refuse(head)
-    else this.#begin(head, this.#head.rest)
+    else this.#begin(head, rest)
+  }
+
+  /** The first part of a head has come: the rest must come soon. */
+  #awaitHead(): void {
+    if (this.#phase === 'head') return
+    this.#phase = 'head'
+    this.#deadline = this.#context.now() + this.#context.limits.headMs
   }
 
   #begin(head: RequestHead, rest: Buffer): void {
@@ -188,12 +191,13 @@ export class Http1Connection implements Visitor, Watched {
     this.#body = body
     this.#phase = 'busy'
     this.wire = head.minor === 1
-    this.#progress.restart(this.#context.now())
+    const at = this.#context.now()
+    this.#progress.restart(at)
     // Until the exchange has a link.
     if (!body.done) this.#socket.pause()
     const { scheme, serverName, surplus, peer } = this.#accepted
     const from = { peer: peer.address, peerPort: peer.port, protocol: 'http/1.1' as const }
-    const exchange = serve(this.#context, this, { head, scheme, serverName, surplus, first, ended: body.done, ...from })
+    const exchange = serve(this.#context, this, { head, at, scheme, serverName, surplus, first, ended: body.done, ...from })
     this.#exchange = exchange?.isOver === false ? exchange : undefined
   }
 

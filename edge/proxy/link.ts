@@ -1,3 +1,5 @@
+import { HeadReader } from './head-reader.ts'
+import { readResponseHead, type ResponseHead } from './response-head.ts'
 import type { Channel, ChannelEvents } from '../channel.ts'
 import type { Origin, Session } from '../session.ts'
 
@@ -18,6 +20,8 @@ export interface LinkUser {
 export class Link implements ChannelEvents {
   readonly session: Session
   readonly channel: Channel
+  /** Reads the heads of the responses that come by it. */
+  readonly heads = new HeadReader<ResponseHead | undefined>(readResponseHead, undefined)
   user: LinkUser | undefined
   /** Requests that it has been given. */
   uses = 0

@@ -1,5 +1,6 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import type { RequestRecord } from '../../journal/port.ts'
+import { TalliedHistogram } from './tallied-histogram.ts'
 import type { Pools } from './pool.ts'
 
 /** What the proxy counts (surface, section 7): nothing in it names a tunnel, a host or a path. */
@@ -70,14 +71,14 @@ export function createProxyMetrics({ registry, pools }: Deps): ProxyMetrics {
       this.set(pools.idle)
     },
   })
-  const durations = new Histogram({
+  const durations = new TalliedHistogram({
     name: 'mooring_edge_request_duration_seconds',
     help: 'Time from the head of a request to the end of its answer.',
     labelNames: ['origin'],
     buckets: DURATION_BUCKETS,
     registers,
   })
-  const observe = { backend: durations.labels('backend'), edge: durations.labels('edge') }
+  const taken = { backend: durations.tally({ origin: 'backend' }), edge: durations.tally({ origin: 'edge' }) }
 
   function count(protocol: string, status: number, origin: string, reason: string): void {
     const key = `${protocol} ${status} ${origin} ${reason}`
@@ -97,7 +98,7 @@ export function createProxyMetrics({ registry, pools }: Deps): ProxyMetrics {
       const statusClass = classOf(status)
       if (origin === 'backend' && reason === null) answered[protocol][statusClass] = (answered[protocol][statusClass] ?? 0) + 1
       else count(protocol, statusClass * 100, origin, reason ?? '')
-      observe[origin].observe(durationMs / 1000)
+      taken[origin].add(durationMs / 1000)
       bytes.in += bytesIn
       bytes.out += bytesOut
     },

@@ -15,7 +15,7 @@ const UNDERSCORE = 0x5f
 const DASH = 0x2d
 
 interface Entry {
-  readonly name: string
+  readonly name: Uint8Array
   readonly kind: number
 }
 
@@ -28,15 +28,15 @@ export class NameTable {
 
   constructor(kinds: Readonly<Record<string, number>>) {
     for (const [name, kind] of Object.entries(kinds)) {
-      this.#byLength[name.length] = [...(this.#byLength[name.length] ?? []), { name, kind }]
+      this.#byLength[name.length] = [...(this.#byLength[name.length] ?? []), { name: Buffer.from(name, 'latin1'), kind }]
     }
   }
 
-  kindOf(text: string, start: number, end: number): number {
+  kindOf(bytes: Uint8Array, start: number, end: number): number {
     const entries = this.#byLength[end - start]
     if (entries === undefined) return PLAIN
     for (const { name, kind } of entries) {
-      const match = compare(text, start, name)
+      const match = compare(bytes, start, name)
       if (match === 'same') return kind
       if (match === 'similar') return DROP
     }
@@ -44,11 +44,11 @@ export class NameTable {
   }
 }
 
-function compare(text: string, start: number, name: string): 'same' | 'similar' | 'other' {
+function compare(bytes: Uint8Array, start: number, name: Uint8Array): 'same' | 'similar' | 'other' {
   let similar = false
   for (let index = 0; index < name.length; index++) {
-    const wanted = name.charCodeAt(index)
-    let code = text.charCodeAt(start + index)
+    const wanted = name[index]
+    let code = bytes[start + index] ?? 0
     if (code >= 0x41 && code <= 0x5a) code |= 0x20
     if (code === wanted) continue
     if (code !== UNDERSCORE || wanted !== DASH) return 'other'
@@ -57,14 +57,14 @@ function compare(text: string, start: number, name: string): 'same' | 'similar' 
   return similar ? 'similar' : 'same'
 }
 
-const FORWARDED_PREFIX = 'x-forwarded-'
+const FORWARDED_PREFIX = Buffer.from('x-forwarded-', 'latin1')
 
 /** `X-Forwarded-…`, which the edge alone says. */
-export function isForwarded(text: string, start: number, end: number): boolean {
+export function isForwarded(bytes: Uint8Array, start: number, end: number): boolean {
   return (
     end - start > FORWARDED_PREFIX.length &&
-    (text.charCodeAt(start) | 0x20) === 0x78 &&
-    compare(text, start, FORWARDED_PREFIX) !== 'other'
+    ((bytes[start] ?? 0) | 0x20) === 0x78 &&
+    compare(bytes, start, FORWARDED_PREFIX) !== 'other'
   )
 }
 

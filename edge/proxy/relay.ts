@@ -1,10 +1,10 @@
 import { Body } from './body.ts'
 import type { PayloadSink } from './chunk.ts'
 import type { Reply } from './forward-response.ts'
-import { HeadBuffer } from './head-buffer.ts'
+import type { HeadReader } from './head-reader.ts'
 import type { Modifications } from './modifications.ts'
 import type { RequestHead } from './request-head.ts'
-import { bodyKindOf, readResponseHead, type ResponseHead } from './response-head.ts'
+import { bodyKindOf, type ResponseHead } from './response-head.ts'
 import type { Visitor } from './visitor.ts'
 
 /** Who has the link that the response comes from. */
@@ -36,7 +36,7 @@ export class Relay implements PayloadSink {
   status = 0
   #stage: 'head' | 'body' | 'raw' | 'over' = 'head'
   readonly #deps: Deps
-  readonly #head = new HeadBuffer()
+  #heads: HeadReader<ResponseHead | undefined> | undefined
   #body: Body | undefined
   #keeps = false
   #go = true
@@ -46,9 +46,14 @@ export class Relay implements PayloadSink {
     this.#deps = deps
   }
 
+  /** The response comes by another link than before, if any: `heads` reads its head. */
+  from(heads: HeadReader<ResponseHead | undefined>): void {
+    this.#heads = heads
+  }
+
   /** Whether not one byte has come. */
   get isUntouched(): boolean {
-    return this.#stage === 'head' && this.#head.isEmpty
+    return this.#stage === 'head' && this.#heads?.isEmpty !== false
   }
 
   get began(): boolean {
@@ -88,15 +93,15 @@ export class Relay implements PayloadSink {
   }
 
   #headData(chunk: Buffer): void {
-    let state = this.#head.push(chunk)
-    while (state === 'whole') {
-      const head = readResponseHead(this.#head.text)
+    const heads = this.#heads
+    let state = heads?.push(chunk)
+    while (heads && state === 'whole') {
+      const { head, rest } = heads
       if (!head) return this.#invalid()
-      const { rest } = this.#head
       if (head.status === 101) return this.#upgrade(head, rest)
       if (head.status >= 200) return this.#respond(head, rest)
       this.#deps.visitor.interim(this.#reply(head, 'none'))
-      state = rest.length > 0 ? this.#head.push(rest) : 'more'
+      state = rest.length > 0 ? heads.push(rest) : 'more'
     }
     if (state !== 'more') this.#invalid()
   }

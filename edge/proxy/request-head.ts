@@ -1,5 +1,6 @@
 import type { Stop } from '../../crds/tunnel-decisions.ts'
 import { type Fields, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
+import type { ForwardedRequest } from './forward-request.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { REQUEST_NAMES } from './names.ts'
 import { bad, BAD_EXPECTATION, HEAD_TOO_LARGE } from './stops.ts'
@@ -16,11 +17,17 @@ export interface RequestHead extends Fields {
   readonly minor: 0 | 1
   /** As the visitor wrote it. */
   readonly host: string
+  /** The same in lower case, without the port. */
+  readonly hostname: string
+  /** The target without its query. */
+  readonly path: string
   readonly framing: Framing
   /** Whether the visitor keeps the connection for more requests. */
   readonly keepAlive: boolean
   /** Protocol that it asks to change to. */
   readonly upgrade: string | undefined
+  /** What was last passed on of it: the next time it may be the same. */
+  forwarded: ForwardedRequest | undefined
 }
 
 const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?$/
@@ -33,16 +40,16 @@ export const isStop = (value: object): value is Stop => 'reason' in value
 
 /**
  * Reads the head of a request, strictly (RFC 9112): what two readers may understand in two ways is refused. The text is latin1, from its first byte to the
- * CRLF of its last field, without the empty line.
+ * CRLF of its last field, without the empty line; `bytes` is the same.
  */
-export function readRequestHead(text: string): RequestHead | Stop {
-  const methodEnd = tokenEnd(text, 0)
-  const end = targetEnd(text, methodEnd + 1)
+export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(text, 'latin1')): RequestHead | Stop {
+  const methodEnd = tokenEnd(bytes, 0)
+  const end = targetEnd(bytes, methodEnd + 1)
   const minor = versionAt(text, end)
-  if (methodEnd === 0 || text.charCodeAt(methodEnd) !== 0x20 || end === methodEnd + 1 || minor === undefined)
+  if (methodEnd === 0 || bytes[methodEnd] !== 0x20 || end === methodEnd + 1 || minor === undefined)
     return bad('the request line is not valid')
   const fieldsAt = end + 11
-  const at = readFields(text, fieldsAt, REQUEST_NAMES)
+  const at = readFields(bytes, fieldsAt, REQUEST_NAMES)
   if (typeof at === 'string') return bad(at)
   if (at.length > MAX_FIELDS * STRIDE) return HEAD_TOO_LARGE
   const framing = readFraming(text, at)
@@ -74,7 +81,25 @@ function settle(draft: Draft): RequestHead | Stop {
   const keepAlive = keepsAlive(framing, minor)
   const upgrade = minor === 1 ? upgradeOf(framing) : undefined
   const lineKept = minor === 1 && target === asked
-  return { text, at, fieldsAt, minor, framing, method, target, lineKept, host, keepAlive, upgrade }
+  const hostname = hostOf(host)
+  const path = pathOf(target)
+  const forwarded = undefined
+  return { text, at, fieldsAt, minor, framing, method, target, path, lineKept, host, hostname, keepAlive, upgrade, forwarded }
+}
+
+/** Nearly every Host: nothing in it needs a change. */
+const BARE_HOST = /^[a-z0-9.-]+$/
+
+/** In lower case, without the port. */
+function hostOf(value: string): string {
+  if (BARE_HOST.test(value)) return value
+  const colon = value.endsWith(']') ? -1 : value.lastIndexOf(':')
+  return (colon < 0 ? value : value.slice(0, colon)).toLowerCase()
+}
+
+function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return query < 0 ? target : target.slice(0, query)
 }
 
 /** RFC 9112, section 3.2: origin form; absolute form of the same host; `*` of OPTIONS. CONNECT is for proxies that are asked to be one. */

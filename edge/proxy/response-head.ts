@@ -1,4 +1,5 @@
 import { type Fields, MAX_FIELDS, readFields, STRIDE, valueEnd } from './fields.ts'
+import type { ForwardedResponse } from './forward-response.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { RESPONSE_NAMES } from './names.ts'
 import { keepsAlive } from './request-head.ts'
@@ -11,9 +12,17 @@ export interface ResponseHead extends Fields {
   readonly minor: 0 | 1
   readonly framing: Framing
   readonly keepAlive: boolean
+  /** What was last passed on of it: the next time it may be the same. */
+  forwarded: ForwardedResponse | undefined
 }
 
 const DIGIT = 0x30
+
+/** A head as it came: latin1, up to the CRLF of its last field. */
+interface Source {
+  readonly text: string
+  readonly bytes: Uint8Array
+}
 
 function minorOf(text: string): 0 | 1 | undefined {
   if (text.startsWith('HTTP/1.1 ')) return 1
@@ -21,42 +30,46 @@ function minorOf(text: string): 0 | 1 | undefined {
 }
 
 /** 100 to 599, else 0. */
-function statusAt(text: string, at: number): number {
-  const hundreds = digitAt(text, at)
-  const tens = digitAt(text, at + 1)
-  const ones = digitAt(text, at + 2)
+function statusAt(bytes: Uint8Array, at: number): number {
+  const hundreds = digitAt(bytes, at)
+  const tens = digitAt(bytes, at + 1)
+  const ones = digitAt(bytes, at + 2)
   return hundreds >= 1 && hundreds <= 5 && tens >= 0 && ones >= 0 ? hundreds * 100 + tens * 10 + ones : 0
 }
 
-function digitAt(text: string, at: number): number {
-  const digit = text.charCodeAt(at) - DIGIT
+function digitAt(bytes: Uint8Array, at: number): number {
+  const digit = (bytes[at] ?? 0) - DIGIT
   return digit >= 0 && digit <= 9 ? digit : -1
 }
 
 /** Where the fields begin: after the reason, which may be left out with the blank before it. 0: the line is not valid. */
-function afterReason(text: string, at: number): number {
-  const end = text.charCodeAt(at) === 0x20 ? valueEnd(text, at) : at
-  return text.charCodeAt(end) === 0x0d && text.charCodeAt(end + 1) === 0x0a ? end + 2 : 0
+function afterReason(bytes: Uint8Array, at: number): number {
+  const end = bytes[at] === 0x20 ? valueEnd(bytes, at) : at
+  return bytes[end] === 0x0d && bytes[end + 1] === 0x0a ? end + 2 : 0
 }
 
 /**
- * Reads the head of a response, as strictly as that of a request. The text is latin1, up to the CRLF of its last field.
+ * Reads the head of a response, as strictly as that of a request. The text is latin1, up to the CRLF of its last field; `bytes` is the same.
  * @returns undefined when it is not valid
  */
-export function readResponseHead(text: string): ResponseHead | undefined {
+export function readResponseHead(text: string, bytes: Uint8Array = Buffer.from(text, 'latin1')): ResponseHead | undefined {
   const minor = minorOf(text)
-  const status = minor === undefined ? 0 : statusAt(text, 9)
-  const fieldsAt = afterReason(text, 12)
-  return minor === undefined || status === 0 || fieldsAt === 0 ? undefined : withFields({ text, status, fieldsAt, minor })
+  const status = minor === undefined ? 0 : statusAt(bytes, 9)
+  const fieldsAt = afterReason(bytes, 12)
+  return minor === undefined || status === 0 || fieldsAt === 0
+    ? undefined
+    : withFields({ text, bytes }, { status, fieldsAt, minor })
 }
 
-function withFields(line: Pick<ResponseHead, 'text' | 'status' | 'fieldsAt' | 'minor'>): ResponseHead | undefined {
-  const { text, status, fieldsAt, minor } = line
-  const at = readFields(text, fieldsAt, RESPONSE_NAMES)
+function withFields(
+  { text, bytes }: Source,
+  { status, fieldsAt, minor }: Pick<ResponseHead, 'status' | 'fieldsAt' | 'minor'>,
+): ResponseHead | undefined {
+  const at = readFields(bytes, fieldsAt, RESPONSE_NAMES)
   if (typeof at === 'string' || at.length > MAX_FIELDS * STRIDE) return undefined
   const framing = readFraming(text, at)
   if (typeof framing === 'string' || (framing.chunked && minor === 0)) return undefined
-  return { text, at, fieldsAt, status, minor, framing, keepAlive: keepsAlive(framing, minor) }
+  return { text, at, fieldsAt, status, minor, framing, keepAlive: keepsAlive(framing, minor), forwarded: undefined }
 }
 
 /** How the body of a response ends (RFC 9112, section 6.3). */

@@ -11,6 +11,8 @@ import type { Visitor } from './visitor.ts'
 /** A request whose head has come. */
 export interface Arrival {
   readonly head: RequestHead
+  /** When it had come, in milliseconds since the epoch. */
+  readonly at: number
   readonly scheme: 'http' | 'https'
   readonly serverName: string | undefined
   /** Plain, as {@link plainAddress} makes it. */
@@ -26,15 +28,13 @@ export interface Arrival {
 
 /** Decides about a request. Answers it, or returns the exchange that has begun. */
 export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {
-  const { routes, now, trusted } = context
-  const { head, peer, scheme } = arrival
-  const at = now()
+  const { routes, trusted } = context
+  const { head, at, peer, scheme } = arrival
   const id = randomUUIDv7()
-  const host = hostOf(head.host)
+  const { hostname: host, path } = head
   const route = routeOf(host, routes)
   const isTrusted = trusted?.allows(peer) ?? false
   const believed = isTrusted && trusted ? believedVisitor(head, peer, scheme, trusted) : { sourceIp: peer, scheme }
-  const path = pathOf(head.target)
   const challenge = path.startsWith(CHALLENGE_PATH) ? context.challenge(host, path.slice(CHALLENGE_PATH.length)) : undefined
   const world: RequestWorld = {
     malformed: undefined,
@@ -105,21 +105,6 @@ function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void
 }
 
 const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)
-
-/** Nearly every Host: nothing in it needs a change. */
-const BARE_HOST = /^[a-z0-9.-]+$/
-
-/** In lower case, without the port. */
-export function hostOf(value: string): string {
-  if (BARE_HOST.test(value)) return value
-  const colon = value.endsWith(']') ? -1 : value.lastIndexOf(':')
-  return (colon < 0 ? value : value.slice(0, colon)).toLowerCase()
-}
-
-export function pathOf(target: string): string {
-  const query = target.indexOf('?')
-  return query < 0 ? target : target.slice(0, query)
-}
 
 const LABEL = 16
 

@@ -83,7 +83,7 @@ export class ReceiveQueue {
 
   /** Bytes to allow the client now; 0 while it has enough. */
   grant(roundTripMs: number): number {
-    return this.#window.grant(performance.now(), roundTripMs)
+    return this.#window.isDue ? this.#window.grant(performance.now(), roundTripMs) : 0
   }
 
   shrink(): void {

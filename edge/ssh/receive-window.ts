@@ -62,9 +62,14 @@ export class ReceiveWindow {
     this.#read += bytes
   }
 
+  /** Whether there is something to grant: the time need not be looked at before. */
+  get isDue(): boolean {
+    return this.#read >= this.#size / 2
+  }
+
   /** Bytes to allow the client now; 0 while it has enough. `roundTripMs`: of its connection. */
   grant(now: number, roundTripMs: number): number {
-    if (this.#read < this.#size / 2) return 0
+    if (!this.isDue) return 0
     const onTheWay = (this.#read / Math.max(now - this.#since, 0.1)) * roundTripMs
     const growth = Math.min(this.#size, MAX_WINDOW_BYTES - this.#size)
     const grows = roundTripMs > FAR_MS && onTheWay > this.#size / 2 && growth > 0 && this.#budget.take(growth)

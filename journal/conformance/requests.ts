@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { RequestFilter, RequestRecord } from '../port.ts'
 import { keepRequests, type Open, someTunnel } from './place.ts'
 import { requestRecord } from './records.ts'
@@ -94,7 +94,9 @@ export function requestClauses(open: Open): void {
       const heard: string[] = []
       const stop = place.journal.follow(tunnel, ({ path }) => heard.push(path))
       await keepRequests(place.journal, [requestRecord({ tunnel, path: '/1' }), requestRecord({ tunnel: other, path: '/other' })])
+      await vi.waitFor(() => expect(heard).toEqual(['/1']), { timeout: 10_000 })
       await keepRequests(place.journal, [requestRecord({ tunnel, path: '/2' })])
+      await vi.waitFor(() => expect(heard).toEqual(['/1', '/2']), { timeout: 10_000 })
       stop()
       await keepRequests(place.journal, [requestRecord({ tunnel, path: '/3' })])
       expect(heard).toEqual(['/1', '/2'])

@@ -104,12 +104,16 @@ export function createClientCounts(db: DatabaseSync): ClientCounts {
   return {
     add(requests) {
       const groups = new Map<string, { readonly tunnel: number; readonly minute: number; readonly ips: string[] }>()
+      let group: { readonly tunnel: number; readonly minute: number; readonly ips: string[] } | undefined
       for (const { tunnel, time, ip } of requests) {
         const minute = Math.floor(time / MINUTE_MS)
-        const key = `${tunnel} ${minute}`
-        const group = groups.get(key)
-        if (group) group.ips.push(ip)
-        else groups.set(key, { tunnel, minute, ips: [ip] })
+        // Mostly it is that of the request before.
+        if (group?.tunnel !== tunnel || group.minute !== minute) {
+          const key = `${tunnel} ${minute}`
+          group = groups.get(key) ?? { tunnel, minute, ips: [] }
+          groups.set(key, group)
+        }
+        group.ips.push(ip)
       }
       for (const { tunnel, minute, ips } of groups.values()) addTo(tunnel, minute, ips)
     },

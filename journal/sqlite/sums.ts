@@ -32,11 +32,15 @@ export interface MinuteSum {
 /** Sums up requests by tunnel and minute. Pure. */
 export function sumsOf(requests: readonly KeptRequest[]): readonly MinuteSum[] {
   const sums = new Map<string, MinuteSum>()
+  let sum: MinuteSum | undefined
   for (const request of requests) {
     const minute = Math.floor(request.time / MINUTE_MS)
-    const key = `${request.tunnel} ${minute}`
-    const sum = sums.get(key) ?? emptySum(request, minute)
-    sums.set(key, sum)
+    // Mostly it is that of the request before.
+    if (sum?.tunnel !== request.tunnel || sum.minute !== minute) {
+      const key = `${request.tunnel} ${minute}`
+      sum = sums.get(key) ?? emptySum(request, minute)
+      sums.set(key, sum)
+    }
     add(sum, request)
   }
   return [...sums.values()]

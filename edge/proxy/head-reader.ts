@@ -1,0 +1,67 @@
+import { HeadBuffer, type HeadState } from './head-buffer.ts'
+
+/** Longest head that is remembered: a connection that waits shall cost little. */
+const MAX_KNOWN = 2_048
+
+/** Strict, and of the bytes alone: the same bytes are always read alike. The text is latin1, up to the CRLF of the last field; the bytes are the same. */
+export type ReadHead<Read> = (text: string, bytes: Uint8Array) => Read
+
+/**
+ * Reads the heads of one connection, one after the other. Whoever asks, or answers, in the very bytes of the time before, as most who keep a connection do,
+ * is not read again.
+ */
+export class HeadReader<Read> {
+  /** Once whole: what was read. */
+  head: Read
+  /** Once whole: what follows the head. */
+  rest: Buffer
+  readonly #read: ReadHead<Read>
+  readonly #buffer = new HeadBuffer()
+  /** The last head with its empty line, in memory of our own. */
+  #known: Buffer
+  #knownBytes = 0
+
+  /** `none`: what `head` is before the first. */
+  constructor(read: ReadHead<Read>, none: Read) {
+    this.#read = read
+    this.head = none
+    this.rest = this.#known = this.#buffer.rest
+  }
+
+  /** Whether no part of a head has come. */
+  get isEmpty(): boolean {
+    return this.#buffer.isEmpty
+  }
+
+  push(chunk: Buffer): HeadState {
+    if (this.#buffer.isEmpty && this.#isKnown(chunk)) {
+      this.rest = chunk.subarray(this.#knownBytes)
+      return 'whole'
+    }
+    const state = this.#buffer.push(chunk)
+    if (state !== 'whole') return state
+    const { text, bytes, rest } = this.#buffer
+    this.head = this.#read(text, bytes)
+    this.rest = rest
+    this.#remember(bytes)
+    return 'whole'
+  }
+
+  #isKnown(chunk: Buffer): boolean {
+    const known = this.#known
+    const length = this.#knownBytes
+    if (length === 0 || chunk.length < length) return false
+    // A loop: for so few bytes a call of Buffer's own costs more. From the end, where lengths and dates are.
+    for (let at = length - 1; at >= 0; at--) if (chunk[at] !== known[at]) return false
+    return true
+  }
+
+  #remember(bytes: Buffer): void {
+    const length = bytes.length + 2
+    this.#knownBytes = length > MAX_KNOWN ? 0 : length
+    if (this.#knownBytes === 0) return
+    if (this.#known.length < length) this.#known = Buffer.allocUnsafeSlow(length)
+    this.#known.set(bytes)
+    this.#known.write('\r\n', bytes.length, 'latin1')
+  }
+}
