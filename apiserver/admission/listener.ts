@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { JournalWriter } from '../../journal/port.ts'
 import { bindError } from '../../process/bind-error.ts'
@@ -43,12 +43,19 @@ export async function startAuditListener(deps: AuditListenerDeps): Promise<Audit
     const { key, certificate: cert } = certificate()
     return { key, cert, minVersion: 'TLSv1.2' } as const
   }
-  const server = createServer({ ...pair(), headersTimeout: 5_000, requestTimeout: 10_000 }, (req, res) => {
+  const timeouts = { handshakeTimeout: 5_000, headersTimeout: 5_000, requestTimeout: 10_000 }
+  const server = createServer({ ...pair(), ...timeouts }, (req, res) => {
     answer(deps, req, res).catch((error: unknown) => {
       log.warn({ err: error }, 'a write was not noted for the audit log')
       if (!res.headersSent) res.writeHead(400)
       res.end()
     })
+  })
+  // The server does not know of those that are still in their handshake.
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
   })
   await new Promise<void>((resolve, reject) => {
     const about = { address: host, port, flag: '--audit-port' }
@@ -62,7 +69,9 @@ export async function startAuditListener(deps: AuditListenerDeps): Promise<Audit
     async [Symbol.asyncDispose]() {
       server.close()
       server.closeIdleConnections()
-      setTimeout(() => server.closeAllConnections(), KEPT_MS).unref()
+      setTimeout(() => {
+        for (const socket of sockets) socket.destroy()
+      }, KEPT_MS).unref()
       await once(server, 'close')
     },
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
@@ -46,6 +46,8 @@ export interface Mesh {
 }
 
 const REDIAL_MS = 500
+/** For what is on its way to a peer when this edge ends. */
+const CLOSE_MS = 1_000
 
 export function createMesh(deps: Deps): Mesh {
   const { name, endpoint, sessions, files, peers, registry, log } = deps
@@ -157,6 +159,11 @@ export function createMesh(deps: Deps): Mesh {
     ...{ requestCert: true, rejectUnauthorized: true, handshakeTimeout: limits.helloMs, noDelay: true },
   })
   server.maxConnections = limits.links
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   server.on('secureConnection', (socket: TLSSocket) => take(socket))
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   files.onChange((identity) => server.setSecureContext({ ...identity, ...MESH_TLS }))
@@ -198,7 +205,10 @@ export function createMesh(deps: Deps): Mesh {
         else resolve()
       })
       for (const link of links) link.close('closed')
+      // A peer that takes nothing any more, or is amid its handshake, is not waited for.
+      const impatient = setTimeout(() => sockets.forEach((socket) => socket.destroy()), CLOSE_MS)
       await gone
+      clearTimeout(impatient)
     },
   }
 }

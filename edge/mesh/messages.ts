@@ -99,10 +99,3 @@ export function parseOpen(payload: Buffer): Open {
     session,
   }
 }
-
-/** A list cut into pieces that each fit a frame. */
-export function pieces<T>(items: readonly T[]): readonly (readonly T[])[] {
-  return Array.from({ length: Math.ceil(items.length / SESSIONS_A_FRAME) }, (_, index) =>
-    items.slice(index * SESSIONS_A_FRAME, (index + 1) * SESSIONS_A_FRAME),
-  )
-}

@@ -48,7 +48,8 @@ export function createListeners({ context, contextFor, ticketKeys }: Deps): List
     if (peer.address !== address || peer.port !== port) {
       const ends = endsOf(socket)
       behind.set(ends, peer)
-      socket.once('close', () => behind.delete(ends))
+      // The balancer may have the port in use again by then.
+      socket.once('close', () => behind.get(ends) === peer && behind.delete(ends))
     }
     server.emit('connection', socket)
   }

@@ -179,7 +179,8 @@ export class SegmentLog {
     if (last && this.#fd !== undefined && last.bytes < SEGMENT_BYTES) return { segment: last, fd: this.#fd }
     this.#closeFile()
     const segment = { number: this.#next, bytes: 0, records: 0 }
-    const fd = openSync(this.#path(segment.number), 'wx', 0o600)
+    // Appending: after a frame that was cut off again, the next one must not leave a hole.
+    const fd = openSync(this.#path(segment.number), 'ax', 0o600)
     this.#fd = fd
     this.#next += 1
     this.#segments.push(segment)

@@ -119,8 +119,10 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     async run(signal) {
       await untilSynced([...caches, namespaces], signal)
       const stops = signal.aborted ? [] : caches.map(follow)
+      // A journal that takes nothing is not waited for then: what is on its way is found again by the next operator.
+      const ended = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
       while (!signal.aborted) {
-        await step()
+        await Promise.race([step(), ended])
         await pause(clock, Math.min(LOOK_MS, graceMs), signal)
       }
       for (const stop of stops) stop()

@@ -63,7 +63,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   const tables = createJournalOwner({ login })
 
   /** @throws whatever prevents it; all is looked at again then */
-  async function look(): Promise<boolean> {
+  async function look(signal: AbortSignal): Promise<boolean> {
     const place = await places.find()
     if (!place) return false
     if (place.key !== done) await prepare(place)
@@ -72,7 +72,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
       sweptAt = performance.now()
     }
     await makeRoom()
-    await endLost()
+    await endLost(signal)
     return true
   }
 
@@ -93,18 +93,20 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
       log.warn({ maxBytes, emptied }, 'the journal’s volume is nearly full: the oldest requests were removed')
   }
 
-  async function endLost(): Promise<void> {
+  async function endLost(signal: AbortSignal): Promise<void> {
     const open = await reader.openSessions()
     if (open.length === 0) return
     const { items } = await store.list(Pod, { namespace: SYSTEM_NAMESPACE, labels: OWNERSHIP })
     const due = patience.due(lostSessions(open, items), performance.now())
-    await Promise.all(due.map((lost) => writer.connection(endOf(lost, Date.now()))))
+    // A journal that is read and cannot be written must not hold up what would mend it: the rest is for the next look.
+    const kept = Promise.allSettled(due.map((lost) => writer.connection(endOf(lost, Date.now()))))
+    await Promise.race([kept, pause(clock, lookMs, signal)])
     if (due.length > 0) log.info({ sessions: due.length }, 'sessions of edges that are gone were ended')
   }
 
-  async function step(): Promise<number> {
+  async function step(signal: AbortSignal): Promise<number> {
     try {
-      const ready = await look()
+      const ready = await look(signal)
       failures.works()
       return ready ? lookMs : Math.min(SOON_MS, lookMs)
     } catch (error) {
@@ -121,7 +123,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     connection: (record) => writer.connection(record),
     audit: (record) => writer.audit(record),
     async run(signal) {
-      while (!signal.aborted) await pause(clock, await step(), signal)
+      while (!signal.aborted) await pause(clock, await step(signal), signal)
     },
     async [Symbol.asyncDispose]() {
       await writer[Symbol.asyncDispose]()
