@@ -1,8 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { HOSTNAME } from '../crds/tunnel.ts'
 import { createPems } from './pems.ts'
-import type { PemStore } from './pem-store.ts'
+import type { Pem, PemStore } from './pem-store.ts'
 import type { ListedRoutes } from './route.ts'
 import type { Store } from '../store/port.ts'
 
@@ -17,6 +18,10 @@ export interface CertificatesDeps {
   readonly kept?: PemStore | undefined
   readonly log: Pick<Logger, 'warn'>
 }
+
+/** A certificate that its Tunnel speaks of is waited for: this edge may be allowed to read it a moment later than others. */
+const SOON_MS = 2_500
+const AGAIN_MS = 100
 
 export interface Certificates extends Disposable {
   /** What a handshake for this name is answered with; undefined when there is no certificate. @throws Error for one that cannot be used */
@@ -39,6 +44,14 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
   function candidates(hostname: string): readonly string[] {
     const own = routes.get(hostname) ? [ownOf(hostname)] : []
     return isWildcard() ? [shared, ...own] : own
+  }
+
+  async function pemFor(hostname: string): Promise<Pem | undefined> {
+    for (const name of candidates(hostname)) {
+      const pem = await pems.get(name, routes.get(hostname)?.certifiedAt ?? '')
+      if (pem) return pem
+    }
+    return undefined
   }
 
   function refresh(hostname: string): void {
@@ -72,11 +85,13 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
     async contextFor(serverName) {
       const hostname = serverName.endsWith(suffix) ? serverName.slice(0, -suffix.length) : ''
       if (!HOSTNAME.test(hostname)) return undefined
-      for (const name of candidates(hostname)) {
-        const pem = await pems.get(name, routes.get(hostname)?.certifiedAt ?? '')
-        if (pem) return createSecureContext({ cert: pem.certificate, key: pem.key, minVersion: 'TLSv1.2' })
+      const until = performance.now() + SOON_MS
+      let pem = await pemFor(hostname)
+      while (!pem && routes.get(hostname)?.certifiedAt !== undefined && performance.now() < until) {
+        await delay(AGAIN_MS)
+        pem = await pemFor(hostname)
       }
-      return undefined
+      return pem && createSecureContext({ cert: pem.certificate, key: pem.key, minVersion: 'TLSv1.2' })
     },
     [Symbol.dispose]() {
       stopWatching()

@@ -29,8 +29,8 @@ export interface Pems extends Disposable {
 /** Fetches in the background at a time: a start must not flood the API, nor take all day for ten thousand. */
 const PARALLEL = 4
 const RETRY = { baseMs: 1_000, maxMs: 60_000 }
-/** How long one that is not there is not asked for again: a handshake costs its visitor nothing, and must cost the API no more. */
-const MISSING_MS = 1_000
+/** How long one that is not there, or is being asked for, is not asked for again: a handshake costs its visitor nothing, and must cost the API no more. */
+const MISSING_MS = 300
 
 interface Wish {
   readonly name: string
@@ -72,6 +72,8 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   async function get(name: string, obtainedAt: string): Promise<Pem | undefined> {
     if (isCurrent(name, obtainedAt)) return held.get(name)
     if ((missing.get(name) ?? 0) > performance.now()) return held.get(name)
+    // However many come at once, one of them asks.
+    missing.set(name, performance.now() + MISSING_MS)
     try {
       return (await fetch(name, obtainedAt)) ?? held.get(name)
     } catch (error) {

@@ -1,14 +1,15 @@
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Store } from '../../store/port.ts'
 import { untilAny, untilGone } from '../cache-waits.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
 
-/** What a namespace holds, as `3 sharedinstances`, one text a kind. */
+/** What a namespace holds, as `3 sharedinstances`, one text a kind. Passwords go with their tunnels, of which they are a part, a moment later. */
 async function contentsOf(store: Store, namespace: string): Promise<readonly string[]> {
-  const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced)
+  const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced && kind.kind !== TunnelPassword.kind)
   const counts = await Promise.all(kinds.map(async (kind) => (await store.list(kind, { namespace })).items.length))
   return kinds
     .map(({ plural }, at) => ({ plural, count: counts[at] ?? 0 }))

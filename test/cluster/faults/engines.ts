@@ -38,7 +38,8 @@ export async function openEngines(kubeconfig: string): Promise<Engines> {
     store,
     async amiss() {
       const servers = await store.list(DatabaseServer, { namespace: SHARED_NAMESPACE })
-      const found = (await Promise.all(servers.items.filter(isReady).map(tenantsOn))).flat()
+      const shared = servers.items.filter(({ spec }) => spec.tenancy === 'shared')
+      const found = (await Promise.all(shared.filter(isReady).map(tenantsOn))).flat()
       const instances = await store.list(SharedInstance)
       const wanted = instances.items.map(({ metadata, status }) => status?.name ?? metadata.name)
       const whole = found.filter(([, state]) => isDeepStrictEqual(state, WHOLE)).map(([name]) => name)
