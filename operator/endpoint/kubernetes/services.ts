@@ -50,7 +50,7 @@ function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spe
   })
 }
 
-/** Edges find each other by its EndpointSlices; one that is draining is in none. */
+/** Edges find each other by its EndpointSlices, those that are draining among them. */
 export function meshServiceOf(endpoint: TunnelEndpoint): Plain<V1Service> {
   const { name } = endpoint.metadata
   const targetPort = EDGE_PORTS.mesh
