@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { request } from 'node:https'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createConnection, createServer } from 'node:net'
 import { connect } from 'node:tls'
 import type { RequestListener } from 'node:http'
 import { beforeAll, expect, test } from 'vitest'
@@ -131,4 +131,15 @@ test('closes at once with an idle keep-alive connection open', async () => {
   const response = await fetch(`http://127.0.0.1:${number}/`, { headers: { connection: 'keep-alive' } })
   await response.text()
   await servers.close(60_000)
+})
+
+test('closes by the deadline with a caller that never speaks TLS', async () => {
+  const servers = await start()
+  const silent = createConnection(servers.addresses.shared.https.port, '127.0.0.1')
+  await once(silent, 'connect')
+  await getByHttps(servers.addresses.shared.https)
+
+  await servers.close(1)
+
+  await once(silent, 'close')
 })

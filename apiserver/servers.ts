@@ -8,6 +8,7 @@ import {
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { bindError } from '../process/bind-error.ts'
+import { openSockets } from '../process/open-sockets.ts'
 import { answerClientError } from './client-error.ts'
 import { type Listener, LISTENERS } from './route.ts'
 
@@ -62,7 +63,7 @@ export interface RunningServers {
 
 /** @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`; nothing is left listening then */
 export async function startServers({ listeners, host, certificate }: ServersDeps): Promise<RunningServers> {
-  const servers: Server[] = []
+  const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const secure: HttpsServer[] = []
   const closing = new AbortController()
   const keyAndCert = () => {
@@ -75,7 +76,7 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
     server.setTimeout(STALLED_MS)
     endIdleOnClose(server, closing.signal)
     endStreamsOnClose(server, closing.signal)
-    servers.push(server)
+    closers.push(closerOf(server))
     return bind(server, address, port)
   }
 
@@ -88,7 +89,7 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
 
   async function close(deadlineMs = CLOSE_DEADLINE_MS): Promise<void> {
     closing.abort()
-    await Promise.all(servers.map((server) => closeServer(server, deadlineMs)))
+    await Promise.all(closers.map((end) => end(deadlineMs)))
   }
 
   const addresses = {} as Record<Listener, BoundListener>
@@ -135,9 +136,12 @@ function endStreamsOnClose(server: Server, closing: AbortSignal): void {
   })
 }
 
-async function closeServer(server: Server, deadlineMs: number): Promise<void> {
-  if (!server.listening) return
-  const deadline = setTimeout(() => server.closeAllConnections(), deadlineMs)
-  await new Promise((resolve) => server.close(resolve))
-  clearTimeout(deadline)
+function closerOf(server: Server): (deadlineMs: number) => Promise<void> {
+  const sockets = openSockets(server)
+  return async (deadlineMs) => {
+    if (!server.listening) return
+    const deadline = setTimeout(() => sockets.forEach((socket) => socket.destroy()), deadlineMs)
+    await new Promise((resolve) => server.close(resolve))
+    clearTimeout(deadline)
+  }
 }

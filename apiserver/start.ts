@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Running } from '../process/run.ts'
 import { auditPath } from '../crds/audit-path.ts'
 import { startStatus } from '../process/status-listener.ts'
+import { starting } from '../process/starting.ts'
 import type { Access } from '../store/access.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import type { Store } from '../store/port.ts'
@@ -36,13 +37,7 @@ export interface ApiServerDeps {
  * @throws MooringError `files_unreadable`, `port_in_use`, `port_forbidden`
  */
 export async function startApiServer(deps: ApiServerDeps): Promise<Running> {
-  const cleanup = new AsyncDisposableStack()
-  try {
-    return await startParts(deps, cleanup)
-  } catch (error) {
-    await cleanup.disposeAsync()
-    throw error
-  }
+  return starting((cleanup) => startParts(deps, cleanup))
 }
 
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */

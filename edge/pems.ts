@@ -29,7 +29,7 @@ export interface Pems extends Disposable {
 /** Fetches in the background at a time: a start must not flood the API, nor take all day for ten thousand. */
 const PARALLEL = 4
 const RETRY = { baseMs: 1_000, maxMs: 60_000 }
-/** How long one that is not there, or is being asked for, is not asked for again: a handshake costs its visitor nothing, and must cost the API no more. */
+/** How long one that is not there is not asked for again: a handshake costs its visitor nothing, and must cost the API no more. */
 const MISSING_MS = 300
 
 interface Wish {
@@ -44,6 +44,8 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   const missing = new Map<string, number>()
   /** By name, the latest fetch under way: of one that was forgotten meanwhile nothing is kept. */
   const fetching = new Map<string, symbol>()
+  /** Questions of handshakes that are under way. */
+  const asking = new Map<string, Promise<Pem | undefined>>()
   /** By name, the latest wish. */
   const wishes = new Map<string, Wish>()
   /** Those that are tried again. */
@@ -72,8 +74,14 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   async function get(name: string, obtainedAt: string): Promise<Pem | undefined> {
     if (isCurrent(name, obtainedAt)) return held.get(name)
     if ((missing.get(name) ?? 0) > performance.now()) return held.get(name)
-    // However many come at once, one of them asks.
-    missing.set(name, performance.now() + MISSING_MS)
+    // However many come at once, one of them asks, for all.
+    const id = `${name} ${obtainedAt}`
+    const asked = asking.get(id) ?? ask(name, obtainedAt).finally(() => asking.delete(id))
+    asking.set(id, asked)
+    return asked
+  }
+
+  async function ask(name: string, obtainedAt: string): Promise<Pem | undefined> {
     try {
       return (await fetch(name, obtainedAt)) ?? held.get(name)
     } catch (error) {

@@ -13,6 +13,7 @@ import { bindError } from '../process/bind-error.ts'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
 import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
+import { starting } from '../process/starting.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import { createCache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
@@ -44,13 +45,7 @@ const LINGER_MS = 5_000
  * @throws MooringError `port_in_use`, `files_unreadable`, `invalid_host_key`; the reason of `stopping` when that aborts
  */
 export async function startEdge(deps: StartEdgeDeps): Promise<Running> {
-  const cleanup = new AsyncDisposableStack()
-  try {
-    return await startParts(deps, cleanup)
-  } catch (error) {
-    await cleanup.disposeAsync()
-    throw error
-  }
+  return starting((cleanup) => startParts(deps, cleanup))
 }
 
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */

@@ -14,6 +14,7 @@ import { killServers } from '../operator/server/process/stop-serving.ts'
 import { operatorSettings } from '../operator/settings.ts'
 import type { Life } from '../process/life.ts'
 import type { Running } from '../process/run.ts'
+import { starting } from '../process/starting.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../store/embedded.ts'
@@ -43,13 +44,7 @@ const CERTIFICATE_SECRET = 'mooring-api-certificate'
  *   what was started by then is stopped; the reason of `life.stopping` when that aborts
  */
 export async function start(settings: Settings, log: Logger, life: Life): Promise<Running> {
-  const cleanup = new AsyncDisposableStack()
-  try {
-    return await startParts({ settings, log, life }, cleanup)
-  } catch (error) {
-    await cleanup.disposeAsync()
-    throw error
-  }
+  return starting((cleanup) => startParts({ settings, log, life }, cleanup))
 }
 
 interface StartDeps {

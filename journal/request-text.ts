@@ -5,23 +5,6 @@ export const PATH_MAX = 2_048
 const FIELDS = 13
 const LINE_END = /[\n\r]/g
 
-/** A request as columns: what a row of the file holds, `id` and `tunnel` still as text. */
-export interface RequestRow {
-  readonly id: string
-  readonly tunnel: string
-  readonly at: number
-  readonly method: string
-  readonly path: string
-  readonly status: number
-  readonly durationMs: number
-  readonly bytesIn: number
-  readonly bytesOut: number
-  readonly sourceIp: string
-  readonly origin: RequestRecord['origin']
-  readonly reason: string | null
-  readonly protocol: RequestRecord['protocol']
-}
-
 const oneLine = (text: string): string => (text.includes('\n') ? text.replaceAll(LINE_END, ' ') : text)
 
 /**
@@ -35,16 +18,16 @@ export function requestText(record: RequestRecord): string {
 }
 
 /** The rows of a batch. @throws TypeError when it is not whole records */
-export function requestRows(text: string): RequestRow[] {
+export function requestRows(text: string): RequestRecord[] {
   const fields = text.split('\n')
   const count = (fields.length - 1) / FIELDS
   if (!Number.isInteger(count)) throw new TypeError('a batch of requests is not whole')
-  const rows: RequestRow[] = []
+  const rows: RequestRecord[] = []
   for (let start = 0; start < count * FIELDS; start += FIELDS) rows.push(rowAt(fields, start))
   return rows
 }
 
-function rowAt(fields: readonly string[], start: number): RequestRow {
+function rowAt(fields: readonly string[], start: number): RequestRecord {
   const text = (offset: number): string => fields[start + offset] ?? ''
   const number = (offset: number): number => Number(fields[start + offset])
   return {

@@ -4,6 +4,7 @@ import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
 import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
+import { starting } from '../process/starting.ts'
 import { type CacheSet, createCacheSet } from '../store/cache-set.ts'
 import { createKubernetesStore, createStoreOver, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
@@ -42,13 +43,7 @@ const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
  * @throws MooringError `port_in_use`, `invalid_settings`
  */
 export async function startOperator(deps: StartOperatorDeps): Promise<Running> {
-  const cleanup = new AsyncDisposableStack()
-  try {
-    return await startParts(deps, cleanup)
-  } catch (error) {
-    await cleanup.disposeAsync()
-    throw error
-  }
+  return starting((cleanup) => startParts(deps, cleanup))
 }
 
 async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: AsyncDisposableStack): Promise<Running> {

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { JournalWriter } from '../../journal/port.ts'
 import { bindError } from '../../process/bind-error.ts'
+import { openSockets } from '../../process/open-sockets.ts'
 import { keepEntry } from '../keep-entry.ts'
 import { entryOf } from './entry.ts'
 import { AdmissionReview, allowed } from './review.ts'
@@ -51,12 +52,7 @@ export async function startAuditListener(deps: AuditListenerDeps): Promise<Audit
       res.end()
     })
   })
-  // The server does not know of those that are still in their handshake.
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
+  const sockets = openSockets(server)
   await new Promise<void>((resolve, reject) => {
     const about = { address: host, port, flag: '--audit-port' }
     // Stays on: a connection that cannot be taken is an error of the server, and would end the process.

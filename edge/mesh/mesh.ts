@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import { openSockets } from '../../process/open-sockets.ts'
 import type { Session } from '../session.ts'
 import type { SharedSessions } from '../sessions.ts'
 import { Budget } from '../ssh/receive-window.ts'
@@ -159,11 +160,7 @@ export function createMesh(deps: Deps): Mesh {
     ...{ requestCert: true, rejectUnauthorized: true, handshakeTimeout: limits.helloMs, noDelay: true },
   })
   server.maxConnections = limits.links
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
+  const sockets = openSockets(server)
   server.on('secureConnection', (socket: TLSSocket) => take(socket))
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   files.onChange((identity) => server.setSecureContext({ ...identity, ...MESH_TLS }))

@@ -1,4 +1,5 @@
-import { requestRows, type RequestRow } from '../request-text.ts'
+import type { RequestRecord } from '../port.ts'
+import { requestRows } from '../request-text.ts'
 import { isRecordId, isUuid, timeOfId } from './ids.ts'
 
 const MINUTE_MS = 60_000
@@ -30,7 +31,7 @@ export function joinColumns(parts: readonly RequestColumns[]): readonly string[]
 }
 
 /** In the order of the arguments of `keep_requests`. */
-const COLUMNS: readonly ((row: RequestRow) => string | number | boolean)[] = [
+const COLUMNS: readonly ((row: RequestRecord) => string | number | boolean)[] = [
   ({ tunnel }) => tunnel,
   ({ id }) => id,
   ({ id }) => Math.floor(timeOfId(id) / MINUTE_MS),
@@ -47,7 +48,7 @@ const COLUMNS: readonly ((row: RequestRow) => string | number | boolean)[] = [
   ({ protocol }) => protocol === 'h2',
 ]
 
-function isRecord({ id, tunnel, at, status, durationMs, bytesIn, bytesOut }: RequestRow): boolean {
+function isRecord({ id, tunnel, at, status, durationMs, bytesIn, bytesOut }: RequestRecord): boolean {
   return (
     isUuid(tunnel) &&
     isRecordId(id) &&

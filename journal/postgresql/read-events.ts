@@ -2,7 +2,7 @@ import type { JournalReader } from '../port.ts'
 import { createConditions } from './conditions.ts'
 import { isUuid, startOf } from './ids.ts'
 import type { Ask } from './pool.ts'
-import { auditOf, connectionOf } from './rows.ts'
+import { auditOf, connectionOf } from '../event-rows.ts'
 
 export type EventReader = Pick<JournalReader, 'connections' | 'auditEntries' | 'audited' | 'openSessions' | 'presence'>
 

@@ -1,12 +1,7 @@
-import type { AuditRecord, ConnectionRecord, RequestRecord } from '../port.ts'
+import { type EventRow, numberOf } from '../event-rows.ts'
+import type { RequestRecord } from '../port.ts'
 
-type Row = Readonly<Record<string, unknown>>
-
-/** The driver gives 64-bit integers as text. */
-export const numberOf = (value: unknown): number => Number(value)
-export const numberOrNull = (value: unknown): number | null => (value === null || value === undefined ? null : Number(value))
-
-export function requestOf(row: Row): RequestRecord {
+export function requestOf(row: EventRow): RequestRecord {
   return {
     id: row.id as string,
     tunnel: row.tunnel as string,
@@ -21,39 +16,5 @@ export function requestOf(row: Row): RequestRecord {
     origin: row.edge === true ? 'edge' : 'backend',
     reason: row.reason as string | null,
     protocol: row.h2 === true ? 'h2' : 'http/1.1',
-  }
-}
-
-export function connectionOf(row: Row): ConnectionRecord {
-  return {
-    id: row.id as string,
-    tunnel: row.tunnel as string,
-    at: numberOf(row.at),
-    type: row.type as ConnectionRecord['type'],
-    edge: row.edge as string,
-    clientIp: row.ip as string,
-    authMethod: row.method as ConnectionRecord['authMethod'],
-    sessionId: row.session as string,
-    keyFingerprint: row.fingerprint as string | null,
-    passwordId: row.password as string | null,
-    reason: row.reason as string | null,
-    durationMs: numberOrNull(row.ms),
-  }
-}
-
-export function auditOf(row: Row): AuditRecord {
-  const actor = row.actor_name === null ? null : { name: row.actor_name as string, kind: row.actor_kind as string }
-  return {
-    id: row.id as string,
-    at: numberOf(row.at),
-    namespace: row.namespace as string,
-    actor,
-    via: row.via as AuditRecord['via'],
-    action: row.action as AuditRecord['action'],
-    resource: { kind: row.kind as string, id: row.resource as string, name: row.name as string },
-    generation: row.generation === null ? null : numberOf(row.generation),
-    changes: JSON.parse(row.changes as string) as AuditRecord['changes'],
-    sourceIp: row.ip as string | null,
-    requestId: row.request as string | null,
   }
 }

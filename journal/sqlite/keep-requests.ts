@@ -2,7 +2,8 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { createClientCounts } from './client-counts.ts'
 import { DAY_MS, dayTable, makeDay } from './layout.ts'
 import { timeOfIdText } from './record-id.ts'
-import { type RequestRow, requestRows } from '../request-text.ts'
+import type { RequestRecord } from '../port.ts'
+import { requestRows } from '../request-text.ts'
 import { REQUEST_DAYS } from './retention.ts'
 import { createSums, type KeptRequest, sumsOf } from './sums.ts'
 import type { TunnelNumbers } from './tunnel-numbers.ts'
@@ -72,7 +73,7 @@ export function createRequestKeeper(db: DatabaseSync, tunnels: TunnelNumbers): R
 }
 
 /** Undefined for what is no record, or is of a day that is past its retention or still to come. */
-function rowOf(row: RequestRow, now: number, tunnels: TunnelNumbers): Row | undefined {
+function rowOf(row: RequestRecord, now: number, tunnels: TunnelNumbers): Row | undefined {
   const time = timeOfIdText(row.id)
   if (time === undefined || !Number.isFinite(row.at + row.status + row.durationMs + row.bytesIn + row.bytesOut)) return undefined
   const day = Math.floor(time / DAY_MS)

@@ -1,10 +1,9 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { AuditedChange, AuditFilter, AuditRecord, ConnectionFilter, ConnectionRecord, Page } from '../port.ts'
+import { auditOf as auditOfRow, connectionOf as connectionOfRow, type EventRow } from '../event-rows.ts'
 import { createConditions } from './conditions.ts'
 import type { Presence } from './messages.ts'
 import { bytesOfId, HIGHEST_ID, idOfBytes } from './record-id.ts'
-
-type Row = Readonly<Record<string, unknown>>
 
 export interface EventReader {
   connections(filter: ConnectionFilter, page: Page): readonly ConnectionRecord[]
@@ -16,7 +15,7 @@ export interface EventReader {
 
 /** The half of the reading thread that reads connections and audit entries, newest first. */
 export function createEventReader(db: DatabaseSync): EventReader {
-  const all = (sql: string, values: readonly SQLInputValue[]): readonly Row[] => db.prepare(sql).all(...values)
+  const all = (sql: string, values: readonly SQLInputValue[]): readonly EventRow[] => db.prepare(sql).all(...values)
 
   const present = db.prepare(`
     SELECT connected_at AS lastConnectedAt, (SELECT count(*) FROM open_sessions WHERE tunnel = number) AS sessions
@@ -73,36 +72,6 @@ export function createEventReader(db: DatabaseSync): EventReader {
 export const startOf = (before: string | undefined): Uint8Array =>
   before === undefined ? HIGHEST_ID : (bytesOfId(before) ?? new Uint8Array(16))
 
-function connectionOf(row: Row): ConnectionRecord {
-  return {
-    id: idOfBytes(row.id as Uint8Array),
-    tunnel: row.uid as string,
-    at: row.at as number,
-    type: row.type as ConnectionRecord['type'],
-    edge: row.edge as string,
-    clientIp: row.ip as string,
-    authMethod: row.method as ConnectionRecord['authMethod'],
-    sessionId: row.session as string,
-    keyFingerprint: row.fingerprint as string | null,
-    passwordId: row.password as string | null,
-    reason: row.reason as string | null,
-    durationMs: row.ms as number | null,
-  }
-}
-
-function auditOf(row: Row): AuditRecord {
-  const actor = row.actor_name === null ? null : { name: row.actor_name as string, kind: row.actor_kind as string }
-  return {
-    id: idOfBytes(row.id as Uint8Array),
-    at: row.at as number,
-    namespace: row.namespace as string,
-    actor,
-    via: row.via as AuditRecord['via'],
-    action: row.action as AuditRecord['action'],
-    resource: { kind: row.kind as string, id: row.resource as string, name: row.name as string },
-    generation: row.generation as number | null,
-    changes: JSON.parse(row.changes as string) as AuditRecord['changes'],
-    sourceIp: row.ip as string | null,
-    requestId: row.request as string | null,
-  }
-}
+const connectionOf = (row: EventRow): ConnectionRecord =>
+  connectionOfRow({ ...row, id: idOfBytes(row.id as Uint8Array), tunnel: row.uid })
+const auditOf = (row: EventRow): AuditRecord => auditOfRow({ ...row, id: idOfBytes(row.id as Uint8Array) })

@@ -104,7 +104,6 @@ function containerOf(name: string, settings: EdgePodSettings): Plain<V1Container
       { name: 'MOORING_LOG_LEVEL', value: logLevel },
       { name: 'MOORING_LOG_FORMAT', value: 'json' },
       fieldOf('POD_NAME', 'metadata.name'),
-      fieldOf('POD_IP', 'status.podIP'),
       ...(extraEnv as unknown as Plain<V1EnvVar>[]),
     ],
     securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
