@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import type { Session } from './session.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Session, Sessions } from './session.ts'
 import { createSessions } from './sessions.ts'
 
 const never = new AbortController().signal
@@ -53,6 +53,48 @@ describe('sessions', () => {
     sessions.add(one)
     sessions.add(one)
     expect(sessions.count).toBe(1)
+  })
+
+  describe('of an edge that was lost', () => {
+    beforeEach(() => vi.useFakeTimers())
+    afterEach(() => vi.useRealTimers())
+
+    async function heldFor(sessions: Sessions): Promise<number> {
+      const start = performance.now()
+      const found = sessions.waitFor('a', 2_000, never)
+      await vi.runAllTimersAsync()
+      expect(await found).toBeUndefined()
+      return performance.now() - start
+    }
+
+    test('hold visitors for less than a second, for a while', async () => {
+      const sessions = createSessions()
+      const one = session('one')
+      sessions.add(one)
+      sessions.lose(one)
+      expect(await heldFor(sessions)).toBe(800)
+      vi.advanceTimersByTime(10_000)
+      expect(await heldFor(sessions)).toBe(2_000)
+    })
+
+    test('hold visitors as ever once a client has come again', async () => {
+      const sessions = createSessions()
+      const [one, other] = [session('one'), session('other')]
+      sessions.add(one)
+      sessions.lose(one)
+      sessions.add(other)
+      sessions.remove(other)
+      expect(await heldFor(sessions)).toBe(2_000)
+    })
+
+    test('leave the other edges’ to be asked', () => {
+      const sessions = createSessions()
+      const [one, other] = [session('one'), session('other')]
+      sessions.add(one)
+      sessions.add(other)
+      sessions.lose(other)
+      expect(sessions.pick('a')).toBe(one)
+    })
   })
 
   test('tell who waits of one that comes, each of them', async () => {

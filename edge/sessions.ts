@@ -8,6 +8,8 @@ export interface LiveSessions extends Sessions {
 
 /** Those of other edges too, who say these things of theirs; what they say may come in another order than it happened. */
 export interface SharedSessions extends LiveSessions {
+  /** Its edge has gone without a word. For a while those who ask for its tunnel are not held for as long as for a client that drops and comes back. */
+  lose(session: Session): void
   /** It was there before, at an edge that was not heard of until now: it has its place by its age. */
   join(session: Session, heardAfter: string | undefined): void
   /** It has answered since the session of id `after` came, of which this edge may not know yet. */
@@ -24,6 +26,12 @@ interface Entry {
 
 type Waiter = (session: Session) => void
 
+/** Visitors of an edge that died are told so within a second; its clients notice by themselves when they do, and come back to any edge. */
+const HOLD_WITHOUT_EDGE_MS = 800
+const SINCE_LOSS_MS = 10_000
+/** Hostnames of which that is remembered. */
+const MOST_LOST = 10_000
+
 /**
  * When a tunnel's client connects again, its former connection may be dead without anyone knowing: the newest session is asked alone,
  * until older ones have been heard of. Those that live share the load: who has the fewest channels is asked next, the newer first.
@@ -32,6 +40,8 @@ export function createSessions(): SharedSessions {
   /** Newest first. */
   const byHostname = new Map<string, Entry[]>()
   const waiters = new Map<string, Set<Waiter>>()
+  /** When the edge that had the tunnel's last session was lost. */
+  const lostAt = new Map<string, number>()
   let count = 0
 
   function add(session: Session): void {
@@ -54,6 +64,7 @@ export function createSessions(): SharedSessions {
     if (index === 0) for (const other of entries.slice(1)) other.alive = other.heardAfter === session.id
     else entry.alive = entry.heardAfter === newest?.session.id
     byHostname.set(session.hostname, entries)
+    lostAt.delete(session.hostname)
     const waiting = waiters.get(session.hostname)
     waiters.delete(session.hostname)
     for (const resolve of waiting ?? []) resolve(session)
@@ -68,6 +79,22 @@ export function createSessions(): SharedSessions {
     if (newest && !left.some(({ alive }) => alive)) newest.alive = true
     if (newest) byHostname.set(session.hostname, left)
     else byHostname.delete(session.hostname)
+  }
+
+  function lose(session: Session): void {
+    remove(session)
+    if (byHostname.has(session.hostname)) return
+    if (lostAt.size >= MOST_LOST) lostAt.clear()
+    lostAt.set(session.hostname, performance.now())
+  }
+
+  /** Milliseconds that somebody who would wait for `ms` is held. */
+  function patience(hostname: string, ms: number): number {
+    const at = lostAt.get(hostname)
+    if (at === undefined) return ms
+    if (performance.now() - at <= SINCE_LOSS_MS) return Math.min(ms, HOLD_WITHOUT_EDGE_MS)
+    lostAt.delete(hostname)
+    return ms
   }
 
   const entryOf = (session: Session) => byHostname.get(session.hostname)?.find((entry) => entry.session === session)
@@ -104,7 +131,7 @@ export function createSessions(): SharedSessions {
       const giveUp = () => {
         end(undefined)
       }
-      const timer = setTimeout(giveUp, ms)
+      const timer = setTimeout(giveUp, patience(hostname, ms))
       signal.addEventListener('abort', giveUp)
       waiters.set(hostname, (waiters.get(hostname) ?? new Set()).add(end))
     })
@@ -113,6 +140,7 @@ export function createSessions(): SharedSessions {
   return {
     add,
     remove,
+    lose,
     pick,
     waitFor,
     of: (hostname) => (byHostname.get(hostname) ?? []).map(({ session }) => session),

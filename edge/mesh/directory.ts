@@ -143,7 +143,8 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
       untold.delete(link)
       const known = theirs.get(link)
       theirs.delete(link)
-      for (const session of known?.values() ?? []) sessions.remove(session)
+      // An edge that ends in order has taken its sessions back by then.
+      for (const session of known?.values() ?? []) sessions.lose(session)
     },
     get remote() {
       return [...theirs.values()].reduce((sum, { size }) => sum + size, 0)

@@ -3,13 +3,17 @@ import type { ApiRequest } from '../../store/kubernetes/client.ts'
 import { createLines } from '../../test/support/toy-app.ts'
 import { keepAuditWebhook } from './audit-webhook.ts'
 
-async function keep(status: number) {
+const service = { namespace: 'mooring-system', name: 'mooring-audit', path: '/audit/known' }
+const webhooks = (clientConfig: object) => ({ webhooks: [{ name: 'audit.mooring.dev', clientConfig }] })
+
+/** `there`: what the cluster has before. */
+async function keep(status: number, there: object = webhooks({ service: { name: 'mooring-audit' } })) {
   const requests: ApiRequest[] = []
   const { log, lines } = createLines()
   const client = {
     async request(request: ApiRequest) {
       requests.push(request)
-      return { status, body: { kind: 'Status', reason: 'Forbidden', code: status } }
+      return { status, body: status === 200 ? there : { kind: 'Status', reason: 'Forbidden', code: status } }
     },
   }
   using kept = await keepAuditWebhook({ client, ca: 'PEM', path: '/audit/known', log })
@@ -18,14 +22,19 @@ async function keep(status: number) {
 
 test('the cluster is told where to report writes, and whom to trust there', async () => {
   const { requests } = await keep(200)
-  const service = { namespace: 'mooring-system', name: 'mooring-audit', path: '/audit/known' }
   expect(requests).toMatchObject([
+    { method: 'GET' },
     {
       method: 'PATCH',
       contentType: 'application/strategic-merge-patch+json',
-      body: { webhooks: [{ name: 'audit.mooring.dev', clientConfig: { caBundle: 'UEVN', service } }] },
+      body: webhooks({ caBundle: 'UEVN', service }),
     },
   ])
+})
+
+test('nothing is written when the cluster knows', async () => {
+  const { requests } = await keep(200, webhooks({ caBundle: 'UEVN', service }))
+  expect(requests.map(({ method }) => method)).toEqual(['GET'])
 })
 
 test.each([

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
@@ -9,6 +10,15 @@ const WEBHOOK = 'audit.mooring.dev'
 const PATH = `/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${NAME}`
 const KIND = { kind: { kind: 'ValidatingWebhookConfiguration', plural: 'validatingwebhookconfigurations', custom: false } }
 const LOOK_MS = 60_000
+/** What of it is told by the operator. */
+const Told = z.object({
+  webhooks: z.array(
+    z.object({
+      name: z.string(),
+      clientConfig: z.object({ caBundle: z.string().optional(), service: z.object({ path: z.string().optional() }).optional() }),
+    }),
+  ),
+})
 
 /** The Service that the API server calls: a name of the certificate of the API. */
 export const AUDIT_SERVICE = 'mooring-audit'
@@ -32,7 +42,16 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposab
   const caBundle = Buffer.from(ca).toString('base64')
   const body = { webhooks: [{ name: WEBHOOK, clientConfig: { caBundle, service } }] }
 
+  async function isTold(): Promise<boolean> {
+    const { status, body: found } = await client.request({ method: 'GET', path: PATH, idempotent: true })
+    if (status !== 200) return false
+    const config = Told.parse(found).webhooks.find(({ name }) => name === WEBHOOK)?.clientConfig
+    return config?.caBundle === caBundle && config.service?.path === path
+  }
+
   async function keep(): Promise<void> {
+    // A write that changes nothing is none to the cluster, but one to whoever reads its audit log.
+    if (await isTold()) return
     const answer = await client.request({
       ...{ method: 'PATCH', path: PATH, body, idempotent: true },
       // Webhooks are merged by their name.

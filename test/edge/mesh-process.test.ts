@@ -74,9 +74,8 @@ describe('an edge that is killed', () => {
     await cut
     expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 503, error: 'tunnel_offline' })
     expect(await first.exited).toBe(255)
-    const waiting = visit({ port: right.ports.http, hostname })
     await client(right, hostname, target)
-    expect(await waiting).toMatchObject({ status: 200, body: 'hello' })
+    expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
   })
 })
 

@@ -56,16 +56,25 @@ export async function startCluster(): Promise<RunningCluster> {
   else await installRelease(clients, image)
   // What kubectl, testcontainers and the tests' own clients go by.
   const { docker } = workshop
-  process.env.KUBECONFIG = kubeconfig
-  process.env.DOCKER_HOST = docker.host
+  setWhileStarted(started, 'KUBECONFIG', kubeconfig)
+  setWhileStarted(started, 'DOCKER_HOST', docker.host)
   // The image of its watchdog cannot be had in a network without a way out, and our dockerd ends with all that runs in it.
-  if (docker.isolated) process.env.TESTCONTAINERS_RYUK_DISABLED = 'true'
+  if (docker.isolated) setWhileStarted(started, 'TESTCONTAINERS_RYUK_DISABLED', 'true')
   const ownership = started.move()
   return {
     cluster: { kubeconfig, dockerHost: docker.host, image: `${image.repository}:${image.tag}`, ...auditLogOf(kubeconfig) },
     clients,
     [Symbol.asyncDispose]: () => ownership.disposeAsync(),
   }
+}
+
+/** Sets a variable of this process, which may start another cluster later; empty counts as not set. */
+function setWhileStarted(started: AsyncDisposableStack, name: string, value: string): void {
+  const { [name]: former = '' } = process.env
+  process.env[name] = value
+  started.defer(() => {
+    process.env[name] = former
+  })
 }
 
 /** Makes all images that a cluster needs, and nothing else. @returns the name of Mooring's: `mooring:<tag>` */
