@@ -27,6 +27,14 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     expect((await bench.admin.catalog()).leftovers).toEqual([])
   })
 
+  test('databases are made while somebody is in the template they are copied from', async () => {
+    await bench.settle(0)
+    const inside = await bench.server.client({ database: 'template1' })
+    await bench.admin.verify(await bench.tenant('besides'))
+    await inside.end()
+    await bench.admin.verify(await bench.tenant('afterwards'))
+  })
+
   test('twenty claims at once out of a pool of five each get a database of their own', async () => {
     await bench.settle(5)
     const tenants = await Promise.all(Array.from({ length: 20 }, (_, i) => bench.tenant(`crowd${i}`)))
