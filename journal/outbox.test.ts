@@ -21,6 +21,7 @@ function withShip(options: { readonly spoolBytes?: number } = {}) {
     throw error
   })
   let synchronized = true
+  let syncErrors: Error[] = []
   const outbox = createOutbox({
     keep(shipment) {
       const answer = Promise.withResolvers<{ refused: number }>()
@@ -29,6 +30,8 @@ function withShip(options: { readonly spoolBytes?: number } = {}) {
       return answer.promise
     },
     sync: async () => {
+      const error = syncErrors.shift()
+      if (error) throw error
       if (!synchronized) await synced.promise
     },
     followers,
@@ -47,6 +50,10 @@ function withShip(options: { readonly spoolBytes?: number } = {}) {
     holdSync: () => {
       synchronized = false
       return () => synced.resolve(undefined)
+    },
+    failSync: (...errors: Error[]) => {
+      syncErrors = errors
+      return () => syncErrors.length
     },
     next: async () => {
       if (shipped.length === 0) await arrived.promise
@@ -161,4 +168,34 @@ test('closing ships what there is, gives up on what fails, and takes no more', a
   await expect(outbox.connection(connectionRecord({ tunnel }))).rejects.toMatchObject({ code: 'unavailable' })
   expect((await waiting).map(({ status }) => status)).toEqual(['rejected'])
   expect(drops).toEqual({ closed: 2 })
+})
+
+test('a sync that may work later is tried again, and only then is what waits for it acknowledged', async () => {
+  const { outbox, next, failSync } = withShip()
+  const failuresLeft = failSync(noRoom, noRoom)
+  const connection = outbox.connection(connectionRecord({ tunnel }))
+  ;(await next()).answer.resolve(ok)
+  await connection
+  expect(failuresLeft()).toBe(0)
+  await outbox.close()
+})
+
+test('what a sync says of which it is not known whether it may work later is told to whoever waits', async () => {
+  const { outbox, next, failSync } = withShip()
+  failSync(new Error('lost'))
+  const outcome = Promise.allSettled([outbox.connection(connectionRecord({ tunnel }))])
+  ;(await next()).answer.resolve(ok)
+  expect((await outcome).map(({ status }) => status)).toEqual(['rejected'])
+  await outbox.close()
+})
+
+test('a flush ends when the try has failed', async () => {
+  const { outbox, next } = withShip()
+  outbox.request(requestRecord({ tunnel }))
+  const flushed = outbox.flush()
+  ;(await next()).answer.reject(noRoom)
+  await flushed
+  const closing = outbox.close()
+  ;(await next()).answer.resolve(ok)
+  await closing
 })

@@ -1,5 +1,6 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { MooringError } from '../crds/errors.ts'
+import { backOffMs } from './back-off.ts'
 import type { Followers } from './followers.ts'
 import type { Backlog, DropReason } from './metrics.ts'
 import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'
@@ -10,8 +11,8 @@ const BATCH_MS = 8
 /** Nor for more than so many. */
 const BATCH_RECORDS = 2_048
 /** Between two tries. */
-const RETRY_MS = 250
-/** Of connections and audit entries, which are never dropped: past it they are refused. */
+const BACK_OFF = { firstMs: 250, lastMs: 5_000 }
+/** Of connections and audit entries that are not acknowledged; those are never dropped: past it they are refused. */
 const EVENT_BYTES = 32 * 1024 * 1024
 
 /** What is shipped at once. */
@@ -29,12 +30,12 @@ export interface OutboxDeps {
    * full disk. Returns how many requests are never kept.
    */
   readonly keep: (shipment: Shipment) => Promise<{ readonly refused: number }>
-  /** Resolves when what was kept before the call survives even the loss of power. */
+  /** Resolves when what was kept before the call survives even the loss of power. It is tried again when `again` of what it throws is true. */
   readonly sync: () => Promise<void>
   readonly followers: Followers
   readonly onDrop: (reason: DropReason, records: number) => void
   readonly onKept: (records: number) => void
-  /** Called when shipping fails, and before the next try. */
+  /** Called when shipping or `sync` fails, and before the next try. */
   readonly onFailure: (error: unknown) => Promise<void>
   /** Bytes of request records that wait at the most; then the oldest go. */
   readonly spoolBytes: number
@@ -70,6 +71,7 @@ const closedError = () => new MooringError('unavailable', 'the journal is closed
 const textOf = (batches: readonly Batch[]): string => batches.map(({ text }) => text).join('')
 const recordsOf = (batches: readonly Batch[]): number => batches.reduce((sum, { records }) => sum + records, 0)
 const mayWorkLater = (error: unknown): boolean => !(error instanceof Error && 'again' in error && error.again === false)
+const saysAgain = (error: unknown): boolean => error instanceof Error && 'again' in error && error.again === true
 
 function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipment {
   const ofKind = (wanted: Event['kind']) => events.filter(({ kind }) => kind === wanted).map(({ json }) => json)
@@ -90,6 +92,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let events: Event[] = []
   let eventBytes = 0
   let running: Promise<void> | undefined
+  let failing = Promise.withResolvers<undefined>()
   let acknowledging: Promise<unknown> = Promise.resolve()
 
   /** Makes a batch of the requests that came since the last one. */
@@ -120,6 +123,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function shipAll(): Promise<void> {
     // Lets all that comes in this turn of the event loop into the first shipment.
     await setImmediate()
+    let failures = 0
     while (spool.length > 0 || events.length > 0) {
       const batches = spool
       const going = events
@@ -128,14 +132,22 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       events = []
       try {
         await ship(batches, going)
+        failures = 0
       } catch (error) {
         putBack(batches, going)
+        failing.resolve(undefined)
+        failing = Promise.withResolvers()
         await onFailure(error)
         if (closing.signal.aborted) break
-        await setTimeout(RETRY_MS, undefined, { signal: closing.signal, ref: false }).catch(ignoreAbort)
+        failures += 1
+        await backOff(failures)
       }
     }
     running = undefined
+  }
+
+  async function backOff(failures: number): Promise<void> {
+    await setTimeout(backOffMs(BACK_OFF, failures), undefined, { signal: closing.signal, ref: false }).catch(ignoreAbort)
   }
 
   function putBack(batches: readonly Batch[], going: readonly Event[]): void {
@@ -173,7 +185,6 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   function settle(batches: readonly Batch[], going: readonly Event[], refused: number): void {
     onKept(recordsOf(batches) + going.length - refused)
     for (const batch of batches) followers.tell(batch.followed)
-    forget(going)
     if (going.length > 0) acknowledging = Promise.all([acknowledging, acknowledge(going)])
   }
 
@@ -182,11 +193,25 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   async function acknowledge(going: readonly Event[]): Promise<void> {
-    try {
-      await sync()
-      for (const { done } of going) done.resolve(undefined)
-    } catch (error) {
-      for (const { done } of going) done.reject(error)
+    const error = await synced()
+    forget(going)
+    for (const { done } of going) {
+      if (error === undefined) done.resolve(undefined)
+      else done.reject(error)
+    }
+  }
+
+  /** Returns why it will not be; undefined once it is. */
+  async function synced(): Promise<unknown> {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        await sync()
+        return undefined
+      } catch (error) {
+        if (!saysAgain(error) || closing.signal.aborted) return error
+        await onFailure(error)
+        await backOff(failures)
+      }
     }
   }
 
@@ -225,7 +250,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     async flush() {
       seal()
-      await running
+      await Promise.race([running, failing.promise])
     },
     async close() {
       seal()

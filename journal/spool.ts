@@ -1,6 +1,8 @@
 import type { Registry } from 'prom-client'
 import { every } from './every.ts'
 import { createFollowers } from './followers.ts'
+import { createLogLimit } from './log-limit.ts'
+import { createDiskHealth, type DiskTask } from './spool/disk-health.ts'
 import { createSpoolMetrics } from './spool/metrics.ts'
 import { createOutbox, type Outbox, type Shipment } from './outbox.ts'
 import type { JournalWriter } from './port.ts'
@@ -15,6 +17,7 @@ const MEMORY_BYTES = 32 * 1024 * 1024
 const BATCH_MS = 5
 const LOOK_MS = 1_000
 const DRAIN_MS = 5_000
+const LOG_MS = 60_000
 const WORKER = new URL('spool/spool-worker.ts', import.meta.url)
 
 interface Logger {
@@ -29,7 +32,7 @@ export interface SpoolOptions {
   readonly login: string
   readonly log: Logger
   readonly registry?: Registry | undefined
-  /** Bytes on disk past which the oldest requests are dropped. */
+  /** Bytes on disk at the most: see `openSpool`. */
   readonly bytes?: number
 }
 
@@ -45,23 +48,37 @@ export interface Spool extends JournalWriter, AsyncDisposable {
  * Opens a spool: records are on the disk some milliseconds after they were given, and connections and audit entries when acknowledged;
  * from there a thread ships them to PostgreSQL in order, whenever that is there. What a process that was killed left is shipped by the
  * next. Disposing of it ships what it can in five seconds; the rest stays on the disk.
+ *
+ * Past `bytes` on the disk the oldest requests go, counted; when there are none left, the oldest connections and audit entries, counted and
+ * told apart. On a disk that is full or fails nothing is acknowledged; it is tried again, ever more seldom, until that works.
  * @throws JournalFileError when the directory cannot be used
  */
 export async function openSpool({ directory, login, log, registry, bytes = SPOOL_BYTES }: SpoolOptions): Promise<Spool> {
   const start: SpoolStart = { directory, login, bytes }
   const thread = await superviseThread<SpoolRequest, SpoolReply>({ program: WORKER, path: JSON.stringify(start), log })
-  const metrics = createSpoolMetrics(() => outbox.backlog(), registry)
+  const disk = createDiskHealth({ directory, log })
+  const metrics = createSpoolMetrics({ inMemory: () => outbox.backlog(), diskFails: () => disk.failing, registry })
+  const [ofLoss, ofEvents, ofSilence] = [createLogLimit(LOG_MS), createLogLimit(LOG_MS), createLogLimit(LOG_MS)]
   let dropped = 0
   let wasAway = false
 
+  /** @throws JournalFileError */
+  async function askDisk(task: DiskTask, question: SpoolRequest): Promise<void> {
+    try {
+      await thread.ask(question)
+      disk.works(task)
+    } catch (error) {
+      disk.fails(task, error)
+      throw error
+    }
+  }
+
   const outbox: Outbox = createOutbox({
     async keep(shipment: Shipment) {
-      await thread.ask({ type: 'keep', ...shipment })
+      await askDisk('write', { type: 'keep', ...shipment })
       return { refused: 0 }
     },
-    async sync() {
-      await thread.ask({ type: 'sync' })
-    },
+    sync: () => askDisk('sync', { type: 'sync' }),
     // Whoever follows reads from the database, where all edges write to.
     followers: createFollowers(() => undefined),
     onDrop(reason, records) {
@@ -69,8 +86,8 @@ export async function openSpool({ directory, login, log, registry, bytes = SPOOL
       metrics.dropped(reason, records)
     },
     onKept: () => undefined,
-    onFailure: async (error) =>
-      log.warn({ err: error, directory }, 'the spool of the journal cannot be written now; it is tried again'),
+    // Told by then.
+    onFailure: () => Promise.resolve(),
     spoolBytes: MEMORY_BYTES,
     batchMs: BATCH_MS,
   })
@@ -78,17 +95,21 @@ export async function openSpool({ directory, login, log, registry, bytes = SPOOL
   async function look(): Promise<void> {
     const state = await thread.ask({ type: 'state' })
     if (state.type !== 'state') return
-    const lost = metrics.show(state)
-    dropped += lost
-    if (lost > 0)
-      log.warn(
-        { records: lost, waiting: state.waiting },
-        'records were dropped: there was no room, or the journal does not take them',
+    const { dropped: requests, droppedEvents: events, refused } = metrics.show(state)
+    const { waiting } = state
+    dropped += requests + refused
+    if (events > 0)
+      ofEvents(() => log.warn({ events, waiting }, 'acknowledged events were dropped: they fill the spool by themselves'))
+    if (requests + refused > 0)
+      ofLoss(() =>
+        log.warn({ requests, refused, waiting }, 'records were dropped: there was no room, or the journal does not take them'),
       )
     tell(state)
   }
 
-  function tell({ failure, waiting }: SpoolState): void {
+  function tell({ failure, waiting, disk: trouble }: SpoolState): void {
+    if (trouble === '') disk.works('ship')
+    else disk.fails('ship', trouble)
     const isAway = failure !== ''
     if (isAway && !wasAway)
       log.warn({ reason: failure, waiting }, 'the journal is away; what happens is spooled until it is back')
@@ -96,7 +117,9 @@ export async function openSpool({ directory, login, log, registry, bytes = SPOOL
     wasAway = isAway
   }
 
-  const looking = every(LOOK_MS, () => look().catch((error: unknown) => log.warn({ err: error }, 'the spool did not answer')))
+  const looking = every(LOOK_MS, () =>
+    look().catch((error: unknown) => ofSilence(() => log.warn({ err: error }, 'the spool did not answer'))),
+  )
 
   return {
     request: (record) => outbox.request(record),

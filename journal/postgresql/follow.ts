@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { every } from '../every.ts'
 import { createFollowers } from '../followers.ts'
 import type { JournalReader, RequestRecord } from '../port.ts'
+import { createBarriers } from './barriers.ts'
 import { CHANNEL } from './functions.ts'
 import { isUuid, lowestId } from './ids.ts'
 import { createListener } from './listen.ts'
@@ -42,7 +43,6 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
   const me = randomUUID()
   const followers = createFollowers((error) => log.warn({ err: error }, 'a follower of the request log failed'))
   const followed = new Map<string, Followed>()
-  const barriers = new Map<string, () => void>()
   let waiting = 0
   let failing = false
   let reading: Promise<void> = Promise.resolve()
@@ -54,6 +54,8 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
     failing = true
   }
   const listener = createListener({ login, onPayload: hear, onListening: () => register(), onFailure: failed })
+  // Notifications come in the order of their commits: this one after all that was kept by now.
+  const barriers = createBarriers((token) => listener.run(`SELECT pg_notify('${CHANNEL}', $1)`, [`${me} ${token}`]))
   const renewing = every(RENEW_MS, async () => (followed.size > 0 ? register().catch(failed) : undefined))
 
   /** Asks for what is followed now, and reads what was kept since it was last told of. */
@@ -74,7 +76,7 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
 
   function hear(payload: string): void {
     const [tunnel = '', ...ids] = payload.split(' ')
-    if (tunnel === me) then(async () => barriers.get(ids[0] ?? '')?.())
+    if (tunnel === me) then(async () => barriers.reached(ids[0] ?? ''))
     else if (followers.has(tunnel) && waiting < WAITING) {
       waiting += 1
       then(async () => {
@@ -109,17 +111,9 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
     }
   }
 
-  async function barrier(): Promise<void> {
+  async function allHeard(signal: AbortSignal): Promise<void> {
     await registering
-    const token = randomUUID()
-    const heard = new Promise<void>((resolve) => barriers.set(token, resolve))
-    try {
-      // Notifications come in the order of their commits: this one after all that was kept by now.
-      await listener.run(`SELECT pg_notify('${CHANNEL}', $1)`, [`${me} ${token}`])
-      await heard
-    } finally {
-      barriers.delete(token)
-    }
+    await barriers.pass(signal)
   }
 
   return {
@@ -141,7 +135,7 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
       if (!followed.has(tunnel)) return
       const timeout = AbortSignal.timeout(SETTLE_MS)
       await Promise.race([
-        barrier().catch(failed),
+        allHeard(timeout).catch(failed),
         new Promise<void>((resolve) => timeout.addEventListener('abort', () => resolve(), { once: true })),
       ])
     },

@@ -80,12 +80,16 @@ const KEEP_CONNECTIONS = `
   ), fresh AS (
     INSERT INTO connections (tunnel, id, at, type, edge, ip, method, session, fingerprint, password, reason, ms)
     SELECT tunnel, id, at, type, edge, "clientIp", "authMethod", "sessionId", "keyFingerprint", "passwordId", reason, "durationMs"
-    FROM given WHERE id >= low AND id < high ORDER BY tunnel, id ON CONFLICT DO NOTHING RETURNING *
+    FROM given WHERE id >= low AND id < high AND type IS DISTINCT FROM 'refused' ORDER BY tunnel, id ON CONFLICT DO NOTHING RETURNING *
+  ), turned_away AS (
+    INSERT INTO refusals (tunnel, id, at, type, edge, ip, method, session, fingerprint, password, reason, ms)
+    SELECT tunnel, id, at, type, edge, "clientIp", "authMethod", "sessionId", "keyFingerprint", "passwordId", reason, "durationMs"
+    FROM given WHERE id >= low AND id < high AND type = 'refused' ORDER BY tunnel, id ON CONFLICT DO NOTHING
   ), came_or_went AS (
     INSERT INTO sessions AS s (session, tunnel, at, opened, ended)
     SELECT session, max(tunnel::text)::uuid, max(at), (array_agg(row_to_json(fresh)) FILTER (WHERE type = 'connect'))[1],
       bool_or(type = 'disconnect')
-    FROM fresh WHERE type <> 'refused' GROUP BY session ORDER BY session
+    FROM fresh GROUP BY session ORDER BY session
     ON CONFLICT (session) DO UPDATE SET at = greatest(s.at, excluded.at), opened = coalesce(s.opened, excluded.opened),
       ended = s.ended OR excluded.ended
   ), came AS (

@@ -35,6 +35,42 @@ test('a journal of a newer version is left alone', async () => {
   await admin.query('UPDATE journal.layout SET version = version - 1')
 })
 
+test('refused logins that layout 2 kept among the connections are still read, beside those that come', async () => {
+  const admin = await server.server.client({ database: 'journal' })
+  const tunnel = randomUUIDv7()
+  const refused = () => connectionRecord({ tunnel, type: 'refused' })
+  const [before, after] = [refused(), refused()]
+  await owner().sweep(Date.now())
+  await admin.query('DROP TABLE journal.refusals')
+  await admin.query('UPDATE journal.layout SET version = 2')
+  await admin.query(
+    `INSERT INTO journal.connections (tunnel, id, at, type, edge, ip, method, session, fingerprint, password, reason)
+     VALUES ($1, $2, $3, 'refused', $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      tunnel,
+      before.id,
+      before.at,
+      before.edge,
+      before.clientIp,
+      before.authMethod,
+      before.sessionId,
+      before.keyFingerprint,
+      before.passwordId,
+      before.reason,
+    ],
+  )
+  await owner().migrate({ edge: 'journal_edge', reader: 'journal_reader' })
+  await owner().sweep(Date.now())
+  {
+    await using edge = createPostgresqlWriter(by(server.logins.edge))
+    await edge.connection(after)
+  }
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  expect(await reader.connections({ tunnel, refused: true }, { limit: 5 })).toEqual([after, before])
+  expect(await reader.connections({ tunnel, refused: true }, { limit: 1, before: after.id })).toEqual([before])
+  expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([])
+})
+
 test('records go when they are as old as they may be: requests, then sums and connections, then audit entries; open sessions stay', async () => {
   const [tunnel, namespace] = [randomUUIDv7(), randomUUIDv7()]
   {
@@ -87,6 +123,51 @@ test('where there is too little room the oldest requests go, by the day, and not
   await keeper.keep({ requests: [requestText(requestRecord({ tunnel, path: '/later' }))], connections: [], audit: [] })
   expect(await left()).toEqual(['/later'])
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toHaveLength(1)
+})
+
+test('where refused logins take most room the oldest of those go, and nobody who came or went', async () => {
+  await owner().sweep(Date.now())
+  const tunnel = randomUUIDv7()
+  await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  const refusalsAt = (age: number, count: number) =>
+    Array.from({ length: count }, () => connectionRecord({ tunnel, type: 'refused', at: Date.now() - age * DAY_MS }))
+  const came = connectionRecord({ tunnel, at: Date.now() - 30 * DAY_MS })
+  const [old, young] = [refusalsAt(20, 1_000), refusalsAt(0, 3_000)]
+  const request = requestRecord({ tunnel })
+  const connections = [came, ...old, ...young].map((record) => JSON.stringify(record))
+  await keeper.keep({ requests: [requestText(request)], connections, audit: [] })
+  const idsLeft = async () =>
+    (await reader.connections({ tunnel, refused: true }, { limit: 10_000 })).map(({ id }) => id).toSorted()
+  const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id).toSorted()
+  expect(await idsLeft()).toEqual(idsOf([came, ...old, ...young]))
+  const admin = await server.server.client({ database: 'journal' })
+  const { rows } = await admin.query<{ used: string }>('SELECT pg_database_size(current_database()) AS used')
+  expect(await owner().makeRoom(Number(rows[0]?.used) - 1)).toEqual([expect.stringMatching(/^refusals_/)])
+  expect(await idsLeft()).toEqual(idsOf([came, ...young]))
+  expect(await reader.requests({ tunnel }, { limit: 5 })).toEqual([request])
+  await owner().makeRoom(0)
+  expect(await idsLeft()).toEqual([came.id])
+  expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([came])
+})
+
+test('a piece that somebody reads stays for the next sweep, and nothing else does', async () => {
+  const admin = await server.server.client({ database: 'journal' })
+  const today = Math.floor(Date.now() / DAY_MS)
+  const pieces = async () =>
+    (
+      await admin.query<{ name: string }>(
+        `SELECT relname AS name FROM pg_class WHERE relname ~ '^(requests|minutes)_[0-9]+$' AND relkind = 'r'`,
+      )
+    ).rows.map(({ name }) => name)
+  await owner().sweep(Date.now())
+  const oldest = `requests_${today - 7}`
+  await admin.query(`BEGIN; LOCK TABLE journal.${oldest} IN ACCESS SHARE MODE`)
+  await expect(owner().sweep(Date.now() + 200 * DAY_MS)).rejects.toMatchObject({ code: '55P03' })
+  await admin.query('COMMIT')
+  const left = (await pieces()).filter((name) => Number(name.split('_')[1]) < today + 20)
+  expect(left).toEqual([oldest])
+  await owner().sweep(Date.now())
 })
 
 test('edges that ship at once, in any order and again, neither block each other for good nor count anything twice', async () => {

@@ -2,11 +2,13 @@ import pg from 'pg'
 import { MooringError } from '../../crds/errors.ts'
 import { CALLABLE, FUNCTIONS } from './functions.ts'
 import { dialling, ignore, type LoginSource } from './login.ts'
+import { makeRoom } from './make-room.ts'
 import { piecesOver, piecesWanted } from './partitions.ts'
-import { CUTS, EVENT_DAYS, GENERATIONS, REQUEST_DAYS, TABLES } from './tables.ts'
+import { runAll } from './run-all.ts'
+import { CUTS, EVENT_DAYS, GENERATIONS, REFUSALS, REQUEST_DAYS, TABLES } from './tables.ts'
 
 /** Layout of the schema; one of a newer Mooring is refused rather than misread. Each step makes the next out of the one before. */
-const STEPS: readonly string[] = [TABLES, GENERATIONS]
+const STEPS: readonly string[] = [TABLES, GENERATIONS, REFUSALS]
 /** Two operators take turns; the number is the journal's own ("moorjour"). */
 const LOCK = 0x6d_6f_6f_72_6a
 const DAY_MS = 86_400_000
@@ -30,11 +32,15 @@ export interface JournalOwner {
    * @throws MooringError `newer_layout`; what the driver throws
    */
   migrate(roles: JournalRoles | undefined): Promise<void>
-  /** Makes the pieces of the days to come and drops what is past its retention at `now` (ms since the epoch). After `migrate`. Throws what the driver throws. */
+  /**
+   * Makes the pieces of the days to come and drops what is past its retention at `now` (ms since the epoch). After `migrate`. Does all that it
+   * can; throws then what the driver threw, of a piece that somebody reads for one, or an AggregateError of that.
+   */
   sweep(now: number): Promise<void>
   /**
-   * Removes the oldest requests, a day at a time, until the database has at most `bytes`: a full disk would stop all that is to be kept for
-   * longer. Returns the names of the tables that were emptied. After `migrate`. Throws what the driver throws.
+   * Removes the oldest requests, a day at a time, or the oldest refused logins, three days at a time, whichever take more room, until the
+   * database has at most `bytes`: a full disk would stop all that is to be kept for longer. Returns the names of the tables that were
+   * emptied. After `migrate`. Throws what the driver throws.
    */
   makeRoom(bytes: number): Promise<readonly string[]>
 }
@@ -62,9 +68,11 @@ export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
     sweep: (now) =>
       inSession(async (client) => {
         const today = Math.floor(now / DAY_MS)
-        await inTransaction(client, () => makePieces(client, today))
-        await dropPieces(client, today)
-        await removeRows(client, now)
+        await runAll([
+          () => inTransaction(client, () => makePieces(client, today)),
+          () => dropPieces(client, today),
+          () => removeRows(client, now),
+        ])
       }),
     makeRoom: (bytes) => inSession((client) => makeRoom(client, bytes)),
   }
@@ -122,29 +130,8 @@ async function makePieces(client: pg.Client, today: number): Promise<void> {
 
 async function dropPieces(client: pg.Client, today: number): Promise<void> {
   const there = await piecesThere(client)
-  for (const name of CUTS.flatMap((cut) => piecesOver(cut, there, today))) await client.query(`DROP TABLE IF EXISTS ${name}`)
-}
-
-async function makeRoom(client: pg.Client, bytes: number): Promise<readonly string[]> {
-  const emptied: string[] = []
-  const { rows } = await client.query<{ used: string }>('SELECT pg_database_size(current_database()) AS used')
-  let used = Number(rows[0]?.used)
-  for (const { name, size } of used > bytes ? await requestPieces(client) : []) {
-    if (used <= bytes) break
-    // Whoever writes to it goes on, which a piece that is gone would not let him.
-    await client.query(`TRUNCATE ${name}`)
-    emptied.push(name)
-    used -= size
-  }
-  return emptied
-}
-
-/** Those with anything in them, oldest first. */
-async function requestPieces(client: pg.Client): Promise<readonly { readonly name: string; readonly size: number }[]> {
-  const { rows } = await client.query<{ name: string; size: string }>(`
-    SELECT inhrelid::regclass::text AS name, pg_total_relation_size(inhrelid) AS size FROM pg_inherits
-    WHERE inhparent = 'journal.requests'::regclass AND pg_relation_size(inhrelid) > 0 ORDER BY inhrelid::regclass::text`)
-  return rows.map(({ name, size }) => ({ name, size: Number(size) }))
+  const over = CUTS.flatMap((cut) => piecesOver(cut, there, today))
+  await runAll(over.map((name) => () => client.query(`DROP TABLE IF EXISTS ${name}`)))
 }
 
 async function piecesThere(client: pg.Client): Promise<readonly string[]> {

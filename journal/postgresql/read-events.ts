@@ -19,7 +19,10 @@ export function createEventReader(ask: Ask): EventReader {
         .and('type = $', type)
         .and('ip = $', clientIp)
         .and('type <> $', refused ? undefined : 'refused')
-      const rows = await ask(`SELECT * FROM journal.connections WHERE ${where} ORDER BY id DESC LIMIT ${limit}`, values)
+      const page = (table: string) => `SELECT * FROM journal.${table} WHERE ${where} ORDER BY id DESC LIMIT ${limit}`
+      const both = `(${page('connections')}) UNION ALL (${page('refusals')}) ORDER BY id DESC LIMIT ${limit}`
+      // Refused logins of layout 2 are among the connections.
+      const rows = await ask(refused && type === undefined ? both : page('connections'), values)
       return rows.map(connectionOf)
     },
     async auditEntries({ namespace, kind, id, actor, action, from, to }, { limit, before }) {

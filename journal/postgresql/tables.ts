@@ -22,6 +22,8 @@ export const CUTS: readonly Cut[] = [
   { table: 'client_minutes', by: 'minute', days: 1, keepDays: REQUEST_DAYS + 1, lateDays: REQUEST_DAYS },
   { table: 'client_hours', by: 'minute', days: 7, keepDays: EVENT_DAYS, lateDays: REQUEST_DAYS },
   { table: 'connections', by: 'id', days: 7, keepDays: EVENT_DAYS, lateDays: EVENT_DAYS },
+  // Few enough days in a piece for it to be emptied when it fills the disk, few enough pieces for a page to look through them.
+  { table: 'refusals', by: 'id', days: 3, keepDays: EVENT_DAYS, lateDays: EVENT_DAYS },
   { table: 'audit', by: 'id', days: 28, keepDays: AUDIT_DAYS, lateDays: AUDIT_DAYS },
 ]
 
@@ -71,4 +73,15 @@ export const TABLES = `
 export const GENERATIONS = `
   ALTER TABLE audit ADD COLUMN generation bigint;
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);
+`
+
+/**
+ * Layout 3: refused logins are apart from who came and went, so that they can go before those: anybody may send any number of them. Rows
+ * that are in `connections` by then stay there.
+ */
+export const REFUSALS = `
+  CREATE TABLE refusals (
+    tunnel uuid NOT NULL, id uuid NOT NULL, at bigint NOT NULL, type text NOT NULL, edge text NOT NULL, ip text NOT NULL, method text,
+    session text NOT NULL, fingerprint text, password text, reason text, ms double precision, PRIMARY KEY (tunnel, id)
+  ) PARTITION BY RANGE (id);
 `

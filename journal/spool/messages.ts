@@ -4,7 +4,7 @@ export interface SpoolStart {
   readonly directory: string
   /** With the files `uri` and `ca.crt` of the journal's login. */
   readonly login: string
-  /** Bytes on disk past which the oldest requests are dropped. */
+  /** Bytes on disk at the most: for more, the oldest requests go, and where there are none, the oldest connections and audit entries. */
   readonly bytes: number
 }
 
@@ -32,9 +32,12 @@ export interface SpoolState {
   readonly awayMs: number
   /** Why it is away; empty while it is there. */
   readonly failure: string
-  /** Records that were shipped, dropped for want of room, and refused by the journal, since the thread began. */
+  /** Why what is on the disk cannot be read or removed; empty while it can. */
+  readonly disk: string
+  /** Records that were shipped, requests and events that were dropped for want of room, and what the journal refused, since the thread began. */
   readonly shipped: number
   readonly dropped: number
+  readonly droppedEvents: number
   readonly refused: number
 }
 

@@ -1,8 +1,10 @@
-import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { faultyFiles } from './faulty-files.ts'
+import { diskFiles, type Files } from './files.ts'
 import { encodeFrame } from './frame.ts'
 import { SegmentLog } from './segment-log.ts'
 
@@ -13,7 +15,9 @@ function scratch(): Disposable & { readonly directory: string } {
   const directory = mkdtempSync(join(tmpdir(), 'mooring-segments-'))
   return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true }) }
 }
-const open = (directory: string) => new SegmentLog({ directory, name: 'x', durable: false })
+const open = (directory: string, files: Files = diskFiles) => new SegmentLog({ directory, name: 'x', durable: false, files })
+const openDurable = (directory: string, files: Files = diskFiles) =>
+  new SegmentLog({ directory, name: 'x', durable: true, files })
 const frameOf = (text: string, records = 1) => encodeFrame({ kind: 'audit', records, payload: Buffer.from(text) })
 
 /** Takes all there is. */
@@ -122,4 +126,148 @@ test('the oldest file is dropped with what was not taken of it; what was being t
   expect(drain(log)).toEqual(['d'])
   expect([log.drop(), log.records]).toEqual([0, 0])
   expect(log.drop()).toBeUndefined()
+})
+
+test('a frame that a full disk cut off leaves no hole: what comes before and after it is taken, now and after a kill', () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = open(place.directory, files)
+  log.append(frameOf('before'), 1)
+  files.room = frameOf('cut off').length - 3
+  expect(() => log.append(frameOf('cut off'), 1)).toThrow('ENOSPC')
+  files.room = Infinity
+  log.append(frameOf('after'), 1)
+  const [file = ''] = readdirSync(place.directory)
+  expect(readFileSync(join(place.directory, file))).toEqual(Buffer.concat([frameOf('before'), frameOf('after')]))
+  expect(drain(open(place.directory))).toEqual(['before', 'after'])
+})
+
+test('a file that somebody removed by hand holds nothing up, and what was in it is told', () => {
+  using place = scratch()
+  for (const text of ['a', 'b']) open(place.directory).append(frameOf(text), 1)
+  const log = open(place.directory)
+  rmSync(join(place.directory, 'x-1.log'))
+  const batch = log.read(MOST)
+  expect(batch?.lost).toBe(1)
+  if (batch) log.take(batch)
+  expect([drain(log), log.records]).toEqual([['b'], 0])
+})
+
+test('a frame that could not be cut off either is the last one of its file', () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = open(place.directory, files)
+  log.append(frameOf('before'), 1)
+  files.room = 5
+  files.failing.set('truncate', 'EIO')
+  expect(() => log.append(frameOf('torn'), 1)).toThrow('ENOSPC')
+  files.room = Infinity
+  log.append(frameOf('after'), 1)
+  expect(drain(open(place.directory))).toEqual(['before', 'after'])
+})
+
+test('what a sync that failed may have lost is put into a new file by the next', async () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  log.append(frameOf('a'), 1)
+  await log.sync()
+  log.append(frameOf('b'), 1)
+  files.failing.set('syncAside', 'EIO')
+  await expect(log.sync()).rejects.toThrow('EIO')
+  files.failing.clear()
+  const [lost = ''] = readdirSync(place.directory)
+  log.append(frameOf('c'), 1)
+  await log.sync()
+  // As when the system gave up what it could not write.
+  truncateSync(join(place.directory, lost), frameOf('a').length)
+  expect(drain(open(place.directory))).toEqual(['a', 'b', 'c'])
+})
+
+test('a sync that waits while its file is left for the next one succeeds, and calls that wait share one', async () => {
+  using place = scratch()
+  const begun = Promise.withResolvers<undefined>()
+  const gate = Promise.withResolvers<undefined>()
+  let syncs = 0
+  const files: Files = {
+    ...diskFiles,
+    async syncAside(fd) {
+      syncs += 1
+      begun.resolve(undefined)
+      await gate.promise
+      await diskFiles.syncAside(fd)
+    },
+  }
+  const log = openDurable(place.directory, files)
+  const large = 'x'.repeat(3_000_000)
+  log.append(frameOf(large), 1)
+  const syncing = log.sync()
+  await begun.promise
+  for (const text of [large, large]) log.append(frameOf(text), 1)
+  const others = [log.sync(), log.sync()]
+  gate.resolve(undefined)
+  await Promise.all([syncing, ...others])
+  expect(syncs).toBe(2)
+  log.close()
+})
+
+test('what one that was killed has left is synced by the next before it says so', async () => {
+  using place = scratch()
+  openDurable(place.directory).append(frameOf('left'), 1)
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  files.failing.set('sync', 'EIO')
+  await expect(log.sync()).rejects.toThrow('EIO')
+  files.failing.clear()
+  await log.sync()
+})
+
+test('whatever fails at any step, what was added is taken in order, and nothing that was not', async () => {
+  const calls = ['append', 'create', 'truncate', 'openToRead', 'read', 'remove', 'sync', 'syncAside', 'syncDirectory'] as const
+  const step = fc.record({
+    does: fc.constantFrom('append', 'append', 'append', 'take', 'sync', 'reopen'),
+    size: fc.constantFrom(10, 10, 300),
+    fails: fc.option(fc.constantFrom(...calls), { nil: undefined }),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      using place = scratch()
+      const files = faultyFiles()
+      const openSmall = () => new SegmentLog({ directory: place.directory, name: 'x', durable: true, files, segmentBytes: 400 })
+      let log = openSmall()
+      const [added, taken]: [string[], string[]] = [[], []]
+      const acts = {
+        append: (size: number, text: string) => {
+          log.append(frameOf(text.padEnd(size)), 1)
+          added.push(text)
+        },
+        take: () => {
+          const batch = log.read(MOST)
+          if (!batch) return
+          taken.push(...batch.frames.map(({ payload }) => payload.toString().trimEnd()))
+          log.take(batch)
+        },
+        sync: () => log.sync(),
+        reopen: () => {
+          log.close()
+        },
+      }
+      for (const [index, { does, size, fails }] of steps.entries()) {
+        if (fails !== undefined) files.failing.set(fails, 'EIO')
+        const act: (size: number, text: string) => void | Promise<void> = acts[does]
+        await (async () => act(size, `text ${index}`))().catch((error: unknown) => {
+          expect(error).toMatchObject({ code: 'EIO' })
+        })
+        files.failing.clear()
+        if (does === 'reopen') log = openSmall()
+      }
+      taken.push(...drain(log).map((text) => text.trimEnd()))
+      // Again is no harm: the records have ids.
+      const first = taken.filter((text, index) => taken.indexOf(text) === index)
+      expect(first).toEqual(added)
+      log.close()
+      expect([log.records, log.bytes, readdirSync(place.directory)]).toEqual([0, 0, []])
+    }),
+    { numRuns: 200 },
+  )
 })

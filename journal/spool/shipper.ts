@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import { backOffMs } from '../back-off.ts'
 import { KeepError, type Keeper, type Parcel } from '../postgresql/keeper.ts'
 import type { Frame } from './frame.ts'
 import type { Batch, SegmentLog } from './segment-log.ts'
@@ -8,8 +9,7 @@ import { splitRequests } from './split-requests.ts'
 const MOST = { records: 2_048, bytes: 1024 * 1024 }
 /** What came waits so long for more to go with it. */
 const LINGER_MS = 50
-const FIRST_RETRY_MS = 250
-const LAST_RETRY_MS = 15_000
+const BACK_OFF = { firstMs: 500, lastMs: 15_000 }
 
 export interface ShipperDeps {
   /** In the order in which they are shipped. */
@@ -19,6 +19,8 @@ export interface ShipperDeps {
   readonly onRefused: (records: number) => void
   /** The journal did not take something now (undefined: it took something), which is tried again. */
   readonly onTry: (error: unknown) => void
+  /** The disk did not do what was asked (undefined: all of it), which is tried again. */
+  readonly onDisk: (error: unknown) => void
   /** 0 to 1, for the back-off. */
   readonly random?: () => number
 }
@@ -31,43 +33,78 @@ export interface Shipper {
   close(): Promise<void>
 }
 
-/** Takes what is in the logs to the journal, oldest first, and takes it out of them once it is kept. */
-export function createShipper({ logs, keeper, onShipped, onRefused, onTry, random = Math.random }: ShipperDeps): Shipper {
+/** What was read of a log. */
+interface Reading {
+  readonly log: SegmentLog
+  readonly batch: Batch
+}
+
+/**
+ * Takes what is in the logs to the journal, oldest first, and takes it out of them once it is kept. A log that cannot be read holds up no
+ * other; a file that cannot be removed holds up nothing.
+ */
+export function createShipper(deps: ShipperDeps): Shipper {
+  const { logs, keeper, onShipped, onRefused, onTry, onDisk, random = Math.random } = deps
   const closing = new AbortController()
   let hurry = new AbortController()
   let running: Promise<void> | undefined
   let failures = 0
+  /** Why files that were taken whole are still there. */
+  let unremoved: unknown
 
   async function run(): Promise<void> {
     await pause(LINGER_MS)
-    for (;;) {
-      const batches = logs.flatMap((log) => {
-        const batch = log.read(MOST)
-        return batch ? [{ log, batch }] : []
-      })
-      if (batches.length === 0 || closing.signal.aborted) break
-      await attempt(batches)
+    while (!closing.signal.aborted) {
+      const { readings, error } = readAll()
+      if (readings.length > 0) await attempt(readings)
+      else if (error === undefined) break
+      else await backOff()
     }
     running = undefined
   }
 
-  async function attempt(batches: readonly { readonly log: SegmentLog; readonly batch: Batch }[]): Promise<void> {
+  function readAll(): { readonly readings: readonly Reading[]; readonly error: unknown } {
+    const readings: Reading[] = []
+    let error: unknown
+    for (const log of logs) {
+      try {
+        const batch = log.read(MOST)
+        if (batch) readings.push({ log, batch })
+      } catch (cause) {
+        error = cause
+      }
+    }
+    onDisk(error ?? unremoved)
+    return { readings, error }
+  }
+
+  async function attempt(readings: readonly Reading[]): Promise<void> {
     try {
-      onRefused(await keep(batches.flatMap(({ batch }) => batch.frames)))
-      onTry(undefined)
-      failures = 0
+      onRefused(await keep(readings.flatMap(({ batch }) => batch.frames)))
     } catch (error) {
       onTry(error)
-      failures += 1
-      const longest = Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS)
-      await pause(longest * (0.5 + random() / 2))
+      await backOff()
       return
     }
-    for (const { log, batch } of batches) {
+    onTry(undefined)
+    failures = 0
+    unremoved = undefined
+    for (const reading of readings) settle(reading)
+  }
+
+  function settle({ log, batch }: Reading): void {
+    try {
       log.take(batch)
-      if (batch.lost > 0) onRefused(batch.lost)
-      onShipped(batch.records)
+    } catch (error) {
+      unremoved = error
     }
+    if (batch.lost > 0) onRefused(batch.lost)
+    onShipped(batch.records)
+  }
+
+  async function backOff(): Promise<void> {
+    failures += 1
+    await pause(backOffMs(BACK_OFF, failures, random))
   }
 
   /** Returns how many records the journal never takes. @throws KeepError what may work later */

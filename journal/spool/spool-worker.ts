@@ -8,9 +8,13 @@ import { openSpoolStore } from './store.ts'
 
 /** Thread of a spool: it writes the files and ships them. `workerData` is a SpoolStart as JSON. */
 function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolRequest, SpoolReply> {
-  const counts = { shipped: 0, dropped: 0, refused: 0 }
+  const counts = { shipped: 0, dropped: 0, droppedEvents: 0, refused: 0 }
   let away: { readonly since: number; readonly failure: string } | undefined
-  const store = openSpoolStore({ directory, bytes, onDropped: (records) => (counts.dropped += records) })
+  let disk = ''
+  const store = openSpoolStore({
+    ...{ directory, bytes },
+    onDropped: (what, records) => (counts[what === 'events' ? 'droppedEvents' : 'dropped'] += records),
+  })
   const { events, requests } = store
   const keeper = createKeeper(loginFromDirectory(login))
   const shipper = createShipper({
@@ -20,6 +24,9 @@ function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolR
     onTry(error) {
       away = error === undefined ? undefined : { since: away?.since ?? performance.now(), failure: textOf(error) }
     },
+    onDisk(error) {
+      disk = error === undefined ? '' : textOf(error)
+    },
   })
   // What the one before left.
   shipper.wake()
@@ -27,8 +34,11 @@ function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolR
   async function close(): Promise<void> {
     await shipper.close()
     await keeper[Symbol.asyncDispose]()
-    events.close()
-    requests.close()
+    try {
+      events.close()
+    } finally {
+      requests.close()
+    }
   }
 
   return async (question) => {
@@ -43,7 +53,7 @@ function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolR
       case 'state': {
         const awayMs = away ? performance.now() - away.since : 0
         const waiting = events.records + requests.records
-        return { type: 'state', waiting, awayMs, failure: away?.failure ?? '', ...counts }
+        return { type: 'state', waiting, awayMs, failure: away?.failure ?? '', disk, ...counts }
       }
       case 'drain':
         await shipper.drain(question.withinMs)

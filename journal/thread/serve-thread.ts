@@ -1,6 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { MooringError } from '../../crds/errors.ts'
 import type { Envelope, Failure } from './messages.ts'
+import { isSystemError } from './system-error.ts'
 
 /** Result codes of SQLite that say that this very data will never be taken: TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
 const NEVER = new Set([18, 19, 20, 25])
@@ -15,6 +16,7 @@ function failure(error: unknown): Failure {
     return { type: 'failed', code: 'unavailable', message, again: error.again }
   }
   if (error instanceof MooringError) return { type: 'failed', code: error.code, message, again: false }
+  if (isSystemError(error)) return { type: 'failed', code: 'unavailable', message, again: true }
   const errcode = error instanceof Error && 'errcode' in error ? Number(error.errcode) & PRIMARY : undefined
   return { type: 'failed', code: 'unavailable', message, again: errcode !== undefined && !NEVER.has(errcode) }
 }

@@ -27,3 +27,33 @@ test('a thread that cannot begin at first says why', async () => {
   await using place = await openTemporaryJournal()
   await expect(superviseThread({ program, path: place.path, log: silent })).rejects.toMatchObject({ message: 'not now' })
 })
+
+test('a thread that goes on dying is started anew ever more seldom, and told of seldom', async () => {
+  await using place = await openTemporaryJournal()
+  const waits: number[] = []
+  let lines = 0
+  const thread = await superviseThread<Message, Message>({
+    program,
+    path: `${place.path}-blocked`,
+    log: { warn: () => (lines += 1) },
+    pause: (ms) => Promise.resolve(void waits.push(ms)),
+  })
+  const dies = async () => {
+    await thread.ask({ type: 'die' }).catch((error: unknown) => error)
+    return waits.length
+  }
+  await expect.poll(dies, { timeout: 20_000, interval: 1 }).toBeGreaterThanOrEqual(8)
+  expect(waits[0]).toBeLessThanOrEqual(250)
+  expect(waits[7]).toBeGreaterThanOrEqual(7_500)
+  expect(Math.max(...waits)).toBeLessThanOrEqual(15_000)
+  expect(lines).toBe(1)
+  await expect.poll(() => thread.ask({ type: 'hello' }).catch(() => undefined)).toEqual({ type: 'hello' })
+  await thread.close({ type: 'close' })
+})
+
+test('an error of the file system may pass', async () => {
+  await using place = await openTemporaryJournal()
+  const thread = await superviseThread<Message, Message>({ program, path: `${place.path}-blocked`, log: silent })
+  await expect(thread.ask({ type: 'read' })).rejects.toMatchObject({ code: 'unavailable', again: true })
+  await thread.close({ type: 'close' })
+})

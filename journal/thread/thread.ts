@@ -19,6 +19,8 @@ export interface Thread<Q, A> {
   ask(question: Q): Promise<A>
   /** Resolves when the thread has ended, for whatever reason; never rejects. */
   readonly ended: Promise<void>
+  /** What it ended of, once it has. */
+  readonly failure: () => JournalFileError | undefined
 }
 
 /**
@@ -63,7 +65,7 @@ export async function startThread<Q, A extends { readonly type: string }>(progra
     () => undefined,
   )
   await expect(0)
-  return { ask, ended }
+  return { ask, ended, failure: () => gone }
 }
 
 function isFailure(content: { readonly type: string }): content is Failure {

@@ -24,7 +24,9 @@ let certificate: EngineCertificate
 
 beforeAll(async () => {
   certificate = await makeCertificate()
-  server = parts.use(await startPostgres('15', { own: [JOURNAL_DATABASE, 'outside', 'narrow'], tls: certificate }))
+  server = parts.use(
+    await startPostgres('15', { own: [JOURNAL_DATABASE, 'outside', 'another', 'third', 'narrow'], tls: certificate }),
+  )
 })
 afterAll(() => parts.disposeAsync())
 
@@ -44,8 +46,15 @@ const neverThere: OwnServer = {
   admin: () => Promise.resolve(undefined),
 }
 
-async function start(outside?: JournalLogin): Promise<Running> {
+interface Logged {
+  readonly details: object
+  readonly message: string
+}
+
+async function start(outside?: JournalLogin, lines: Logged[] = []): Promise<Running> {
   const stack = new AsyncDisposableStack()
+  const keepLine = (details: object, message: string) => void lines.push({ details, message })
+  const log = { warn: keepLine, info: keepLine }
   const { store } = stack.use(await openTemporaryStore())
   for (const name of [SYSTEM_NAMESPACE, SHARED_NAMESPACE]) await store.create(Namespace, { metadata: { name } })
   const mine = { namespace: SYSTEM_NAMESPACE, name: 'mine' }
@@ -59,7 +68,7 @@ async function start(outside?: JournalLogin): Promise<Running> {
   }
   const journal = stack.use(
     createClusterJournal({
-      ...{ store, ca, log: silent, registry: new Registry(), lookMs: 200 },
+      ...{ store, ca, log, registry: new Registry(), lookMs: 200 },
       ...{ regions: settableCache(Region).cache, servers: settableCache(DatabaseServer).cache, dial: 'name' as const },
       server: outside ? neverThere : own,
       outside: outside && 'mine',
@@ -153,25 +162,97 @@ test('the sessions of an edge whose pod is gone are ended, once', async () => {
   expect(await running.journal.openSessions()).toEqual([])
 }, 40_000)
 
-test('on a PostgreSQL outside it makes roles where it may, and has all use the one login where it may not', async () => {
-  const admin = await server.client()
-  const { host, port } = server.target
-  const loginTo = (database: string, role: string): JournalLogin => ({
-    ...{ uri: `postgresql://${role}:of-the-outside@${host}:${port}/${database}`, ca: certificate.ca },
-  })
-  for (const [database, may] of [
-    ['outside', 'CREATEROLE'],
-    ['narrow', 'NOCREATEROLE'],
-  ] as const) {
-    await admin.query(`CREATE ROLE ${database}_owner LOGIN ${may} PASSWORD 'of-the-outside'`)
-    await admin.query(`CREATE DATABASE ${database} OWNER ${database}_owner`)
-  }
+const messages = (lines: readonly Logged[], part: string) => lines.filter(({ message }) => message.includes(part)).length
+
+test('a step that fails keeps no other from being done, and the journal is laid out once', async () => {
   {
-    await using running = await start(loginTo('outside', 'outside_owner'))
+    await using running = await start()
     await expectToWork(running)
-    expect(new URL((await running.loginOf('edge')).uri).username).toBe('mooring_journal_edge')
   }
-  await using running = await start(loginTo('narrow', 'narrow_owner'))
+  const holder = await server.client({ database: JOURNAL_DATABASE })
+  await holder.query(`
+    SET ROLE mooring_journal_owner;
+    CREATE TABLE journal.requests_1 (LIKE journal.requests);
+    ALTER TABLE journal.requests ATTACH PARTITION journal.requests_1
+      FOR VALUES FROM (journal.lowest_id(86400000)) TO (journal.lowest_id(2 * 86400000))`)
+  await holder.query('BEGIN; LOCK TABLE journal.requests_1 IN ACCESS SHARE MODE')
+  const lines: Logged[] = []
+  await using running = await start(undefined, lines)
+  await expect.poll(() => messages(lines, 'is ready'), { timeout: 15_000 }).toBe(1)
+  await using writer = writerBy(await running.loginOf('edge'))
+  const looks = 3
+  for (let look = 0; look < looks; look += 1) {
+    const open = connectionRecord({ tunnel, edge: 'edge-gone' })
+    await writer.connection(open)
+    const types = async () =>
+      (await running.journal.connections({ tunnel, refused: false }, { limit: 50 }))
+        .filter(({ sessionId }) => sessionId === open.sessionId)
+        .map(({ type }) => type)
+    await expect.poll(() => types().catch(() => []), { timeout: 15_000 }).toEqual(['disconnect', 'connect'])
+  }
+  expect([messages(lines, 'is ready'), messages(lines, 'a step in looking after the journal failed')]).toEqual([1, 1])
+  expect(lines.find(({ message }) => message.includes('failed'))?.details).toMatchObject({
+    step: 'sweep',
+    err: { code: '55P03' },
+  })
+  await holder.query('COMMIT; DROP TABLE journal.requests_1')
+}, 60_000)
+
+test('what somebody undoes by hand is done again: a password, a right, the schema', async () => {
+  await using running = await start()
   await expectToWork(running)
-  expect(await running.loginOf('edge')).toEqual(loginTo('narrow', 'narrow_owner'))
+  const admin = await server.client()
+  const inJournal = await server.client({ database: JOURNAL_DATABASE })
+  const hangUp = () =>
+    admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'mooring_journal_owner'`)
+  const works = () =>
+    running.journal.openSessions().then(
+      () => true,
+      () => false,
+    )
+  for (const undo of [
+    () => admin.query(`ALTER ROLE mooring_journal_owner PASSWORD 'changed by hand'`),
+    () => inJournal.query('DROP SCHEMA journal CASCADE'),
+  ]) {
+    await undo()
+    await hangUp()
+    await expect.poll(works).toBe(false)
+    await expect.poll(works, { timeout: 15_000 }).toBe(true)
+  }
+  await running.untilWorks(await running.loginOf('reader'))
+}, 60_000)
+
+test('on a PostgreSQL outside it makes roles where it may, and has all use the one login where it may not', async () => {
+  const [outside, narrow] = [await databaseOutside('outside', 'CREATEROLE'), await databaseOutside('narrow', 'NOCREATEROLE')]
+  {
+    await using running = await start(outside)
+    await expectToWork(running)
+    expect(new URL((await running.loginOf('edge')).uri).username).toMatch(/^mooring_journal_edge_[0-9a-f]{12}$/)
+  }
+  await using running = await start(narrow)
+  await expectToWork(running)
+  expect(await running.loginOf('edge')).toEqual(narrow)
 }, 40_000)
+
+test('two installations have their journals in two databases of one PostgreSQL; in one database the second is refused', async () => {
+  const [one, another] = [await databaseOutside('another', 'CREATEROLE'), await databaseOutside('third', 'CREATEROLE')]
+  const lines: Logged[] = []
+  await using first = await start(one)
+  await expectToWork(first)
+  await using second = await start(another)
+  await expectToWork(second)
+  await expectToWork(first)
+  await using third = await start(one, lines)
+  await expect.poll(() => lines.map(({ details }) => details)).toMatchObject([{ err: { code: 'journal_taken' } }])
+  await expect(third.journal.openSessions()).rejects.toMatchObject({ code: 'journal_away' })
+  await expectToWork(first)
+}, 60_000)
+
+/** A database of a PostgreSQL outside, with an owner who may make roles or not. */
+async function databaseOutside(database: string, may: 'CREATEROLE' | 'NOCREATEROLE'): Promise<JournalLogin> {
+  const admin = await server.client()
+  await admin.query(`CREATE ROLE ${database}_owner LOGIN ${may} PASSWORD 'of-the-outside'`)
+  await admin.query(`CREATE DATABASE ${database} OWNER ${database}_owner`)
+  const { host, port } = server.target
+  return { uri: `postgresql://${database}_owner:of-the-outside@${host}:${port}/${database}`, ca: certificate.ca }
+}

@@ -1,7 +1,6 @@
 import type { Registry } from 'prom-client'
 import { MooringError } from '../../crds/errors.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { createFailureLog } from '../../journal/failure-log.ts'
 import type { Journal } from '../../journal/port.ts'
 import {
   createJournalOwner,
@@ -15,6 +14,8 @@ import { createLoginKeeper } from './logins.ts'
 import { createPatience, endOf, lostSessions } from './lost-sessions.ts'
 import { createOwnServer, type OwnServer, type OwnServerDeps } from './own-server.ts'
 import { createPlaceKeeper, type JournalPlace } from './place.ts'
+import { redoAfter } from './redo.ts'
+import { createSteps } from './steps.ts'
 
 export interface ClusterJournalDeps extends OwnServerDeps {
   /** Secret in mooring-system with `uri` and `ca.crt` of a PostgreSQL outside; Mooring runs one itself when undefined. */
@@ -43,16 +44,22 @@ const LOOK_MS = 10_000
 /** While it is being set up. */
 const SOON_MS = 1_000
 const SWEEP_MS = 3_600_000
+/** After a sweep that failed: each holds up readers of a piece for a moment. */
+const SWEEP_AGAIN_MS = 60_000
 const OWNERSHIP = { 'app.kubernetes.io/name': 'mooring-edge' }
 
 export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   const { store, server = createOwnServer(deps), log, registry, clock = systemClock, lookMs = LOOK_MS, maxBytes } = deps
-  const failures = createFailureLog(log, 'postgresql')
+  const steps = createSteps({ log, onFailure: undo })
   const places = createPlaceKeeper({ store, server, logins: createLoginKeeper(store), ca: deps.ca, outside: deps.outside })
   const patience = createPatience()
   let owner: JournalLogin | undefined
-  let done: string | undefined
-  let sweptAt = -Infinity
+  /** Keys of the places whose roles are as they should be, and whose tables are. */
+  let prepared: string | undefined
+  let migrated: string | undefined
+  let isLaidOut = false
+  let failures = 0
+  let sweepAt = -Infinity
 
   const login = async (): Promise<JournalLogin> => {
     if (owner) return owner
@@ -62,35 +69,57 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   const writer = createPostgresqlWriter({ login, log, registry })
   const tables = createJournalOwner({ login })
 
-  /** @throws whatever prevents it; all is looked at again then */
-  async function look(signal: AbortSignal): Promise<boolean> {
-    const place = await places.find()
-    if (!place) return false
-    if (place.key !== done) await prepare(place)
-    if (performance.now() - sweptAt > SWEEP_MS) {
-      await tables.sweep(Date.now())
-      sweptAt = performance.now()
-    }
-    await makeRoom()
-    await endLost(signal)
-    return true
+  /** Somebody may have changed a password, taken a role away, or dropped the schema. */
+  function undo(error: unknown): void {
+    failures += 1
+    const redo = redoAfter(error)
+    if (redo === 'roles') prepared = undefined
+    if (redo !== undefined) migrated = undefined
   }
 
+  /** Returns when to look again, in milliseconds. */
+  async function look(signal: AbortSignal): Promise<number> {
+    const before = failures
+    const place = await steps.run('find', () => places.find())
+    if (place) await steps.run('prepare', () => prepare(place))
+    const hasFailed = failures > before
+    const isThere = isLaidOut && (place !== undefined || hasFailed)
+    if (isThere) await lookAfter(signal)
+    return isThere || hasFailed ? lookMs : Math.min(SOON_MS, lookMs)
+  }
+
+  async function lookAfter(signal: AbortSignal): Promise<void> {
+    if (performance.now() >= sweepAt) await steps.run('sweep', sweep)
+    await steps.run('make_room', makeRoom)
+    await steps.run('end_lost', () => endLost(signal))
+  }
+
+  /** Once for each place, and when it was undone. */
   async function prepare(place: JournalPlace): Promise<void> {
-    await place.prepare()
-    owner = place.owner
+    if (place.key !== prepared) {
+      await place.prepare()
+      owner = place.owner
+      prepared = place.key
+    }
+    if (place.key === migrated) return
     await tables.migrate(place.roles)
-    await tables.sweep(Date.now())
-    sweptAt = performance.now()
-    done = place.key
+    migrated = place.key
+    isLaidOut = true
+    sweepAt = -Infinity
     log.info({}, 'the journal is ready')
+  }
+
+  async function sweep(): Promise<void> {
+    sweepAt = performance.now() + SWEEP_AGAIN_MS
+    await tables.sweep(Date.now())
+    sweepAt = performance.now() + SWEEP_MS
   }
 
   async function makeRoom(): Promise<void> {
     if (maxBytes === undefined || deps.outside !== undefined) return
     const emptied = await tables.makeRoom(maxBytes)
     if (emptied.length > 0)
-      log.warn({ maxBytes, emptied }, 'the journal’s volume is nearly full: the oldest requests were removed')
+      log.warn({ maxBytes, emptied }, 'the journal’s volume is nearly full: the oldest requests or refused logins were removed')
   }
 
   async function endLost(signal: AbortSignal): Promise<void> {
@@ -104,26 +133,13 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     if (due.length > 0) log.info({ sessions: due.length }, 'sessions of edges that are gone were ended')
   }
 
-  async function step(signal: AbortSignal): Promise<number> {
-    try {
-      const ready = await look(signal)
-      failures.works()
-      return ready ? lookMs : Math.min(SOON_MS, lookMs)
-    } catch (error) {
-      failures.fails(error)
-      // Somebody may have changed a password or taken a role away.
-      done = undefined
-      return lookMs
-    }
-  }
-
   return {
     ...reader,
     request: (record) => writer.request(record),
     connection: (record) => writer.connection(record),
     audit: (record) => writer.audit(record),
     async run(signal) {
-      while (!signal.aborted) await pause(clock, await step(signal), signal)
+      while (!signal.aborted) await pause(clock, await look(signal), signal)
     },
     async [Symbol.asyncDispose]() {
       await writer[Symbol.asyncDispose]()

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Secret } from '../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { JournalLogin } from '../../journal/postgresql.ts'
@@ -9,7 +10,16 @@ import { decodeSecret, randomPassword } from '../secret-data.ts'
 export const USERS = ['owner', 'edge', 'reader'] as const
 export type User = (typeof USERS)[number]
 
-export const roleOf = (user: User): string => `mooring_journal_${user}`
+const HASH_DIGITS = 12
+
+/**
+ * Name of a user's role. Roles are of a whole server: on one outside, where another installation may have its journal in another database,
+ * `database` is a part of the name, by its hash, since a name has 63 bytes at the most.
+ */
+export function roleOf(user: User, database?: string): string {
+  const suffix = database === undefined ? '' : `_${createHash('sha256').update(database).digest('hex').slice(0, HASH_DIGITS)}`
+  return `mooring_journal_${user}${suffix}`
+}
 export const secretOf = (user: User): string => `journal-${user}`
 
 export interface Login extends JournalLogin {
@@ -26,6 +36,7 @@ export interface Place {
   readonly options: string
   /** PEM; empty for authorities that everybody trusts. */
   readonly ca: string
+  readonly roleOf: (user: User) => string
 }
 
 /** Keeps the logins that Mooring makes itself. */
@@ -52,7 +63,7 @@ export function createLoginKeeper(store: Store): LoginKeeper {
 
   return {
     async keep(user, place) {
-      const role = roleOf(user)
+      const role = place.roleOf(user)
       const password = passwordIn((await read(store, user))?.uri, role) ?? known.get(user) ?? randomPassword()
       const login = { uri: uriOf(place, role, password), ca: place.ca, role, password }
       await write(user, login)

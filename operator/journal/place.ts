@@ -1,4 +1,4 @@
-import { Secret } from '../../crds/core.ts'
+import { Namespace, Secret } from '../../crds/core.ts'
 import { MooringError } from '../../crds/errors.ts'
 import { JOURNAL_DATABASE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { JournalLogin } from '../../journal/postgresql.ts'
@@ -6,9 +6,9 @@ import { dialling } from '../../journal/postgresql/login.ts'
 import type { JournalRoles } from '../../journal/postgresql/owner.ts'
 import type { Store } from '../../store/port.ts'
 import { decodeSecret } from '../secret-data.ts'
-import { type Login, type LoginKeeper, roleOf } from './logins.ts'
+import { type Login, type LoginKeeper, type Place, roleOf } from './logins.ts'
 import type { OwnServer } from './own-server.ts'
-import { prepareOutside, prepareServer, rightsOf } from './roles.ts'
+import { claimOutside, prepareOutside, prepareServer, rightsOf } from './roles.ts'
 
 /** Where the journal is, and what it takes to let everybody in. */
 export interface JournalPlace {
@@ -30,8 +30,6 @@ export interface PlaceKeeperDeps {
   readonly outside: string | undefined
 }
 
-const ROLES: JournalRoles = { edge: roleOf('edge'), reader: roleOf('reader') }
-
 /** Finds the journal's place and keeps the three Secrets. Undefined from `find` while the server is not there yet. */
 export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceKeeperDeps): {
   find(): Promise<JournalPlace | undefined>
@@ -40,7 +38,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
 
   async function own(): Promise<JournalPlace | undefined> {
     const { host, port } = server
-    const place = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca() }
+    const place = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca(), roleOf }
     // Before the server is there: pods that mount them need not wait for it.
     const made = {
       owner: await logins.keep('owner', place),
@@ -52,7 +50,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
     return {
       key: JSON.stringify([admin, made]),
       owner: dialled(made.owner, { from: host, to: admin.host }),
-      roles: ROLES,
+      roles: rolesOf(made),
       prepare: () => prepareServer(admin, made),
     }
   }
@@ -61,14 +59,21 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
     const owner = await givenLogin(store, name)
     const config = dialling(owner)
     if (rights?.uri !== owner.uri) rights = { uri: owner.uri, ...(await rightsOf(config)) }
+    const installation = await installationOf(store)
     await logins.hand('owner', owner)
     if (!rights.makesRoles) {
       for (const user of ['edge', 'reader'] as const) await logins.hand(user, owner)
-      return { key: JSON.stringify(owner), owner, roles: undefined, prepare: () => Promise.resolve() }
+      return { key: JSON.stringify(owner), owner, roles: undefined, prepare: () => claimOutside(config, installation) }
     }
     const place = placeIn(owner)
     const made = { edge: await logins.keep('edge', place), reader: await logins.keep('reader', place) }
-    return { key: JSON.stringify([owner, made]), owner, roles: ROLES, prepare: () => prepareOutside(config, made) }
+    return {
+      ...{ key: JSON.stringify([owner, made]), owner, roles: rolesOf(made) },
+      async prepare() {
+        await claimOutside(config, installation)
+        await prepareOutside(config, made)
+      },
+    }
   }
 
   return { find: () => (outside === undefined ? own() : elsewhere(outside)) }
@@ -90,7 +95,20 @@ async function givenLogin(store: Store, name: string): Promise<JournalLogin> {
   return { uri: uri.trim(), ca: ca === '' ? undefined : ca }
 }
 
-function placeIn({ uri, ca = '' }: JournalLogin) {
+function placeIn({ uri, ca = '' }: JournalLogin): Place {
   const { hostname, port, search } = new URL(uri)
-  return { host: hostname, port: Number(port || 5_432), database: dialling({ uri }).database, options: search, ca }
+  const { database } = dialling({ uri })
+  return { host: hostname, port: Number(port || 5_432), database, options: search, ca, roleOf: (user) => roleOf(user, database) }
+}
+
+const rolesOf = ({ edge, reader }: Readonly<Record<'edge' | 'reader', Login>>): JournalRoles => ({
+  edge: edge.role,
+  reader: reader.role,
+})
+
+/** uid of mooring-system. @throws MooringError `journal_namespace` */
+async function installationOf(store: Store): Promise<string> {
+  const namespace = await store.get(Namespace, { name: SYSTEM_NAMESPACE })
+  if (!namespace) throw new MooringError('journal_namespace', `the namespace ${SYSTEM_NAMESPACE} is not there`)
+  return namespace.metadata.uid
 }

@@ -3,6 +3,7 @@ import { JOURNAL_DATABASE } from '../../crds/names.ts'
 import type { AdminTarget } from '../engines/engine.ts'
 import { dialling as diallingServer, ignore, quoteName, quoteText, TIMEOUTS } from '../engines/postgresql-connection.ts'
 import { createScram } from '../engines/postgresql-scram.ts'
+import { claim } from './claim.ts'
 import type { Login, User } from './logins.ts'
 
 /** Sessions of each role: one a process of its kind, or a few. */
@@ -36,6 +37,11 @@ export async function rightsOf(config: pg.ClientConfig): Promise<{ readonly make
     )
     return { makesRoles: rows[0]?.may === true }
   })
+}
+
+/** Says that the journal there is this installation's. @throws MooringError `journal_taken`; what the driver throws */
+export async function claimOutside(config: pg.ClientConfig, installation: string): Promise<void> {
+  await inSession(config, (client) => claim(client, installation))
 }
 
 /** Makes the roles of edges and API servers by a login from outside, which owns the journal itself. Throws what the driver throws. */

@@ -1,0 +1,85 @@
+import { readdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Registry } from 'prom-client'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
+import { smallDisk } from '../../test/support/small-disk.ts'
+import { connectionRecord } from '../conformance/records.ts'
+import { createPostgresqlReader, type PostgresqlReader } from '../postgresql.ts'
+import { silent } from '../sqlite/open-temporary.ts'
+import { spoolPlace } from './temporary-spool.ts'
+
+const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
+const parts = new AsyncDisposableStack()
+let server: JournalServer
+let reader: PostgresqlReader
+
+beforeAll(async () => {
+  server = parts.use(await startJournalServer())
+  reader = parts.use(createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent }))
+})
+afterAll(() => parts.disposeAsync())
+
+/** Its lines, by their messages. */
+function lineLog() {
+  const lines: string[] = []
+  const keep = (_details: object, message: string) => void lines.push(message)
+  return { lines, log: { warn: keep, info: keep } }
+}
+
+/** Ids of the connections that are in the journal, oldest first. */
+async function idsKept(): Promise<readonly string[]> {
+  return (await reader.connections({ tunnel, refused: false }, { limit: 1_000 })).map(({ id }) => id).toReversed()
+}
+
+test('a disk that goes away ends no thread, fills no log and is seen in a metric; when it is back all goes on by itself', async () => {
+  await using place = await spoolPlace()
+  const { lines, log } = lineLog()
+  const registry = new Registry()
+  const failing = async () => (await registry.getSingleMetric('mooring_journal_spool_failing')?.get())?.values[0]?.value
+  const [before, meanwhile] = [connectionRecord({ tunnel }), connectionRecord({ tunnel })]
+  {
+    await using spool = await place.open({ log, registry })
+    await spool.connection(before)
+    const away = `${place.directory}-away`
+    await rename(place.directory, away)
+    // What is there can be written on, but neither read nor followed by another file.
+    await place.setLogin(server.logins.edge)
+    await spool.shipped(1_000)
+    await expect.poll(failing, { timeout: 5_000 }).toBe(1)
+    await rename(away, place.directory)
+    await spool.connection(meanwhile)
+    await spool.shipped(10_000)
+    await expect.poll(failing, { timeout: 5_000 }).toBe(0)
+  }
+  expect(await idsKept()).toEqual([before.id, meanwhile.id])
+  expect(await readdir(place.directory)).toEqual([])
+  expect(lines.filter((line) => line.includes('died'))).toEqual([])
+  expect(lines.filter((line) => line.includes('disk'))).toEqual([
+    'the disk of the journal’s spool fails; it is tried again',
+    'the disk of the journal’s spool works again',
+  ])
+})
+
+test('on a full disk nothing is acknowledged until there is room, and all of it then', async () => {
+  await using disk = await smallDisk(8)
+  await using place = await spoolPlace()
+  await place.setLogin(server.logins.edge)
+  const { lines, log } = lineLog()
+  const before = await idsKept()
+  const records = Array.from({ length: 50 }, () => connectionRecord({ tunnel }))
+  {
+    await using spool = await place.open({ directory: join(disk.dir, 'spool'), log })
+    const makeRoom = await disk.fill()
+    let acknowledged = 0
+    const waiting = records.map(async (record) => {
+      await spool.connection(record)
+      acknowledged += 1
+    })
+    await expect.poll(() => lines.filter((line) => line.includes('disk'))).toHaveLength(1)
+    expect(acknowledged).toBe(0)
+    await makeRoom()
+    await Promise.all(waiting)
+  }
+  expect(await idsKept()).toEqual([...before, ...records.map(({ id }) => id)])
+})

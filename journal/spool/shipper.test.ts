@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Parcel } from '../postgresql/keeper.ts'
+import { type FaultyFiles, faultyFiles } from './faulty-files.ts'
+import { encodeFrame } from './frame.ts'
+import { SegmentLog } from './segment-log.ts'
+import { createShipper, type Shipper } from './shipper.ts'
+
+interface Place extends AsyncDisposable {
+  readonly files: FaultyFiles
+  readonly shipper: Shipper
+  readonly kept: string[]
+  /** What was said of the disk, changes only. */
+  readonly disk: string[]
+  add(text: string): void
+}
+
+function start(): Place {
+  const directory = mkdtempSync(join(tmpdir(), 'mooring-shipper-'))
+  const files = faultyFiles()
+  const log = new SegmentLog({ directory, name: 'events', durable: true, files })
+  const kept: string[] = []
+  const disk: string[] = []
+  const shipper = createShipper({
+    logs: [log],
+    keeper: {
+      async keep({ audit }: Parcel) {
+        kept.push(...audit)
+        return { refused: 0 }
+      },
+    },
+    onShipped: () => undefined,
+    onRefused: () => undefined,
+    onTry: () => undefined,
+    onDisk(error) {
+      const said = error instanceof Error && 'code' in error ? String(error.code) : 'works'
+      if (disk.at(-1) !== said) disk.push(said)
+    },
+    random: () => 0,
+  })
+  return {
+    ...{ files, shipper, kept, disk },
+    add(text) {
+      log.append(encodeFrame({ kind: 'audit', records: 1, payload: Buffer.from(text) }), 1)
+      shipper.wake()
+    },
+    async [Symbol.asyncDispose]() {
+      await shipper.close()
+      log.close()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+test.each(['openToRead', 'read'] as const)(
+  'a disk on which %s fails ends nothing: it is told, and all is shipped once it works',
+  async (call) => {
+    await using place = start()
+    place.files.failing.set(call, 'EIO')
+    place.add('one')
+    await expect.poll(() => place.disk).toEqual(['EIO'])
+    place.add('two')
+    place.files.failing.clear()
+    await expect.poll(() => place.kept).toEqual(['one', 'two'])
+    await expect.poll(() => place.disk).toEqual(['EIO', 'works'])
+  },
+)
+
+test('what cannot be removed from a disk that can only be read is shipped once, and what comes after it too', async () => {
+  await using place = start()
+  place.files.failing.set('remove', 'EROFS')
+  const large = 'x'.repeat(3_000_000)
+  for (const text of ['a', 'b', 'c', 'd']) place.add(text + large)
+  expect(await place.shipper.drain(5_000)).toBe(true)
+  expect(place.kept.map(([first]) => first)).toEqual(['a', 'b', 'c', 'd'])
+  await expect.poll(() => place.disk.at(-1)).toBe('EROFS')
+  place.files.failing.clear()
+  place.add('e')
+  await expect.poll(() => [place.kept.at(-1), place.disk.at(-1)]).toEqual(['e', 'works'])
+})
