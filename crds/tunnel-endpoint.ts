@@ -32,7 +32,12 @@ export const TunnelEndpointSpec = z.object({
   publicHttpPort: port(80, 'Port that visitors use for HTTP.'),
   publicHttpsPort: port(443, 'Port that visitors use for HTTPS.'),
   active: z.boolean().default(true).describe('Whether new tunnels may be assigned to it.'),
-  replicas: z.int().min(0).max(100).default(2).describe('Edges that serve it; 0: it is served no more.'),
+  replicas: z
+    .int()
+    .min(0)
+    .max(100)
+    .default(2)
+    .describe('Edges that serve it; 0: it is served no more, and takes no new tunnels.'),
   certificates: z.enum(['perTunnel', 'wildcard']).default('perTunnel').describe('One certificate a tunnel, or one for all.'),
   issuer: z.enum(['local', 'acme']).default('local').describe('Who signs the certificates.'),
   proxyProtocol: z
@@ -49,6 +54,11 @@ export const TunnelEndpointSpec = z.object({
 
 /** Its edges are called after it, and what they consist of must be a label (RFC 1123) of at most 63 characters. */
 const NAME = '^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$'
+/**
+ * Of an endpoint `x`, clients have the Service `edge-x` and its edges the Service `edge-x-mesh`, which would be that for clients of an
+ * endpoint `x-mesh`: no endpoint's name ends so.
+ */
+export const MESH_SUFFIX = '-mesh'
 
 /** A domain under which tunnels get their hostnames, and where its edges are reached. */
 export const TunnelEndpoint = defineKind({
@@ -74,6 +84,12 @@ export const TunnelEndpoint = defineKind({
       holds: (_spec: unknown, { name }: { readonly name: string }) => new RegExp(NAME).test(name),
     },
     {
+      cel: `!self.metadata.name.endsWith('${MESH_SUFFIX}')`,
+      message: `must not end in ${MESH_SUFFIX}: so ends the name of the Service by which the edges of an endpoint find each other`,
+      field: 'metadata.name',
+      holds: (_spec: unknown, { name }: { readonly name: string }) => !name.endsWith(MESH_SUFFIX),
+    },
+    {
       cel: '!has(self.proxyProtocol) || self.proxyProtocol.trustedCIDRs.all(entry, isIP(entry) || isCIDR(entry))',
       message: 'must hold IP addresses and ranges such as 203.0.113.0/24 alone',
       field: 'spec.proxyProtocol.trustedCIDRs',
@@ -91,3 +107,6 @@ export const TunnelEndpoint = defineKind({
   ],
 })
 export type TunnelEndpoint = Resource<typeof TunnelEndpoint>
+
+/** Whether it may be given new tunnels. They are there for life: one that nobody serves would leave them without an answer. */
+export const takesTunnels = ({ spec }: Pick<TunnelEndpoint, 'spec'>): boolean => spec.active && spec.replicas > 0

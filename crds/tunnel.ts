@@ -7,7 +7,7 @@ export const TunnelReason = {
   /** It has its hostname, an endpoint and a certificate: whoever connects is served. */
   Assigned: 'Assigned',
   UnknownRegion: 'UnknownRegion',
-  /** No endpoint of its region takes new tunnels. */
+  /** No endpoint of its region takes new tunnels: none is active and has edges. */
   NoActiveEndpoint: 'NoActiveEndpoint',
   /** The endpoint it was given for life is gone. */
   EndpointMissing: 'EndpointMissing',

@@ -4,9 +4,9 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Secret } from '../crds/core.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
-import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { MESH_SUFFIX, TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../crds/tunnel-password.ts'
-import { createEdge, type EdgePorts } from '../edge/edge.ts'
+import { createEdge, type EdgeDeps, type EdgePorts } from '../edge/edge.ts'
 import type { Journal } from '../journal/port.ts'
 import { openHostKeys } from '../operator/endpoint/host-keys.ts'
 import type { EdgeRuntime } from '../operator/endpoint/runtime.ts'
@@ -26,6 +26,8 @@ export interface EdgesDeps {
   readonly tunnels: Cache<typeof Tunnel>
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
   readonly secrets: Cache<typeof Secret>
+  /** For visitors who ask for a tunnel that is not there. */
+  readonly strangers: EdgeDeps['strangers']
   readonly journal: Journal
   readonly registry: Registry
   readonly log: Logger
@@ -49,22 +51,33 @@ const GRACE_MS = 1_500
 const NAME_MAX = 50
 const numbered = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
 
-/** `tunnel.localhost` → `tunnel-localhost`: another domain is another endpoint, since an endpoint's is for life. */
-export function endpointName(domain: string): string {
+interface Named {
+  readonly metadata: { readonly name: string }
+  readonly spec: { readonly domain: string }
+}
+
+/**
+ * `tunnel.localhost` → `tunnel-localhost`: another domain is another endpoint, since an endpoint's is for life.
+ * @param there the endpoints of domains that were served before
+ */
+export function endpointName(domain: string, there: readonly Named[]): string {
+  const own = there.find(({ spec }) => spec.domain === domain)
+  if (own) return own.metadata.name
   const name = domain.replaceAll('.', '-')
-  if (name.length <= NAME_MAX) return name
+  const isTaken = there.some(({ metadata }) => metadata.name === name)
+  if (name.length <= NAME_MAX && !name.endsWith(MESH_SUFFIX) && !isTaken) return name
   return `${name.slice(0, NAME_MAX - 13)}-${createHash('sha256').update(domain).digest('hex').slice(0, 12)}`
 }
 
 export function createEdges(deps: EdgesDeps): Edges {
   const { store, settings, journal, log } = deps
-  const name = endpointName(settings.domain)
   const listeners = new Set<(name: string) => void>()
-  let serving = false
+  /** Of the endpoint that is served. */
+  let serving: string | undefined
 
   const runtime: EdgeRuntime = {
     ensure: async ({ metadata }) =>
-      serving && metadata.name === name ? { ready: 1 } : { ready: 0, message: 'this process serves another domain' },
+      metadata.name === serving ? { ready: 1 } : { ready: 0, message: 'this process serves another domain' },
     onChange(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -73,6 +86,7 @@ export function createEdges(deps: EdgesDeps): Edges {
 
   async function start(knownHosts: string): Promise<RunningEdge> {
     await endLostSessions(journal)
+    const name = endpointName(settings.domain, deps.endpoints.list())
     const { privateKeys, publicKeys } = await openHostKeys(store, name)
     const edge = createEdge({
       ...deps,
@@ -87,7 +101,7 @@ export function createEdges(deps: EdgesDeps): Edges {
     const sshHost = callersHost(settings.listen)
     await ensureEndpoint(deps, { name, sshHost, ports })
     await writeFile(knownHosts, publicKeys.map((key) => `[${sshHost}]:${ports.ssh} ${key}\n`).join(''), { mode: 0o644 })
-    serving = true
+    serving = name
     for (const listener of listeners) listener(name)
     log.info({ domain: settings.domain, ...ports }, 'edge started')
     return { sshHost, ports, [Symbol.asyncDispose]: () => edge.close(GRACE_MS) }

@@ -230,9 +230,9 @@ export function createOperator(deps: OperatorDeps): Operator {
 }
 
 /** The audit log is part of the journal, which is there where tunnels are. */
-function auditFor({ caches, tunnels, log }: OperatorDeps & { readonly tunnels: TunnelsDeps }, now: () => Date) {
+function auditFor({ caches, tunnels, log, registry }: OperatorDeps & { readonly tunnels: TunnelsDeps }, now: () => Date) {
   const audited = [caches.instances, caches.apiTokens, tunnels.tunnels, tunnels.tunnelPasswords]
-  return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal: tunnels.journal, log, now })
+  return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal: tunnels.journal, log, registry, now })
 }
 
 /** Starts once the cache has synced, unless it was stopped by then. Returns how to stop. */

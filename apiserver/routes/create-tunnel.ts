@@ -1,6 +1,7 @@
 import type { Draft } from '../../crds/kind.ts'
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import { takesTunnels } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { AuditedRequest } from '../audit.ts'
 import { withinBudget } from '../budget.ts'
@@ -50,8 +51,8 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
   function requireEndpoint(regionId: number): void {
     const region = regions.list().find(({ spec }) => spec.regionId === regionId)
     if (!region) throw refusal('unknown_region', `unknown region: ${regionId}`)
-    const isActive = endpoints.list().some(({ spec }) => spec.active && spec.region === region.spec.id)
-    if (!isActive) throw refusal('no_active_endpoint', `region ${regionId} has no active endpoint`)
+    const isActive = endpoints.list().some((each) => takesTunnels(each) && each.spec.region === region.spec.id)
+    if (!isActive) throw refusal('no_active_endpoint', `region ${regionId} has no active endpoint with edges`)
   }
 
   async function whenReady(created: Tunnel): Promise<Tunnel> {

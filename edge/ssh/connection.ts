@@ -9,7 +9,7 @@ import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
 import { revocationOf } from './login.ts'
 import { type MinuteCounter, sourceKey } from './login-limits.ts'
-import { Output } from './output.ts'
+import { Output, STRANGER_BYTES } from './output.ts'
 import type { Budget } from './receive-window.ts'
 import { sentences, terminalText } from './sentences.ts'
 import type { TerminalText } from './terminal.ts'
@@ -50,6 +50,8 @@ const FAREWELL_MS = 2_000
 /** Longer than any client thinks before it says which keys it can exchange. */
 const PATIENCE_MS = 2_000
 const KEY_EXCHANGE_MS = 30_000
+/** Channels hold back while keys are exchanged, so these are answers; a client that has so many coming is not interested in them. */
+const MAX_QUEUED = 10_000
 
 /** One client, from the first byte to the last. */
 export class Connection implements WireEvents {
@@ -79,7 +81,7 @@ export class Connection implements WireEvents {
     this.clientIp = clientIp
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.now()
-    this.#output = new Output(socket)
+    this.#output = new Output(socket, STRANGER_BYTES)
     this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
     const terminals = new ClientChannels(() => this.#terminalText())
@@ -201,6 +203,7 @@ export class Connection implements WireEvents {
     const answered = this.#line.heard(chunk.length, performance.now())
     if (answered && this.session) this.#deps.alive(this.session)
     this.#guarded(() => this.#wire.receive(chunk))
+    if (this.#wire.queued > MAX_QUEUED) this.broken()
   }
 
   /** What a client sends must not end the process, whatever it is. */
@@ -217,6 +220,7 @@ export class Connection implements WireEvents {
     this.#hostname = route.hostname
     this.#login = login
     this.#loggedInAt = performance.now()
+    this.#output.trust()
     this.#wire.banner(`${sentences.welcome(route)}\r\n`)
     this.#wire.accept()
     this.#deps.loggedIn(this)

@@ -4,6 +4,8 @@ export interface SshLimits {
   readonly connections: number
   /** Connections of one source that have not logged in. */
   readonly handshakesPerSource: number
+  /** Connections that are told why they are refused, at a time; more of them are closed without a word. */
+  readonly farewells: number
   readonly loginGraceMs: number
   /** For a trusted balancer to say whom it speaks for, and how long it may be silent before it is taken for one that does not say. */
   readonly balancerMs: number
@@ -14,6 +16,8 @@ export interface SshLimits {
   readonly failedPerSource: number
   /** Failed logins of one source on one tunnel in a minute. */
   readonly failedPerSourceAndTunnel: number
+  /** Refused logins of one tunnel that are recorded in a minute, whatever their number and that of their sources. */
+  readonly refusalsPerTunnel: number
   readonly sessionsPerTunnel: number
   /** How long a logged-in client may do without a forward. */
   readonly forwardGraceMs: number
@@ -35,6 +39,8 @@ export interface SshLimits {
 export const DEFAULT_SSH_LIMITS: SshLimits = {
   connections: 20_000,
   handshakesPerSource: 32,
+  // Each may take two seconds to go, and whoever is refused at the door may come again at once.
+  farewells: 1_000,
   loginGraceMs: 30_000,
   balancerMs: 10_000,
   balancerQuietMs: 2_000,
@@ -42,6 +48,8 @@ export const DEFAULT_SSH_LIMITS: SshLimits = {
   loginTries: 20,
   failedPerSource: 60,
   failedPerSourceAndTunnel: 30,
+  // Hostnames are public, and the journal keeps records for 90 days. All failures of two sources fit; a person reads no more.
+  refusalsPerTunnel: 60,
   sessionsPerTunnel: 10,
   forwardGraceMs: 30_000,
   channels: 1_000,

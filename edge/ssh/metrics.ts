@@ -6,6 +6,8 @@ export interface SshMetrics {
   connected(): void
   loggedIn(authMethod: 'key' | 'token'): void
   refused(reason: string): void
+  /** A refused login has no record. */
+  unrecorded(): void
   ended(reason: string): void
 }
 
@@ -36,11 +38,17 @@ export function createSshMetrics(registry: Registry, now: () => Now): SshMetrics
   const connections = counter('mooring_ssh_connections_total', 'SSH connections that were taken.', [])
   const logins = counter('mooring_ssh_logins_total', 'Clients that logged in over SSH.', ['auth_method'])
   const refusals = counter('mooring_ssh_refused_logins_total', 'SSH connections whose login was refused.', ['reason'])
+  const unrecorded = counter(
+    'mooring_ssh_unrecorded_refusals_total',
+    'Refused logins past what the journal keeps of one tunnel in a minute.',
+    [],
+  )
   const ends = counter('mooring_ssh_ended_total', 'Logged-in SSH connections that ended.', ['reason'])
   return {
     connected: () => connections.inc(),
     loggedIn: (authMethod) => logins.inc({ auth_method: authMethod }),
     refused: (reason) => refusals.inc({ reason }),
+    unrecorded: () => unrecorded.inc(),
     ended: (reason) => ends.inc({ reason }),
   }
 }

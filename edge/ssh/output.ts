@@ -4,8 +4,10 @@ import type { Socket } from 'node:net'
 const COPY_BYTES = 64 * 1024
 /** More than this on the way to a client, and channels hold back. */
 const CONGESTED_BYTES = 512 * 1024
-/** A client that does not read what it asks for. Channels hold back far below it, so these are replies. */
+/** For whom a login or a certificate vouches. Channels hold back far below it, so these are replies. */
 const ABANDONED_BYTES = 8 * 1024 * 1024
+/** For who has not logged in. All that is to be said until then is a small part of it. */
+export const STRANGER_BYTES = 256 * 1024
 
 const dirty: Output[] = []
 let scheduled = false
@@ -22,9 +24,12 @@ export class Output {
   #pending: Buffer[] = []
   #bytes = 0
   #total = 0
+  #most: number
 
-  constructor(socket: Socket) {
+  /** @param most bytes that may wait for a client: one that does not read what it asks for is given up */
+  constructor(socket: Socket, most = ABANDONED_BYTES) {
     this.#socket = socket
+    this.#most = most
   }
 
   write(data: Buffer): void {
@@ -38,7 +43,12 @@ export class Output {
     this.#pending.push(data)
     this.#bytes += data.length
     this.#total += data.length
-    if (this.waiting > ABANDONED_BYTES) this.#socket.destroy()
+    if (this.waiting > this.#most) this.#socket.destroy()
+  }
+
+  /** Its client has logged in. */
+  trust(): void {
+    this.#most = ABANDONED_BYTES
   }
 
   flush(): void {

@@ -1,3 +1,4 @@
+import { compact, KeptBytes } from './kept-bytes.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 
 /** Whose bytes they are. */
@@ -12,8 +13,7 @@ interface Reader {
 export class ReceiveQueue {
   readonly #reader: Reader
   readonly #window: ReceiveWindow
-  #unread: Buffer[] = []
-  #bytes = 0
+  readonly #unread = new KeptBytes()
   #paused = false
   #delivering = false
 
@@ -23,7 +23,7 @@ export class ReceiveQueue {
   }
 
   get bytes(): number {
-    return this.#bytes
+    return this.#unread.length
   }
 
   get empty(): boolean {
@@ -49,13 +49,12 @@ export class ReceiveQueue {
   /** Has it read: now (true), or when the reader goes on. */
   take(data: Buffer): boolean {
     if (this.#paused || this.#unread.length > 0) {
-      this.#unread.push(data)
-      this.#bytes += data.length
+      this.#unread.add(data)
       this.#reader.held(data.length)
       return false
     }
     this.#delivering = true
-    this.#reader.data(data)
+    this.#reader.data(compact(data))
     this.#delivering = false
     this.#window.read(data.length)
     if (this.#unread.length > 0) this.deliver()
@@ -67,8 +66,7 @@ export class ReceiveQueue {
     if (this.#delivering) return
     this.#delivering = true
     while (this.#unread.length > 0 && !this.#paused) {
-      const data = this.#unread.shift() ?? Buffer.alloc(0)
-      this.#bytes -= data.length
+      const data = this.#unread.take() ?? Buffer.alloc(0)
       this.#reader.held(-data.length)
       this.#window.read(data.length)
       this.#reader.data(data)
@@ -92,9 +90,9 @@ export class ReceiveQueue {
 
   /** Forgets what is kept: nobody will read it. */
   release(): void {
-    this.#unread = []
-    this.#reader.held(-this.#bytes)
-    this.#bytes = 0
+    const { length } = this.#unread
+    this.#unread.clear()
+    this.#reader.held(-length)
     this.#window.release()
   }
 }

@@ -1,23 +1,22 @@
-import { randomUUIDv7 } from 'node:crypto'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { AddressList } from '../../crds/address-list.ts'
-import type { ConnectionRecord, JournalWriter } from '../../journal/port.ts'
+import type { JournalWriter } from '../../journal/port.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import type { Peer } from '../balancers/peer.ts'
 import type { PasswordRoutes, Routes } from '../route.ts'
 import type { LiveSessions } from '../sessions.ts'
 import type { Session } from '../session.ts'
 import { Connection, type ConnectionDeps } from './connection.ts'
+import { createConnectionJournal } from './connection-journal.ts'
 import { type DrainPlan, drainEvenly, type Leaver } from './drain.ts'
 import { parseHostKey } from './host-keys.ts'
 import type { SshLimits } from './limits.ts'
-import { MinuteCounter } from './login-limits.ts'
+import { MinuteCounter, sourceKey } from './login-limits.ts'
 import { createSshMetrics } from './metrics.ts'
 import { Budget } from './receive-window.ts'
 import { sentences } from './sentences.ts'
-import type { RefusedLogin } from './user-auth.ts'
 import { Reason } from './wire/messages.ts'
 import { hostKeyRing } from './wire/offer.ts'
 import { ciphersReady, nativeCiphers } from './wire/packets.ts'
@@ -74,6 +73,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     sessions: serves.size,
     channels: [...connections].reduce((sum, { channels }) => sum + channels.size, 0),
   }))
+  const told = createConnectionJournal({ edge, journal, limits, metrics, log, now })
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
@@ -83,7 +83,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     loggedIn,
     serving,
     alive: (session) => sessions.confirm(session),
-    refused,
+    refused: (connection, login) => told.refused(connection, login),
     failed: (error) => log.debug({ err: error }, 'an SSH connection failed'),
     ended,
   }
@@ -100,18 +100,28 @@ export function createSshServer(given: SshServerDeps): SshServer {
       return
     }
     metrics.connected()
+    const refusal = refusalOf(sourceKey(address))
+    if (refusal && closing.size >= limits.farewells) {
+      socket.destroy()
+      return
+    }
     const connection = new Connection(socket, address, deps)
     socket.resume()
     connections.add(connection)
     waiting.set(connection.sourceKey, (waiting.get(connection.sourceKey) ?? 0) + 1)
-    if (draining) connection.close('edge_stopping', sentences.stopping)
-    else if (connections.size > limits.connections) connection.close('busy', sentences.busy, Reason.tooManyConnections)
-    else if ((waiting.get(connection.sourceKey) ?? 0) > limits.handshakesPerSource) {
-      connection.close('handshakes', sentences.handshakes, Reason.tooManyConnections)
-    } else if (failures.bySource.reached(connection.sourceKey)) {
-      metrics.refused('rate')
-      connection.close('rate', sentences.refused('rate'), Reason.tooManyConnections)
+    if (refusal) connection.close(...refusal)
+  }
+
+  /** What a source is told that is not let in at all. */
+  function refusalOf(source: string): Parameters<Connection['close']> | undefined {
+    if (draining) return ['edge_stopping', sentences.stopping]
+    if (connections.size >= limits.connections) return ['busy', sentences.busy, Reason.tooManyConnections]
+    if ((waiting.get(source) ?? 0) >= limits.handshakesPerSource) {
+      return ['handshakes', sentences.handshakes, Reason.tooManyConnections]
     }
+    if (!failures.bySource.reached(source)) return undefined
+    metrics.refused('rate')
+    return ['rate', sentences.refused('rate'), Reason.tooManyConnections]
   }
 
   const elsewhere = (hostname: string) => sessions.of(hostname).filter(({ id }) => !serves.has(id)).length
@@ -123,16 +133,11 @@ export function createSshServer(given: SshServerDeps): SshServer {
   }
 
   function loggedIn(connection: Connection): void {
-    const { hostname = '', login } = connection
+    const { hostname = '' } = connection
     stopWaiting(connection)
     byHostname.set(hostname, (byHostname.get(hostname) ?? new Set()).add(connection))
-    if (login) metrics.loggedIn(login.authMethod)
-    record(connection, { type: 'connect', tunnel: routes.get(hostname)?.id, reason: null, durationMs: null })
-    tunnelIds.set(connection, routes.get(hostname)?.id)
+    told.loggedIn(connection, routes.get(hostname)?.id)
   }
-
-  /** The tunnel may be gone when the connection ends, for that very reason. */
-  const tunnelIds = new WeakMap<Connection, string | undefined>()
 
   function serving(connection: Connection, session: Session, begins: boolean): void {
     if (!begins) {
@@ -143,13 +148,6 @@ export function createSshServer(given: SshServerDeps): SshServer {
     for (const other of byHostname.get(session.hostname) ?? []) if (other !== connection) other.probe()
     serves.add(session.id)
     sessions.add(session)
-  }
-
-  function refused(connection: Connection, login: RefusedLogin): void {
-    metrics.refused(login.refusal)
-    const { authMethod, fingerprint = null, passwordId = null } = login
-    const as = { authMethod, keyFingerprint: fingerprint, passwordId }
-    record(connection, { type: 'refused', tunnel: login.route.id, reason: login.refusal, durationMs: null, as })
   }
 
   function ended(connection: Connection): void {
@@ -163,29 +161,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     const others = byHostname.get(hostname)
     others?.delete(connection)
     if (others?.size === 0) byHostname.delete(hostname)
-    if (login && end) {
-      metrics.ended(end.reason)
-      record(connection, { type: 'disconnect', tunnel: tunnelIds.get(connection), ...end })
-    }
-  }
-
-  interface Happened extends Pick<ConnectionRecord, 'type' | 'reason' | 'durationMs'> {
-    readonly tunnel: string | undefined
-    readonly as?: Pick<ConnectionRecord, 'authMethod' | 'keyFingerprint' | 'passwordId'>
-  }
-
-  function record({ id: sessionId, clientIp, login }: Connection, { tunnel, as, ...happened }: Happened): void {
-    if (tunnel === undefined) return
-    const who = as ?? {
-      authMethod: login?.authMethod ?? null,
-      keyFingerprint: login?.authMethod === 'key' ? login.keyFingerprint : null,
-      passwordId: login?.authMethod === 'token' ? login.passwordId : null,
-    }
-    journal
-      .connection({ id: randomUUIDv7(), tunnel, at: now(), edge, clientIp, sessionId, ...who, ...happened })
-      .catch((error: unknown) => {
-        log.error({ err: error, type: happened.type }, 'a connection could not be journalled')
-      })
+    if (login && end) told.ended(connection, end)
   }
 
   const closing = new Set<Connection>()

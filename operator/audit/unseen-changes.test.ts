@@ -1,3 +1,4 @@
+import { Registry } from 'prom-client'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { ApiToken } from '../../crds/api-token.ts'
 import { Namespace } from '../../crds/core.ts'
@@ -26,14 +27,24 @@ beforeEach(async () => {
 afterEach(() => parts.disposeAsync())
 
 /** Starts an operator's look at the audit log; the end of the test stops it, or `stop`. */
-async function looking(over: Pick<Journal, 'audited' | 'audit'> = journal) {
+async function looking(over: Pick<Journal, 'audited' | 'audit'> = journal, most = 100) {
   const ending = new AbortController()
+  const registry = new Registry()
   const warnings: string[] = []
   const log = { warn: (_details: object, message: string) => void warnings.push(message) }
   const following = createCacheSet({ store, onError: (error) => log.warn({}, String(error)) })
   const caches = [Tunnel, TunnelPassword, ApiToken].map((kind) => following.cached(kind))
   const namespaces = following.cached(Namespace)
-  const unseen = createUnseenChanges({ caches, namespaces, journal: over, log, now: () => new Date(), graceMs: 30 })
+  const unseen = createUnseenChanges({
+    caches,
+    namespaces,
+    journal: over,
+    log,
+    registry,
+    most,
+    now: () => new Date(),
+    graceMs: 30,
+  })
   const work = Promise.all([following.run(ending.signal), unseen.run(ending.signal)])
   const stop = async () => {
     ending.abort()
@@ -41,7 +52,8 @@ async function looking(over: Pick<Journal, 'audited' | 'audit'> = journal) {
   }
   parts.defer(stop)
   await following.synced()
-  return { stop, warnings }
+  const forgotten = async () => (await registry.getSingleMetric('mooring_audit_forgotten_changes_total')?.get())?.values[0]?.value
+  return { stop, warnings, forgotten }
 }
 
 const tunnel = (name: string, namespace = NAMESPACE) =>
@@ -118,6 +130,29 @@ test('a journal that is away is asked again', async () => {
   await vi.waitFor(() => expect(warnings.length).toBeGreaterThan(1))
   away = false
   await untilThere('nobody unknown create Tunnel web 1')
+})
+
+test('of the changes that wait for a journal that is away for long the oldest are forgotten, and found again in what there is', async () => {
+  let away = true
+  const sometimes = {
+    audit: journal.audit.bind(journal),
+    audited(changes: Parameters<Journal['audited']>[0]) {
+      return away ? Promise.reject(new MooringError('journal_away', 'not now')) : journal.audited(changes)
+    },
+  }
+  await tunnel('before')
+  const { warnings, forgotten } = await looking(sometimes, 3)
+  const names = Array.from({ length: 10 }, (_, index) => `web-${index}`)
+  for (const name of names) await tunnel(name)
+  const gone = await tunnel('gone')
+  await store.delete(Tunnel, gone.metadata)
+  await vi.waitFor(async () => expect(await forgotten()).toBe(9))
+  away = false
+  const created = ['before', ...names].map((name) => `nobody unknown create Tunnel ${name} 1`)
+  await untilThere(...created, 'nobody unknown delete Tunnel gone -')
+  expect(warnings.filter((message) => message.startsWith('too many changes'))).toHaveLength(1)
+  expect(warnings.filter((message) => message.startsWith('the journal is back'))).toHaveLength(1)
+  expect((await entries()).toSorted()).toEqual([...new Set(await entries())].toSorted())
 })
 
 test('what the operator ends, and what goes with its tunnel, is no person’s change; hashes are in no entry', async () => {

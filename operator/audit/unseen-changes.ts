@@ -1,3 +1,4 @@
+import { Counter, type Registry } from 'prom-client'
 import type { Namespace } from '../../crds/core.ts'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { labels } from '../../crds/names.ts'
@@ -6,6 +7,7 @@ import type { Cache } from '../../store/cache.ts'
 import { type Clock, pause, systemClock } from '../../store/clock.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
+import { Backlog } from './backlog.ts'
 import { type Change, changesBetween, unseenEntry } from './unseen-change.ts'
 
 export interface UnseenChangesDeps {
@@ -14,24 +16,28 @@ export interface UnseenChangesDeps {
   readonly namespaces: Cache<typeof Namespace>
   readonly journal: Pick<Journal, 'audited' | 'audit'>
   readonly log: { warn(details: object, message: string): void }
+  readonly registry: Registry
   readonly now: () => Date
   readonly clock?: Clock
   /** Milliseconds that whoever made a change, or saw it made, has to record it. */
   readonly graceMs?: number
+  /** Changes that may wait for the journal, beside those that one look at all objects brings. */
+  readonly most?: number
 }
 
 const GRACE_MS = 30_000
 const LOOK_MS = 1_000
 /** Changes that one question to the journal is about. */
 const BATCH = 500
+/** Each holds on to what its object was: some 4 KB, of a heap of 320 MiB. */
+const MOST = 10_000
 /** Entries of older objects may be past their retention, a day less than which this is. */
 const KEPT_MS = 399 * 86_400_000
 
-/** A change, and when it is to be looked for in the journal. */
+/** A change that is to be looked for in the journal. */
 interface Pending {
   readonly change: Change
   readonly ofTenant: boolean
-  readonly due: number
 }
 
 /**
@@ -39,11 +45,15 @@ interface Pending {
  * the caches show is looked for in the journal a while later, and one without an entry gets one with actor null. At the start that is all
  * there is; from then on nothing is asked while nothing changes. A deletion that nobody recorded while no operator ran is not known here,
  * unless a finalizer held the object.
+ *
+ * While the journal is away changes wait, and past a number of them the oldest are forgotten. Once it is back all objects are looked at as
+ * at the start: what is lost by then are deletions, and what a change was from and to.
  */
 export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: AbortSignal): Promise<void> } {
   const { caches, namespaces, journal, log, now, clock = systemClock, graceMs = GRACE_MS } = deps
-  /** In the order of their time. */
-  const pending: Pending[] = []
+  const backlog = new Backlog<Pending>()
+  const forgotten = createForgotten(deps)
+  let room = 0
 
   const isTenant = (namespace: string | undefined): boolean =>
     namespaces.get({ name: namespace ?? '' })?.metadata.labels?.[labels.organization] !== undefined
@@ -51,17 +61,22 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
   function expect(before: Resource<Kind> | undefined, after: Resource<Kind> | undefined): void {
     const due = clock.now() + graceMs
     const ofTenant = isTenant((after ?? before)?.metadata.namespace)
-    for (const change of changesBetween(before, after, now().getTime())) pending.push({ change, ofTenant, due })
+    for (const change of changesBetween(before, after, now().getTime())) backlog.add({ change, ofTenant }, due)
+  }
+
+  /** Expects all that led to what there is. */
+  function expectAll(): void {
+    const oldest = now().getTime() - KEPT_MS
+    const before = backlog.size
+    for (const object of caches.flatMap((cache) => cache.list())) {
+      if (Date.parse(object.metadata.creationTimestamp) > oldest) expect(undefined, object)
+    }
+    room = backlog.size - before + (deps.most ?? MOST)
   }
 
   /** Returns how to stop. */
   function follow(cache: Cache<Kind>): () => void {
-    const known = new Map<string, Resource<Kind>>()
-    const oldest = now().getTime() - KEPT_MS
-    for (const object of cache.list()) {
-      known.set(keyToString(keyOf(object)), object)
-      if (Date.parse(object.metadata.creationTimestamp) > oldest) expect(undefined, object)
-    }
+    const known = new Map(cache.list().map((object) => [keyToString(keyOf(object)), object]))
     return cache.onChange((key: Key) => {
       const id = keyToString(key)
       const [before, after] = [known.get(id), cache.get(key)]
@@ -70,6 +85,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       const isSame = before?.metadata.uid === after?.metadata.uid
       if (before && !isSame) expect(before, undefined)
       if (after) expect(isSame ? before : undefined, after)
+      forgotten.add(backlog.trim(room))
     })
   }
 
@@ -95,29 +111,34 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     await Promise.all(unseen.map((change) => journal.audit(unseenEntry(change, { ownersGone: ownersGone(change) }))))
   }
 
+  /** Whoever has entries waiting for a journal to be back comes first: what could not be looked for is due again later. */
   async function look(): Promise<void> {
     for (;;) {
-      const batch = pending.slice(0, BATCH).filter(({ due }) => due <= clock.now())
+      const batch = backlog.take(clock.now(), BATCH)
       if (batch.length === 0) return
-      await record(batch)
-      pending.splice(0, batch.length)
+      try {
+        await record(batch)
+      } catch (error) {
+        backlog.putBack(batch, clock.now() + graceMs)
+        forgotten.add(backlog.trim(room))
+        throw error
+      }
     }
   }
 
   async function step(): Promise<void> {
     try {
       await look()
+      if (backlog.size === 0 && forgotten.settle()) expectAll()
     } catch (error) {
       log.warn({ err: error }, 'the audit log could not be checked for changes that nobody recorded')
-      // Whoever has entries waiting for the journal to be back comes first.
-      const due = clock.now() + graceMs
-      pending.forEach(({ change, ofTenant }, place) => (pending[place] = { change, ofTenant, due }))
     }
   }
 
   return {
     async run(signal) {
       await untilSynced([...caches, namespaces], signal)
+      if (!signal.aborted) expectAll()
       const stops = signal.aborted ? [] : caches.map(follow)
       // A journal that takes nothing is not waited for then: what is on its way is found again by the next operator.
       const ended = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
@@ -126,6 +147,31 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
         await pause(clock, Math.min(LOOK_MS, graceMs), signal)
       }
       for (const stop of stops) stop()
+    },
+  }
+}
+
+/** Counts what is forgotten, and says so once until it is settled. */
+function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'registry'>) {
+  const total = new Counter({
+    name: 'mooring_audit_forgotten_changes_total',
+    help: 'Changes that were not looked for in the audit log, as too many waited for the journal.',
+    registers: [registry],
+  })
+  let since = 0
+  return {
+    add(count: number): void {
+      if (count === 0) return
+      if (since === 0) log.warn({}, 'too many changes wait for the journal: the oldest are not looked for in the audit log')
+      since += count
+      total.inc(count)
+    },
+    /** Whether something was forgotten since the last time. */
+    settle(): boolean {
+      if (since === 0) return false
+      log.warn({ forgotten: since }, 'the journal is back: all objects are looked for in the audit log again')
+      since = 0
+      return true
     },
   }
 }

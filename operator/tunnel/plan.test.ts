@@ -111,12 +111,13 @@ test.each([
 })
 
 describe('the choice of an endpoint', () => {
-  test('takes active ones of the region, fewest tunnels first, then by name', () => {
+  test('takes active ones of the region that are served, fewest tunnels first, then by name', () => {
     const all = [
       endpoint('d'),
       endpoint('c'),
       endpoint('b', { region: 'other' }),
       endpoint('a', { active: false }),
+      endpoint('aa', { replicas: 0 }),
       endpoint('e'),
     ]
     const tunnels: Readonly<Record<string, number>> = { c: 1, d: 1, e: 0 }

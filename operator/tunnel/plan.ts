@@ -24,7 +24,7 @@ export interface World {
   readonly region: boolean
   /** The endpoint assigned earlier; it stays for life, even when inactive. */
   readonly assigned: TunnelEndpoint | undefined
-  /** Active endpoints of the tunnel's region, fewest tunnels first, then by name. */
+  /** Active endpoints of the tunnel's region that somebody serves, fewest tunnels first, then by name. */
   readonly candidates: readonly TunnelEndpoint[]
   readonly certificate: HeldCertificate | undefined
 }
@@ -89,7 +89,7 @@ function planLiving(world: World): Plan {
       verdict: notReady(TunnelReason.DrawingHostname, 'its hostname is being drawn'),
     }
   if (!region) return wait(TunnelReason.UnknownRegion, `there is no region ${tunnel.spec.regionId}`)
-  return wait(TunnelReason.NoActiveEndpoint, `region ${tunnel.spec.regionId} has no active endpoint`)
+  return wait(TunnelReason.NoActiveEndpoint, `region ${tunnel.spec.regionId} has no active endpoint with edges`)
 }
 
 const wait = (reason: string, message: string): Plan => ({ actions: [], verdict: notReady(reason, message) })

@@ -220,6 +220,20 @@ test('a tunnel whose endpoint nobody serves is not ready, and is again when some
   expect((await at.reason('Assigned')).status?.url).toBe(status?.url)
 })
 
+test('a tunnel is given to no endpoint that nobody serves: it waits for one that somebody does', async () => {
+  await using at = await start()
+  await at.makeRegion()
+  await at.makeEndpoint('a', { replicas: 0 })
+  await at.makeTunnel()
+  const waiting = await at.reason('NoActiveEndpoint')
+  expect(conditionOf(waiting, 'Ready')?.message).toBe('region 1 has no active endpoint with edges')
+  await at.makeEndpoint('b')
+  expect((await at.reason('Assigned')).status?.endpointRef).toEqual({ name: 'b' })
+  await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { replicas: 1 } })
+  await at.makeTunnel('next')
+  expect((await at.reason('Assigned', 'next')).status?.endpointRef).toEqual({ name: 'a' })
+})
+
 test('an authority that signs what is no good is not asked again before its time', async () => {
   let asked = 0
   await using at = await start({

@@ -1,5 +1,5 @@
 import type { Tunnel } from '../../crds/tunnel.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { encodeSecret } from '../secret-data.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
@@ -49,14 +49,15 @@ export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, { 
   }
 }
 
-/** Active endpoints of a region, fewest tunnels first, then by name. */
+/** Active endpoints of a region that somebody serves, fewest tunnels first, then by name. */
 export function candidatesOf(
   endpoints: readonly TunnelEndpoint[],
   region: string,
   tunnelsOn: (endpoint: string) => number,
 ): readonly TunnelEndpoint[] {
   return endpoints
-    .filter(({ spec, metadata }) => spec.active && spec.region === region && metadata.deletionTimestamp === undefined)
+    .filter((endpoint) => takesTunnels(endpoint) && endpoint.spec.region === region)
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map((endpoint) => ({ endpoint, tunnels: tunnelsOn(endpoint.metadata.name) }))
     .sort((a, b) => a.tunnels - b.tunnels || a.endpoint.metadata.name.localeCompare(b.endpoint.metadata.name))
     .map(({ endpoint }) => endpoint)

@@ -187,6 +187,11 @@ describe('what is wrong is refused, with the field and the rule', () => {
     },
     {
       kind: 'TunnelEndpoint',
+      object: { metadata: { name: 'default-mesh' }, spec: { region: region.id, domain: 't.example', sshHost: 't.example' } },
+      says: /metadata\.name: .*must not end in -mesh/,
+    },
+    {
+      kind: 'TunnelEndpoint',
       object: { metadata: { name: 'default' }, spec: { region: region.id, domain: 'other.example', sshHost: 't.example' } },
       says: /spec\.domain: .*is immutable/,
     },

@@ -72,6 +72,15 @@ const subjects = async () =>
     .map(({ name }) => name)
     .filter((name) => name.includes('edge'))
 
+test('an endpoint whose Service would be called like that of another’s mesh is refused', async () => {
+  const make = (name: string) => store.create(TunnelEndpoint, { metadata: { name }, spec: endpoint().spec })
+  await expect(make('eu-mesh')).rejects.toMatchObject({
+    code: 'invalid',
+    message: expect.stringMatching(/metadata\.name.*must not end in -mesh/) as string,
+  })
+  await store.delete(TunnelEndpoint, (await make('mesh-eu')).metadata)
+})
+
 test('one look makes all that edges need, the next writes nothing', async () => {
   await using eu = await start('eu')
   expect(await eu.edges.ensure(eu.made)).toEqual({ ready: 0, message: 'no edge answers yet' })

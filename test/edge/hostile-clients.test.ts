@@ -122,6 +122,55 @@ describe('a client costs others nothing', () => {
     expect(confirmed).toHaveLength(1)
   })
 
+  test('that sends single bytes between much that is nothing, to a visitor who does not read: they hold no more than they are', async () => {
+    using hostile = await logIn(edge, { localAddress: freshSource() })
+    const { client, hostname } = hostile
+    let window = 0
+    const accepted = new Promise<number>((resolve) => {
+      handlersOf(client).CHANNEL_OPEN = (_protocol, info) => {
+        window = info.window
+        resolve(info.sender)
+      }
+    })
+    handlersOf(client).CHANNEL_WINDOW_ADJUST = (_protocol, _channel, bytes) => (window += bytes)
+    await new Promise<void>((resolve, reject) => {
+      client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
+    })
+    const visitor = connect(edge.ports.http, '127.0.0.1').pause()
+    visitor.on('error', () => visitor.destroy())
+    visitor.write(`GET / HTTP/1.1\r\nHost: ${hostname}.${edge.domain}\r\n\r\n`)
+    const channel = await accepted
+    // SSH_MSG_CHANNEL_OPEN_CONFIRMATION and CHANNEL_DATA (RFC 4254, sections 5.1 and 5.2), and SSH_MSG_IGNORE (RFC 4253, section 11.2).
+    sendMessage(client, Buffer.concat([Buffer.of(91), number(channel), number(1), number(0x7fff_ffff), number(32_768)]))
+    const say = (data: string) => {
+      window -= data.length
+      sendMessage(client, Buffer.concat([Buffer.of(94), number(channel), text(data)]))
+    }
+    const ignored = Buffer.concat([Buffer.of(2), text('x'.repeat(32_000))])
+    const heard = () =>
+      new Promise<void>((resolve) => {
+        client.unforwardIn('nobody', 81, () => resolve())
+      })
+    say('HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n')
+    // Until nothing on the way to the visitor takes more.
+    while (window > 32_768) {
+      say('x'.repeat(8_192))
+      if (window <= 32_768) await heard()
+    }
+    const before = await memoryOf()
+    const socket = socketOf(client)
+    for (let round = 0; round < 4_000; round++) {
+      say('x')
+      sendMessage(client, ignored)
+      sendMessage(client, ignored)
+      if (socket.writableNeedDrain) await once(socket, 'drain')
+    }
+    await heard()
+    expect((await memoryOf()) - before).toBeLessThan(16 * MIB)
+    await other.isServed()
+    visitor.destroy()
+  })
+
   test('that exchanges keys again and again', async () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     for (let round = 0; round < 50; round++) {

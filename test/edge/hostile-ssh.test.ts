@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { sendMessage, socketOf } from '../support/edge/ssh2-client.ts'
 import { openChannel } from '../support/channel-recorder.ts'
 import { freshHostname, startSshEdge } from '../support/ssh-edge.ts'
 
@@ -32,9 +34,9 @@ interface Login {
 }
 
 /** A raw client, logged in by key. */
-async function login(options: Partial<ConnectConfig> = {}): Promise<Login> {
+async function login(options: Partial<ConnectConfig> = {}, at = edge): Promise<Login> {
   const hostname = freshHostname()
-  edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
+  at.routes.set(hostname, { authorizedKeys: [at.publicKey] })
   const client = new Client()
   onTestFinished(() => void client.destroy())
   client.on('error', () => client.destroy())
@@ -45,9 +47,9 @@ async function login(options: Partial<ConnectConfig> = {}): Promise<Login> {
     client.once('ready', () => resolve(undefined))
     client.connect({
       host: '127.0.0.1',
-      port: edge.port,
+      port: at.port,
       username: hostname,
-      privateKey: readFileSync(edge.file('id')),
+      privateKey: readFileSync(at.file('id')),
       ...options,
     })
   })
@@ -184,6 +186,23 @@ describe('a client', () => {
     await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), soon)
   })
 
+  test('that asks without end while it owes an answer to an exchange of keys is disconnected', async () => {
+    await using own = await startSshEdge({ rekeyBytes: 100_000 })
+    const { client, gone } = await login({}, own)
+    const socket = socketOf(client)
+    const connection = { isGone: false }
+    void gone.then(() => (connection.isGone = true))
+    // SSH_MSG_GLOBAL_REQUEST (RFC 4254, section 4).
+    const question = Buffer.concat([Buffer.of(80, 0, 0, 0, 1), Buffer.from('x'), Buffer.of(1)])
+    // It does not see that the edge begins one.
+    socket.pause()
+    for (let asked = 0; !connection.isGone && asked < 600_000; asked += 1) {
+      sendMessage(client, question)
+      if (socket.writableNeedDrain) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), gone])
+    }
+    expect(connection.isGone).toBe(true)
+  })
+
   test.each([
     { cipher: 'aes128-gcm@openssh.com', hmac: 'hmac-sha2-256' },
     { cipher: 'aes256-ctr', hmac: 'hmac-sha2-512-etm@openssh.com' },
@@ -229,6 +248,24 @@ describe('a stranger', () => {
     await closed
   })
 
+  test('who guess from many addresses are all refused; the journal of the tunnel is told of some, and the metric counts all', async () => {
+    await using own = await startSshEdge({ refusalsPerTunnel: 5 })
+    const hostname = freshHostname()
+    own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
+    const guess = (localAddress: string) =>
+      new Promise<string>((resolve) => {
+        const client = new Client()
+        client.once('ready', () => resolve('in'))
+        client.once('error', (error) => resolve(error.message))
+        client.connect({ host: '127.0.0.1', port: own.port, username: hostname, password: 'mt_guess', localAddress })
+      })
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => guess(`127.3.0.${index + 1}`)))
+    expect(new Set(answers)).toEqual(new Set(['All configured authentication methods failed']))
+    const counted = async () => (await own.registry.getSingleMetric('mooring_ssh_refused_logins_total')?.get())?.values
+    await vi.waitFor(async () => expect(await counted()).toEqual([{ labels: { reason: 'password' }, value: 20 }]), soon)
+    expect(own.records.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => 'refused'))
+  })
+
   test('who opens too many connections is told so, and others are not', async () => {
     await using own = await startSshEdge({ handshakesPerSource: 2 })
     const idle = [1, 2].map(() => connect(own.port, '127.0.0.1'))
@@ -241,5 +278,22 @@ describe('a stranger', () => {
     })
     expect(said).toContain('too many connections from your address')
     for (const socket of idle) socket.destroy()
+  })
+
+  test('who are refused and do not go are told why while they are few; more of them are shut out without a word', async () => {
+    await using own = await startSshEdge({ handshakesPerSource: 0, farewells: 3 })
+    const sockets = Array.from({ length: 10 }, () => connect({ port: own.port, host: '127.0.0.1', allowHalfOpen: true }))
+    const said = sockets.map((socket) => {
+      socket.on('error', () => socket.destroy())
+      const ended = Promise.race([once(socket, 'end'), once(socket, 'close')])
+      return new Promise<string>((resolve) => {
+        let text = ''
+        socket.on('data', (data) => (text += data.toString('latin1')))
+        void ended.then(() => resolve(text))
+      })
+    })
+    const told = (await Promise.all(said)).filter((text) => text.includes('too many connections from your address'))
+    expect(told).toHaveLength(3)
+    for (const socket of sockets) socket.destroy()
   })
 })

@@ -50,6 +50,7 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     authPKOK(algorithm: string, key: Buffer): void
     /** Set while keys are being exchanged: what is sent meanwhile is queued. */
     _kexinit: Buffer | undefined
+    _queue: readonly Buffer[] | undefined
     _kex: KeyExchange | undefined
     _offer: unknown
     _cipher: { allocPacket(payloadLength: number): Buffer; encrypt(packet: Buffer): void }

@@ -79,6 +79,11 @@ export class Wire {
     return this.#protocol._kexinit !== undefined
   }
 
+  /** Messages that wait for that. */
+  get queued(): number {
+    return this.#protocol._queue?.length ?? 0
+  }
+
   rekey(): void {
     this.#protocol.rekey()
   }

@@ -16,6 +16,7 @@ import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from './kinds.t
 import { createMeshKeeper } from './mesh-secret.ts'
 import { edgeName, keyIn } from './names.ts'
 import { networkPolicyOf } from './network-policy.ts'
+import { createSecretLooks } from './secret-looks.ts'
 import { meshServiceOf, serviceOf } from './services.ts'
 import type { EdgePodSettings } from './settings.ts'
 
@@ -47,8 +48,10 @@ export interface KubernetesEdges extends EdgeRuntime {
  * 50 ms. The first after a pause is made at once.
  */
 const MS_A_NAME = 0.5
-/** Secrets are not watched: how often it is looked whether they are there, and still good. */
+/** Secrets are not watched: how often it is looked whether they are as they were. */
 const LOOK_MS = 10_000
+/** How often it is looked whether certificates in them are still good: that is long before they end. */
+const RENEWAL_MS = 3_600_000
 
 /**
  * Edges as Deployments, for the cluster home. What is in the API server is what there is. Objects that were changed or deleted by hand are put
@@ -67,15 +70,29 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   }
   const onError = (error: unknown) => logger.warn({ err: error }, 'a watch of edges was restarted')
   const children = createChildren({ store, onError, onChange: changed })
+  const secrets = createSecretLooks(store)
   const running = Promise.all([children.run(stopping.signal), look()])
   const keepMeshSecret = createMeshKeeper({ store, now })
   const find = (name: string) => deps.endpoints().find(({ metadata }) => metadata.name === name)
 
   async function look(): Promise<void> {
+    let renewalAt = clock.now() + RENEWAL_MS
     while (!stopping.signal.aborted) {
       await pause(clock, LOOK_MS, stopping.signal)
       applier.prune()
-      children.known().forEach(changed)
+      const mayBeDue = clock.now() >= renewalAt
+      if (mayBeDue) renewalAt = clock.now() + RENEWAL_MS
+      for (const endpoint of children.known()) if (mayBeDue || (await differ(endpoint))) changed(endpoint)
+    }
+  }
+
+  /** One that cannot be told is looked at as a whole, which says what is wrong. */
+  async function differ(endpoint: string): Promise<boolean> {
+    try {
+      return await secrets.differ(endpoint)
+    } catch (err) {
+      logger.debug({ err, endpoint }, 'the Secrets of an endpoint could not be looked at')
+      return true
     }
   }
 
@@ -137,6 +154,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     },
     async forget(name) {
       children.forget(name)
+      secrets.forget(name)
       grantedAt.delete(name)
       await bindEdges(store, namesOf(deps.endpoints()))
     },

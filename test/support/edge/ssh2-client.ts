@@ -30,13 +30,14 @@ export const protocolOf = (client: Client): Protocol => (client as unknown as { 
 /** The socket below, to be paused or broken. */
 export const socketOf = (client: Client): Socket => (client as unknown as { readonly _sock: Socket })._sock
 
-/** What it does on messages, by the names that ssh2 calls them. */
-export const handlersOf = (client: Client) =>
-  (
-    client as unknown as {
-      readonly _protocol: { readonly _handlers: Record<string, (protocol: object, info: { sender: number }) => void> }
-    }
-  )._protocol._handlers
+/** What it does on some messages, by the names that ssh2 calls them. */
+interface Handlers {
+  CHANNEL_OPEN(protocol: object, info: { readonly sender: number; readonly window: number }): void
+  CHANNEL_WINDOW_ADJUST(protocol: object, channel: number, bytes: number): void
+}
+
+export const handlersOf = (client: Client): Handlers =>
+  (client as unknown as { readonly _protocol: { readonly _handlers: Handlers } })._protocol._handlers
 
 /** Sends one message of the SSH protocol, whatever it says, encrypted as the others are. */
 export function sendMessage(client: Client, payload: Uint8Array): void {

@@ -1,0 +1,62 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { compact, KeptBytes } from './kept-bytes.ts'
+
+/** What is read from a socket at once, decrypted in place. */
+const READ_BYTES = 64 * 1024
+
+/** Some bytes of it. */
+const part = (length: number, value = 1): Buffer => Buffer.alloc(READ_BYTES, value).subarray(5, 5 + length)
+
+/** Memory that buffers hold on to. */
+const heldBy = (buffers: readonly Buffer[]): number =>
+  [...new Set(buffers.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0)
+
+function drain(kept: KeptBytes): readonly Buffer[] {
+  const blocks: Buffer[] = []
+  for (let block = kept.take(); block; block = kept.take()) blocks.push(block)
+  return blocks
+}
+
+test('what is kept comes out in its order, whatever it came in, and is counted', () => {
+  const step = fc.oneof(fc.nat(40_000), fc.nat(20), fc.constant('take' as const))
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const kept = new KeptBytes()
+      const [given, taken]: Buffer[][] = [[], []]
+      for (const [index, next] of steps.entries()) {
+        if (next === 'take') taken?.push(kept.take() ?? Buffer.alloc(0))
+        else {
+          given?.push(part(next, index))
+          kept.add(part(next, index))
+        }
+      }
+      const [all, out] = [Buffer.concat(given ?? []), Buffer.concat(taken ?? [])]
+      expect(kept.length).toBe(all.length - out.length)
+      expect(Buffer.concat([out, ...drain(kept)]).equals(all)).toBe(true)
+      expect(kept.length).toBe(0)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test.each([1, 100, 3_000, 16_383, 16_384, 32_768])('of chunks of %i bytes little more is held than they are', (length) => {
+  const kept = new KeptBytes()
+  const count = Math.min(4_000, Math.max(64, Math.ceil(65_536 / length)))
+  for (let index = 0; index < count; index += 1) kept.add(part(length))
+  expect(heldBy(drain(kept))).toBeLessThanOrEqual(4 * count * length + 1_024)
+})
+
+test('what was cleared is gone', () => {
+  const kept = new KeptBytes()
+  kept.add(part(3))
+  kept.clear()
+  expect([kept.length, kept.take()]).toEqual([0, undefined])
+})
+
+test('a chunk that holds on to much more than itself is copied, another is not', () => {
+  expect(heldBy([compact(part(1))])).toBe(1)
+  expect(heldBy([compact(part(2_047))])).toBe(2_047)
+  const large = part(2_048)
+  expect(compact(large)).toBe(large)
+})

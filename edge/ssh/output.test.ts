@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { Output, STRANGER_BYTES } from './output.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+/** Our end of a connection whose other end reads nothing. */
+async function toOneWhoReadsNothing() {
+  const server = createServer({ pauseOnConnect: true })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [[other]] = (await Promise.all([once(server, 'connection'), once(socket, 'connect')])) as unknown as [[Socket]]
+  socket.on('error', () => socket.destroy())
+  other.on('error', () => other.destroy())
+  return {
+    socket,
+    [Symbol.dispose]() {
+      socket.destroy()
+      other.destroy()
+      server.close()
+    },
+  }
+}
+
+/** How much waits for the client at most, of 64 MiB of small answers. */
+async function mostWaiting(output: Output, socket: Socket): Promise<number> {
+  let most = 0
+  for (let written = 0; written < 64 * MIB && !socket.destroyed; written += 64) {
+    output.write(Buffer.alloc(64))
+    most = Math.max(most, output.waiting)
+    if (written % MIB === 0) await new Promise(setImmediate)
+  }
+  return most
+}
+
+test.each([
+  { who: 'a stranger', isTrusted: false, most: 256 * KIB },
+  { who: 'a client that has logged in', isTrusted: true, most: 8 * MIB },
+])('$who that reads nothing of what it asks for is given up when so much waits', async ({ isTrusted, most }) => {
+  using there = await toOneWhoReadsNothing()
+  const output = new Output(there.socket, STRANGER_BYTES)
+  if (isTrusted) output.trust()
+  expect(await mostWaiting(output, there.socket)).toBeLessThanOrEqual(most + 64)
+  expect(there.socket.destroyed).toBe(true)
+})

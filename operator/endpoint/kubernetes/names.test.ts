@@ -1,0 +1,36 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { sharedCertificate } from '../../tunnel/resources.ts'
+import { hostKeysName } from '../host-keys.ts'
+import { edgeName, meshName, meshSecretName } from './names.ts'
+
+const rules = TunnelEndpoint.rules.filter(({ field }) => field === 'metadata.name')
+const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined as never, { name }))
+
+/** Names of what an endpoint consists of, by kind where there is more than one. */
+const servicesOf = (endpoint: string) => [edgeName(endpoint), meshName(endpoint)]
+const secretsOf = (endpoint: string) => [hostKeysName(endpoint), meshSecretName(endpoint), sharedCertificate(endpoint)]
+
+const parts = fc.constantFrom('x', 'mesh', 'host-keys', 'host', 'keys', 'certificate', 'edge', 'endpoint', '1')
+const endpointName = fc
+  .array(parts, { minLength: 1, maxLength: 5 })
+  .map((words) => words.join('-'))
+  .filter(isAllowed)
+
+/** RFC 1123: a label, which the name of a Service must be. */
+const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/
+
+test('what two endpoints consist of is never called the same, and each Service has a name that it may have', () => {
+  fc.assert(
+    fc.property(endpointName, parts, (one, part) => {
+      const other = `${one}-${part}`
+      fc.pre(isAllowed(other))
+      for (const namesOf of [servicesOf, secretsOf]) {
+        const names = [...namesOf(one), ...namesOf(other)]
+        expect(new Set(names).size).toBe(names.length)
+      }
+    }),
+  )
+  for (const name of servicesOf(`1${'x'.repeat(49)}`)) expect(name).toMatch(LABEL)
+})

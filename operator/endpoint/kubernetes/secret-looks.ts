@@ -1,0 +1,30 @@
+import { Secret } from '../../../crds/core.ts'
+import type { Store } from '../../../store/port.ts'
+import { hostKeysName } from '../host-keys.ts'
+import { keyIn, meshSecretName } from './names.ts'
+
+/** The Secrets of an endpoint, which are not watched: whether they are others than at the last look, or gone. */
+export interface SecretLooks {
+  /** True at the first look. */
+  differ(endpoint: string): Promise<boolean>
+  forget(endpoint: string): void
+}
+
+export function createSecretLooks(store: Pick<Store, 'get'>): SecretLooks {
+  const seen = new Map<string, string>()
+
+  async function versionOf(name: string): Promise<string> {
+    const found = await store.get(Secret, keyIn(name))
+    return found ? `${found.metadata.uid} ${found.metadata.resourceVersion}` : 'none'
+  }
+
+  return {
+    async differ(endpoint) {
+      const versions = (await Promise.all([hostKeysName(endpoint), meshSecretName(endpoint)].map(versionOf))).join()
+      const before = seen.get(endpoint)
+      seen.set(endpoint, versions)
+      return versions !== before
+    },
+    forget: (endpoint) => void seen.delete(endpoint),
+  }
+}
