@@ -11,6 +11,7 @@ import { createCertificates } from './certificates.ts'
 import { createMesh, type MeshMembership } from './mesh/mesh.ts'
 import { ticketKeysOf } from './mesh/ticket-keys.ts'
 import type { PemStore } from './pem-store.ts'
+import type { RenewedCertificate } from './proxy/listener.ts'
 import { createProxy } from './proxy/proxy.ts'
 import { createRoutes } from './routes.ts'
 import { createSessions } from './sessions.ts'
@@ -33,7 +34,9 @@ export interface EdgeDeps {
   readonly endpoints: Cache<typeof TunnelEndpoint>
   /** For the certificates, each by its name. */
   readonly store: Pick<Store, 'get'>
-  /** Where they outlive the process; nowhere, when absent. */
+  /** For handshakes that name no tunnel: those visitors are told so. They are refused, when absent. */
+  readonly strangers?: RenewedCertificate | undefined
+  /** Where those of tunnels outlive the process; nowhere, when absent. */
   readonly pems?: PemStore | undefined
   /** The other edges of the endpoint; it is alone, when absent. */
   readonly mesh?: MeshMembership | undefined
@@ -82,6 +85,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   const proxy = createProxy({
     ...{ routes, sessions, journal, registry, log, now },
     contextFor: (name) => certificates.contextFor(name),
+    strangers: deps.strangers,
     publicPorts,
     ticketKeys: deps.mesh && ticketKeysOf(deps.mesh.files.current()),
     trusted,

@@ -101,6 +101,8 @@ test('a file that cannot be put in place leaves nothing behind', async () => {
 const READY: Ready = {
   sharedUrl: 'https://127.0.0.1:1',
   dedicatedUrl: 'https://127.0.0.1:2',
+  sharedHttpUrl: null,
+  dedicatedHttpUrl: null,
   token: 'a.b.c',
   ca: '/data/ca.pem',
   sshHost: null,

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { answerNotYet } from '../apiserver/not-yet.ts'
-import { type ListenerConfig, type Port, type RunningServers, startServers } from '../apiserver/servers.ts'
+import { type BoundListener, type ListenerConfig, type Port, type RunningServers, startServers } from '../apiserver/servers.ts'
 import type { Certificates } from '../operator/certificates/renewing.ts'
 import type { Settings } from './settings.ts'
 
@@ -13,6 +13,9 @@ type Apps = Readonly<Record<'shared' | 'dedicated', RequestListener>>
 export interface Listeners extends AsyncDisposable {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
+  /** Plain HTTP, on loopback; null when it is off. */
+  readonly sharedHttpUrl: string | null
+  readonly dedicatedHttpUrl: string | null
   serve(apps: Apps): void
   /** Connections from now on get the certificate as it is now. */
   renewCertificate(): void
@@ -30,9 +33,12 @@ export async function openListeners(settings: Settings, certificates: Certificat
     certificate: () => certificates.current(),
     listeners: { shared: config('shared'), dedicated: config('dedicated') },
   })
+  const { shared, dedicated } = servers.addresses
   return {
-    sharedUrl: urlOf(settings.listen, servers.addresses.shared.https.port),
-    dedicatedUrl: urlOf(settings.listen, servers.addresses.dedicated.https.port),
+    sharedUrl: urlOf(settings.listen, shared.https.port),
+    dedicatedUrl: urlOf(settings.listen, dedicated.https.port),
+    sharedHttpUrl: httpUrlOf(shared),
+    dedicatedHttpUrl: httpUrlOf(dedicated),
     serve: (all) => void (apps = all),
     renewCertificate: () => servers.renewCertificate(),
     [Symbol.asyncDispose]: () => servers.close(DRAIN_MS),
@@ -48,6 +54,8 @@ function listenerConfig(app: RequestListener, settings: Settings, listener: keyo
     http: http === 'off' ? undefined : port(http, `--${listener}-http-port`),
   }
 }
+
+const httpUrlOf = ({ http }: BoundListener): string | null => (http ? `http://${http.address}:${http.port}` : null)
 
 /** The address a caller on this machine uses. */
 function urlOf(listen: string, port: number): string {

@@ -12,6 +12,7 @@ import { createReadyFile, type Ready } from './ready-file.ts'
 const urls = { sharedUrl: 'https://127.0.0.1:1', dedicatedUrl: 'https://127.0.0.1:2' }
 const ready: Omit<Ready, 'token'> = {
   ...{ ...urls, ca: '/ca.pem', domain: 'tunnel.localhost', metricsUrl: 'http://127.0.0.1:3', dashboardUrl: null },
+  ...{ sharedHttpUrl: null, dedicatedHttpUrl: null },
   ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, regionId: 1, region: 'r' },
 }
 

@@ -6,6 +6,9 @@ import { writeFileAtomic } from './atomic-file.ts'
 export interface Ready {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
+  /** The same over plain HTTP, on loopback. */
+  readonly sharedHttpUrl: string | null
+  readonly dedicatedHttpUrl: string | null
   /** JWT of the platform admin. */
   readonly token: string
   /** Absolute path of the local CA's PEM file. */

@@ -37,6 +37,7 @@ import { welcome } from './welcome.ts'
 
 const LOOPBACK = '127.0.0.1'
 const CERTIFICATE_SECRET = 'mooring-api-certificate'
+const STRANGERS_SECRET = 'mooring-strangers-certificate'
 
 /**
  * Starts all of Mooring in this process and resolves when the first request can be served.
@@ -75,7 +76,10 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const motors = [...(await runtime.motors()).keys()]
   stopping.throwIfAborted()
   const { ca, tokenSecret, region } = await openInstallation(store, motors)
-  const certificates = cleanup.use(await openCertificates(store, { ca, listen: settings.listen, log }))
+  const certify = async (secret: string, names: readonly string[]) =>
+    cleanup.use(await openCertificates(store, { secret, ca, names, log }))
+  const certificates = await certify(CERTIFICATE_SECRET, serverNames(settings.listen))
+  const strangers = await certify(STRANGERS_SECRET, [strangersName(settings.domain)])
 
   let serving = false
   const isReady = () => serving && !lost.aborted
@@ -87,7 +91,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const journal = cleanup.use(await openSqliteJournal({ path: join(dir.path, 'journal.db'), log, registry: metrics.registry }))
   const edges = createEdges({
     ...tunnelCaches,
-    ...{ store, settings, journal, log, region: region.spec.id, registry: metrics.registry },
+    ...{ store, settings, journal, log, strangers, region: region.spec.id, registry: metrics.registry },
   })
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
@@ -107,7 +111,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
 
   const listeners = cleanup.use(await openListeners(settings, certificates))
   certificates.onRenew(() => listeners.renewCertificate())
-  const { sharedUrl, dedicatedUrl } = listeners
+  const { sharedUrl, dedicatedUrl, sharedHttpUrl, dedicatedHttpUrl } = listeners
   const edge = cleanup.use(await edges.start(dir.knownHosts))
   const { metricsUrl } = cleanup.use(
     await startStatus({ registry: metrics.registry, host: LOOPBACK, port: settings.metricsPort, isReady }),
@@ -134,7 +138,8 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
       ...{ dir, issuer, readyFile, log },
       client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
       ready: {
-        ...{ sharedUrl, dedicatedUrl, ca: dir.ca, metricsUrl, domain: settings.domain },
+        ...{ sharedUrl, dedicatedUrl, sharedHttpUrl, dedicatedHttpUrl, metricsUrl },
+        ...{ ca: dir.ca, domain: settings.domain },
         ...{ sshHost: edge.sshHost, sshPort: edge.ports.ssh, httpPort: edge.ports.http, httpsPort: edge.ports.https },
         dashboardUrl: null,
         ...{ regionId: region.spec.regionId, region: region.spec.id },
@@ -146,6 +151,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
     message: welcome({
       sharedUrl,
       dedicatedUrl,
+      httpUrls: [sharedHttpUrl, dedicatedHttpUrl].filter((url) => url !== null),
       dataDir: dir,
       token: published.token,
       region: region.spec.id,
@@ -175,20 +181,27 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** The certificate of the listeners and the database servers: kept in the store, renewed in time. */
-async function openCertificates(
-  store: Store,
-  { ca, listen, log }: { ca: KeyPair; listen: string; log: Logger },
-): Promise<Certificates> {
-  const names = serverNames(listen)
-  const kept = await keptSecret(store, CERTIFICATE_SECRET, async () => ({
+/** All tunnels that are not there. Clients take no wildcard of a domain without a dot. */
+const strangersName = (domain: string): string => (domain.includes('.') ? `*.${domain}` : domain)
+
+interface Certified {
+  /** Where it is kept. */
+  readonly secret: string
+  readonly ca: KeyPair
+  readonly names: readonly string[]
+  readonly log: Logger
+}
+
+/** A certificate of this process: kept in the store, renewed in time. */
+async function openCertificates(store: Store, { secret, ca, names, log }: Certified): Promise<Certificates> {
+  const kept = await keptSecret(store, secret, async () => ({
     ...(await issueCertificate({ ca, names, now: new Date() })),
   }))
   const certificates = await createCertificates({
     ...{ ca, names, stored: { certificate: kept.certificate ?? '', key: kept.key ?? '' } },
     onError: (error) => log.error({ err: error }, 'the certificate could not be renewed'),
   })
-  const keep = () => keepSecret(store, CERTIFICATE_SECRET, { ...certificates.current() })
+  const keep = () => keepSecret(store, secret, { ...certificates.current() })
   certificates.onRenew(() => {
     keep().catch((error: unknown) => log.error({ err: error }, 'the renewed certificate was not kept'))
   })

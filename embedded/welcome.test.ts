@@ -53,6 +53,7 @@ test.each([
     welcome({
       sharedUrl,
       dedicatedUrl: sharedUrl,
+      httpUrls: [],
       dataDir,
       token: 'a.b.c',
       region: REGION,
@@ -79,13 +80,14 @@ test('it says where things are, and tries nothing where no motor is served', () 
   const facts = {
     sharedUrl: 'https://a:1',
     dedicatedUrl: 'https://a:2',
+    httpUrls: ['http://127.0.0.1:3'],
     dataDir: dataDirAt('/data'),
     token: 'a.b.c',
     region: REGION,
     edge: EDGE,
   }
   const message = welcome({ ...facts, motor: undefined })
-  for (const said of ['https://a:1', 'https://a:2', 'a.b.c', '/data/token', '127.0.0.1:22222', 'Ctrl-C'])
+  for (const said of ['https://a:1', 'https://a:2', 'http://127.0.0.1:3', 'a.b.c', '/data/token', '127.0.0.1:22222', 'Ctrl-C'])
     expect(message).toContain(said)
   expect(linesToTry(message)).toEqual([])
 })

@@ -6,6 +6,8 @@ import type { DataDir } from './data-dir.ts'
 export interface WelcomeFacts {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
+  /** Of the same listeners over plain HTTP, those that are on. */
+  readonly httpUrls: readonly string[]
   readonly dataDir: DataDir
   /** The platform admin's, of 12 hours. */
   readonly token: string
@@ -22,12 +24,14 @@ export interface WelcomeFacts {
  * connected to a database of their own. They need a POSIX shell, curl, node and psql. Holds the
  * token, so it is for the terminal alone, never for a log. Pure.
  */
-export function welcome({ sharedUrl, dedicatedUrl, dataDir, token, region, motor, edge }: WelcomeFacts): string {
+export function welcome(facts: WelcomeFacts): string {
+  const { sharedUrl, dedicatedUrl, httpUrls, dataDir, token, region, motor, edge } = facts
+  const plain = httpUrls.length === 0 ? '' : `\n  plain HTTP     ${httpUrls.join(', ')}   (on this machine alone)`
   return `
 Mooring is ready.
 
   shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
-  dedicated API  ${dedicatedUrl}
+  dedicated API  ${dedicatedUrl}${plain}
   tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "First tunnel")
   token          ${token}
                  (platform admin, home default/default, 12 h; also in ${dataDir.token})

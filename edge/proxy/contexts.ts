@@ -8,7 +8,7 @@ interface Deps {
 
 /** TLS contexts by name, those used last. */
 export interface Contexts {
-  /** As `SNICallback` of node:tls wants it. Names without a context are not kept: one may come at any time. */
+  /** As `SNICallback` of node:tls wants it: a name without a context is left to the server's own. Those are not kept, one may come at any time. */
   find(serverName: string, done: (error: Error | null, context?: SecureContext) => void): void
   forget(serverName: string): void
 }
@@ -47,10 +47,7 @@ export function createContexts({ contextFor, size }: Deps): Contexts {
         done(null, context)
         return
       }
-      const settled = (found: SecureContext | undefined) => {
-        if (found) done(null, found)
-        else done(new Error(`no certificate for ${serverName}`))
-      }
+      const settled = (found: SecureContext | undefined) => done(null, found)
       const failed = (error: unknown) => done(error instanceof Error ? error : new Error('no certificate', { cause: error }))
       void (asked.get(serverName) ?? ask(serverName)).then(settled, failed)
     },

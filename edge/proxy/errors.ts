@@ -40,7 +40,7 @@ export function answerTo(stop: Stop, asked: Asked): Answer {
       body: asked.challenge ?? '',
     }
   }
-  if (stop.reason === 'cors_preflight') return { status: 204, reason: stop.reason, headers: preflight(asked.head), body: '' }
+  if (stop.reason === 'cors_preflight') return { status: 204, reason: stop.reason, headers: preflight(asked), body: '' }
   const retry = RETRY_AFTER[stop.reason]
   const more: Record<string, string> = retry === undefined ? {} : { 'retry-after': retry }
   if (stop.status === 301) more.location = asked.location
@@ -48,7 +48,7 @@ export function answerTo(stop: Stop, asked: Asked): Answer {
 }
 
 function explained({ status, reason, detail }: Stop, { head, id }: Asked, more: Record<string, string>): Answer {
-  const html = head !== undefined && (valueOf(head, 'accept')?.toLowerCase().includes('text/html') ?? false)
+  const html = head !== undefined && prefersHtml(valueOf(head, 'accept') ?? '')
   const headers = {
     'content-type': html ? 'text/html; charset=utf-8' : 'application/json',
     'cache-control': 'no-store',
@@ -62,6 +62,20 @@ function explained({ status, reason, detail }: Stop, { head, id }: Asked, more: 
   return { status, reason, headers, body }
 }
 
+/** Whether an Accept field names HTML before JSON, by weight and then by order (RFC 9110, section 12.5.1). Who names neither is no browser. */
+export function prefersHtml(accept: string): boolean {
+  const named = accept
+    .toLowerCase()
+    .split(',')
+    .map((range) => {
+      const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
+      const weight = parameters.find((parameter) => parameter.startsWith('q='))
+      return { type, weight: weight === undefined ? 1 : Number(weight.slice('q='.length)) }
+    })
+    .filter(({ type, weight }) => weight > 0 && (type === 'text/html' || type === 'application/json'))
+  return named.toSorted((one, other) => other.weight - one.weight)[0]?.type === 'text/html'
+}
+
 /** Every text in it is one of ours: nothing that a visitor sent is shown. */
 function page(status: number, title: string, detail: string): string {
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${status} ${title}</title>
@@ -71,8 +85,9 @@ function page(status: number, title: string, detail: string): string {
 }
 
 /** Fetch, "CORS protocol": what is asked for is allowed, without credentials. */
-function preflight(head: Fields | undefined): Record<string, string> {
-  const headers: Record<string, string> = { vary: 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers' }
+function preflight({ head, id }: Asked): Record<string, string> {
+  const vary = 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'
+  const headers: Record<string, string> = { vary, 'x-request-id': id }
   const copy = (from: string, to: string) => {
     const value = head && valueOf(head, from)
     if (value !== undefined && value !== '') headers[to] = value

@@ -201,9 +201,10 @@ export class Exchange implements LinkUser, RelayOwner {
 
   #attach(session: Session, at: number): void {
     const { pools, limits } = this.#context
-    const { peer, peerPort } = this.#asked.arrival
-    const want = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
-    const link = pools.take(session, { address: peer, port: peerPort }, want)
+    const { arrival, route } = this.#asked
+    const use = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
+    const origin = { address: arrival.peer, port: arrival.peerPort }
+    const link = pools.take(session, { origin, use, target: route.config.target })
     lend(link, this)
     this.#link = link
     this.#relay.from(link.heads)

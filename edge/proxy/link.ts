@@ -26,6 +26,8 @@ export class Link implements ChannelEvents {
   /** Requests that it has been given. */
   uses = 0
   idleSince = 0
+  /** What it was opened under, as its pool has it; undefined: it is not kept for another request. */
+  lead: object | undefined
   gone = false
   readonly #onIdleEnd: (link: Link) => void
 

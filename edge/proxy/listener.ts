@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer, type SecureContext, type TLSSocket } from 'node:tls'
+import { createServer as createTlsServer, type SecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/peer.ts'
 import type { ProxyContext } from './context.ts'
@@ -8,9 +8,17 @@ import { createContexts } from './contexts.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { createHttp2 } from './http2.ts'
 
+/** A certificate that renews itself. */
+export interface RenewedCertificate {
+  /** PEM. */
+  current(): { readonly certificate: string; readonly key: string }
+  onRenew(handler: () => void): void
+}
+
 interface Deps {
   readonly context: ProxyContext
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
+  readonly strangers: RenewedCertificate | undefined
   readonly ticketKeys: Buffer | undefined
 }
 
@@ -25,7 +33,7 @@ export interface Listeners {
   close(graceMs: number): Promise<void>
 }
 
-export function createListeners({ context, contextFor, ticketKeys }: Deps): Listeners {
+export function createListeners({ context, contextFor, strangers, ticketKeys }: Deps): Listeners {
   const { limits, log } = context
   const servers: Server[] = []
   /** Those in a handshake too. */
@@ -64,6 +72,11 @@ export function createListeners({ context, contextFor, ticketKeys }: Deps): List
 
   const tcp = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }
 
+  function secureOptions(): SecureContextOptions {
+    const { certificate: cert, key } = strangers?.current() ?? {}
+    return { minVersion: 'TLSv1.2', ...(cert !== undefined && { cert, key }), ...(ticketKeys && { ticketKeys }) }
+  }
+
   async function listen(server: Server, host: string, port: number): Promise<number> {
     // Twice the bound is answered that it is too much; whoever comes then is not even answered.
     server.maxConnections = limits.connections * 2
@@ -88,12 +101,12 @@ export function createListeners({ context, contextFor, ticketKeys }: Deps): List
     listenHttps(host, port) {
       const server = createTlsServer({
         ...tcp,
+        ...secureOptions(),
         ALPNProtocols: ['h2', 'http/1.1'],
-        minVersion: 'TLSv1.2',
         handshakeTimeout: limits.headMs,
         SNICallback: (serverName, done) => contexts.find(serverName.toLowerCase(), done),
-        ...(ticketKeys && { ticketKeys }),
       })
+      strangers?.onRenew(() => server.setSecureContext(secureOptions()))
       server.on('secureConnection', secured)
       server.on('tlsClientError', (_error, socket) => socket.destroy())
       if (!context.trusted) return listen(server, host, port)

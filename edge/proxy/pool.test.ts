@@ -24,8 +24,8 @@ function pools() {
   return {
     ...{ pool, channels, closed },
     pass: (ms: number) => (time += ms),
-    take: (want: 'replayable' | 'once' | 'fresh' = 'replayable') => {
-      const link = pool.take(session, origin, want)
+    take: (use: 'replayable' | 'once' | 'fresh' = 'replayable', target?: string) => {
+      const link = pool.take(session, { origin, use, target })
       lend(link, user)
       return link
     },
@@ -80,4 +80,25 @@ test.each([
   if (events) happens(events)
   expect([pool.idle, closed]).toEqual([0, wanted])
   expect(take()).not.toBe(link)
+})
+
+test('a link that leads to an earlier target is not taken again, whether it waited or was in use when the target changed', () => {
+  const { pool, take, closed } = pools()
+  const [waited, inUse] = [take('replayable', 'localhost:1'), take('replayable', 'localhost:1')]
+  pool.give(waited)
+  take('replayable', 'localhost:2')
+  expect(closed).toEqual([0])
+  pool.give(inUse)
+  expect([closed, pool.idle]).toEqual([[0, 1], 0])
+})
+
+test('links are kept again some moments after a change of target, by when every edge has heard of it', () => {
+  const { pool, take, pass } = pools()
+  pool.give(take('replayable', 'localhost:1'))
+  pool.give(take('replayable', undefined))
+  expect(pool.idle).toBe(0)
+  pass(2000)
+  const link = take()
+  pool.give(link)
+  expect(take()).toBe(link)
 })

@@ -10,13 +10,31 @@ interface Deps {
   readonly spareMs: number
 }
 
+/** For so long after a target has changed, an edge that a session is of may not have heard of it: links from then serve one request alone. */
+const HEARD_MS = 2_000
+
+/** Where the links of a session lead, and from when on those that are opened are sure to. */
+interface Lead {
+  readonly target: string | undefined
+  readonly from: number
+}
+
+/** What is asked of a link. */
+export interface Want {
+  readonly origin: Origin
+  /**
+   * `replayable`: the request can be sent again should the link turn out to have been closed meanwhile; another gets one that was used just now, or a new one.
+   * `fresh`: a new one at any rate.
+   */
+  readonly use: 'replayable' | 'once' | 'fresh'
+  /** The tunnel's setting of this moment: a link that was opened under another one leads elsewhere. */
+  readonly target: string | undefined
+}
+
 /** Links to backends between requests, by session: last in, first out. */
 export interface Pools {
-  /**
-   * A link for a request of this visitor. `replayable`: the request can be sent again should the link turn out to have been closed meanwhile; another gets one
-   * that was used just now, or a new one. `fresh`: a new one at any rate.
-   */
-  take(session: Session, origin: Origin, want: 'replayable' | 'once' | 'fresh'): Link
+  /** A link for a request. */
+  take(session: Session, want: Want): Link
   /** Gives back a link whose last response has ended cleanly. */
   give(link: Link): void
   /** A session takes no more requests: its links that wait are closed, the others when they are given back. */
@@ -31,6 +49,7 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
   /** Of each session, the one idle longest first. */
   const waiting = new Map<Session, Link[]>()
   const retired = new WeakSet<Session>()
+  const leads = new WeakMap<Session, Lead>()
 
   function forget(link: Link): void {
     const links = waiting.get(link.session)
@@ -40,11 +59,31 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
     if (links.length === 0) waiting.delete(link.session)
   }
 
-  function take(session: Session, origin: Origin, want: 'replayable' | 'once' | 'fresh'): Link {
-    const links = want === 'fresh' ? undefined : waiting.get(session)
+  function leadTo(session: Session, target: string | undefined): Lead {
+    const known = leads.get(session)
+    if (known !== undefined && known.target === target) return known
+    const lead = { target, from: known === undefined ? -Infinity : now() + HEARD_MS }
+    leads.set(session, lead)
+    discardAll(session)
+    return lead
+  }
+
+  function discardAll(session: Session): void {
+    for (const link of [...(waiting.get(session) ?? [])]) link.discard()
+  }
+
+  function open(session: Session, origin: Origin, lead: Lead): Link {
+    const link = new Link(session, origin, forget)
+    if (now() >= lead.from) link.lead = lead
+    return link
+  }
+
+  function take(session: Session, { origin, use, target }: Want): Link {
+    const lead = leadTo(session, target)
+    const links = use === 'fresh' ? undefined : waiting.get(session)
     const last = links?.at(-1)
-    if (links === undefined || last === undefined || (want === 'once' && now() - last.idleSince > idleMs)) {
-      return new Link(session, origin, forget)
+    if (links === undefined || last === undefined || (use === 'once' && now() - last.idleSince > idleMs)) {
+      return open(session, origin, lead)
     }
     links.pop()
     if (links.length === 0) waiting.delete(session)
@@ -53,7 +92,7 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
 
   function give(link: Link): void {
     link.user = undefined
-    if (retired.has(link.session)) {
+    if (retired.has(link.session) || link.lead !== leads.get(link.session)) {
       link.discard()
       return
     }
@@ -76,7 +115,7 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
     give,
     retire(session) {
       retired.add(session)
-      for (const link of [...(waiting.get(session) ?? [])]) link.discard()
+      discardAll(session)
     },
     sweep,
     close() {

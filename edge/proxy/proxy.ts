@@ -7,7 +7,7 @@ import type { Routes } from '../route.ts'
 import type { Session, Sessions } from '../session.ts'
 import type { ProxyContext } from './context.ts'
 import { type ProxyLimits, PROXY_LIMITS } from './limits.ts'
-import { createListeners } from './listener.ts'
+import { createListeners, type RenewedCertificate } from './listener.ts'
 import { Load } from './load.ts'
 import { createProxyMetrics } from './metrics.ts'
 import { createModifications } from './modifications.ts'
@@ -17,8 +17,10 @@ interface Deps {
   readonly routes: Routes
   readonly sessions: Pick<Sessions, 'pick' | 'waitFor'>
   readonly journal: Pick<JournalWriter, 'request'>
-  /** Certificate and key for a name of a TLS handshake, in lower case; undefined: it is refused. What is answered is kept for a while: see `forget`. */
+  /** Certificate and key for a name of a TLS handshake, in lower case; undefined: it is a stranger's. What is answered is kept for a while: see `forget`. */
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
+  /** For handshakes that name no tunnel, so that those visitors are told so; they are refused, when absent. */
+  readonly strangers?: RenewedCertificate | undefined
   readonly limits?: Partial<ProxyLimits>
   readonly registry: Registry
   readonly log: Pick<Logger, 'warn' | 'error'>
@@ -66,7 +68,8 @@ export function createProxy(deps: Deps): Proxy {
     connections: new Set(),
     draining: false,
   }
-  const listeners = createListeners({ context, contextFor: deps.contextFor, ticketKeys: deps.ticketKeys })
+  const { contextFor, strangers, ticketKeys } = deps
+  const listeners = createListeners({ context, contextFor, strangers, ticketKeys })
 
   const sweeper = setInterval(() => {
     const at = now()

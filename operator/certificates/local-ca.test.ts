@@ -104,6 +104,12 @@ test.each([
   expect(stillGood(server, { ca, names: NAMES, now, ...(await given()) })).toBe(good)
 })
 
+test('a stored certificate with a wildcard is good for that wildcard', async () => {
+  const wildcard = await issueCertificate({ ca, names: ['*.t.example'], now })
+  expect(stillGood(wildcard, { ca, names: ['*.t.example'], now })).toBe(true)
+  expect(stillGood(wildcard, { ca, names: ['*.other.example'], now })).toBe(false)
+})
+
 test('a stored certificate is used on, and renewed once it is due', async () => {
   let clock = now
   using certificates = await createCertificates({ ca, names: NAMES, stored: server, now: () => clock })

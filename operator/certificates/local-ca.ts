@@ -99,10 +99,15 @@ export function stillGood(stored: KeyPair, { ca, names, now }: IssueRequest): bo
   return (
     certificate.checkIssued(authority) &&
     certificate.verify(authority.publicKey) &&
-    names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined) &&
+    names.every((name) => isFor(certificate, name)) &&
     now < renewalTime(stored.certificate) &&
     now >= certificate.validFromDate
   )
+}
+
+function isFor(certificate: X509Certificate, name: string): boolean {
+  if (isIP(name)) return certificate.checkIP(name) !== undefined
+  return certificate.checkHost(name.replace(/^\*/, 'any')) !== undefined
 }
 
 /** The library costs 20 MB and 160 ms, so it is loaded by a process that has to issue something, and by no other. */

@@ -142,6 +142,7 @@ describe.each<Transport>(['http', 'https', 'h2'])('over %s', (transport) => {
     expect(header('access-control-allow-methods')).toBe('PUT')
     expect(header('access-control-allow-headers')).toBe('x-a')
     expect(header('access-control-allow-credentials')).toBeUndefined()
+    expect(header('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
   })
 
   test('the backend is told who the visitor is, whatever the visitor says', async () => {

@@ -10,6 +10,7 @@ import { scratch } from '../support/scratch.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const URL_RULE = expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/) as string
+const HTTP_URL_RULE = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) as string
 const PORT = expect.any(Number) as number
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
@@ -38,6 +39,7 @@ test('the ready file says where all is', async () => {
   const text = await readFile(join(mooring.dataDir, 'ready.json'), 'utf8')
   expect(JSON.parse(text)).toEqual({
     ...{ sharedUrl: URL_RULE, dedicatedUrl: URL_RULE },
+    ...{ sharedHttpUrl: HTTP_URL_RULE, dedicatedHttpUrl: HTTP_URL_RULE },
     token: expect.stringMatching(JWT) as string,
     ca: join(mooring.dataDir, 'ca.pem'),
     ...{ sshHost: '127.0.0.1', sshPort: PORT, httpPort: PORT, httpsPort: PORT, dashboardUrl: null },
@@ -46,6 +48,11 @@ test('the ready file says where all is', async () => {
     regionId: 1,
     region: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
   })
+})
+
+test('the plain HTTP ports that were picked are where the ready file says', async () => {
+  for (const url of [mooring.ready.sharedHttpUrl, mooring.ready.dedicatedHttpUrl])
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
 })
 
 test('what holds a secret is for its owner alone', async () => {

@@ -41,6 +41,13 @@ test('a tunnel of a domain that is served no more keeps its URL and gives no com
   expect([codeOf(connect), connect.body.msg]).toEqual(['409 conflict', 'no edge serves tunnel.localhost'])
 })
 
+test('a visitor of a tunnel that is not there is told so, over HTTPS too', async () => {
+  const { hostname, endpoint } = await makeTunnel(mooring)
+  const site = { hostname: hostname.replaceAll(/./g, '0'), endpoint }
+  const answer = await visit(await readFile(mooring.ready.ca, 'utf8'), site)
+  expect(answer).toMatchObject({ status: 404, headers: { 'mooring-error': 'unknown_host' } })
+})
+
 test('redirects name the port that the edge listens on', async () => {
   const tunnel = await makeTunnel(mooring, { httpsOnly: true })
   const answer = await visit(await readFile(mooring.ready.ca, 'utf8'), tunnel, '/a?b=c', { scheme: 'http' })

@@ -16,6 +16,8 @@ const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics'
 export interface Ready {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
+  readonly sharedHttpUrl: string | null
+  readonly dedicatedHttpUrl: string | null
   readonly token: string
   readonly ca: string
   readonly region: string

@@ -3,6 +3,7 @@ import { addressList } from '../../../crds/address-list.ts'
 import { TunnelConfig } from '../../../crds/tunnel-config.ts'
 import type { Route } from '../../../edge/route.ts'
 import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
+import type { RenewedCertificate } from '../../../edge/proxy/listener.ts'
 import { createProxy } from '../../../edge/proxy/proxy.ts'
 import type { RequestRecord } from '../../../journal/port.ts'
 import { createTcpSessions } from './tcp-sessions.ts'
@@ -32,12 +33,13 @@ export function routeTo(hostname: string, config: Config = {}): Route {
 interface Options {
   readonly limits?: Partial<ProxyLimits>
   readonly contextFor?: (serverName: string) => Promise<SecureContext | undefined>
+  readonly strangers?: RenewedCertificate
   readonly trusted?: readonly string[]
   readonly challenge?: (host: string, token: string) => string | undefined
 }
 
 /** A proxy on loopback with tunnels that are only said to be there; what it writes to the journal is in `records`. */
-export async function startProxy({ limits, contextFor = async () => undefined, trusted, challenge }: Options = {}) {
+export async function startProxy({ limits, contextFor = async () => undefined, strangers, trusted, challenge }: Options = {}) {
   const routes = new Map<string, Route>()
   const sessions = createTcpSessions()
   const records: RequestRecord[] = []
@@ -48,6 +50,7 @@ export async function startProxy({ limits, contextFor = async () => undefined, t
     sessions,
     journal: { request: (record) => void records.push(record) },
     contextFor,
+    strangers,
     limits: { ...PROXY_LIMITS, ...limits },
     registry,
     log: { warn: (...said: unknown[]) => void failures.push(said), error: (...said: unknown[]) => void failures.push(said) },

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { prefersHtml } from './errors.ts'
+
+test.each([
+  { accept: '', html: false },
+  { accept: '*/*', html: false },
+  { accept: 'application/json, text/plain, */*', html: false },
+  { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', html: true },
+  { accept: 'TEXT/HTML ; charset=utf-8', html: true },
+  { accept: 'application/json, text/html;q=0.5', html: false },
+  { accept: 'application/json;q=0.5, text/html;q=0.9', html: true },
+  { accept: 'application/json, text/html', html: false },
+  { accept: 'text/html;q=0, application/json', html: false },
+  { accept: 'text/html;q=0', html: false },
+  { accept: 'text/html;q=junk', html: false },
+])('Accept: $accept is HTML: $html', ({ accept, html }) => {
+  expect(prefersHtml(accept)).toBe(html)
+})
