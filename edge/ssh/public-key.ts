@@ -1,4 +1,5 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject, verify as verifySignature } from 'node:crypto'
+import { compact } from './kept-bytes.ts'
 import { WireReader } from './wire-format.ts'
 
 /** Hash of a signature by an RSA key, which its algorithm's name says (RFC 8332); SHA-1, the nameless one, is not taken. */
@@ -35,7 +36,7 @@ type Verify = PublicKey['verify']
 /** A key in one line, as OpenSSH writes it; undefined when it is none, or not one that may log in (surface, "SSH"). */
 export function parsePublicKeyLine(line: string): PublicKey | undefined {
   const [, type = '', base64 = ''] = LINE.exec(line) ?? []
-  const blob = Buffer.from(base64, 'base64')
+  const blob = compact(Buffer.from(base64, 'base64'))
   const key = parsePublicKey(blob)
   return key?.type === type ? key : undefined
 }

@@ -2,6 +2,7 @@ import { randomFillSync } from 'node:crypto'
 import crypto from 'ssh2/lib/protocol/crypto.js'
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
 import utils from 'ssh2/lib/protocol/utils.js'
+import { compact } from '../kept-bytes.ts'
 import { string, uint32 } from '../wire-format.ts'
 import { KEY_EXCHANGES, SIGNATURES } from './algorithms.ts'
 import { takeHybrid } from './hybrid-kex.ts'
@@ -40,7 +41,21 @@ export function refineHandshake(protocol: Protocol): void {
     first = false
     takeHybrid(protocol, KEY_EXCHANGES)
     complete(...args)
+    forgetExchange(protocol)
   }
+}
+
+/**
+ * Leaves of an exchange what logins and the next one go by. Its keys, secret and offers would stay in memory for as long as the connection, and
+ * each small piece of a shared buffer would keep all of that.
+ */
+function forgetExchange(protocol: Protocol): void {
+  const { sessionID, negotiated } = protocol._kex ?? {}
+  if (!sessionID || !negotiated) return
+  protocol._kex = { sessionID: compact(sessionID), negotiated, remoteExtInfoEnabled: false }
+  if (protocol._remoteIdentRaw) protocol._remoteIdentRaw = compact(protocol._remoteIdentRaw)
+  const { _decipher: decipher } = protocol
+  if (decipher._tag) decipher._tag = compact(decipher._tag)
 }
 
 /** RFC 5647, section 7.2; the tag's room is where ssh2's native cipher puts it. */

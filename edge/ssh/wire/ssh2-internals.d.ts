@@ -9,9 +9,13 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     alloc(size: number, force?: boolean): Buffer
     finalize(packet: Buffer, force?: boolean): Buffer
   }
-  export interface KeyExchange {
+  /** What an exchange came to, once it is over. */
+  export interface Exchanged {
+    readonly sessionID?: Buffer
     readonly negotiated: { readonly kex: string; readonly sc: { readonly cipher: string } }
     remoteExtInfoEnabled: boolean
+  }
+  export interface KeyExchange extends Exchanged {
     hashName: string
     _remoteKexinit: Buffer | undefined
     getPublicKey(): Buffer
@@ -51,9 +55,13 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     /** Set while keys are being exchanged: what is sent meanwhile is queued. */
     _kexinit: Buffer | undefined
     _queue: readonly Buffer[] | undefined
-    _kex: KeyExchange | undefined
+    _kex: Exchanged | undefined
+    _identRaw: Buffer
+    _remoteIdentRaw: Buffer | undefined
     _offer: unknown
     _cipher: { allocPacket(payloadLength: number): Buffer; encrypt(packet: Buffer): void }
+    /** `_tag`: of an AEAD cipher, reused for each packet. */
+    _decipher: { _tag?: Buffer }
     _packetRW: { readonly write: PacketWriter; readonly read: { read(payload: Buffer): Buffer } }
     _onHandshakeComplete: (...args: unknown[]) => void
   }

@@ -10,6 +10,9 @@ import { refineHandshake, send } from './packets.ts'
 const DISCONNECT = 1
 const BANNER = 53
 const LOGIN_METHODS = ['publickey', 'password']
+/** RFC 4253, section 4.2. One for all connections: ssh2 would make each its own, a few bytes that keep a large buffer. */
+const IDENT = Buffer.from('SSH-2.0-Mooring')
+const IDENT_LINE = Buffer.from(`${IDENT.toString()}\r\n`)
 /** Messages are this much longer than OpenSSH shows (packet.c). */
 const MAX_TEXT = 400
 
@@ -20,6 +23,7 @@ const MAX_TEXT = 400
 export class Wire {
   readonly #protocol: OwnedProtocol
   readonly #ring: HostKeyRing
+  readonly #write: (data: Buffer) => void
   readonly events: WireEvents
   accepted = false
   #held: Buffer | undefined = Buffer.alloc(0)
@@ -27,11 +31,11 @@ export class Wire {
 
   constructor(ring: HostKeyRing, write: (data: Buffer) => void, events: WireEvents) {
     this.#ring = ring
+    this.#write = write
     this.events = events
     this.#protocol = new OwnedProtocol({
       server: true,
       hostKeys: ring,
-      ident: 'Mooring',
       offer: offerFor(ring, undefined),
       onWrite: (data: Buffer | string) => write(typeof data === 'string' ? Buffer.from(data) : data),
       onError: () => events.broken(),
@@ -39,12 +43,13 @@ export class Wire {
       messageHandlers: HANDLERS,
     })
     this.#protocol.owner = this
+    this.#protocol._identRaw = IDENT
     refineHandshake(this.#protocol)
     takeHybrid(this.#protocol, KEY_EXCHANGES)
   }
 
   start(): void {
-    this.#protocol.start()
+    this.#write(IDENT_LINE)
   }
 
   /** @throws Error on bytes that are no SSH */
