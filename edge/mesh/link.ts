@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Channel, ChannelEvents } from '../channel.ts'
+import { readBytes } from '../read-garbage.ts'
 import type { Origin, Session } from '../session.ts'
 import type { ChannelLine } from '../ssh/channel-end.ts'
 import { ChannelTable, PACKET_BYTES } from '../ssh/channel-table.ts'
@@ -142,6 +143,7 @@ export class MeshLink implements FrameReader {
   }
 
   #receive(chunk: Buffer): void {
+    readBytes(chunk.length)
     this.#heardAt = performance.now()
     if (this.#end !== undefined) return
     try {

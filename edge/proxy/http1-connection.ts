@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
+import { readBytes } from '../read-garbage.ts'
 import type { Accepted } from './accepted.ts'
 import { type Body, requestBody } from './body.ts'
 import type { ProxyContext, Watched } from './context.ts'
@@ -134,6 +135,7 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   #data(chunk: Buffer): void {
+    readBytes(chunk.length)
     if (this.#phase === 'raw') this.#exchange?.writeBytes(chunk)
     else if (this.#lingering) this.#lingering.drop(chunk)
     else if (this.#phase === 'busy' && this.#body?.done === false) this.#bodyData(chunk)
