@@ -60,6 +60,9 @@ const NAME = '^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$'
  */
 export const MESH_SUFFIX = '-mesh'
 
+/** Its Secret with the certificate for visitors of hostnames that no tunnel has; no other Secret of any endpoint is called so. */
+export const strangersSecret = (endpoint: string): string => `endpoint-${endpoint}-strangers`
+
 /** A domain under which tunnels get their hostnames, and where its edges are reached. */
 export const TunnelEndpoint = defineKind({
   kind: 'TunnelEndpoint',
@@ -74,6 +77,13 @@ export const TunnelEndpoint = defineKind({
     tunnels: z.int().min(0).optional().describe('Tunnels assigned to it.'),
     acmeThumbprint: z.string().max(64).optional().describe('Thumbprint of the ACME account key.'),
     hostKeys: z.array(z.string().max(1024)).max(8).optional().describe('Public host keys, as OpenSSH writes them.'),
+    strangersCertificate: z
+      .object({
+        notBefore: z.string().max(32).describe('When it begins to be valid: another one when it was issued anew.'),
+        notAfter: z.string().max(32).describe('When it ends.'),
+      })
+      .optional()
+      .describe('Certificate that visitors are shown who ask for a hostname that no tunnel has.'),
   }),
   immutable: ['spec.region', 'spec.domain'],
   rules: [

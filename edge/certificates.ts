@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { HOSTNAME } from '../crds/tunnel.ts'
+import { strangersSecret } from '../crds/tunnel-endpoint.ts'
 import { createPems } from './pems.ts'
 import type { Pem, PemStore } from './pem-store.ts'
 import type { ListedRoutes } from './route.ts'
@@ -24,7 +25,10 @@ const SOON_MS = 2_500
 const AGAIN_MS = 100
 
 export interface Certificates extends Disposable {
-  /** What a handshake for this name is answered with; undefined when there is no certificate. @throws Error for one that cannot be used */
+  /**
+   * What a handshake for this name is answered with; undefined when there is no certificate, not even after it was waited for: it is a
+   * stranger's then. @throws Error for one that cannot be used
+   */
   contextFor(serverName: string): Promise<SecureContext | undefined>
 }
 
@@ -76,7 +80,7 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
   }
 
   const stopWatching = routes.onChange(refresh)
-  const used = new Set([shared, ...[...routes.hostnames()].map(ownOf)])
+  const used = new Set([shared, strangersSecret(endpoint), ...[...routes.hostnames()].map(ownOf)])
   // Of tunnels that went while no edge was there to see it.
   for (const name of pems.names()) if (!used.has(name)) pems.forget(name)
   if (kept) for (const hostname of routes.hostnames()) prefetch(hostname)

@@ -34,7 +34,7 @@ export interface EdgeDeps {
   readonly endpoints: Cache<typeof TunnelEndpoint>
   /** For the certificates, each by its name. */
   readonly store: Pick<Store, 'get'>
-  /** For handshakes that name no tunnel: those visitors are told so. They are refused, when absent. */
+  /** For handshakes that name no tunnel: those visitors are told so. They are refused while there is none. */
   readonly strangers?: RenewedCertificate | undefined
   /** Where those of tunnels outlive the process; nowhere, when absent. */
   readonly pems?: PemStore | undefined

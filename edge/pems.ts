@@ -18,10 +18,12 @@ export interface Pems extends Disposable {
   /** The one obtained at that time or later, fetched if need be; an older one when it cannot be had now. */
   get(name: string, obtainedAt: string): Promise<Pem | undefined>
   has(name: string): boolean
+  /** The one that is held, of whatever time. */
+  held(name: string): Pem | undefined
   /** Names of all that are held. */
   names(): readonly string[]
   isCurrent(name: string, obtainedAt: string): boolean
-  /** Fetches it in the background, however long that takes; `arrived` is called then. */
+  /** Fetches it in the background, however long that takes; `arrived` is called then. It is tried again when that throws. */
   want(name: string, obtainedAt: string, arrived: () => void): void
   forget(name: string): void
 }
@@ -137,6 +139,7 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   return {
     get,
     has: (name) => held.has(name),
+    held: (name) => held.get(name),
     names: () => [...held.keys()],
     isCurrent,
     want(name, obtainedAt, arrived) {

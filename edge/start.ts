@@ -24,6 +24,7 @@ import { readHostKeys } from './mounted-host-keys.ts'
 import { routedPasswordIndexes } from './routes.ts'
 import type { EdgeSettings } from './settings.ts'
 import { openSnapshot } from './snapshot/snapshot.ts'
+import { createStrangers } from './strangers.ts'
 
 export interface StartEdgeDeps {
   readonly settings: EdgeSettings
@@ -74,8 +75,9 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   const [spec] = await Promise.all([found, beforeAbort(caches.synced(), stopping)])
 
   const { endpoints, tunnels, passwords, slices } = caches
+  const strangers = cleanup.use(createStrangers({ store, endpoint, endpoints, kept: snapshot.pems, log }))
   const edge = createEdge({
-    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, passwords, journal, registry, log },
+    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, passwords, strangers, journal, registry, log },
     pems: snapshot.pems,
     mesh: { files, peers: peersIn(slices) },
   })

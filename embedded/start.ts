@@ -6,6 +6,7 @@ import { createOutsideIssuers } from '../apiserver/auth/outside-issuers.ts'
 import { createMetrics } from '../apiserver/metrics.ts'
 import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { type Certificates, createCertificates } from '../operator/certificates/renewing.ts'
+import { strangersNames } from '../operator/certificates/strangers.ts'
 import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
 import { createOperator } from '../operator/operator.ts'
@@ -79,7 +80,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const certify = async (secret: string, names: readonly string[]) =>
     cleanup.use(await openCertificates(store, { secret, ca, names, log }))
   const certificates = await certify(CERTIFICATE_SECRET, serverNames(settings.listen))
-  const strangers = await certify(STRANGERS_SECRET, [strangersName(settings.domain)])
+  const strangers = await certify(STRANGERS_SECRET, strangersNames(settings.domain))
 
   let serving = false
   const isReady = () => serving && !lost.aborted
@@ -180,9 +181,6 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
     else signal.addEventListener('abort', end)
   })
 }
-
-/** All tunnels that are not there. Clients take no wildcard of a domain without a dot. */
-const strangersName = (domain: string): string => (domain.includes('.') ? `*.${domain}` : domain)
 
 interface Certified {
   /** Where it is kept. */

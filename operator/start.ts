@@ -144,6 +144,7 @@ function openTunnels({ settings, store, log, registry, edges, ca, following, cac
   const runtime = createKubernetesEdges({
     ...{ store, settings: edges, logger: log },
     endpoints: () => endpoints.list(),
+    ca: () => ca,
     certificates: (endpoint) => certificatesOf(endpoint, tunnels.byIndex('endpoint', endpoint.metadata.name)),
   })
   const journal = createClusterJournal({

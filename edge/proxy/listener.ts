@@ -10,8 +10,8 @@ import { createHttp2 } from './http2.ts'
 
 /** A certificate that renews itself. */
 export interface RenewedCertificate {
-  /** PEM. */
-  current(): { readonly certificate: string; readonly key: string }
+  /** PEM; undefined until there is one. */
+  current(): { readonly certificate: string; readonly key: string } | undefined
   onRenew(handler: () => void): void
 }
 

@@ -36,6 +36,7 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
     await report(TunnelEndpoint, endpoint, verdict, {
       hostKeys: publicKeys,
       readyReplicas: state.ready,
+      strangersCertificate: state.strangersCertificate,
       tunnels: tunnels.byIndex('endpoint', key.name).length,
     })
     return { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason }

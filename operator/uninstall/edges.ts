@@ -1,7 +1,7 @@
 import { RoleBinding } from '../../crds/core.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { strangersSecret, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { pause, systemClock } from '../../store/clock.ts'
 import { hostKeysName } from '../endpoint/host-keys.ts'
 import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from '../endpoint/kubernetes/kinds.ts'
@@ -19,7 +19,9 @@ const KINDS: readonly Kind[] = [
 
 /** Names of the Secrets of endpoints' edges. Their owners' end takes them along; whoever made one by hand gave it no owner. */
 export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
-  endpoints.flatMap(({ metadata: { name } }) => [hostKeysName(name), meshSecretName(name), sharedCertificate(name)])
+  endpoints.flatMap(({ metadata: { name } }) =>
+    [hostKeysName, meshSecretName, sharedCertificate, strangersSecret].map((nameOf) => nameOf(name)),
+  )
 
 /**
  * Waits until Kubernetes' garbage collection has taken away all that edges consist of. Their TunnelEndpoints must be gone; so long as their

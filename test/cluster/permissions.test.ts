@@ -224,6 +224,7 @@ describe('edge-default, as the operator lets it', () => {
       ...of(['get', 'list', 'watch'], 'tunnelendpoints.mooring.dev'),
       ...of(['get', 'list', 'watch'], `endpointslices.discovery.k8s.io @ ${SYSTEM}`),
       `get secrets:${certificate} @ ${SYSTEM}`,
+      `get secrets:endpoint-default-strangers @ ${SYSTEM}`,
     ]
     await expect.poll(() => wrong(EDGE, all, true), { timeout: 10_000 }).toEqual([])
   })
@@ -241,7 +242,8 @@ describe('edge-default, as the operator lets it', () => {
       ...NEVER,
       ...of(['list', 'watch', 'create', 'update', 'patch', 'delete'], `secrets @ ${SYSTEM}`),
       ...of(['update', 'patch', 'delete'], `secrets:${certificate} @ ${SYSTEM}`),
-      ...[...others, 'endpoint-other-certificate', 'tunnel-0000000000000000-certificate'].map(
+      ...of(['update', 'patch', 'delete'], `secrets:endpoint-default-strangers @ ${SYSTEM}`),
+      ...[...others, 'endpoint-other-certificate', 'endpoint-other-strangers', 'tunnel-0000000000000000-certificate'].map(
         (name) => `get secrets:${name} @ ${SYSTEM}`,
       ),
       ...of(SECRET_WAYS, `secrets @ ${SHARED}`),

@@ -65,6 +65,27 @@ test('when an edge is killed, its tunnel’s client comes back by another and is
   for (const address of (await edges()).values()) await served(hostname, address)
 })
 
+test('a visitor of a hostname that no tunnel has is told so by each edge, with a certificate that is made good without a restart', async () => {
+  await settled()
+  const before = await edges()
+  const visits = () => Promise.all([...before.values()].map((address) => bench.visit('0'.repeat(16), address)))
+  await vi.waitFor(async () => {
+    for (const { status, headers } of await visits()) expect([status, headers['mooring-error']]).toEqual([404, 'unknown_host'])
+  }, SOON)
+  const serials = async () => [...new Set((await visits()).map(({ serial }) => serial))]
+  const [damaged, ...others] = await serials()
+  expect(others).toEqual([])
+
+  const patch = JSON.stringify({ data: { 'tls.crt': 'bm8=' } })
+  await kubectl(['patch', 'secret', 'endpoint-default-strangers', ...IN_SYSTEM, '--patch', patch])
+  await vi.waitFor(async () => {
+    const [renewed, ...rest] = await serials()
+    expect(renewed).not.toBe(damaged)
+    expect(rest).toEqual([])
+  }, SOON)
+  expect([...(await edges()).keys()]).toEqual([...before.keys()])
+})
+
 describe('what somebody does to the objects of edges by hand is put back', () => {
   const patched = [
     { does: 'no edges', what: 'deployment/edge-default', patch: { spec: { replicas: 0 } } },
@@ -93,6 +114,7 @@ describe('what somebody does to the objects of edges by hand is put back', () =>
   test.each([
     ...['service/edge-default-mesh', 'poddisruptionbudget/edge-default', 'serviceaccount/edge-default'],
     ...['rolebinding/edge-default', 'secret/endpoint-default-mesh', 'secret/endpoint-default-host-keys'],
+    'secret/endpoint-default-strangers',
   ])('%s, deleted', async (what) => {
     await kubectl(['delete', what, ...IN_SYSTEM])
     await expect.poll(() => get(what, '--output', 'name', '--ignore-not-found'), SOON).not.toBe('')

@@ -120,6 +120,7 @@ describe('in mooring-system, where RBAC would let it have everything', () => {
     { what: 'the Role of edges', object: role([slices, secrets(['tunnel-0011223344556677-certificate'])]), allowed: true },
     { what: 'one with ten thousand certificates', object: role([slices, secrets(thousands)]), allowed: true },
     { what: 'one for a wildcard’s', object: role([secrets(['endpoint-eu-certificate'])]), allowed: true },
+    { what: 'one for strangers’ certificate', object: role([secrets(['endpoint-eu-strangers'])]), allowed: true },
     { what: 'one for host keys', object: role([secrets(['endpoint-eu-host-keys'])]), allowed: false },
     { what: 'one for every Secret', object: role([secrets()]), allowed: false },
     { what: 'one that lists', object: role([secrets(['tunnel-a-certificate'], ['get', 'list'])]), allowed: false },

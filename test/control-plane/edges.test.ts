@@ -4,6 +4,7 @@ import { ClusterRoleBinding, Namespace, RoleBinding, Secret } from '../../crds/c
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { createCa } from '../../operator/certificates/local-ca.ts'
 import { endpoint, settings } from '../../operator/endpoint/kubernetes/fixture.ts'
 import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from '../../operator/endpoint/kubernetes/kinds.ts'
 import { createKubernetesEdges } from '../../operator/endpoint/kubernetes/kubernetes-edges.ts'
@@ -26,6 +27,7 @@ const KINDS: readonly Kind[] = [
 ]
 const RBAC = 'rbac.authorization.k8s.io'
 
+const ca = await createCa(new Date())
 let plane: ControlPlane
 let store: KubernetesStore
 beforeAll(async () => {
@@ -54,6 +56,7 @@ async function start(name: string) {
     ...{ settings: settings(), clock, logger: pino({ level: 'silent' }) },
     endpoints: () => there.endpoints,
     certificates: () => tunnels.certificates,
+    ca: () => ca,
   })
   return {
     ...{ edges, made, clock, tunnels, there },
@@ -83,9 +86,9 @@ test('an endpoint whose Service would be called like that of another’s mesh is
 
 test('one look makes all that edges need, the next writes nothing', async () => {
   await using eu = await start('eu')
-  expect(await eu.edges.ensure(eu.made)).toEqual({ ready: 0, message: 'no edge answers yet' })
+  expect(await eu.edges.ensure(eu.made)).toMatchObject({ ready: 0, message: 'no edge answers yet' })
   expect((await objectsOf('eu')).map(({ kind }) => kind).toSorted()).toEqual(
-    [...KINDS, Service].map(({ kind }) => kind).toSorted(),
+    [...KINDS, Service, Secret].map(({ kind }) => kind).toSorted(),
   )
   expect(await subjects()).toEqual(['edge-eu'])
   eu.written()
@@ -114,7 +117,7 @@ test('tunnels that come in a crowd are let in by few writes, and the first of th
   await us.edges.ensure(us.made)
   expect(us.written()).toEqual(['PATCH roles/edge-us'])
   const role = await store.get(Role, { namespace: SYSTEM_NAMESPACE, name: 'edge-us' })
-  expect(role?.rules?.at(-1)?.resourceNames).toHaveLength(1_004)
+  expect(role?.rules?.at(-1)?.resourceNames).toHaveLength(1_005)
 })
 
 test('all of it is owned by the endpoint, and the edges of one that is gone are bound no more', async () => {

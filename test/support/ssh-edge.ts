@@ -109,7 +109,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}, trusted: rea
   const children = new Set<SshClient>()
 
   /** Starts the machine's ssh. */
-  function ssh({ user, args = [], key = 'id', password, via = port }: SshOptions): SshClient {
+  function ssh({ user, args = [], key = 'id', password, via = port, command }: SshOptions): SshClient {
     const askpass = file('askpass')
     writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$MOORING_TEST_PASSWORD"\n', { mode: 0o700 })
     const how = password === undefined ? ['BatchMode=yes', `IdentityFile=${file(key)}`] : ['PreferredAuthentications=password']
@@ -133,6 +133,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}, trusted: rea
         String(via),
         ...args,
         `${user}@127.0.0.1`,
+        ...(command === undefined ? [] : [command]),
       ],
       {
         env: {
@@ -144,14 +145,19 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}, trusted: rea
         stdio: ['pipe', 'pipe', 'pipe'],
       },
     )
-    const output = { text: '' }
-    child.stdout.on('data', (data: Buffer) => (output.text += data.toString()))
-    child.stderr.on('data', (data: Buffer) => (output.text += data.toString()))
+    const output = { text: '', stdout: '', stderr: '' }
+    for (const stream of ['stdout', 'stderr'] as const) {
+      child[stream].on('data', (data: Buffer) => {
+        output.text += data.toString()
+        output[stream] += data.toString()
+      })
+    }
     const exited = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
     const client = {
       output,
       exited,
       type: (text: string) => void child.stdin.write(text),
+      endInput: () => void child.stdin.end(),
       kill: (signal: NodeJS.Signals = 'SIGTERM') => child.kill(signal),
     }
     children.add(client)
@@ -182,13 +188,18 @@ interface SshOptions {
   readonly password?: string
   /** Port of this machine that leads to the edge. */
   readonly via?: number
+  /** To be run there. */
+  readonly command?: string
 }
 
 export interface SshClient {
-  readonly output: { readonly text: string }
+  /** What its terminal shows: all of it, and by the way it came. */
+  readonly output: { readonly text: string; readonly stdout: string; readonly stderr: string }
   readonly exited: Promise<number | null>
   /** Types it into its terminal. */
   type(text: string): void
+  /** As a service's, whose standard input is empty. */
+  endInput(): void
   kill(signal?: NodeJS.Signals): void
 }
 

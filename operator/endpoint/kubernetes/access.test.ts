@@ -3,15 +3,16 @@ import { roleBindingOf, roleOf } from './access.ts'
 import { endpoint } from './fixture.ts'
 import { networkPolicyOf } from './network-policy.ts'
 
-test('an endpoint without tunnels lets its edges read no Secret, not every one', () => {
-  expect(roleOf(endpoint(), []).rules?.filter(({ resources }) => resources?.includes('secrets'))).toEqual([])
+test('an endpoint without tunnels lets its edges read the certificate for strangers, not every Secret', () => {
+  const secrets = roleOf(endpoint(), []).rules?.filter(({ resources }) => resources?.includes('secrets'))
+  expect(secrets?.map(({ resourceNames }) => resourceNames)).toEqual([['endpoint-eu-strangers']])
 })
 
 test('edges read the certificates that they are given, each by its name, and can list none', () => {
   const [, secrets] = roleOf(endpoint(), ['tunnel-a-certificate', 'tunnel-b-certificate']).rules ?? []
   expect(secrets).toEqual({
     ...{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
-    resourceNames: ['tunnel-a-certificate', 'tunnel-b-certificate'],
+    resourceNames: ['endpoint-eu-strangers', 'tunnel-a-certificate', 'tunnel-b-certificate'],
   })
 })
 

@@ -1,5 +1,5 @@
 import type { V1PodDisruptionBudget, V1Role, V1RoleBinding, V1ServiceAccount } from '@kubernetes/client-node'
-import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { strangersSecret, type TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import type { Plain } from '../../server/kubernetes/plain.ts'
 import { edgeName, keyIn, metadataOf, selectorOf } from './names.ts'
 
@@ -15,19 +15,20 @@ export function serviceAccountOf(endpoint: TunnelEndpoint): Plain<V1ServiceAccou
 }
 
 /**
- * What an endpoint's edges may read of mooring-system: the certificates of their own tunnels, each by its name, and where their peers are.
- * @param certificates names of Secrets; none of them lets an edge read nothing
+ * What an endpoint's edges may read of mooring-system: the certificates of their own tunnels and the one for strangers, each by its name, and
+ * where their peers are.
+ * @param certificates names of the Secrets of tunnels
  */
 export function roleOf(endpoint: TunnelEndpoint, certificates: readonly string[]): Plain<V1Role> {
-  const byName = { apiGroups: [''], resources: ['secrets'], resourceNames: [...certificates], verbs: ['get'] }
+  const { name } = endpoint.metadata
+  const resourceNames = [strangersSecret(name), ...certificates]
   return {
     apiVersion: `${RBAC}/v1`,
     kind: 'Role',
-    metadata: metadataOf(endpoint, edgeName(endpoint.metadata.name)),
+    metadata: metadataOf(endpoint, edgeName(name)),
     rules: [
       { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch'] },
-      // A rule without names is a rule for all of them.
-      ...(certificates.length > 0 ? [byName] : []),
+      { apiGroups: [''], resources: ['secrets'], resourceNames, verbs: ['get'] },
     ],
   }
 }

@@ -6,6 +6,7 @@ import { isStoreError } from '../../../store/errors.ts'
 import type { KubernetesStore } from '../../../store/kubernetes.ts'
 import { createApplier } from '../../server/kubernetes/apply.ts'
 import { NetworkPolicy, type Pod, Service } from '../../server/kubernetes/kinds.ts'
+import type { KeyPair } from '../../certificates/local-ca.ts'
 import type { EdgeRuntime } from '../runtime.ts'
 import { disruptionBudgetOf, roleBindingOf, roleOf, serviceAccountOf } from './access.ts'
 import { createChildren } from './children.ts'
@@ -19,6 +20,7 @@ import { networkPolicyOf } from './network-policy.ts'
 import { createSecretLooks } from './secret-looks.ts'
 import { meshServiceOf, serviceOf } from './services.ts'
 import type { EdgePodSettings } from './settings.ts'
+import { createStrangersKeeper } from './strangers-secret.ts'
 
 export interface KubernetesEdgesDeps {
   readonly store: KubernetesStore
@@ -27,6 +29,8 @@ export interface KubernetesEdgesDeps {
   readonly endpoints: () => readonly TunnelEndpoint[]
   /** Names of the Secrets with the certificates of an endpoint's tunnels. */
   readonly certificates: (endpoint: TunnelEndpoint) => readonly string[]
+  /** The installation's authority. */
+  readonly ca: () => KeyPair
   readonly logger: Logger
   readonly now?: () => Date
   readonly clock?: Clock
@@ -73,6 +77,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   const secrets = createSecretLooks(store)
   const running = Promise.all([children.run(stopping.signal), look()])
   const keepMeshSecret = createMeshKeeper({ store, now })
+  const keepStrangersSecret = createStrangersKeeper({ store, ca: deps.ca, now })
   const find = (name: string) => deps.endpoints().find(({ metadata }) => metadata.name === name)
 
   async function look(): Promise<void> {
@@ -150,7 +155,8 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
       await applier.apply({ kind: Service, live: children.services }, meshServiceOf(endpoint))
       await applier.apply({ kind: PodDisruptionBudget, live: children.budgets }, disruptionBudgetOf(endpoint))
       const deployments = { kind: Deployment, live: children.deployments }
-      return edgesState(await applier.apply(deployments, deploymentOf(endpoint, settings, account)), children.pods(name))
+      const deployment = await applier.apply(deployments, deploymentOf(endpoint, settings, account))
+      return { ...edgesState(deployment, children.pods(name)), strangersCertificate: await keepStrangersSecret(endpoint) }
     },
     async forget(name) {
       children.forget(name)

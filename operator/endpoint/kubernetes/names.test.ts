@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { strangersSecret, TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { sharedCertificate } from '../../tunnel/resources.ts'
 import { hostKeysName } from '../host-keys.ts'
 import { edgeName, meshName, meshSecretName } from './names.ts'
@@ -10,9 +10,10 @@ const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined a
 
 /** Names of what an endpoint consists of, by kind where there is more than one. */
 const servicesOf = (endpoint: string) => [edgeName(endpoint), meshName(endpoint)]
-const secretsOf = (endpoint: string) => [hostKeysName(endpoint), meshSecretName(endpoint), sharedCertificate(endpoint)]
+const secretsOf = (endpoint: string) =>
+  [hostKeysName, meshSecretName, sharedCertificate, strangersSecret].map((nameOf) => nameOf(endpoint))
 
-const parts = fc.constantFrom('x', 'mesh', 'host-keys', 'host', 'keys', 'certificate', 'edge', 'endpoint', '1')
+const parts = fc.constantFrom('x', 'mesh', 'host-keys', 'host', 'keys', 'certificate', 'strangers', 'edge', 'endpoint', '1')
 const endpointName = fc
   .array(parts, { minLength: 1, maxLength: 5 })
   .map((words) => words.join('-'))

@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
+import { strangersSecret } from '../../../crds/tunnel-endpoint.ts'
 import { openTemporaryStore } from '../../../store/embedded/open-temporary.ts'
 import { hostKeysName } from '../host-keys.ts'
-import { keyIn } from './names.ts'
+import { keyIn, meshSecretName } from './names.ts'
 import { createSecretLooks } from './secret-looks.ts'
 
-test('Secrets differ at the first look, and when they were changed or deleted since the one before', async () => {
+test.each([
+  { what: 'host keys', nameOf: hostKeysName },
+  { what: 'the certificate of its mesh', nameOf: meshSecretName },
+  { what: 'the certificate for strangers', nameOf: strangersSecret },
+])('$what: differ at the first look, and when changed or deleted since the one before', async ({ nameOf }) => {
   await using opened = await openTemporaryStore()
   const { store } = opened
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
@@ -14,12 +19,12 @@ test('Secrets differ at the first look, and when they were changed or deleted si
   expect(await looks.differ('a')).toBe(true)
   expect(await looks.differ('a')).toBe(false)
 
-  const made = await store.create(Secret, { metadata: keyIn(hostKeysName('a')), data: { ed25519: 'AA==' } })
+  const made = await store.create(Secret, { metadata: keyIn(nameOf('a')), data: { 'tls.key': 'AA==' } })
   expect(await looks.differ('a')).toBe(true)
-  await store.replace(Secret, { ...made, data: { ed25519: 'AQ==' } })
+  await store.replace(Secret, { ...made, data: { 'tls.key': 'AQ==' } })
   expect(await looks.differ('a')).toBe(true)
   expect(await looks.differ('a')).toBe(false)
-  await store.delete(Secret, keyIn(hostKeysName('a')))
+  await store.delete(Secret, keyIn(nameOf('a')))
   expect(await looks.differ('a')).toBe(true)
 
   looks.forget('a')

@@ -1,4 +1,5 @@
 import { Secret } from '../../../crds/core.ts'
+import { strangersSecret } from '../../../crds/tunnel-endpoint.ts'
 import type { Store } from '../../../store/port.ts'
 import { hostKeysName } from '../host-keys.ts'
 import { keyIn, meshSecretName } from './names.ts'
@@ -10,6 +11,8 @@ export interface SecretLooks {
   forget(endpoint: string): void
 }
 
+const NAMES = [hostKeysName, meshSecretName, strangersSecret]
+
 export function createSecretLooks(store: Pick<Store, 'get'>): SecretLooks {
   const seen = new Map<string, string>()
 
@@ -20,7 +23,7 @@ export function createSecretLooks(store: Pick<Store, 'get'>): SecretLooks {
 
   return {
     async differ(endpoint) {
-      const versions = (await Promise.all([hostKeysName(endpoint), meshSecretName(endpoint)].map(versionOf))).join()
+      const versions = (await Promise.all(NAMES.map((nameOf) => versionOf(nameOf(endpoint))))).join()
       const before = seen.get(endpoint)
       seen.set(endpoint, versions)
       return versions !== before

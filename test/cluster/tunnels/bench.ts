@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { TLSSocket } from 'node:tls'
 import { inject } from 'vitest'
 import { clientsOf, type Kubernetes } from '../setup/kubectl.ts'
 import { EDGES } from '../setup/release.ts'
@@ -16,6 +17,8 @@ export interface Visit {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
+  /** Serial number of the certificate that was shown. */
+  readonly serial: string
 }
 
 /** A person with a tenant's namespace, a key and a local web server, who uses the endpoint `default` of the installation. */
@@ -104,5 +107,6 @@ async function visit(name: string, at: { readonly host: string; readonly port: n
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     asked.once('response', resolve).once('error', reject)
   })
-  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) }
+  const serial = answer.socket instanceof TLSSocket ? answer.socket.getPeerCertificate().serialNumber : ''
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer), serial }
 }

@@ -1,0 +1,80 @@
+import { createSecureContext } from 'node:tls'
+import type { Logger } from 'pino'
+import { strangersSecret, type TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import type { Cache } from '../store/cache.ts'
+import type { Store } from '../store/port.ts'
+import { createPems } from './pems.ts'
+import type { Pem, PemStore } from './pem-store.ts'
+import type { RenewedCertificate } from './proxy/listener.ts'
+
+export interface StrangersDeps {
+  readonly store: Pick<Store, 'get'>
+  /** Name of the TunnelEndpoint. */
+  readonly endpoint: string
+  readonly endpoints: Pick<Cache<typeof TunnelEndpoint>, 'get' | 'onChange'>
+  /** Where it outlives the process. */
+  readonly kept: PemStore
+  readonly log: Pick<Logger, 'info' | 'warn'>
+}
+
+/**
+ * The certificate for strangers as the operator keeps it, fetched by its name whenever the endpoint speaks of another. Until then, and while
+ * the API is away, it is the one that was kept; there is none where the endpoint never spoke of one.
+ */
+export function createStrangers({ store, endpoint, endpoints, kept, log }: StrangersDeps): RenewedCertificate & Disposable {
+  const name = strangersSecret(endpoint)
+  const pems = createPems({ store, endpoint, kept: only(name, kept), log })
+  const handlers: (() => void)[] = []
+  let current = usable(pems.held(name))
+  /** What the endpoint said last. */
+  let wanted: string | undefined
+  if (!current) pems.forget(name)
+
+  function look(): void {
+    const said = endpoints.get({ name: endpoint })?.status?.strangersCertificate?.notBefore
+    if (said === undefined || said === wanted) return
+    wanted = said
+    if (!current || !pems.isCurrent(name, said)) pems.want(name, said, arrived)
+  }
+
+  /** @throws Error for one that cannot be used: the operator makes it good, and until then the one from before is used on */
+  function arrived(): void {
+    const pem = usable(pems.held(name))
+    if (!pem) {
+      pems.forget(name)
+      kept.keep(name, current)
+      throw new Error(`the certificate in the Secret ${name} cannot be used`)
+    }
+    current = pem
+    log.info({ secret: name }, 'the certificate for strangers has changed')
+    for (const handler of handlers) handler()
+  }
+
+  const stopWatching = endpoints.onChange((key) => key.name === endpoint && look())
+  look()
+  return {
+    current: () => current,
+    onRenew: (handler) => void handlers.push(handler),
+    [Symbol.dispose]() {
+      stopWatching()
+      pems[Symbol.dispose]()
+    },
+  }
+}
+
+function usable(pem: Pem | undefined): Pem | undefined {
+  try {
+    if (pem) createSecureContext({ cert: pem.certificate, key: pem.key })
+    return pem
+  } catch {
+    return undefined
+  }
+}
+
+const only = (name: string, kept: PemStore): PemStore => ({
+  all() {
+    const pem = kept.all().get(name)
+    return new Map(pem ? [[name, pem]] : [])
+  },
+  keep: (of, pem) => kept.keep(of, pem),
+})

@@ -1,0 +1,61 @@
+import { X509Certificate } from 'node:crypto'
+import { Secret } from '../../../crds/core.ts'
+import { labels } from '../../../crds/names.ts'
+import { strangersSecret, type TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import type { Store } from '../../../store/port.ts'
+import { isPair, issueCertificate, type KeyPair, stillGood } from '../../certificates/local-ca.ts'
+import { strangersNames } from '../../certificates/strangers.ts'
+import { decodeSecret, encodeSecret } from '../../secret-data.ts'
+import type { EdgeState } from '../runtime.ts'
+import { keyIn, metadataOf } from './names.ts'
+
+export interface StrangersSecretDeps {
+  readonly store: Store
+  /** The installation's authority. */
+  readonly ca: () => KeyPair
+  readonly now: () => Date
+}
+
+/**
+ * Keeps the Secret with which the edges of an endpoint answer strangers (see {@link strangersNames}). It is renewed at two thirds of its
+ * lifetime, and made anew when it was deleted or damaged by hand, or is of another authority.
+ * @returns what its endpoint is to say of it: by a change of that the edges learn that there is another
+ */
+export function createStrangersKeeper(
+  deps: StrangersSecretDeps,
+): (endpoint: TunnelEndpoint) => Promise<NonNullable<EdgeState['strangersCertificate']>> {
+  const { store, now } = deps
+
+  /** @param found what is there, and does not do */
+  async function write(endpoint: TunnelEndpoint, found: Secret | undefined, { certificate, key }: KeyPair): Promise<void> {
+    const metadata = metadataOf(endpoint, strangersSecret(endpoint.metadata.name))
+    const data = encodeSecret({ 'tls.crt': certificate, 'tls.key': key })
+    if (!found) await store.create(Secret, { metadata, type: 'kubernetes.io/tls', data })
+    else {
+      const { ownerReferences } = metadata
+      await store.mergePatch(Secret, keyIn(metadata.name), { metadata: { labels: metadata.labels, ownerReferences }, data })
+    }
+  }
+
+  return async function keepStrangersSecret(endpoint) {
+    const request = { ca: deps.ca(), names: strangersNames(endpoint.spec.domain), now: now() }
+    const found = await store.get(Secret, keyIn(strangersSecret(endpoint.metadata.name)))
+    const kept = found && pairIn(found)
+    const isGood = kept !== undefined && isPair(kept) && stillGood(kept, request)
+    const pair = isGood ? kept : await issueCertificate(request)
+    if (!isGood || !isMarked(found, endpoint)) await write(endpoint, found, pair)
+    const { validFromDate, validToDate } = new X509Certificate(pair.certificate)
+    return { notBefore: validFromDate.toISOString(), notAfter: validToDate.toISOString() }
+  }
+}
+
+const pairIn = ({ data }: Secret): KeyPair => ({
+  certificate: decodeSecret(data, 'tls.crt') ?? '',
+  key: decodeSecret(data, 'tls.key') ?? '',
+})
+
+/** Whether its edges take it for theirs, and it goes with its endpoint. */
+function isMarked(secret: Secret | undefined, { metadata: { name, uid } }: TunnelEndpoint): boolean {
+  const { labels: given, ownerReferences = [] } = secret?.metadata ?? {}
+  return given?.[labels.endpoint] === name && ownerReferences.some((owner) => owner.uid === uid)
+}

@@ -1,0 +1,140 @@
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { Secret } from '../../crds/core.ts'
+import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { strangersSecret, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { issueCertificate } from '../../operator/certificates/local-ca.ts'
+import { encodeSecret } from '../../operator/secret-data.ts'
+import { serveStore } from '../support/edge/api-facade.ts'
+import { type EdgeProcess, startEdgeProcess } from '../support/edge/edge-process.ts'
+import { makeKey, visit } from '../support/edge/mesh-client.ts'
+import { DOMAIN, ENDPOINT, openMeshHome } from '../support/edge/mesh-edges.ts'
+import { freePort } from '../support/free-port.ts'
+
+/** The certificate for strangers in an edge of its own process, from its Secret to the visitor. */
+
+const soon = { timeout: 15_000, interval: 20 }
+const STRANGE = 'f'.repeat(16)
+const secretKey = { namespace: SYSTEM_NAMESPACE, name: strangersSecret(ENDPOINT) }
+const home = await openMeshHome()
+const kubeconfig = join(home.directory, 'kubeconfig')
+const api = await serveStore(home.store, kubeconfig)
+let edge: EdgeProcess
+beforeAll(async () => {
+  edge = await start()
+})
+afterAll(async () => {
+  await edge[Symbol.asyncDispose]()
+  await api[Symbol.asyncDispose]()
+  await home[Symbol.asyncDispose]()
+})
+
+const start = async (before?: EdgeProcess) =>
+  startEdgeProcess(home, { name: 'edge', kubeconfig, metricsPort: await freePort(), ...(before && { dataDir: before.dataDir }) })
+
+/** As the operator does it: the Secret, and then what the endpoint says of it. */
+async function keepCertificate(): Promise<void> {
+  const { certificate, key } = await issueCertificate({ ca: home.ca, names: [`*.${DOMAIN}`, DOMAIN], now: new Date() })
+  const data = encodeSecret({ 'tls.crt': certificate, 'tls.key': key })
+  if (await home.store.get(Secret, secretKey)) await home.store.mergePatch(Secret, secretKey, { data })
+  else {
+    const metadata = { ...secretKey, labels: { [labels.endpoint]: ENDPOINT } }
+    await home.store.create(Secret, { metadata, type: 'kubernetes.io/tls', data })
+  }
+  const strangersCertificate = { notBefore: new Date().toISOString(), notAfter: new Date().toISOString() }
+  await home.store.patchStatus(TunnelEndpoint, { name: ENDPOINT }, { strangersCertificate })
+}
+
+const ask = ({ ports }: EdgeProcess, hostname = STRANGE) => visit({ port: ports.https, hostname, ca: home.ca.certificate })
+
+/** The certificate that a visitor is shown. */
+async function shown({ ports }: EdgeProcess, hostname = STRANGE) {
+  const socket = connect({ port: ports.https, servername: `${hostname}.${DOMAIN}`, ca: home.ca.certificate })
+  await once(socket, 'secureConnect')
+  const { serialNumber, subjectaltname } = socket.getPeerCertificate()
+  socket.destroy()
+  return { serialNumber, subjectaltname }
+}
+
+test('a stranger is refused while there is no certificate for it, and told so from the moment that there is, without a restart', async () => {
+  await expect(ask(edge)).rejects.toThrow()
+  await keepCertificate()
+  await vi.waitFor(async () => expect(await ask(edge)).toMatchObject({ status: 404, error: 'unknown_host' }), soon)
+})
+
+test('over HTTP/2 too, and of what it did not greet it is told that it is misdirected', async () => {
+  const { hostname } = await home.tunnel((await makeKey(home)).publicKey)
+  const session = connectHttp2(`https://${STRANGE}.${DOMAIN}:${String(edge.ports.https)}`, {
+    ...{ host: '127.0.0.1', ca: home.ca.certificate },
+    createConnection: () =>
+      connect({
+        ...{ host: '127.0.0.1', port: edge.ports.https, servername: `${STRANGE}.${DOMAIN}` },
+        ...{ ca: home.ca.certificate, ALPNProtocols: ['h2'] },
+      }),
+  })
+  onTestFinished(() => session.destroy())
+  const answerTo = async (host: string) => {
+    const stream = session.request({ ':authority': `${host}.${DOMAIN}` })
+    const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+    stream.close()
+    return [headers[':status'], headers['mooring-error']]
+  }
+  expect(await answerTo(STRANGE)).toEqual([404, 'unknown_host'])
+  expect(await answerTo(hostname)).toEqual([421, 'misdirected'])
+})
+
+test('a certificate that was renewed is shown, without a restart', async () => {
+  await keepCertificate()
+  await vi.waitFor(async () => expect((await shown(edge)).subjectaltname).toBe(`DNS:*.${DOMAIN}, DNS:${DOMAIN}`), soon)
+  const before = await shown(edge)
+  await keepCertificate()
+  await vi.waitFor(async () => expect((await shown(edge)).serialNumber).not.toBe(before.serialNumber), soon)
+})
+
+test('a tunnel whose certificate this edge may read a moment later than others is shown that one, not the strangers’', async () => {
+  const [hostname, key] = ['a'.repeat(16), { namespace: 'acme--prod', name: 'late' }]
+  const name = `tunnel-${hostname}-certificate`
+  const { certificate, key: privateKey } = await issueCertificate({
+    ca: home.ca,
+    names: [`${hostname}.${DOMAIN}`],
+    now: new Date(),
+  })
+  await home.store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
+  await home.store.patchStatus(Tunnel, key, {
+    ...{ hostname, endpointRef: { name: ENDPOINT } },
+    certificate: { status: 'valid', obtainedAt: new Date().toISOString() },
+  })
+  // The edge knows of it then.
+  await vi.waitFor(() => expect(api.secretReads()).toContain(name), soon)
+  const handshake = shown(edge, hostname)
+  await vi.waitFor(() => expect(api.secretReads().filter((read) => read === name).length).toBeGreaterThan(3), soon)
+  await home.store.create(Secret, {
+    metadata: { namespace: SYSTEM_NAMESPACE, name, labels: { [labels.endpoint]: ENDPOINT } },
+    type: 'kubernetes.io/tls',
+    data: encodeSecret({ 'tls.crt': certificate, 'tls.key': privateKey }),
+  })
+  expect((await handshake).subjectaltname).toBe(`DNS:${hostname}.${DOMAIN}`)
+})
+
+test('started without the API, an edge tells strangers as before', async () => {
+  await keepCertificate()
+  const kept = join(edge.dataDir, 'snapshot')
+  const { strangersCertificate } = (await home.store.get(TunnelEndpoint, { name: ENDPOINT }))?.status ?? {}
+  await vi.waitFor(async () => expect(await readFile(kept, 'utf8')).toContain(strangersCertificate?.notBefore), soon)
+  const { serialNumber } = await shown(edge)
+  await api.leave()
+  edge.kill('SIGKILL')
+  await edge.exited
+  edge = await start(edge)
+  expect((await shown(edge)).serialNumber).toBe(serialNumber)
+  expect(await ask(edge)).toMatchObject({ status: 404, error: 'unknown_host' })
+
+  await api.comeBack()
+  await keepCertificate()
+  await vi.waitFor(async () => expect((await shown(edge)).serialNumber).not.toBe(serialNumber), soon)
+})
