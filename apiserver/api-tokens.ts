@@ -1,10 +1,13 @@
 import { z } from 'zod'
 import type { ApiToken } from '../crds/api-token.ts'
+import type { Cache } from '../store/cache.ts'
 import { type Role, ROLES } from '../crds/names.ts'
 import type { Question } from '../store/access.ts'
+import type { CatchUp } from './catch-up.ts'
 import { createdAtOf } from './created-at.ts'
 import { ApiError } from './errors.ts'
 import { withMilliseconds } from './rfc3339.ts'
+import { NamespaceParams } from './tenancy-deps.ts'
 
 const DAY_MS = 86_400_000
 export const DEFAULT_LIFE_MS = 90 * DAY_MS
@@ -20,6 +23,22 @@ export const ApiTokenView = z
     token: z.string().optional().describe('Shown once, in the answer of its creation.'),
   })
   .meta({ id: 'ApiToken' })
+
+export const ApiTokenData = z.object({ apiToken: ApiTokenView })
+/** Any text is an id that does not exist: 404, not 400. */
+export const ApiTokenParams = z.object({ ...NamespaceParams.shape, id: z.string().describe('Id of the API token.') })
+
+interface Deps {
+  readonly apiTokens: Cache<typeof ApiToken>
+  readonly catchUp: CatchUp
+}
+
+/** The API token of a namespace that `id` names. @throws ApiError `not_found` */
+export async function findApiToken({ apiTokens, catchUp }: Deps, namespace: string, id: string): Promise<ApiToken> {
+  const object = await catchUp(apiTokens, () => apiTokens.byUid(id.toLowerCase()))
+  if (object?.metadata.namespace === namespace) return object
+  throw new ApiError('not_found', 'there is no such API token')
+}
 
 export function apiTokenView({ metadata, spec }: ApiToken): z.output<typeof ApiTokenView> {
   return {

@@ -36,6 +36,26 @@ export async function untilReady<K extends Kind>(
   return inTime(WAIT_MS, (signal) => cache.waitFor(object.metadata, look, signal))
 }
 
+/** How long an answer waits for the operator to have taken note of a change that is in force without it. */
+const SETTLE_MS = 2_000
+
+/**
+ * This very object, or a later one of which `isLater` holds, once its status speaks of this generation: nothing is about to move its
+ * resourceVersion, which is one to come back with. As it was given when that takes longer than a moment.
+ */
+export async function settled<K extends Kind>(
+  cache: Cache<K>,
+  object: Resource<K>,
+  isLater: (now: Resource<K>) => boolean = () => true,
+): Promise<Resource<K>> {
+  const { uid, generation } = object.metadata
+  const look = (now: Resource<K> | undefined): Resource<K> | undefined => {
+    if (now?.metadata.uid !== uid || !isLater(now)) return undefined
+    return (conditionOf(now as Conditioned, 'Ready')?.observedGeneration ?? 0) >= generation ? now : undefined
+  }
+  return (await withinBudget(SETTLE_MS, (signal) => cache.waitFor(object.metadata, look, signal))) ?? object
+}
+
 /** Waits until this very object is gone from the cache. @throws ApiError `unavailable` */
 export async function untilGone<K extends Kind>(cache: Cache<K>, object: Resource<K>, ms = WAIT_MS): Promise<void> {
   const isGone = (now: Resource<K> | undefined) => (now?.metadata.uid === object.metadata.uid ? undefined : found)

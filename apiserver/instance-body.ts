@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../crds/shared-instance.ts'
 import { ApiError } from './errors.ts'
+import { Time } from './rfc3339.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 
 const Identifier = z.string(IDENTIFIER_RULE).regex(IDENTIFIER, IDENTIFIER_RULE)
-const ExpiresAt = z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time, e.g. 2026-01-02T03:04:05Z' })
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 /** Body of `POST /v1/instances`. Whether region and motor exist is not the schema's to say: that is 422, not 400. */
@@ -15,7 +15,7 @@ export const CreateInstanceBody = z
     region: z.string().min(1).max(253).describe('Id of a region in `GET /v1/regions`.'),
     motor: z.string().min(1).max(64).describe('Engine and version, one of those the region lists.'),
     ttl: z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule).optional().describe('Seconds to live.'),
-    expiresAt: ExpiresAt.optional().describe('When it deletes itself; not together with `ttl`.'),
+    expiresAt: Time.optional().describe('When it deletes itself; not together with `ttl`.'),
     template: z
       .string()
       .min(1)
@@ -38,7 +38,7 @@ export const PatchInstanceBody = z
   .object({
     identifier: Identifier.optional(),
     isEnabled: z.boolean().optional().describe('False: no login, sessions ended.'),
-    expiresAt: ExpiresAt.nullable().optional().describe('When it deletes itself; null: never.'),
+    expiresAt: Time.nullable().optional().describe('When it deletes itself; null: never.'),
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), {
     path: ['body'],

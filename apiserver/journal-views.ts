@@ -57,7 +57,11 @@ export const AuditEntryView = z
     actor: z.object({ name: z.string(), kind: z.string() }).nullable().describe('Null when nobody saw who it was.'),
     via: z.enum(['rest', 'kubectl', 'unknown']),
     action: z.enum(['create', 'update', 'delete']),
-    resource: z.object({ kind: z.string(), id: z.string(), name: z.string() }),
+    resource: z.object({
+      kind: z.string(),
+      id: z.string(),
+      name: z.string().describe('What its owner calls it: the name of a tunnel, the identifier of a database.'),
+    }),
     changes: z.array(z.object({ path: z.string(), from: z.unknown(), to: z.unknown() })),
     sourceIp: z.string().nullable(),
     requestId: z.string().nullable(),

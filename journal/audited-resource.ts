@@ -9,5 +9,6 @@ interface Audited {
 
 /** How an entry names a resource: by what its owner calls it, where it has such a name. */
 export function auditedResource({ kind, metadata }: Audited, spec: Spec | undefined): AuditRecord['resource'] {
-  return { kind, id: metadata.uid, name: typeof spec?.displayName === 'string' ? spec.displayName : metadata.name }
+  const own = spec?.displayName ?? spec?.identifier
+  return { kind, id: metadata.uid, name: typeof own === 'string' ? own : metadata.name }
 }

@@ -43,6 +43,33 @@ describe('API tokens', () => {
     expect(codeOf(await app.call('DELETE', `${NAMESPACE}/api-tokens/${id}`, { token: 'admin' }))).toBe('404 not_found')
   })
 
+  test('are read alone with their version, which the answer of their creation has too, and revoked at that version only', async () => {
+    await using app = await serveAcme()
+    const created = await post(app, ci)
+    const { token: secret, ...view } = tokenView(created)
+    expect(secret).toBeDefined()
+    const path = `${NAMESPACE}/api-tokens/${view.id}`
+    const read = await app.call('GET', path, { token: 'viewer' })
+    expect([codeOf(read), read.body.data]).toEqual(['200 OK', { apiToken: view }])
+    const etag = read.headers.get('etag') ?? ''
+    expect(etag).toMatch(/^"\d+"$/)
+    expect(created.headers.get('etag')).toBe(etag)
+    const revoke = (version: string) => app.call('DELETE', path, { token: 'admin', headers: { 'if-match': version } })
+    expect(codeOf(await revoke('"1"'))).toBe('409 conflict')
+    expect(codeOf(await revoke(etag))).toBe('200 OK')
+    expect(codeOf(await app.call('GET', path, { token: 'viewer' }))).toBe('404 not_found')
+    expect(codeOf(await app.call('GET', `${NAMESPACE}/api-tokens/x`, { token: 'viewer' }))).toBe('404 not_found')
+    expect(codeOf(await app.call('GET', path, { token: 'eve' }))).toBe('404 not_found')
+  })
+
+  test('may expire at a time of any zone, which is shown in UTC', async () => {
+    await using app = await serveAcme()
+    const year = new Date().getUTCFullYear()
+    const month = new Date(Date.UTC(year, new Date().getUTCMonth() + 2, 1)).toISOString().slice(0, 8)
+    const answer = await post(app, { ...ci, expiresAt: `${month}02T00:30:00+02:00` })
+    expect([codeOf(answer), tokenView(answer).expiresAt]).toEqual(['201 OK', `${month}01T22:30:00.000Z`])
+  })
+
   test('are the same when asked for again with the same Idempotency-Key', async () => {
     await using app = await serveAcme()
     const first = await post(app, ci, { key: 'k1' })

@@ -2,20 +2,21 @@ import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { ApiToken } from '../../crds/api-token.ts'
 import { annotations, ROLES } from '../../crds/names.ts'
-import { ApiTokenView, apiTokenView, expiryOf, PROOF_OF_ROLE } from '../api-tokens.ts'
+import { ApiTokenData, apiTokenView, expiryOf, PROOF_OF_ROLE } from '../api-tokens.ts'
 import { deriveApiToken, randomApiToken, sha256OfToken } from '../auth/api-token.ts'
-import { untilKnown } from '../cache-waits.ts'
+import { settled, untilKnown } from '../cache-waits.ts'
 import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
 import { createOnce, objectName, requestHash } from '../idempotency.ts'
 import { DisplayName } from '../organizations.ts'
+import { Time } from '../rfc3339.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
 const Body = z.object({
   name: DisplayName,
   role: z.enum(ROLES),
-  expiresAt: z.iso.datetime().max(32).optional().describe('At most a year from now; 90 days when absent.'),
+  expiresAt: Time.optional().describe('At most a year from now; 90 days when absent.'),
 })
 
 /** `POST …/api-tokens`: the answer is the only place that ever shows the token, and its repetition by the same Idempotency-Key. */
@@ -30,7 +31,7 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
     params: NamespaceParams,
     body: Body,
     idempotent: true,
-    replies: { 201: z.object({ apiToken: ApiTokenView }) },
+    replies: { 201: ApiTokenData },
     async handle({ principal, params, body, idempotencyKey: key, requestId, sourceIp }) {
       const { namespace } = await scopes.ofPath(principal, params)
       await scopes.require(principal, { verb: 'create', resource: 'apitokens', namespace })
@@ -60,7 +61,8 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       await untilKnown(apiTokens, object)
       const shown = created ? token : tokenOf(object, tokenSecret)
-      return { status: 201, data: { apiToken: { ...apiTokenView(object), token: shown } } }
+      const { resourceVersion: etag } = (await settled(apiTokens, object)).metadata
+      return { status: 201, data: { apiToken: { ...apiTokenView(object), token: shown } }, etag }
     },
   })
 }

@@ -1,9 +1,8 @@
-import { z } from 'zod'
 import { ApiToken } from '../../crds/api-token.ts'
+import { ApiTokenParams, findApiToken } from '../api-tokens.ts'
 import { untilGone } from '../cache-waits.ts'
-import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
-import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
+import { NAMESPACE_PATH, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'apiTokens' | 'audit' | 'catchUp'>
 
@@ -15,14 +14,13 @@ export function deleteApiToken({ store, scopes, apiTokens, audit, catchUp }: Dep
     on: LISTENERS,
     id: 'deleteApiToken',
     summary: 'Revoke an API token.',
-    params: z.object({ ...NamespaceParams.shape, id: z.string().describe('Id of the API token.') }),
+    params: ApiTokenParams,
     conditional: true,
     replies: { 200: Nothing },
     async handle({ principal, params: { id, ...slugs }, ifMatch, requestId, sourceIp }) {
       const { namespace } = await scopes.ofPath(principal, slugs)
       await scopes.require(principal, { verb: 'delete', resource: 'apitokens', namespace })
-      const object = await catchUp(apiTokens, () => apiTokens.byUid(id.toLowerCase()))
-      if (object?.metadata.namespace !== namespace) throw new ApiError('not_found', 'there is no such API token')
+      const object = await findApiToken({ apiTokens, catchUp }, namespace, id)
       await store.delete(ApiToken, object.metadata, { uid: object.metadata.uid, resourceVersion: ifMatch })
       await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
       await untilGone(apiTokens, object)

@@ -1,8 +1,8 @@
 import { annotations } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import type { Patch } from '../../store/port.ts'
-import { conditionOf } from '../../store/conditions.ts'
-import { withinBudget } from '../budget.ts'
+import { settled } from '../cache-waits.ts'
+import { changeSpec } from '../change-spec.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { PatchTunnelBody } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
@@ -10,23 +10,12 @@ import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '.
 
 const NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
 
-/** How long an answer waits for the operator to have taken note. */
-const SETTLE_MS = 2_000
-
-/** The merge patch of the resource that a body means. */
-function tunnelPatch({ name, config }: PatchTunnelBody, updatedAt: string): Patch {
-  return {
-    metadata: { annotations: { [annotations.updatedAt]: updatedAt } },
-    spec: { ...(name !== undefined && { displayName: name }), ...(config && { config }) },
-  }
+/** The merge patch of the spec that a body means. */
+function specPatch({ name, config }: PatchTunnelBody): Patch {
+  return { ...(name !== undefined && { displayName: name }), ...(config && { config }) }
 }
 
-/** Whether it has this change and its status says so: nothing is about to move its resourceVersion, which is one to come back with. */
-function isSettled(tunnel: Tunnel, { metadata: { uid, generation } }: Tunnel, updatedAt: string): boolean {
-  const { metadata } = tunnel
-  if (metadata.uid !== uid || (metadata.annotations?.[annotations.updatedAt] ?? '') < updatedAt) return false
-  return (conditionOf(tunnel, 'Ready')?.observedGeneration ?? 0) >= generation
-}
+const updatedAtOf = ({ metadata }: Tunnel): string => metadata.annotations?.[annotations.updatedAt] ?? ''
 
 /** `PATCH …/tunnels/{t}`: in force at once; what it forbids is ended. */
 export function patchTunnel(deps: TunnelDeps): AnyRoute {
@@ -38,25 +27,21 @@ export function patchTunnel(deps: TunnelDeps): AnyRoute {
     on: ['shared'],
     id: 'patchTunnel',
     summary: 'Rename a tunnel or change its settings, without a reconnect.',
-    description: 'A JSON merge patch (RFC 7396): lists are replaced whole, null puts a default back.',
+    description:
+      'A JSON merge patch (RFC 7396): lists are replaced whole, null puts a default back. One that changes nothing writes nothing.',
     conditional: true,
     params: TunnelParams,
     body: PatchTunnelBody,
     replies: { 200: TunnelData },
     async handle({ principal, params, body, ifMatch, requestId, sourceIp }) {
-      const { tunnel: before, scope } = await find(principal, params, NEEDS)
-      tunnelMustStay(before)
-      const { metadata } = before
-      const updatedAt = now().toISOString()
-      const after = await store.mergePatch(Tunnel, metadata, tunnelPatch(body, updatedAt), {
-        uid: metadata.uid,
-        resourceVersion: ifMatch,
-      })
-      await audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
-      const settled = await withinBudget(SETTLE_MS, (signal) =>
-        tunnels.waitFor(metadata, (found) => (found && isSettled(found, after, updatedAt) ? found : undefined), signal),
-      )
-      return deps.answer(200, settled ?? after, scope)
+      const { tunnel: found, scope } = await find(principal, params, NEEDS)
+      tunnelMustStay(found)
+      const marks = { [annotations.updatedAt]: now().toISOString() }
+      const specOf = () => specPatch(body)
+      const { before, after, isChanged } = await changeSpec(store, Tunnel, { found, ifMatch, specOf, marks })
+      if (isChanged) await audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
+      const shown = await settled(tunnels, after, (seen) => updatedAtOf(seen) >= updatedAtOf(after))
+      return deps.answer(200, shown, scope)
     },
   })
 }

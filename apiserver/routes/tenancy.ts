@@ -7,6 +7,7 @@ import { deleteApiToken } from './delete-api-token.ts'
 import { deleteMember } from './delete-member.ts'
 import { deleteNamespace } from './delete-namespace.ts'
 import { deleteOrganization } from './delete-organization.ts'
+import { getApiToken } from './get-api-token.ts'
 import { getMe } from './get-me.ts'
 import { getNamespace } from './get-namespace.ts'
 import { getOrganization } from './get-organization.ts'
@@ -23,7 +24,7 @@ const ROUTES = [
   ...[listOrganizations, createOrganization, getOrganization, deleteOrganization],
   ...[listNamespaces, createNamespace, getNamespace, deleteNamespace],
   ...[listMembers, putMember, deleteMember],
-  ...[listApiTokens, createApiToken, deleteApiToken],
+  ...[listApiTokens, createApiToken, getApiToken, deleteApiToken],
 ]
 
 /** The routes of who may do what where (surface, section 2): both listeners serve them. */

@@ -32,8 +32,8 @@ export class ClientChannels {
     }
   }
 
-  /** Shows a line on the terminal, if there is one. */
-  say(line: string): void {
-    this.#terminal?.say(line)
+  /** Shows a line on the terminal, where errors go, if there is one. */
+  complain(line: string): void {
+    this.#terminal?.complain(line)
   }
 }

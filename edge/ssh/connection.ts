@@ -95,7 +95,7 @@ export class Connection implements WireEvents {
     this.#forwarding = new Forwarding({
       ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
       tunnel: () => this.#tunnel,
-      say: (text) => terminals.say(text),
+      complain: (text) => terminals.complain(text),
       close: (reason, sentence) => this.close(reason, sentence),
       serving: (session, serves) => deps.serving(this, session, serves),
     })
@@ -193,9 +193,9 @@ export class Connection implements WireEvents {
   }
 
   #terminalText(): TerminalText {
-    const stays = this.#forwarding.granted
     const route = this.#route
-    return { lines: route ? terminalText(route, stays) : [], stays }
+    // A tunnel that is gone ends its connections with a sentence.
+    return route ? terminalText(route, this.#forwarding.granted) : { lines: [], refusal: undefined }
   }
 
   #receive(chunk: Buffer): void {

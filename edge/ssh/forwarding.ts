@@ -19,8 +19,8 @@ export interface ForwardingDeps {
   readonly terminals: { readonly count: number }
   /** Whose forward it is, once its client has logged in. */
   tunnel(): { readonly route: Route; readonly login: Login } | undefined
-  /** Shows a line on the client's terminal, if it has one. */
-  say(line: string): void
+  /** Shows a line on the client’s terminal, where errors go, if it has one. */
+  complain(line: string): void
   close(reason: string, sentence: string): void
   serving(session: Session, serves: boolean): void
 }
@@ -56,7 +56,7 @@ export class Forwarding {
     const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, route)
     if (refusal === undefined) this.#forward = wanted
     // A client shows nothing but the sentence of a disconnect, but those who visit the first forward count more.
-    else if (this.#serves) this.#deps.say(refusal)
+    else if (this.#serves) this.#deps.complain(refusal)
     else this.#deps.close('forward_refused', refusal)
     return refusal === undefined
   }

@@ -1,5 +1,6 @@
 import type { Route } from '../route.ts'
 import type { Refusal, Revocation } from './login.ts'
+import type { TerminalText } from './terminal.ts'
 
 /** Text of a client's that goes back to its terminal: nothing that a terminal would act upon. */
 const shown = (text: string) => JSON.stringify(text.slice(0, 80).replace(/[^\x20-\x7e]/g, '?'))
@@ -52,7 +53,11 @@ const REVOKED: Readonly<Record<Revocation, string>> = {
 }
 
 /** What a session channel shows. */
-export function terminalText(route: Route, forwarding: boolean): readonly string[] {
-  if (!forwarding) return [sentences.forwardGrace(route)]
-  return [`${route.url} leads to this connection. Press ctrl-C to end it.`, 'No shell runs here; ssh -N asks for none.']
+export function terminalText(route: Route, forwarding: boolean): TerminalText {
+  const { url } = route
+  if (!forwarding) return { lines: [`${url} is the address of this tunnel.`], refusal: sentences.forwardGrace(route) }
+  return {
+    lines: [`${url} leads to this connection. Press ctrl-C to end it.`, 'No shell runs here; ssh -N asks for none.'],
+    refusal: undefined,
+  }
 }

@@ -11,10 +11,11 @@ const STDERR = 1
 const QUIT_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL']
 const PTY_BYTES = [CTRL_C, CTRL_D]
 
-/** What it shows; `stays`: until its user ends it. */
+/** What it shows. */
 export interface TerminalText {
   readonly lines: readonly string[]
-  readonly stays: boolean
+  /** Why it ends at once; without one it stays until its user ends it. */
+  readonly refusal: string | undefined
 }
 
 interface Deps {
@@ -41,24 +42,35 @@ export class Terminal implements ChannelEnd {
     deps.wire.channels.channelOpenConfirm(deps.remote.id, deps.id, WINDOW_BYTES, WINDOW_BYTES / 2)
   }
 
-  /** Shows a line, once there is a shell. */
-  say(line: string): void {
-    if (!this.#started || this.#closed) return
-    const data = Buffer.from(`${line}\r\n`)
-    if (data.length > this.#room) return
+  /** Shows a line where errors go, so that a pipe does not swallow it; once there is a shell. */
+  complain(line: string): void {
+    const data = this.#take(line)
+    if (data) this.#deps.wire.channels.channelExtData(this.#deps.remote.id, data, STDERR)
+  }
+
+  #say(line: string): void {
+    const data = this.#take(line)
+    if (data) this.#deps.wire.channels.channelData(this.#deps.remote.id, data)
+  }
+
+  /** A line as it is sent: a terminal that was asked for is in raw mode at the client. Undefined when there is no room for it. */
+  #take(line: string): Buffer | undefined {
+    if (!this.#started || this.#closed) return undefined
+    const data = Buffer.from(line + (this.#hasPty ? '\r\n' : '\n'))
+    if (data.length > this.#room) return undefined
     this.#room -= data.length
-    this.#deps.wire.channels.channelExtData(this.#deps.remote.id, data, STDERR)
+    return data
   }
 
   request({ type, wantReply, detail }: ChannelRequest): void {
-    const known = this.#take(type)
+    const known = this.#knows(type)
     if (wantReply && known) this.#deps.wire.channels.channelSuccess(this.#deps.remote.id)
     else if (wantReply) this.#deps.wire.channels.channelFailure(this.#deps.remote.id)
     if (known && (type === 'shell' || type === 'exec')) this.#show()
     if (type === 'signal' && QUIT_SIGNALS.includes(detail)) this.#quit(0)
   }
 
-  #take(type: string): boolean {
+  #knows(type: string): boolean {
     if (type === 'pty-req') this.#hasPty = true
     if (type === 'shell' || type === 'exec') return !this.#started
     return ['pty-req', 'window-change', 'signal'].includes(type)
@@ -66,9 +78,11 @@ export class Terminal implements ChannelEnd {
 
   #show(): void {
     this.#started = true
-    const { lines, stays } = this.#deps.text()
-    for (const line of lines) this.say(line)
-    if (!stays) this.#quit(1)
+    const { lines, refusal } = this.#deps.text()
+    for (const line of lines) this.#say(line)
+    if (refusal === undefined) return
+    this.complain(refusal)
+    this.#quit(1)
   }
 
   received(data: Buffer): boolean {

@@ -82,18 +82,22 @@ function draw(isTaken: (hostname: string) => boolean): string {
 }
 
 async function obtain(
-  { store, issuers }: ObserveDeps,
+  { store, issuers, now }: ObserveDeps,
   { status }: Tunnel,
   { endpoint, name }: Extract<Action, { do: 'obtain' }>,
 ): Promise<void> {
   const issuer = issuers[endpoint.spec.issuer]
   if (!issuer) throw new MooringError('issuer_missing', `no issuer ${endpoint.spec.issuer} is set up`)
-  const secret = certificateSecret(endpoint, status?.hostname ?? '', await issuer.obtain(name))
+  const signed = await issuer.obtain(name)
+  const secret = certificateSecret(endpoint, status?.hostname ?? '', { ...signed, at: now() })
   try {
     await store.create(Secret, secret)
   } catch (error) {
     if (!isStoreError(error, 'already_exists')) throw error
-    await store.mergePatch(Secret, certificateKey(endpoint, status?.hostname ?? ''), { data: secret.data })
+    const { data, metadata } = secret
+    await store.mergePatch(Secret, certificateKey(endpoint, status?.hostname ?? ''), {
+      ...{ data, metadata: { annotations: metadata.annotations } },
+    })
   }
 }
 

@@ -30,11 +30,17 @@ export function localIssuer(ca: () => KeyPair, clock: () => Date = () => new Dat
   }
 }
 
+/** A certificate as its Secret has it. */
+export interface KeptCertificate extends KeyPair {
+  /** What the Secret says of when it was signed, as it stands there. */
+  readonly obtainedAt: string | undefined
+}
+
 /** Up to a tenth of the lifetime, by the certificate itself: a thousand that were made in one second are not renewed in one. */
 const JITTER = 0.1
 
 export function describe(
-  held: KeyPair,
+  held: KeptCertificate,
   about: { readonly issuer: CertificateIssuer; readonly name: string; readonly now: Date },
 ): HeldCertificate {
   const { validFromDate, validToDate, serialNumber } = new X509Certificate(held.certificate)
@@ -42,9 +48,15 @@ export function describe(
   const share = Number.parseInt(serialNumber.slice(-4), 16) / 0x10000
   return {
     issuer: about.issuer.name,
-    obtainedAt: validFromDate.getTime(),
+    obtainedAt: signedAt(held.obtainedAt, validFromDate, validToDate),
     expiresAt: validToDate.getTime(),
     renewAt: renewalTime(held.certificate).getTime() - share * JITTER * lifetime,
     fits: about.issuer.isFrom(held, about.name, about.now),
   }
+}
+
+/** Somebody's own text, or a time that the certificate is not good at, does not count: then it is where the certificate begins to. */
+function signedAt(said: string | undefined, from: Date, to: Date): number {
+  const at = Date.parse(said ?? '')
+  return at >= from.getTime() && at <= to.getTime() ? at : from.getTime()
 }

@@ -1,4 +1,5 @@
 import { Secret } from '../../crds/core.ts'
+import { annotations } from '../../crds/names.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
@@ -44,7 +45,11 @@ async function certificateOf(
   const issuer = issuers[endpoint.spec.issuer]
   const secret = issuer && (await store.get(Secret, certificateKey(endpoint, hostname)))
   if (!secret) return undefined
-  const held = { certificate: decodeSecret(secret.data, 'tls.crt') ?? '', key: decodeSecret(secret.data, 'tls.key') ?? '' }
+  const held = {
+    certificate: decodeSecret(secret.data, 'tls.crt') ?? '',
+    key: decodeSecret(secret.data, 'tls.key') ?? '',
+    obtainedAt: secret.metadata.annotations?.[annotations.obtainedAt],
+  }
   try {
     return describe(held, { issuer, name: certificateName(endpoint, hostname), now: now() })
   } catch {

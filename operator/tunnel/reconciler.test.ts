@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../crds/core.ts'
-import { FINALIZER, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { annotations, FINALIZER, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { HOSTNAME, Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
@@ -75,6 +75,7 @@ async function start({ issuer = (real) => real }: Options = {}) {
 }
 
 const hostnameOf = ({ status }: Tunnel): string => status?.hostname ?? ''
+const obtainedAt = ({ status }: Tunnel): number => Date.parse(status?.certificate?.obtainedAt ?? '')
 const endOf = (status: Tunnel['status']): number => Date.parse(status?.certificate?.expiresAt ?? '')
 
 test('a tunnel waits for its region and an endpoint, then has a hostname, a URL and a certificate for it', async () => {
@@ -205,6 +206,40 @@ test('a certificate is renewed on schedule without anybody’s doing, serves on 
   expect(after?.certificate?.status).toBe('valid')
   expect(endOf(after) - endOf(before)).toBe(61 * DAY)
 })
+
+test('a certificate was obtained when it was signed, which is neither before its tunnel was there nor when it begins to count', async () => {
+  await using at = await start()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  const made = at.now().getTime()
+  await at.makeTunnel()
+  const first = await at.reason('Assigned')
+  expect(obtainedAt(first)).toBeGreaterThanOrEqual(made)
+  expect(obtainedAt(first)).toBeLessThanOrEqual(at.now().getTime())
+  await at.advance(61 * DAY)
+  const renewed = await at.until('web', (tunnel) => endOf(tunnel.status) > endOf(first.status))
+  expect(obtainedAt(renewed) - obtainedAt(first)).toBeGreaterThanOrEqual(50 * DAY)
+  expect(obtainedAt(renewed)).toBeLessThanOrEqual(at.now().getTime())
+})
+
+test.each(['', 'yesterday', '2020-01-01T00:00:00.000Z', '9999-01-01T00:00:00.000Z'])(
+  'of a certificate whose Secret says %j, what it says itself counts',
+  async (words) => {
+    await using at = await start()
+    await at.makeRegion()
+    await at.makeEndpoint('a')
+    await at.makeTunnel()
+    const tunnel = await at.reason('Assigned')
+    const key = { namespace: SYSTEM_NAMESPACE, name: `tunnel-${hostnameOf(tunnel)}-certificate` }
+    await at.store.mergePatch(Secret, key, { metadata: { annotations: { [annotations.obtainedAt]: words } } })
+    await at.store.mergePatch(Tunnel, web, { spec: { config: { httpsOnly: true } } })
+    const after = await at.until('web', ({ status }) => status?.observedGeneration === 2)
+    const { validFromDate } = new X509Certificate(
+      Buffer.from((await at.secretOf(hostnameOf(tunnel)))?.data['tls.crt'] ?? '', 'base64'),
+    )
+    expect(obtainedAt(after)).toBe(validFromDate.getTime())
+  },
+)
 
 test('a tunnel whose endpoint nobody serves is not ready, and is again when somebody does', async () => {
   await using at = await start()

@@ -1,6 +1,6 @@
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { annotations, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { encodeSecret } from '../secret-data.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { ownersOf } from '../endpoint/owners.ts'
@@ -37,11 +37,13 @@ export function certificatesOf(endpoint: TunnelEndpoint, tunnels: readonly Tunne
 }
 
 /** The Secret that edges serve a name with. */
-export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, { certificate, key }: KeyPair) {
+export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, signed: KeyPair & { readonly at: Date }) {
+  const { certificate, key, at } = signed
   return {
     metadata: {
       ...certificateKey(endpoint, hostname),
       labels: { [labels.endpoint]: endpoint.metadata.name },
+      annotations: { [annotations.obtainedAt]: at.toISOString() },
       ...(endpoint.spec.certificates === 'wildcard' && { ownerReferences: ownersOf(endpoint) }),
     },
     type: 'kubernetes.io/tls',

@@ -4,7 +4,7 @@ import { apiVersionOf, type Kind, type ObjectMeta } from '../../crds/kind.ts'
 import { InvalidObjectError, validate } from '../../crds/validate.ts'
 import { StoreError } from '../errors.ts'
 import type { Patch, Preconditions } from '../port.ts'
-import { mergePatch } from './merge-patch.ts'
+import { mergePatch } from '../merge-patch.ts'
 import { plain, type Stored } from './object.ts'
 
 /** What a write comes to: the object as it will be (without its new resourceVersion), or nothing to do. */

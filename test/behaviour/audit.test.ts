@@ -39,11 +39,11 @@ test('a database: who made, changed, rotated, emptied and deleted it, and never 
   await editor('DELETE')
   const { entries, text } = await entriesOf(id, 'SharedInstance', 5)
   expect(entries).toMatchObject([
-    { action: 'delete', via: 'rest', resource: { kind: 'SharedInstance', id } },
+    { action: 'delete', via: 'rest', resource: { kind: 'SharedInstance', id, name: 'shop' } },
     { action: 'update', changes: [{ path: 'spec.resetVersion', from: 0, to: 1 }] },
     { action: 'update', changes: [{ path: 'spec.passwordVersion', from: 1, to: 2 }] },
     { action: 'update', changes: [{ path: 'spec.identifier', from: 'orders', to: 'shop' }] },
-    { action: 'create', via: 'rest', changes: [{ path: 'spec', from: null }] },
+    { action: 'create', via: 'rest', resource: { id, name: 'orders' }, changes: [{ path: 'spec', from: null }] },
   ])
   for (const { actor } of entries) expect(actor?.name).toContain(':editor-')
   for (const secret of [instance.password, rotated.password]) expect(text).not.toContain(secret)

@@ -178,6 +178,29 @@ describe('API tokens', () => {
     expect(codeOf(await home.call('GET', '/v1/me', { token }))).toBe('401 unauthenticated')
   })
 
+  test('have a version, with which they are read and revoked', async () => {
+    const admin = acme.as('admin')
+    const created = await admin('POST', `${acme.path}/api-tokens`, { body: { name: 'once', role: 'viewer' } })
+    const { token, ...shown } = created.body.data.apiToken
+    expect(codeOf(await home.call('GET', '/v1/me', { token }))).toBe('200 OK')
+    const path = `${acme.path}/api-tokens/${shown.id}`
+    const read = await acme.as('viewer')('GET', path)
+    expect([codeOf(read), read.body.data.apiToken, read.headers.etag]).toEqual(['200 OK', shown, created.headers.etag])
+    const revoke = (version: string) => admin('DELETE', path, { headers: { 'If-Match': version } })
+    expect(codeOf(await revoke('"1"'))).toBe('409 conflict')
+    expect(codeOf(await revoke(String(created.headers.etag)))).toBe('200 OK')
+    expect(codeOf(await acme.as('viewer')('GET', path))).toBe('404 not_found')
+  })
+
+  test('may end at a time of any zone, as databases may', async () => {
+    const utc = new Date(Date.now() + 7 * DAY_MS)
+    const expiresAt = `${new Date(utc.getTime() + 7_200_000).toISOString().slice(0, -1)}+02:00`
+    const body = { name: 'x', role: 'viewer', expiresAt }
+    const { apiToken } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body }))).body.data
+    const { expiresAt: ends } = await acme.instance({ expiresAt })
+    expect([apiToken.expiresAt, ends]).toEqual([utc.toISOString(), utc.toISOString()])
+  })
+
   test.each([
     { what: 'in the past', days: -1, is: '400 invalid_request' },
     { what: 'past a year', days: 366, is: '400 invalid_request' },

@@ -102,6 +102,13 @@ test.each([42, 0, -1, 9_999_999_999])('region %d is unknown', async (regionId) =
   expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 unknown_region', ['regionId']])
 })
 
+test('its certificate was obtained between its creation and now', async () => {
+  const { id, createdAt } = await makeTunnel()
+  const { certificate } = (await call('GET', `/${id}/certificate`)).body.data
+  const times = [createdAt, certificate.obtainedAt, new Date().toISOString(), certificate.expiresAt]
+  expect(times).toEqual(times.toSorted())
+})
+
 describe('PATCH', () => {
   test('replaces lists whole, puts defaults back for null, and says which version it made', async () => {
     const { id } = await makeTunnel({ httpsOnly: true, sshIPWhitelist: ['192.0.2.0/24'], target: 'localhost:3000' })

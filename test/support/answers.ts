@@ -24,16 +24,28 @@ export interface Data {
   readonly apiTokens: readonly ApiToken[]
   readonly tunnel: Tunnel
   readonly tunnels: readonly Tunnel[]
+  readonly certificate: Certificate
   /** A temporary password of a tunnel. */
   readonly password: { readonly id: string; readonly password: string; readonly expiresAt: string }
   readonly requests: readonly {
+    readonly id: string
     readonly method: string
     readonly path: string
     readonly status: number
     readonly sourceIp: string
   }[]
-  readonly connections: readonly { readonly type: string; readonly authMethod: string | null; readonly reason: string | null }[]
-  readonly entries: readonly { readonly action: string; readonly actor: { readonly name: string } | null }[]
+  readonly connections: readonly {
+    readonly type: string
+    readonly sessionId: string
+    readonly authMethod: string | null
+    readonly reason: string | null
+  }[]
+  readonly entries: readonly {
+    readonly action: string
+    readonly via: string
+    readonly actor: { readonly name: string } | null
+    readonly changes: readonly { readonly path: string; readonly to: unknown }[]
+  }[]
   readonly nextCursor: string | null
 }
 
@@ -44,7 +56,7 @@ export interface Tunnel {
   readonly url: string
   readonly directUrl: string
   readonly config: Readonly<Record<string, unknown>>
-  readonly certificate: { readonly status: string; readonly domain: string }
+  readonly certificate: Certificate
   readonly endpoint: {
     readonly domain: string
     readonly sshHost: string
@@ -56,6 +68,14 @@ export interface Tunnel {
   readonly connected: boolean
   readonly sessions: number
   readonly sshCommand: string
+  readonly createdAt: string
+}
+
+interface Certificate {
+  readonly status: string
+  readonly domain: string
+  readonly obtainedAt: string
+  readonly expiresAt: string
 }
 
 export interface Instance {

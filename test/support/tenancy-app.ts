@@ -15,13 +15,13 @@ import { Organization } from '../../crds/organization.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import { createCatalogReconciler } from '../../operator/catalog/reconciler.ts'
-import { organizationVerdict } from '../../operator/catalog/verdicts.ts'
+import { apiTokenVerdict, organizationVerdict } from '../../operator/catalog/verdicts.ts'
 import { createNamespaceReconciler } from '../../operator/namespace/reconciler.ts'
 import { namespaceWatches } from '../../operator/namespace/watches.ts'
 import { createReporter } from '../../operator/reporter.ts'
 import { createController } from '../../operator/runtime/controller.ts'
 import { objectsOf } from '../../operator/runtime/source.ts'
-import { type CacheDeps, createCache } from '../../store/cache.ts'
+import { type Cache, type CacheDeps, createCache } from '../../store/cache.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
 import type { Store } from '../../store/port.ts'
 import { bindingIndexes, createRoleAccess } from '../../store/role-access.ts'
@@ -99,8 +99,10 @@ export async function serveAcme(options?: Parameters<typeof serveTenancy>[0]): P
   return app
 }
 
+type Reconciled = Parameters<typeof namespaceWatches>[0] & { readonly apiTokens: Cache<typeof ApiToken> }
+
 /** The operator's part in it. */
-async function reconcile(store: Store, caches: Parameters<typeof namespaceWatches>[0], signal: AbortSignal): Promise<void> {
+async function reconcile(store: Store, caches: Reconciled, signal: AbortSignal): Promise<void> {
   const about = { report: createReporter({ store, now: () => new Date() }) }
   const common = { concurrency: 2, log: pino({ level: 'silent' }) }
   const namespaces = createController({
@@ -111,5 +113,13 @@ async function reconcile(store: Store, caches: Parameters<typeof namespaceWatche
     ...{ ...common, name: 'organization', sources: [objectsOf(caches.organizations)] },
     reconcile: createCatalogReconciler({ ...about, cache: caches.organizations, judge: organizationVerdict }),
   })
-  await Promise.all([namespaces.run(signal), organizations.run(signal)])
+  const apiTokens = createController({
+    ...{ ...common, name: 'api-token', sources: [objectsOf(caches.apiTokens)] },
+    reconcile: createCatalogReconciler({
+      ...about,
+      cache: caches.apiTokens,
+      judge: (token) => apiTokenVerdict(token, Date.now()),
+    }),
+  })
+  await Promise.all([namespaces, organizations, apiTokens].map((controller) => controller.run(signal)))
 }

@@ -1,0 +1,106 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { addressList, plainAddress } from './address-list.ts'
+
+/** An address as its bits; a list decides about these, whatever they are written like. */
+interface Address {
+  readonly family: 4 | 6
+  readonly bits: bigint
+}
+interface Range extends Address {
+  /** How many of the first bits count. */
+  readonly length: number
+}
+
+const WIDTH = { 4: 32, 6: 128 } as const
+/** ::ffff:0:0/96 (RFC 4291, section 2.5.5.2) is IPv4. */
+const isMapped = ({ family, bits }: Address) => family === 6 && bits >> 32n === 0xffffn
+
+function written({ family, bits }: Address): string {
+  const groups = family === 4 ? 4 : 8
+  const size = BigInt(WIDTH[family] / groups)
+  const parts = Array.from({ length: groups }, (_, index) => (bits >> (size * BigInt(groups - 1 - index))) & ((1n << size) - 1n))
+  return family === 4 ? parts.join('.') : parts.map((part) => part.toString(16)).join(':')
+}
+
+/** The plain way: the same family, and the same first bits. */
+function isIn({ family, bits }: Address, range: Range): boolean {
+  const rest = BigInt(WIDTH[range.family] - range.length)
+  return family === range.family && bits >> rest === range.bits >> rest
+}
+
+const families = fc.constantFrom<4 | 6>(4, 6)
+const addressOf = (family: 4 | 6) =>
+  fc.oneof(
+    fc.bigInt({ min: 0n, max: (1n << BigInt(WIDTH[family])) - 1n }),
+    fc.bigInt({ min: 0n, max: 0xffff_ffffn }),
+    fc.constant(0n),
+  )
+const addresses: fc.Arbitrary<Address> = families
+  .chain((family) => fc.record({ family: fc.constant(family), bits: addressOf(family) }))
+  .filter((address) => !isMapped(address))
+const ranges: fc.Arbitrary<Range> = addresses.chain(({ family, bits }) =>
+  fc.record({ family: fc.constant(family), bits: fc.constant(bits), length: fc.integer({ min: 0, max: WIDTH[family] }) }),
+)
+
+/** One that is in the range but for a bit that may count. */
+const near = (range: Range) =>
+  fc
+    .integer({ min: 0, max: WIDTH[range.family] - 1 })
+    .map((bit): Address => ({ family: range.family, bits: range.bits ^ (1n << BigInt(bit)) }))
+    .filter((address) => !isMapped(address))
+
+/** Some ranges and an address that some of them may hold. */
+const questions = fc
+  .array(ranges, { minLength: 1, maxLength: 5 })
+  .chain((list) =>
+    fc.record({
+      list: fc.constant(list),
+      asked: fc.oneof(addresses, ...list.flatMap((range) => [fc.constant(range), near(range)])),
+    }),
+  )
+
+test('a list holds what one of its ranges holds, and each range addresses of its own family alone', () => {
+  fc.assert(
+    fc.property(questions, ({ list, asked }) => {
+      const entries = list.map((range) =>
+        range.length === WIDTH[range.family] ? written(range) : `${written(range)}/${range.length}`,
+      )
+      expect(addressList(entries).allows(written(asked))).toBe(list.some((range) => isIn(asked, range)))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test.each([
+  { entries: ['::/0'], address: '192.0.2.1', allows: false },
+  { entries: ['::/0'], address: '::ffff:192.0.2.1', allows: false },
+  { entries: ['::/0'], address: '2001:db8::1', allows: true },
+  { entries: ['::/64'], address: '192.0.2.1', allows: false },
+  { entries: ['0.0.0.0/0'], address: '2001:db8::1', allows: false },
+  { entries: ['0.0.0.0/0'], address: '::1', allows: false },
+  { entries: ['0.0.0.0/0', '::/0'], address: '192.0.2.1', allows: true },
+  { entries: ['0.0.0.0/0', '::/0'], address: '2001:db8::1', allows: true },
+  { entries: ['192.0.2.0/24'], address: '::ffff:192.0.2.1', allows: true },
+  { entries: ['192.0.2.0/24'], address: '::FFFF:c000:201', allows: true },
+  { entries: ['192.0.2.0/24'], address: '0:0:0:0:0:ffff:c000:201', allows: true },
+  { entries: ['192.0.2.0/24'], address: '::c000:201', allows: false },
+  { entries: ['fe80::/10'], address: 'fe80::1%eth0', allows: true },
+  { entries: [], address: '192.0.2.1', allows: true },
+  { entries: ['192.0.2.0/33'], address: '192.0.2.1', allows: false },
+  { entries: ['nonsense'], address: '192.0.2.1', allows: false },
+  { entries: ['0.0.0.0/0'], address: '', allows: false },
+])('$entries and $address: $allows', ({ entries, address, allows }) => {
+  expect(addressList(entries).allows(address)).toBe(allows)
+})
+
+test('an IPv4 address is one however it is written in IPv6, and no other is', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 0xffff_ffffn }), fc.boolean(), (bits, dotted) => {
+      const plain = written({ family: 4, bits })
+      expect(plainAddress(dotted ? `::ffff:${plain}` : written({ family: 6, bits: (0xffffn << 32n) | bits }))).toBe(plain)
+    }),
+  )
+  for (const address of ['2001:db8:ffff::1', '::ffff:0:c000:201', '::1', 'ffff::', '192.0.2.1', '', 'ffff:'])
+    expect(plainAddress(address)).toBe(address)
+})

@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs'
+import { Client, type ClientChannel } from 'ssh2'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { freshHostname, startSshEdge } from '../support/ssh-edge.ts'
+
+/** What a session channel shows, and how it ends: by stock ssh, and by a client that reads its streams. */
+
+const edge = await startSshEdge()
+afterAll(() => edge[Symbol.asyncDispose]())
+
+const soon = { timeout: 10_000, interval: 10 }
+
+function newTunnel() {
+  const hostname = freshHostname()
+  edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
+  return { hostname, url: `https://${hostname}.tunnel.localhost`, forward: ['-R', `${hostname}:80:127.0.0.1:9`] }
+}
+
+const times = (text: string, part: string) => text.split(part).length - 1
+
+describe('stock ssh', () => {
+  test('without a terminal shows where the tunnel leads on its standard output, once, and stays when its input ends', async () => {
+    const { hostname, url, forward } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: ['-T', ...forward] })
+    client.endInput()
+    await vi.waitFor(() => expect(client.output.stdout).toContain('ssh -N asks for none.\n'), soon)
+    const line = `${url} leads to this connection. Press ctrl-C to end it.\n`
+    expect([times(client.output.stdout, line), times(client.output.text, line)]).toEqual([1, 1])
+    expect(client.output.stdout).not.toContain('\r')
+    expect(client.output.stderr).toContain(`Mooring: ${url} leads to this connection once it forwards port 80.`)
+    expect(edge.sessions.of(hostname)).toHaveLength(1)
+    client.kill('SIGINT')
+    expect(await client.exited).toBe(255)
+  })
+
+  test('with a terminal shows lines that begin at its left, and ends with 0 on ctrl-C', async () => {
+    const { hostname, url, forward } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: ['-tt', ...forward] })
+    await vi.waitFor(() => expect(client.output.stdout).toContain('ssh -N asks for none.\r\n'), soon)
+    expect(times(client.output.stdout, `${url} leads to this connection. Press ctrl-C to end it.\r\n`)).toBe(1)
+    expect(client.output.stdout.replaceAll('\r\n', '')).not.toMatch(/[\r\n]/)
+    client.type('\x03')
+    expect(await client.exited).toBe(0)
+  })
+
+  test('with a command shows the same', async () => {
+    const { hostname, url, forward } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: forward, command: 'uptime' })
+    await vi.waitFor(() => expect(client.output.stdout).toContain(`${url} leads to this connection.`), soon)
+  })
+
+  test('with -N has no session, and the banner alone', async () => {
+    const { hostname, url, forward } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: ['-N', ...forward] })
+    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), soon)
+    expect(client.output.stderr).toContain(`Mooring: ${url} leads to this connection once it forwards port 80.`)
+    client.kill()
+    await client.exited
+    expect(client.output.stdout).toBe('')
+  })
+
+  test('that forwards nothing is shown the URL on its output and told how to ask on its errors, and ends with 1', async () => {
+    const { hostname, url } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: ['-T'] })
+    expect(await client.exited).toBe(1)
+    expect(client.output.stdout).toContain(url)
+    expect(client.output.stdout).not.toContain('leads to this connection')
+    expect(client.output.stderr).toContain(`Add -R ${hostname}:80:localhost:PORT.`)
+  })
+})
+
+describe('a client that reads its streams', () => {
+  async function connected() {
+    const { hostname, url } = newTunnel()
+    const client = new Client()
+    onTestFinished(() => void client.destroy())
+    await new Promise<void>((resolve, reject) => {
+      client.once('ready', () => resolve()).once('error', reject)
+      client.connect({ host: '127.0.0.1', port: edge.port, username: hostname, privateKey: readFileSync(edge.file('id')) })
+    })
+    await new Promise<void>((resolve, reject) => {
+      client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
+    })
+    return { client, url }
+  }
+
+  /** What came on the channel, by the stream. */
+  function heard(channel: ClientChannel) {
+    const seen = { data: '', stderr: '' }
+    channel.on('data', (data: Buffer) => (seen.data += data.toString()))
+    channel.stderr.on('data', (data: Buffer) => (seen.stderr += data.toString()))
+    return seen
+  }
+
+  test.each<[string, (client: Client, done: (error: Error | undefined, channel: ClientChannel) => void) => void, string]>([
+    ['a shell without a terminal', (client, done) => client.shell(false, done), '\n'],
+    ['a shell with one', (client, done) => client.shell(done), '\r\n'],
+    ['a command', (client, done) => client.exec('uptime', done), '\n'],
+  ])('finds the URL in %s', async (_what, open, end) => {
+    const { client, url } = await connected()
+    const channel = await new Promise<ClientChannel>((resolve, reject) => {
+      open(client, (error, opened) => (error ? reject(error) : resolve(opened)))
+    })
+    const seen = heard(channel)
+    await vi.waitFor(() => expect(seen.data).toContain('asks for none.'), soon)
+    expect(seen).toEqual({
+      data: [`${url} leads to this connection. Press ctrl-C to end it.`, 'No shell runs here; ssh -N asks for none.', ''].join(
+        end,
+      ),
+      stderr: '',
+    })
+  })
+})
