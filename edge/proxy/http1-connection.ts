@@ -15,6 +15,7 @@ import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { serve } from './serve.ts'
 import { BAD_BODY, BAD_LINE, HEAD_TOO_LARGE, TOO_SLOW } from './stops.ts'
 import type { Visitor } from './visitor.ts'
+import { Writes } from './writes.ts'
 
 /**
  * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
@@ -28,6 +29,7 @@ export class Http1Connection implements Visitor, Watched {
   readonly #socket: Socket
   readonly #heads = new HeadReader<RequestHead | Stop>(readRequestHead, BAD_LINE)
   readonly #progress: Progress
+  readonly #writes: Writes
   #phase: 'idle' | 'head' | 'busy' | 'raw' | 'linger' = 'idle'
   #deadline: number
   #request: RequestHead | undefined
@@ -46,6 +48,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#context = context
     this.#accepted = accepted
     this.#socket = socket
+    this.#writes = new Writes(socket, () => this.#drained())
     this.#progress = new Progress(socket, context.limits, context.now())
     this.#deadline = context.now() + context.limits.headMs
     context.connections.add(this)
@@ -108,7 +111,7 @@ export class Http1Connection implements Visitor, Watched {
 
   body(chunk: Buffer): boolean {
     if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
-    return chunk.length === 0 || this.#socket.write(chunk)
+    return chunk.length === 0 || this.#writes.write(chunk)
   }
 
   end(): void {
@@ -244,7 +247,7 @@ export class Http1Connection implements Visitor, Watched {
     const out = Buffer.allocUnsafe(text.length + first.length)
     out.write(text, 0, 'latin1')
     first.copy(out, text.length)
-    return this.#socket.write(out)
+    return this.#writes.write(out)
   }
 
   #next(): void {

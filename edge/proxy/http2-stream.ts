@@ -11,6 +11,7 @@ import { Progress } from './progress.ts'
 import type { RequestHead } from './request-head.ts'
 import { BAD_BODY, TOO_SLOW } from './stops.ts'
 import type { Visitor } from './visitor.ts'
+import { Writes } from './writes.ts'
 
 /** A request of a visitor who speaks HTTP/2: its body becomes one of HTTP/1.1, the response's body is taken out of its framing. */
 export class Http2Stream implements Visitor {
@@ -23,6 +24,7 @@ export class Http2Stream implements Visitor {
   readonly #stream: ServerHttp2Stream
   readonly #head: RequestHead | undefined
   readonly #progress: Progress
+  readonly #writes: Writes
   #bytesWritten = 0
   #requestEnded: boolean
   #requestTrailers = ''
@@ -32,6 +34,7 @@ export class Http2Stream implements Visitor {
   constructor(context: ProxyContext, stream: ServerHttp2Stream, head: RequestHead | undefined) {
     this.#context = context
     this.#stream = stream
+    this.#writes = new Writes(stream, () => this.exchange?.visitorDrained())
     this.#head = head
     this.#requestEnded = stream.endAfterHeaders
     this.#progress = new Progress(this, context.limits, context.now())
@@ -94,7 +97,7 @@ export class Http2Stream implements Visitor {
 
   body(chunk: Buffer): boolean {
     this.#bytesWritten += chunk.length
-    return this.#stream.destroyed || this.#stream.write(chunk)
+    return this.#stream.destroyed || this.#writes.write(chunk)
   }
 
   end(trailers: string): void {
