@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Region } from '../crds/region.ts'
+import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { Cache } from '../store/cache.ts'
 import { region } from '../test/builders/region.ts'
 import { REGION_ID } from '../test/builders/shared-instance.ts'
@@ -19,6 +20,15 @@ test('a region shows what it runs', () => {
     motors: [{ id: 'postgresql-15.4.0', version: '15.4.0', supported: true }],
     tunnels: false,
   })
+})
+
+test.each([
+  { active: true, replicas: 1, tunnels: true },
+  { active: true, replicas: 0, tunnels: false },
+  { active: false, replicas: 1, tunnels: false },
+])('a region has tunnels where an endpoint takes new ones (active: $active, replicas: $replicas)', ({ tunnels, ...spec }) => {
+  const endpoints = { list: () => [{ spec: { region: REGION_ID, ...spec } }] } as unknown as Cache<typeof TunnelEndpoint>
+  expect(createRegions({ regions: cache, motorsOf: servedMotors, endpoints }).view(region())).toMatchObject({ tunnels })
 })
 
 test('the case of a region’s id does not count', () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Motor, MOTORS, partsOf } from '../crds/motor.ts'
 import type { Region } from '../crds/region.ts'
-import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { takesTunnels, type TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { Cache } from '../store/cache.ts'
 import { ApiError } from './errors.ts'
 
@@ -77,7 +77,7 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
   function view(region: Region): RegionView {
     const { id, name, regionId } = region.spec
     const motors = motorsOf(region).map(({ id, version, supported }) => ({ id, version, supported }))
-    const tunnels = endpoints?.list().some(({ spec }) => spec.active && spec.region === id) === true
+    const tunnels = endpoints?.list().some((endpoint) => takesTunnels(endpoint) && endpoint.spec.region === id) === true
     return { id, name, regionId, motors, tunnels }
   }
 

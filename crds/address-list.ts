@@ -38,10 +38,12 @@ export function addressList(entries: readonly string[]): AddressList {
   }
 }
 
+const BITS = /^\d+$/
+
 function add(list: BlockList, entry: string): void {
   const [address = '', bits] = entry.split('/')
   const family = isIP(address)
-  if (family === 0) return
+  if (family === 0 || (bits !== undefined && !BITS.test(bits))) return
   try {
     list.addSubnet(address, bits === undefined ? (family === 4 ? 32 : 128) : Number(bits), family === 4 ? 'ipv4' : 'ipv6')
   } catch {

@@ -30,7 +30,7 @@ type Waiter = (session: Session) => void
 const HOLD_WITHOUT_EDGE_MS = 800
 const SINCE_LOSS_MS = 10_000
 /** Hostnames of which that is remembered. */
-const MOST_LOST = 10_000
+const MOST_LOST = 50_000
 
 /**
  * When a tunnel's client connects again, its former connection may be dead without anyone knowing: the newest session is asked alone,
@@ -84,8 +84,11 @@ export function createSessions(): SharedSessions {
   function lose(session: Session): void {
     remove(session)
     if (byHostname.has(session.hostname)) return
-    if (lostAt.size >= MOST_LOST) lostAt.clear()
+    // Again at the end, where the newest are.
+    lostAt.delete(session.hostname)
     lostAt.set(session.hostname, performance.now())
+    const [oldest] = lostAt.keys()
+    if (lostAt.size > MOST_LOST && oldest !== undefined) lostAt.delete(oldest)
   }
 
   /** Milliseconds that somebody who would wait for `ms` is held. */

@@ -125,6 +125,18 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     await applier.apply({ kind: Role, live: children.roles }, roleOf(endpoint, certificates))
   }
 
+  /** Edges serve without it, and are to be reported on: it is tried again later. */
+  async function keepStrangers(endpoint: TunnelEndpoint) {
+    const { name } = endpoint.metadata
+    try {
+      return await keepStrangersSecret(endpoint)
+    } catch (err) {
+      logger.warn({ err, endpoint: name }, 'the certificate for strangers could not be kept')
+      later(name, LOOK_MS)
+      return endpoint.status?.strangersCertificate
+    }
+  }
+
   function later(name: string, ms: number): void {
     if (waiting.has(name)) return
     const disarm = clock.after(ms, () => {
@@ -156,7 +168,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
       await applier.apply({ kind: PodDisruptionBudget, live: children.budgets }, disruptionBudgetOf(endpoint))
       const deployments = { kind: Deployment, live: children.deployments }
       const deployment = await applier.apply(deployments, deploymentOf(endpoint, settings, account))
-      return { ...edgesState(deployment, children.pods(name)), strangersCertificate: await keepStrangersSecret(endpoint) }
+      return { ...edgesState(deployment, children.pods(name)), strangersCertificate: await keepStrangers(endpoint) }
     },
     async forget(name) {
       children.forget(name)
