@@ -132,7 +132,10 @@ export interface JournalWriter {
   request(record: RequestRecord): void
   /** Resolves when it is kept for good. */
   connection(record: ConnectionRecord): Promise<void>
-  /** An entry that says `unknown` is not kept where there is one of that generation, or of that deletion, already. */
+  /**
+   * An entry that says `unknown` is not kept where there is one of that generation, or of that deletion, already, and gives way to another that
+   * comes late, as from a spool.
+   */
   audit(record: AuditRecord): Promise<void>
 }
 

@@ -142,7 +142,8 @@ function openTunnels({ settings, store, log, registry, edges, ca, following, cac
   const ofTunnels = createTunnelCaches(following)
   const { endpoints, tunnels } = ofTunnels
   const runtime = createKubernetesEdges({
-    ...{ store, settings: edges, logger: log },
+    ...{ store, logger: log },
+    settings: { ...edges, journalOutside: settings.journalSecret !== undefined },
     endpoints: () => endpoints.list(),
     ca: () => ca,
     certificates: (endpoint) => certificatesOf(endpoint, tunnels.byIndex('endpoint', endpoint.metadata.name)),

@@ -115,5 +115,21 @@ export function eventClauses(open: Open): void {
       expect(await journal.auditEntries({ namespace }, { limit: 9 })).toEqual([first, seen[1], seen[0]])
       expect(await journal.audited(asked)).toEqual([asked[0], asked[1], asked[5]])
     })
+
+    test('an entry that comes late takes the place of one that says that nobody saw the change', async () => {
+      await using place = await open()
+      const { journal } = place
+      const [namespace, uid] = [someNamespace(), someTunnel()]
+      const of = (generation: number | null, about: Partial<AuditRecord> = {}) =>
+        auditRecord({ namespace, resource: { kind: 'Tunnel', id: uid, name: 'x' }, generation, ...about })
+      const unseen = { actor: null, via: 'unknown' } as const
+      const gone = { action: 'delete' } as const
+      const guesses = [of(1, unseen), of(2, unseen), of(null, { ...unseen, ...gone })]
+      for (const record of guesses) await journal.audit(record)
+      const late = [of(2), of(null, gone)]
+      for (const record of [...late, ...late]) await journal.audit(record)
+      for (const record of guesses) await journal.audit(record)
+      expect(await journal.auditEntries({ namespace }, { limit: 9 })).toEqual([late[1], late[0], guesses[0]])
+    })
   })
 }

@@ -2,10 +2,11 @@ import { randomUUIDv7 } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
 import { keepRequests } from '../conformance/place.ts'
-import { requestRecord } from '../conformance/records.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
 import type { RequestRecord } from '../port.ts'
 import { createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../postgresql.ts'
 import { silent } from '../sqlite/open-temporary.ts'
+import { createKeeper } from './keeper.ts'
 
 const parts = new AsyncDisposableStack()
 let server: JournalServer
@@ -58,3 +59,37 @@ test('followers go on hearing after the server was gone, of what was kept meanwh
   edge.request(requestRecord({ tunnel, path: '/after' }))
   await expect.poll(() => heard, { timeout: 15_000 }).toEqual(['/before', '/meanwhile', '/after'])
 }, 40_000)
+
+test('a login that has changed replaces the connection of whoever writes, and of whoever follows', async () => {
+  const { edge, reader: another, owner } = server.logins
+  const tunnel = randomUUIDv7()
+  let login = edge
+  await using keeper = createKeeper(() => Promise.resolve(login), 0)
+  const came = connectionRecord({ tunnel, type: 'refused' })
+  expect(await keeper.keep({ requests: [], connections: [JSON.stringify(came)], audit: [] })).toEqual({ refused: 0 })
+  login = another
+  const entry = auditRecord({ namespace: 'acme--prod' })
+  expect(await keeper.keep({ requests: [], connections: [], audit: [JSON.stringify(entry)] })).toEqual({ refused: 0 })
+
+  const listens = async () => {
+    const admin = await server.server.client()
+    const { rows } = await admin.query<{ who: string }>(
+      `SELECT usename AS who FROM pg_stat_activity WHERE application_name = 'mooring-journal-follow'`,
+    )
+    return rows.map(({ who }) => who)
+  }
+  await using reader = createPostgresqlReader({ login: () => Promise.resolve(login), log: silent })
+  reader.follow(tunnel, () => undefined)
+  await expect.poll(listens, { timeout: 10_000 }).toEqual(['journal_reader'])
+  login = owner
+  const search = () => reader.requests({ tunnel }, { limit: 1 })
+  await expect
+    .poll(
+      async () => {
+        await search()
+        return listens()
+      },
+      { timeout: 10_000 },
+    )
+    .toEqual(['journal_owner'])
+})

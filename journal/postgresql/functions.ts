@@ -103,10 +103,15 @@ const KEEP_CONNECTIONS = `
 const tellsOf = (entry: string): string =>
   `(${entry}.generation = given.generation OR (given.generation IS NULL AND ${entry}.action = 'delete'))`
 
+/** One writer after the other: of two that tell of one write, the second must see the first. */
 const KEEP_AUDIT = `
+  PERFORM pg_advisory_xact_lock(hashtext('journal.keep_audit'));
   WITH given AS MATERIALIZED (
     SELECT * FROM json_to_recordset(records) AS g(id uuid, at double precision, namespace text, actor json, via text, action text,
       resource json, generation bigint, changes json, "sourceIp" text, "requestId" text)
+  ), outdone AS (
+    DELETE FROM audit AS a USING given
+    WHERE given.via <> 'unknown' AND a.via = 'unknown' AND a.resource = given.resource ->> 'id' AND ${tellsOf('a')}
   ), fresh AS (
     INSERT INTO audit (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation)
     SELECT namespace, id, at, actor ->> 'name', actor ->> 'kind', via, action, resource ->> 'kind', resource ->> 'id',

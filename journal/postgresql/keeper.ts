@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
 import { MooringError } from '../../crds/errors.ts'
 import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
-import { dialling, ignore, type LoginSource } from './login.ts'
+import { dialling, ignore, type JournalLogin, type LoginSource } from './login.ts'
 
 /** Why a shipment was not kept. `again`: the same may work later. */
 export class KeepError extends MooringError {
@@ -32,6 +32,8 @@ export interface Keeper extends AsyncDisposable {
 
 /** After this a server that does not answer counts as gone. */
 const ANSWER_MS = 30_000
+/** How long a login that was read counts as current. */
+const LOGIN_MS = 5_000
 const KEEP_REQUESTS = {
   name: 'keep-requests',
   text: `SELECT journal.keep_requests($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS refused`,
@@ -39,12 +41,23 @@ const KEEP_REQUESTS = {
 const KEEP_CONNECTIONS = 'SELECT journal.keep_connections($1) AS refused'
 const KEEP_AUDIT = 'SELECT journal.keep_audit($1) AS refused'
 
-export function createKeeper(login: LoginSource): Keeper {
+/** @param loginMs milliseconds after which the login is looked at again: a journal that has moved is written where it is now */
+export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   let client: pg.Client | undefined
+  let dialledBy: string | undefined
+  let readAt = -Infinity
 
-  async function dial(): Promise<pg.Client> {
+  async function current(): Promise<pg.Client> {
+    if (client && performance.now() - readAt < loginMs) return client
+    const now = await login()
+    readAt = performance.now()
+    if (JSON.stringify(now) !== dialledBy) hangUp(client)
+    return client ?? dial(now)
+  }
+
+  async function dial(by: JournalLogin): Promise<pg.Client> {
     const dialled = new pg.Client({
-      ...dialling(await login()),
+      ...dialling(by),
       application_name: 'mooring-journal',
       query_timeout: ANSWER_MS,
     })
@@ -56,6 +69,7 @@ export function createKeeper(login: LoginSource): Keeper {
       throw error
     }
     client = dialled
+    dialledBy = JSON.stringify(by)
     return dialled
   }
 
@@ -65,7 +79,7 @@ export function createKeeper(login: LoginSource): Keeper {
   }
 
   async function call(query: { readonly name?: string; readonly text: string }, values: readonly string[]): Promise<number> {
-    const dialled = client ?? (await dial())
+    const dialled = await current()
     const { rows } = await dialled.query<{ refused: number }>({ ...query, values: [...values] })
     return rows[0]?.refused ?? 0
   }

@@ -19,18 +19,20 @@ export interface ListenerDeps {
 /** One connection that hears the journal's notifications; dialled by `start`, and again when it breaks. */
 export interface Listener extends AsyncDisposable {
   start(): void
-  /** Runs a statement on that connection. @throws what the driver throws, or when there is none now */
+  /** Runs a statement on that connection. @throws what the driver throws, or when there is none now, or one by a login that has changed */
   run(text: string, values: readonly unknown[]): Promise<void>
 }
 
 export function createListener({ login, onPayload, onListening, onFailure }: ListenerDeps): Listener {
   const closing = new AbortController()
   let client: pg.Client | undefined
+  let dialledBy: string | undefined
   let running: Promise<void> | undefined
 
   async function listen(): Promise<void> {
+    const by = await login()
     const dialled = new pg.Client({
-      ...dialling(await login()),
+      ...dialling(by),
       application_name: 'mooring-journal-follow',
       query_timeout: ANSWER_MS,
     })
@@ -44,6 +46,7 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
       closing.signal.addEventListener('abort', stop)
       await dialled.query(`LISTEN ${CHANNEL}`)
       client = dialled
+      dialledBy = JSON.stringify(by)
       await onListening()
       if (!closing.signal.aborted) await ended.promise
     } finally {
@@ -75,7 +78,13 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
       running ??= run()
     },
     async run(text, values) {
+      const isCurrent = JSON.stringify(await login()) === dialledBy
       if (!client) throw new Error('nothing listens to the journal now')
+      if (!isCurrent) {
+        // It is dialled again, where the journal is now.
+        await client.end()
+        throw new Error('the login to the journal has changed')
+      }
       await client.query(text, [...values])
     },
     async [Symbol.asyncDispose]() {

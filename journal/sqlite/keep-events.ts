@@ -27,6 +27,8 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
     WHERE ?6 <> 'unknown' OR NOT EXISTS (
       SELECT 1 FROM audit WHERE resource = ?9 AND (generation = ?14 OR (?14 IS NULL AND action = 'delete'))
     )`)
+  const outdo = db.prepare(`
+    DELETE FROM audit WHERE via = 'unknown' AND resource = ?1 AND (generation = ?2 OR (?2 IS NULL AND action = 'delete'))`)
 
   function connection(json: string): void {
     const record = JSON.parse(json) as ConnectionRecord
@@ -47,6 +49,7 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
     const { namespace, at, actor, via, action, resource, changes, sourceIp, requestId, generation } = record
     const who = [actor?.name ?? null, actor?.kind ?? null, via]
     const what = [action, resource.kind, resource.id, resource.name, JSON.stringify(changes)]
+    if (via !== 'unknown') outdo.run(resource.id, generation)
     addAudit.run(namespace, idOf(record), at, ...who, ...what, sourceIp, requestId, generation)
   }
 

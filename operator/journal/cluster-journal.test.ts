@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startPostgres, type ThrowAwayPostgres } from '../../test/support/postgres.ts'
 import { Namespace, Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
@@ -12,6 +12,7 @@ import { silent } from '../../journal/sqlite/open-temporary.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import type { Store } from '../../store/port.ts'
 import { decodeSecret, encodeSecret } from '../secret-data.ts'
+import { Pod } from '../server/kubernetes/kinds.ts'
 import { makeCertificate } from '../server/process/process-fixture.ts'
 import type { EngineCertificate } from '../server/process/program.ts'
 import { createClusterJournal } from './cluster-journal.ts'
@@ -25,7 +26,7 @@ let certificate: EngineCertificate
 beforeAll(async () => {
   certificate = await makeCertificate()
   server = parts.use(
-    await startPostgres('15', { own: [JOURNAL_DATABASE, 'outside', 'another', 'third', 'narrow'], tls: certificate }),
+    await startPostgres('15', { own: [JOURNAL_DATABASE, 'outside', 'another', 'third', 'narrow', 'shared'], tls: certificate }),
   )
 })
 afterAll(() => parts.disposeAsync())
@@ -162,6 +163,32 @@ test('the sessions of an edge whose pod is gone are ended, once', async () => {
   expect(await running.journal.openSessions()).toEqual([])
 }, 40_000)
 
+test('while the journal can be read but not written, the end of a session waits as one record', async () => {
+  const lines: Logged[] = []
+  await using running = await start(undefined, lines)
+  await expectToWork(running)
+  const { store, journal } = running
+  const labels = { 'app.kubernetes.io/name': 'mooring-edge' }
+  const pod = await store.create(Pod, { metadata: { namespace: SYSTEM_NAMESPACE, name: 'edge-here', labels }, spec: {} })
+  await using writer = writerBy(await running.loginOf('edge'))
+  const open = connectionRecord({ tunnel, edge: pod.metadata.name })
+  await writer.connection(open)
+  const holder = await server.client({ database: JOURNAL_DATABASE })
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM journal.sessions WHERE session = $1 FOR UPDATE', [open.sessionId])
+  await store.delete(Pod, { namespace: SYSTEM_NAMESPACE, name: 'edge-here' })
+  const looks = vi.spyOn(store, 'list')
+  await expect.poll(() => looks.mock.calls.filter(([kind]) => kind === Pod).length, { timeout: 15_000 }).toBeGreaterThan(3)
+  const ended = 'sessions of edges that are gone were ended'
+  const before = messages(lines, ended)
+  await holder.query('COMMIT')
+  await expect.poll(() => messages(lines, ended) - before, { timeout: 15_000 }).toBe(1)
+  expect(await journal.openSessions()).toEqual([])
+  const records = await journal.connections({ tunnel, refused: false }, { limit: 50 })
+  const types = records.filter(({ sessionId }) => sessionId === open.sessionId).map(({ type }) => type)
+  expect(types).toEqual(['disconnect', 'connect'])
+}, 60_000)
+
 const messages = (lines: readonly Logged[], part: string) => lines.filter(({ message }) => message.includes(part)).length
 
 test('a step that fails keeps no other from being done, and the journal is laid out once', async () => {
@@ -246,6 +273,17 @@ test('two installations have their journals in two databases of one PostgreSQL; 
   await expect.poll(() => lines.map(({ details }) => details)).toMatchObject([{ err: { code: 'journal_taken' } }])
   await expect(third.journal.openSessions()).rejects.toMatchObject({ code: 'journal_away' })
   await expectToWork(first)
+}, 60_000)
+
+test('who is refused a database hands out no login to it, not even where all use the same', async () => {
+  const login = await databaseOutside('shared', 'NOCREATEROLE')
+  await using first = await start(login)
+  await expectToWork(first)
+  const lines: Logged[] = []
+  await using second = await start(login, lines)
+  await expect.poll(() => lines.map(({ details }) => details)).toMatchObject([{ err: { code: 'journal_taken' } }])
+  for (const user of ['owner', 'edge', 'reader'])
+    expect(await second.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: `journal-${user}` })).toBeUndefined()
 }, 60_000)
 
 /** A database of a PostgreSQL outside, with an owner who may make roles or not. */

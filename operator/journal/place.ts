@@ -34,7 +34,7 @@ export interface PlaceKeeperDeps {
 export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceKeeperDeps): {
   find(): Promise<JournalPlace | undefined>
 } {
-  let rights: { readonly uri: string; readonly makesRoles: boolean } | undefined
+  let admitted: { readonly uri: string; readonly makesRoles: boolean } | undefined
 
   async function own(): Promise<JournalPlace | undefined> {
     const { host, port } = server
@@ -58,10 +58,14 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
   async function elsewhere(name: string): Promise<JournalPlace> {
     const owner = await givenLogin(store, name)
     const config = dialling(owner)
-    if (rights?.uri !== owner.uri) rights = { uri: owner.uri, ...(await rightsOf(config)) }
     const installation = await installationOf(store)
+    if (admitted?.uri !== owner.uri) {
+      // Nobody is handed a login to what is another installation's.
+      await claimOutside(config, installation)
+      admitted = { uri: owner.uri, ...(await rightsOf(config)) }
+    }
     await logins.hand('owner', owner)
-    if (!rights.makesRoles) {
+    if (!admitted.makesRoles) {
       for (const user of ['edge', 'reader'] as const) await logins.hand(user, owner)
       return { key: JSON.stringify(owner), owner, roles: undefined, prepare: () => claimOutside(config, installation) }
     }

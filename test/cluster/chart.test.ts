@@ -1,18 +1,22 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { createKubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
 import { freePort } from '../support/free-port.ts'
 import { createHttpsClient, type HttpsClient } from '../support/https-client.ts'
 import { visit } from './servers/visitor.ts'
+import { type CompanyPostgresql, startCompanyPostgresql } from './setup/company-postgresql.ts'
 import { type IdentityProvider, startIdentityProvider } from './setup/identity-provider.ts'
 import type { Kubernetes } from './setup/kubectl.ts'
+import { EDGES } from './setup/release.ts'
 import { run } from './setup/run.ts'
 import { type SecondCluster, startSecondCluster } from './setup/second-cluster.ts'
+import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
+import { type Edges, edgesOf, SOON } from './tunnels/edges.ts'
 
 /** The chart as somebody meets it who installs it: what it says, and what a company sets. */
 
@@ -23,6 +27,7 @@ describe('installed', () => {
   let cluster: SecondCluster
   let kubectl: Kubernetes['kubectl']
   let directory: string
+  let postgresql: CompanyPostgresql
 
   beforeAll(async () => {
     const { image } = inject('cluster')
@@ -30,9 +35,17 @@ describe('installed', () => {
     cluster = await startSecondCluster(image)
     kubectl = (args, input) => cluster.clients.kubectl(args, input)
     await kubectl(['apply', '--filename', '-'], SERVICE_MONITORS)
+    postgresql = await startCompanyPostgresql(cluster.clients)
+    await kubectl(['create', 'namespace', 'mooring-system'])
+    await writeFile(join(directory, 'company-ca.pem'), postgresql.ca)
+    const login = [`--from-literal=uri=${postgresql.uri}`, `--from-file=ca.crt=${directory}/company-ca.pem`]
+    await kubectl(['create', 'secret', 'generic', 'company-postgresql', ...IN_SYSTEM, ...login])
     const [repository = '', tag = ''] = image.split(':')
     const install = ['install', 'mooring', CHART, ...IN_SYSTEM, '--create-namespace', '--wait', '--timeout', '4m', '-f', '-']
-    await cluster.clients.helm('installing the chart', install, { image: { repository, tag, pullPolicy: 'IfNotPresent' } })
+    await cluster.clients.helm('installing the chart', install, {
+      image: { repository, tag, pullPolicy: 'IfNotPresent' },
+      tunnels: { journal: { secretName: 'company-postgresql' } },
+    })
   })
   afterAll(async () => {
     await cluster[Symbol.asyncDispose]()
@@ -76,6 +89,61 @@ describe('installed', () => {
     const labels = Object.entries(JSON.parse(selector) as Record<string, string>).map((entry) => entry.join('='))
     const services = await kubectl(['get', 'services', ...IN_SYSTEM, '--selector', labels.join(','), '--output', 'name'])
     expect(services.split('\n')).toEqual(['service/mooring-edge-metrics', 'service/mooring-metrics'])
+  })
+
+  describe('with a PostgreSQL of the company as its journal', () => {
+    let bench: TunnelBench
+    let edges: Edges
+
+    beforeAll(async () => {
+      const upgrade = ['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reset-then-reuse-values', '--wait', '--timeout', '4m']
+      const values = { edges: { domain: EDGES.domain } }
+      await cluster.clients.helm('helm upgrade', [...upgrade, '-f', '-'], values)
+      await kubectl(['wait', '--for=condition=Ready', 'tunnelendpoint/default', '--timeout=120s'])
+      const ca = await kubectl(['get', 'secret', 'mooring-apiserver', ...IN_SYSTEM, '--output', 'jsonpath={.data.ca\\.crt}'])
+      const { kubeconfig } = cluster.clients
+      bench = await openTunnelBench({ kubeconfig, ca: Buffer.from(ca, 'base64').toString() })
+      edges = edgesOf(cluster.clients)
+      await edges.settled()
+    })
+    afterAll(() => bench[Symbol.asyncDispose]())
+
+    test('it gets what edges and API servers record, and none of those has a right to its tables but to read', async () => {
+      const [edge] = (await edges.ready()).values()
+      const hostname = await bench.tunnel('web')
+      bench.connect(hostname, edge)
+      await vi.waitFor(async () => expect((await bench.visit(hostname, edge, '/visited')).status).toBe(200), SOON)
+      const recorded = `SELECT (SELECT count(*) > 0 FROM journal.requests WHERE path = '/visited') AS requests,
+        (SELECT count(*)::int FROM journal.connections) AS connections,
+        (SELECT array_agg(via || ' ' || action) FROM journal.audit WHERE kind = 'Tunnel') AS audit`
+      const all = [{ requests: true, connections: 1, audit: ['kubectl create'] }]
+      await expect.poll(() => postgresql.query(recorded), SOON).toEqual(all)
+      const rights = await postgresql.query(`
+        SELECT split_part(grantee, '_', 3) AS who, privilege_type AS may FROM information_schema.table_privileges
+        WHERE grantee LIKE 'mooring\\_journal\\_%' GROUP BY 1, 2`)
+      expect(rights).toEqual([{ who: 'reader', may: 'SELECT' }])
+      const roles = await postgresql.query(`
+        SELECT bool_or(rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls) AS more, count(*)::int AS roles
+        FROM pg_roles WHERE rolname LIKE 'mooring\\_journal\\_%'`)
+      expect(roles).toEqual([{ more: false, roles: 2 }])
+    })
+
+    test('one that another installation has is refused, until that one has been said to be gone', async () => {
+      const of = async () => (await postgresql.query('SELECT id FROM journal.installation'))[0]?.id
+      const mine = await kubectl(['get', 'namespace', 'mooring-system', '--output', 'jsonpath={.metadata.uid}'])
+      expect(await of()).toBe(mine)
+      await postgresql.query(`UPDATE journal.installation SET id = 'another'`)
+      await kubectl(['delete', 'secret', 'journal-edge', ...IN_SYSTEM])
+      await kubectl(['delete', 'pods', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/component=operator', '--grace-period=1'])
+      const log = ['logs', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/component=operator', '--tail=-1']
+      await expect.poll(() => kubectl(log), SOON).toContain('journal_taken')
+      const logins = () => kubectl(['get', 'secret', 'journal-edge', ...IN_SYSTEM, '--ignore-not-found', '--output', 'name'])
+      expect([await of(), await logins()]).toEqual(['another', ''])
+
+      await postgresql.query('DROP TABLE journal.installation')
+      await expect.poll(of, SOON).toBe(mine)
+      await expect.poll(logins, SOON).toBe('secret/journal-edge')
+    })
   })
 
   describe('with a certificate and an identity provider of the company', () => {

@@ -1,42 +1,25 @@
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
+import { type Edges, edgesOf, SOON } from './tunnels/edges.ts'
 
 /** Tunnels, as only a cluster shows them: edges as a Deployment of two, and what happens to it. */
 
 const IN_SYSTEM = ['--namespace', 'mooring-system']
-const OF_DEFAULT = ['--selector', 'mooring.dev/endpoint=default']
-/** Pods start slowly where everything of a cluster shares two cores. */
-const SOON = { timeout: 100_000, interval: 200 }
 
 let bench: TunnelBench
 let kubectl: TunnelBench['kubectl']
+let edges: Edges['ready']
+let settled: Edges['settled']
 beforeAll(async () => {
   bench = await openTunnelBench()
   ;({ kubectl } = bench)
+  ;({ ready: edges, settled } = edgesOf(bench))
 })
 afterAll(() => bench[Symbol.asyncDispose]())
 
 const get = (...what: string[]) => kubectl(['get', ...what, ...IN_SYSTEM])
 const served = (hostname: string, edge?: string) =>
   vi.waitFor(async () => expect((await bench.visit(hostname, edge)).status).toBe(200), SOON)
-
-/** Addresses of the edges that are ready, by the names of their pods. */
-async function edges(): Promise<ReadonlyMap<string, string>> {
-  const ready = '{range .items[?(@.status.containerStatuses[0].ready==true)]}{.metadata.name}={.status.podIP} {end}'
-  const text = await get('pods', ...OF_DEFAULT, '--output', `jsonpath=${ready}`)
-  return new Map(
-    text
-      .split(' ')
-      .filter(Boolean)
-      .map((pair) => pair.split('=') as [string, string]),
-  )
-}
-
-const settled = () =>
-  vi.waitFor(async () => {
-    expect((await edges()).size).toBe(2)
-    expect(await kubectl(['get', 'tunnelendpoint', 'default', '--output', 'jsonpath={.status.readyReplicas}'])).toBe('2')
-  }, SOON)
 
 test('a tunnel that kubectl made is served by the nodes’ ports, which see the visitor’s own address', async () => {
   const hostname = await bench.tunnel('web')

@@ -9,6 +9,7 @@ import { startAuditListener } from '../../apiserver/admission/listener.ts'
 import type { AuditRecord } from '../../journal/port.ts'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { keepAuditWebhook } from '../../operator/installation/audit-webhook.ts'
+import { REGION_ID } from '../builders/shared-instance.ts'
 import { createLines } from '../support/toy-app.ts'
 import { binaries } from './support/binaries.ts'
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
@@ -111,6 +112,14 @@ test('what kubectl makes, changes and deletes is told with who did it, and nothi
   expect(deleted).toMatchObject({ actor: { name: 'ada', kind: 'user' }, resource: created?.resource })
   expect(of('web').map(({ generation }) => generation)).toEqual([1, 2, null])
   expect(created?.resource.id).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('a database is named by its identifier, as REST names it', async () => {
+  const metadata = { name: 'by-hand', namespace: 'acme--prod' }
+  const spec = { identifier: 'PR #7', region: REGION_ID, motor: 'postgresql-15.4.0' }
+  await apply({ apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', metadata, spec })
+  await vi.waitFor(() => expect(of('PR #7')).toMatchObject([{ action: 'create', resource: { kind: 'SharedInstance' } }]))
+  expect(of('by-hand')).toEqual([])
 })
 
 test('neither what Mooring does itself is told, nor what is in no tenant’s namespace', async () => {

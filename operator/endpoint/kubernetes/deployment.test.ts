@@ -66,3 +66,11 @@ test('pods of a service account that was made anew are replaced: their tokens we
   const of = (account: string) => deploymentOf(endpoint(), settings(), account).spec?.template.metadata?.annotations
   expect(of('a')).not.toEqual(of('b'))
 })
+
+test.each([
+  { journal: 'of Mooring’s own', given: {}, optional: undefined },
+  { journal: 'outside', given: { journalOutside: true }, optional: true },
+])('a login to a journal $journal: whether edges start without it: $optional', ({ given, optional }) => {
+  const volumes = podOf({}, given)?.spec?.volumes ?? []
+  expect(volumes.map(({ name, secret }) => [name, secret?.optional])).toContainEqual(['journal', optional])
+})

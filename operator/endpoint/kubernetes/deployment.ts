@@ -51,7 +51,7 @@ function hashOf({ spec: { domain, publicHttpPort, publicHttpsPort, proxyProtocol
 }
 
 function podSpec({ metadata: { name } }: TunnelEndpoint, settings: EdgePodSettings): Plain<V1PodSpec> {
-  const { pullSecrets, priorityClassName, nodeSelector, tolerations } = settings
+  const { pullSecrets, priorityClassName, nodeSelector, tolerations, journalOutside } = settings
   return {
     serviceAccountName: edgeName(name),
     automountServiceAccountToken: true,
@@ -70,17 +70,29 @@ function podSpec({ metadata: { name } }: TunnelEndpoint, settings: EdgePodSettin
     volumes: [
       secret('host-keys', hostKeysName(name)),
       // The authority's own key stays with the operator.
-      secret('mesh', meshSecretName(name), ['ca.crt', 'tls.crt', 'tls.key']),
-      secret('journal', JOURNAL_SECRET),
+      secret('mesh', meshSecretName(name), { keys: ['ca.crt', 'tls.crt', 'tls.key'] }),
+      // Of a journal outside it is made when that has answered: visitors need not wait for it.
+      secret('journal', JOURNAL_SECRET, { optional: journalOutside }),
       { name: 'data', emptyDir: { sizeLimit: `${DATA_MIB}Mi` } },
     ],
   }
 }
 
-/** Made by the operator: until then the pod waits. */
-const secret = (name: string, secretName: string, keys?: readonly string[]) => ({
+interface SecretOptions {
+  /** All of them by default. */
+  readonly keys?: readonly string[]
+  /** Whether the pod starts without it; its files come when it does. */
+  readonly optional?: boolean
+}
+
+/** Made by the operator: until then the pod waits, unless it is optional. */
+const secret = (name: string, secretName: string, { keys, optional = false }: SecretOptions = {}) => ({
   name,
-  secret: { secretName, defaultMode: 0o440, ...(keys && { items: keys.map((key) => ({ key, path: key })) }) },
+  secret: {
+    ...{ secretName, defaultMode: 0o440 },
+    ...(keys && { items: keys.map((key) => ({ key, path: key })) }),
+    ...(optional && { optional }),
+  },
 })
 
 function affinityOf(name: string, { affinity }: EdgePodSettings): Plain<V1Affinity> {

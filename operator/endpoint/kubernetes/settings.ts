@@ -33,6 +33,8 @@ const Settings = z.object({
     .prefault({}),
   /** Whether a NetworkPolicy keeps strangers from the ports that edges have for each other. */
   networkPolicy: z.boolean().default(true),
+  /** Whether the journal's login comes from a PostgreSQL outside, which edges do not wait for. */
+  journalOutside: z.boolean().default(false),
 })
 export type EdgePodSettings = z.output<typeof Settings>
 

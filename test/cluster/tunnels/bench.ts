@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { spawn } from 'node:child_process'
@@ -10,8 +10,12 @@ import { text } from 'node:stream/consumers'
 import { TLSSocket } from 'node:tls'
 import { inject } from 'vitest'
 import { clientsOf, type Kubernetes } from '../setup/kubectl.ts'
+import { EDGE_PORTS } from '../../../operator/endpoint/kubernetes/names.ts'
 import { EDGES } from '../setup/release.ts'
 import { run } from '../setup/run.ts'
+
+/** All edges of an endpoint have the same host keys. */
+const HOST = 'edges'
 
 export interface Visit {
   readonly status: number
@@ -27,15 +31,22 @@ export interface TunnelBench extends AsyncDisposable {
   readonly namespace: string
   /** Makes a tunnel by kubectl that takes the person's key. Resolves with its hostname. */
   tunnel(name: string): Promise<string>
-  /** Connects the local web server, which answers with the headers it got, by the stock client. Ends with the bench. */
-  connect(hostname: string): AsyncDisposable
-  /** Visits a tunnel at a node, or at an edge whose address is given. */
-  visit(hostname: string, edge?: string): Promise<Visit>
+  /**
+   * Connects the local web server, which answers with the headers it got, by the stock client: at a node, or at an edge whose address is
+   * given. Ends with the bench.
+   */
+  connect(hostname: string, edge?: string): AsyncDisposable
+  /** Visits a tunnel at a node, or at an edge whose address is given. @throws what ends the connection before there is an answer */
+  visit(hostname: string, edge?: string, path?: string): Promise<Visit>
+  /** How many requests the local web server has that it never answers: those of paths that begin with `/held`. */
+  readonly held: () => number
 }
 
-export async function openTunnelBench(): Promise<TunnelBench> {
+/** On the suite's cluster, or on that of another kubeconfig, whose installation has that CA (PEM). */
+export async function openTunnelBench(other?: { readonly kubeconfig: string; readonly ca: string }): Promise<TunnelBench> {
   await using started = new AsyncDisposableStack()
-  const clients = clientsOf(process.env.KUBECONFIG ?? '')
+  const { kubeconfig, ca } = other ?? { kubeconfig: process.env.KUBECONFIG ?? '', ca: inject('installation').ca }
+  const clients = clientsOf(kubeconfig)
   const { kubectl } = clients
   const node = await clients.nodeAddress()
   const directory = await mkdtemp(join(tmpdir(), 'mooring-tunnels-'))
@@ -43,15 +54,15 @@ export async function openTunnelBench(): Promise<TunnelBench> {
   const [key, knownHosts] = [join(directory, 'key'), join(directory, 'known_hosts')]
   await run({ file: 'ssh-keygen', args: ['-q', '-t', 'ed25519', '-N', '', '-C', 'person', '-f', key] })
   const hostKeys = await kubectl(['get', 'tunnelendpoint', 'default', '--output', 'jsonpath={.status.hostKeys[0]}'])
-  await writeFile(knownHosts, `[${node}]:${EDGES.ports.ssh} ${hostKeys}\n`)
+  await writeFile(knownHosts, `${HOST} ${hostKeys}\n`)
   const publicKey = (await readFile(`${key}.pub`, 'utf8')).trim()
   const namespace = await tenant(kubectl, started)
-  const port = await echo(started)
+  const { port, held } = await echo(started)
 
   const owned = started.use(new AsyncDisposableStack())
   const ownership = started.move()
   return {
-    ...{ kubectl, namespace },
+    ...{ kubectl, namespace, held },
     async tunnel(name) {
       const metadata = { name, namespace }
       const spec = { regionId: 1, config: { authorizedKeys: [publicKey] } }
@@ -59,12 +70,13 @@ export async function openTunnelBench(): Promise<TunnelBench> {
       await kubectl(['wait', '--for=condition=Ready', `tunnel/${name}`, '--namespace', namespace, '--timeout=60s'])
       return kubectl(['get', 'tunnel', name, '--namespace', namespace, '--output', 'jsonpath={.status.hostname}'])
     },
-    connect(hostname) {
+    connect(hostname, edge) {
       const options = [
         ...[`IdentityFile=${key}`, 'IdentitiesOnly=yes', 'IdentityAgent=none', 'BatchMode=yes', 'ExitOnForwardFailure=yes'],
-        ...['StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHosts}`],
+        ...['StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHosts}`, `HostKeyAlias=${HOST}`],
       ].flatMap((option) => ['-o', option])
-      const to = ['-p', String(EDGES.ports.ssh), '-R', `${hostname}:80:127.0.0.1:${port}`, `${hostname}@${node}`]
+      const at = edge === undefined ? { host: node, port: EDGES.ports.ssh } : { host: edge, port: EDGE_PORTS.ssh }
+      const to = ['-p', String(at.port), '-R', `${hostname}:80:127.0.0.1:${port}`, `${hostname}@${at.host}`]
       const child = spawn('ssh', ['-F', 'none', '-N', ...options, ...to], { stdio: 'ignore' })
       const exited = once(child, 'exit')
       return owned.use({
@@ -74,8 +86,10 @@ export async function openTunnelBench(): Promise<TunnelBench> {
         },
       })
     },
-    visit: (hostname, edge) =>
-      visit(`${hostname}.${EDGES.domain}`, edge ? { host: edge, port: 28_443 } : { host: node, port: EDGES.ports.https }),
+    visit(hostname, edge, path = '/') {
+      const at = edge === undefined ? { host: node, port: EDGES.ports.https } : { host: edge, port: EDGE_PORTS.https }
+      return visit(`${hostname}.${EDGES.domain}`, { ...at, path, ca })
+    },
     [Symbol.asyncDispose]: () => ownership.disposeAsync(),
   }
 }
@@ -93,16 +107,33 @@ async function tenant(kubectl: Kubernetes['kubectl'], started: AsyncDisposableSt
   return name
 }
 
-async function echo(started: AsyncDisposableStack): Promise<number> {
-  const server = createServer((req, res) => res.end(JSON.stringify(req.headers))).listen(0, '127.0.0.1')
-  started.defer(() => void server.close())
+async function echo(started: AsyncDisposableStack): Promise<{ readonly port: number; readonly held: () => number }> {
+  const held = new Set<ServerResponse>()
+  const server = createServer((req, res) => {
+    if (!req.url?.startsWith('/held')) {
+      res.end(JSON.stringify(req.headers))
+      return
+    }
+    held.add(res)
+    res.once('close', () => held.delete(res))
+  }).listen(0, '127.0.0.1')
+  started.defer(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   await once(server, 'listening')
-  return (server.address() as AddressInfo).port
+  return { port: (server.address() as AddressInfo).port, held: () => held.size }
 }
 
-async function visit(name: string, at: { readonly host: string; readonly port: number }): Promise<Visit> {
-  const { ca } = inject('installation')
-  const asked = request({ ...at, ca, servername: name, headers: { Host: name }, path: '/', agent: false })
+interface At {
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  readonly ca: string
+}
+
+async function visit(name: string, at: At): Promise<Visit> {
+  const asked = request({ ...at, servername: name, headers: { Host: name }, agent: false })
   asked.end()
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     asked.once('response', resolve).once('error', reject)

@@ -1,0 +1,97 @@
+import pg from 'pg'
+import { vi } from 'vitest'
+import { createCa, issueCertificate } from '../../../operator/certificates/local-ca.ts'
+import { POSTGRES_IMAGES } from './cluster.ts'
+import type { Kubernetes } from './kubectl.ts'
+
+/** A PostgreSQL that a company runs itself, with a database for the journal as docs/install.md has it. */
+export interface CompanyPostgresql extends AsyncDisposable {
+  /** Of the one who owns the database and may create roles. */
+  readonly uri: string
+  /** PEM of the company's CA. */
+  readonly ca: string
+  /** Runs a statement in that database as who rules the server, or as somebody else. @throws what the driver throws */
+  query(text: string, as?: { readonly user: string; readonly password: string }): Promise<readonly Record<string, unknown>[]>
+}
+
+const NAMESPACE = 'company'
+const HOST = `postgresql.${NAMESPACE}.svc`
+const RULER = { user: 'company', password: 'rules-the-server' }
+const PASSWORD = 'owns-the-journal'
+const JOURNAL = 'mooring_journal'
+
+export async function startCompanyPostgresql({ kubectl }: Pick<Kubernetes, 'kubectl'>): Promise<CompanyPostgresql> {
+  const authority = await createCa(new Date())
+  const { certificate, key } = await issueCertificate({ ca: authority, names: [HOST], now: new Date() })
+  const { certificate: ca } = authority
+  await kubectl(['create', 'namespace', NAMESPACE])
+  const files = { 'tls.crt': certificate, 'tls.key': key, 'pg_hba.conf': HBA, password: RULER.password }
+  await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'List', items: objects(files) })
+  await kubectl(['rollout', 'status', 'deployment/postgresql', '--namespace', NAMESPACE, '--timeout=60s'])
+  const host = await kubectl(['get', 'service/postgresql', '--namespace', NAMESPACE, '--output', 'jsonpath={.spec.clusterIP}'])
+
+  async function ask(
+    text: string,
+    { database = JOURNAL, ...login }: pg.ClientConfig,
+  ): Promise<readonly Record<string, unknown>[]> {
+    const client = new pg.Client({ host, database, ...login, ssl: { ca, servername: HOST }, connectionTimeoutMillis: 5_000 })
+    try {
+      await client.connect()
+      return (await client.query<Record<string, unknown>>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  const rule = (text: string) => ask(text, { ...RULER, database: 'postgres' })
+  await vi.waitFor(() => rule('SELECT'), { timeout: 30_000, interval: 200 })
+  await rule(`CREATE ROLE ${JOURNAL} LOGIN CREATEROLE PASSWORD '${PASSWORD}'`)
+  await rule(`CREATE DATABASE ${JOURNAL} OWNER ${JOURNAL}`)
+  return {
+    ...{ uri: `postgresql://${JOURNAL}:${PASSWORD}@${HOST}:5432/${JOURNAL}`, ca },
+    query: (text, as = RULER) => ask(text, as),
+    async [Symbol.asyncDispose]() {
+      await kubectl(['delete', 'namespace', NAMESPACE, '--wait=false'])
+    },
+  }
+}
+
+/** Nobody gets in without TLS. */
+const HBA = 'local all all trust\nhostssl all all all scram-sha-256\n'
+const DATA = '/data/pgdata'
+const START = `set -eu
+initdb --pgdata ${DATA} --username ${RULER.user} --pwfile /company/password --auth trust --no-sync
+exec postgres -D ${DATA} -c listen_addresses='*' -c fsync=off -c hba_file=/company/pg_hba.conf -c unix_socket_directories=/data \
+  -c ssl=on -c ssl_cert_file=/company/tls.crt -c ssl_key_file=/company/tls.key`
+
+function objects(stringData: Readonly<Record<string, string>>): readonly object[] {
+  const metadata = { name: 'postgresql', namespace: NAMESPACE }
+  const labels = { app: 'postgresql' }
+  const container = {
+    ...{ name: 'postgresql', image: `docker.io/library/postgres:${POSTGRES_IMAGES['15'].replace('postgres:', '')}` },
+    ...{ imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', START] },
+    volumeMounts: [
+      { name: 'company', mountPath: '/company' },
+      { name: 'data', mountPath: '/data' },
+    ],
+    readinessProbe: { tcpSocket: { port: 5432 }, periodSeconds: 1 },
+  }
+  const spec = {
+    securityContext: { runAsUser: 999, runAsGroup: 999, fsGroup: 999 },
+    containers: [container],
+    volumes: [
+      { name: 'company', secret: { secretName: 'postgresql', defaultMode: 0o440 } },
+      { name: 'data', emptyDir: {} },
+    ],
+  }
+  return [
+    { apiVersion: 'v1', kind: 'Secret', metadata, stringData },
+    { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: labels, ports: [{ port: 5432 }] } },
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata,
+      spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+    },
+  ]
+}
