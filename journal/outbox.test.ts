@@ -21,6 +21,7 @@ function withShip(options: { readonly spoolBytes?: number } = {}) {
     throw error
   })
   let synchronized = true
+  let syncs = 0
   let syncErrors: Error[] = []
   const outbox = createOutbox({
     keep(shipment) {
@@ -30,6 +31,7 @@ function withShip(options: { readonly spoolBytes?: number } = {}) {
       return answer.promise
     },
     sync: async () => {
+      syncs += 1
       const error = syncErrors.shift()
       if (error) throw error
       if (!synchronized) await synced.promise
@@ -47,6 +49,7 @@ function withShip(options: { readonly spoolBytes?: number } = {}) {
     outbox,
     followers,
     drops,
+    syncs: () => syncs,
     holdSync: () => {
       synchronized = false
       return () => synced.resolve(undefined)
@@ -177,6 +180,25 @@ test('a sync that may work later is tried again, and only then is what waits for
   ;(await next()).answer.resolve(ok)
   await connection
   expect(failuresLeft()).toBe(0)
+  await outbox.close()
+})
+
+test('all that comes while a sync is under way or is tried again waits for one more', async () => {
+  const { outbox, next, holdSync, failSync, syncs } = withShip()
+  failSync(noRoom)
+  const release = holdSync()
+  const connections: Promise<void>[] = []
+  for (let count = 0; count < 5; count += 1) {
+    connections.push(outbox.connection(connectionRecord({ tunnel })))
+    ;(await next()).answer.resolve(ok)
+  }
+  await expect.poll(syncs).toBe(2)
+  connections.push(outbox.connection(connectionRecord({ tunnel })))
+  ;(await next()).answer.resolve(ok)
+  await outbox.flush()
+  release()
+  await Promise.all(connections)
+  expect(syncs()).toBe(3)
   await outbox.close()
 })
 

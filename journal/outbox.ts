@@ -93,7 +93,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let eventBytes = 0
   let running: Promise<void> | undefined
   let failing = Promise.withResolvers<undefined>()
-  let acknowledging: Promise<unknown> = Promise.resolve()
+  /** Kept, and not acknowledged yet. */
+  let unsynced: Event[] = []
+  let acknowledging: Promise<void> | undefined
 
   /** Makes a batch of the requests that came since the last one. */
   function seal(): void {
@@ -178,41 +180,53 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
     const lost = recordsOf(batches)
     if (lost > 0) onDrop('refused', lost)
-    forget(going)
-    for (const { done } of going) done.reject(error)
+    refuse(going, error)
   }
 
   function settle(batches: readonly Batch[], going: readonly Event[], refused: number): void {
     onKept(recordsOf(batches) + going.length - refused)
     for (const batch of batches) followers.tell(batch.followed)
-    if (going.length > 0) acknowledging = Promise.all([acknowledging, acknowledge(going)])
+    if (going.length === 0) return
+    unsynced.push(...going)
+    acknowledging ??= acknowledgeAll()
   }
 
   function forget(going: readonly Event[]): void {
     for (const { json } of going) eventBytes -= json.length
   }
 
-  async function acknowledge(going: readonly Event[]): Promise<void> {
-    const error = await synced()
-    forget(going)
-    for (const { done } of going) {
-      if (error === undefined) done.resolve(undefined)
-      else done.reject(error)
-    }
-  }
-
-  /** Returns why it will not be; undefined once it is. */
-  async function synced(): Promise<unknown> {
-    for (let failures = 1; ; failures += 1) {
+  /** One sync at a time, for all that was kept by then: on a disk that fails each try may cost room. */
+  async function acknowledgeAll(): Promise<void> {
+    let failures = 0
+    while (unsynced.length > 0) {
+      const going = unsynced
+      unsynced = []
       try {
         await sync()
-        return undefined
+        failures = 0
+        acknowledge(going)
       } catch (error) {
-        if (!saysAgain(error) || closing.signal.aborted) return error
+        if (!saysAgain(error) || closing.signal.aborted) {
+          refuse(going, error)
+          continue
+        }
+        unsynced = [...going, ...unsynced]
         await onFailure(error)
+        failures += 1
         await backOff(failures)
       }
     }
+    acknowledging = undefined
+  }
+
+  function acknowledge(going: readonly Event[]): void {
+    forget(going)
+    for (const { done } of going) done.resolve(undefined)
+  }
+
+  function refuse(going: readonly Event[], error: unknown): void {
+    forget(going)
+    for (const { done } of going) done.reject(error)
   }
 
   async function event(kind: Event['kind'], record: ConnectionRecord | AuditRecord): Promise<void> {

@@ -5,27 +5,22 @@ import { readdir } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
 import { connectionRecord, requestRecord } from '../conformance/records.ts'
-import { createPostgresqlReader, type PostgresqlReader } from '../postgresql.ts'
-import { silent } from '../sqlite/open-temporary.ts'
+import { type ReadableJournal, readableJournal } from '../../test/support/readable-journal.ts'
 import { type SpoolPlace, spoolPlace } from './temporary-spool.ts'
 
 const program = fileURLToPath(new URL('endless-writer.ts', import.meta.url))
-const parts = new AsyncDisposableStack()
-let server: JournalServer
-let reader: PostgresqlReader
+let journal: ReadableJournal
 
 beforeAll(async () => {
-  server = parts.use(await startJournalServer())
-  reader = parts.use(createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent }))
+  journal = await readableJournal()
 })
-afterAll(() => parts.disposeAsync())
+afterAll(() => journal[Symbol.asyncDispose]())
 
-const requestsOf = (tunnel: string) => reader.requests({ tunnel }, { limit: 100_000 })
-const connectionsOf = (tunnel: string) => reader.connections({ tunnel, refused: true }, { limit: 100_000 })
+const requestsOf = (tunnel: string) => journal.reader.requests({ tunnel }, { limit: 100_000 })
+const connectionsOf = (tunnel: string) => journal.reader.connections({ tunnel, refused: true }, { limit: 100_000 })
 const sumOf = async (tunnel: string) =>
-  (await reader.stats(tunnel, { from: Date.now() - 3_600_000, to: Date.now() + 60_000 })).requests
+  (await journal.reader.stats(tunnel, { from: Date.now() - 3_600_000, to: Date.now() + 60_000 })).requests
 const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id)
 
 test('without a journal all is acknowledged and waits; once there is one all is shipped, in order, and the disk is free again', async () => {
@@ -38,7 +33,7 @@ test('without a journal all is acknowledged and waits; once there is one all is 
   await spool.connection(connect)
   await spool.shipped(100)
   expect(await requestsOf(tunnel)).toEqual([])
-  await place.setLogin(server.logins.edge)
+  await place.setLogin(journal.server.logins.edge)
   await spool.shipped(20_000)
   expect(idsOf(await requestsOf(tunnel))).toEqual(idsOf(records).reverse())
   expect(await connectionsOf(tunnel)).toEqual([connect])
@@ -48,7 +43,7 @@ test('without a journal all is acknowledged and waits; once there is one all is 
 
 test('a server that crashes again and again loses nothing and counts nothing twice', async () => {
   await using place = await spoolPlace()
-  await place.setLogin(server.logins.edge)
+  await place.setLogin(journal.server.logins.edge)
   const tunnel = randomUUIDv7()
   await using spool = await place.open()
   let given = 0
@@ -59,7 +54,7 @@ test('a server that crashes again and again loses nothing and counts nothing twi
   for (let crash = 0; crash < 3; crash += 1) {
     const before = given
     await expect.poll(() => given).toBeGreaterThan(before + 1_000)
-    await server.server.crash()
+    await journal.server.server.crash()
   }
   clearInterval(send)
   await spool.shipped(30_000)
@@ -83,7 +78,7 @@ test('past its bound the oldest requests go, and are counted; connections never 
     connects.push(connect)
   }
   await expect.poll(() => spool.dropped()).toBeGreaterThan(0)
-  await place.setLogin(server.logins.edge)
+  await place.setLogin(journal.server.logins.edge)
   await spool.shipped(30_000)
   const kept = idsOf(await requestsOf(tunnel)).reverse()
   await expect.poll(() => spool.dropped() + kept.length).toBe(given.length)
@@ -100,7 +95,7 @@ test('a record that the journal never takes is left out, and takes nothing down 
   await spool.connection(good)
   const request = requestRecord({ tunnel })
   for (const record of [requestRecord({ tunnel: 'no uuid' }), request]) spool.request(record)
-  await place.setLogin(server.logins.edge)
+  await place.setLogin(journal.server.logins.edge)
   await spool.shipped(20_000)
   expect(await connectionsOf(tunnel)).toEqual([good])
   expect(await requestsOf(tunnel)).toEqual([request])
@@ -140,7 +135,7 @@ test('after kill -9 every acknowledged connection is in the journal, and of the 
   const tunnel = randomUUIDv7()
   const said: Said = { events: [], requests: [] }
   await killedAfter(200, place, { tunnel, said })
-  await place.setLogin(server.logins.edge)
+  await place.setLogin(journal.server.logins.edge)
   for (const lines of [50, 1_000, 4_000]) await killedAfter(lines, place, { tunnel, said })
   const spool = await place.open()
   await spool.shipped(30_000)

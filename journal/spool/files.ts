@@ -23,7 +23,7 @@ export interface Files {
   /** Writes from byte `from` of `bytes` on. Returns how many were written. */
   readonly append: (fd: number, bytes: Buffer, from: number) => number
   readonly truncate: (fd: number, length: number) => void
-  /** `length` bytes at `offset`, or as many as there are. */
+  /** At most `length` bytes at `offset`, at least one unless the file ends there. */
   readonly read: (fd: number, offset: number, length: number) => Buffer
   readonly sync: (fd: number) => void
   /** The same, without holding up this thread. */

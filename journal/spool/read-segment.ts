@@ -7,7 +7,7 @@ export function measureSegment(files: Files, path: string): { readonly bytes: nu
   return reading(files, path, (fd) => {
     let [bytes, records] = [0, 0]
     for (;;) {
-      const head = frameHead(files.read(fd, bytes, HEADER_BYTES))
+      const head = frameHead(readWhole(files, fd, { offset: bytes, length: HEADER_BYTES }))
       if (!head || bytes + head.bytes > size) return { bytes, records }
       bytes += head.bytes
       records += head.records
@@ -34,8 +34,8 @@ export interface Read {
 export function readSegment(files: Files, path: string, wanted: Wanted): Read {
   const { offset, left } = wanted
   const raw = reading(files, path, (fd) => {
-    const head = frameHead(files.read(fd, offset, HEADER_BYTES))
-    return files.read(fd, offset, Math.min(left, Math.max(wanted.bytes, head?.bytes ?? 0)))
+    const head = frameHead(readWhole(files, fd, { offset, length: HEADER_BYTES }))
+    return readWhole(files, fd, { offset, length: Math.min(left, Math.max(wanted.bytes, head?.bytes ?? 0)) })
   })
   const frames: Frame[] = []
   let [bytes, records] = [0, 0]
@@ -47,6 +47,20 @@ export function readSegment(files: Files, path: string, wanted: Wanted): Read {
     bytes += HEADER_BYTES + frame.payload.length
   }
   return { frames, records, bytes }
+}
+
+/** Up to the end of the file: a read may yield less than there is (read(2)), and a frame that was not read whole would count as damaged. */
+function readWhole(files: Files, fd: number, { offset, length }: { readonly offset: number; readonly length: number }): Buffer {
+  const parts: Buffer[] = []
+  let bytes = 0
+  while (bytes < length) {
+    const part = files.read(fd, offset + bytes, length - bytes)
+    if (part.length === 0) break
+    parts.push(part)
+    bytes += part.length
+  }
+  const [first] = parts
+  return first && parts.length === 1 ? first : Buffer.concat(parts)
 }
 
 function reading<T>(files: Files, path: string, read: (fd: number) => T): T {

@@ -1,34 +1,11 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { faultyFiles } from './faulty-files.ts'
 import { diskFiles, type Files } from './files.ts'
-import { encodeFrame } from './frame.ts'
+import { drain, frameOf, MOST, open, openDurable, scratch } from './scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
-
-const MOST = { records: 5, bytes: 200 }
-
-/** A directory that goes at the end. */
-function scratch(): Disposable & { readonly directory: string } {
-  const directory = mkdtempSync(join(tmpdir(), 'mooring-segments-'))
-  return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true }) }
-}
-const open = (directory: string, files: Files = diskFiles) => new SegmentLog({ directory, name: 'x', durable: false, files })
-const openDurable = (directory: string, files: Files = diskFiles) =>
-  new SegmentLog({ directory, name: 'x', durable: true, files })
-const frameOf = (text: string, records = 1) => encodeFrame({ kind: 'audit', records, payload: Buffer.from(text) })
-
-/** Takes all there is. */
-function drain(log: SegmentLog): readonly string[] {
-  const texts: string[] = []
-  for (let batch = log.read(MOST); batch; batch = log.read(MOST)) {
-    texts.push(...batch.frames.map(({ payload }) => payload.toString()))
-    log.take(batch)
-  }
-  return texts
-}
 
 test('what was added is taken in order, whatever is closed and opened in between, and nothing is left on the disk', () => {
   const steps = fc.array(fc.oneof(fc.string({ maxLength: 300 }), fc.constantFrom(null, undefined)), { maxLength: 40 })
@@ -220,6 +197,119 @@ test('what one that was killed has left is synced by the next before it says so'
   await expect(log.sync()).rejects.toThrow('EIO')
   files.failing.clear()
   await log.sync()
+})
+
+test('while syncs fail nothing is lost, and the disk holds what is unsure but twice', async () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  log.append(frameOf('sure'), 1)
+  await log.sync()
+  files.failing.set('syncAside', 'EIO')
+  for (let tries = 0; tries < 10; tries += 1) {
+    if (tries < 3) log.append(frameOf(`unsure ${tries}`), 1)
+    await expect(log.sync()).rejects.toThrow('EIO')
+    expect(readdirSync(place.directory).length).toBeLessThanOrEqual(3)
+  }
+  files.failing.set('remove', 'EIO')
+  for (let tries = 0; tries < 10; tries += 1) await expect(log.sync()).rejects.toThrow('EIO')
+  expect(readdirSync(place.directory).length).toBeLessThanOrEqual(4)
+  files.failing.clear()
+  await log.sync()
+  expect(readdirSync(place.directory)).toHaveLength(2)
+  expect(new Set(drain(log))).toEqual(new Set(['sure', 'unsure 0', 'unsure 1', 'unsure 2']))
+  log.close()
+  expect([log.records, log.bytes, readdirSync(place.directory)]).toEqual([0, 0, []])
+})
+
+test('a file that could not be begun is not left on the disk, unless it cannot be removed either', () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  files.failing.set('syncDirectory', 'EIO')
+  for (let tries = 0; tries < 3; tries += 1) expect(() => log.append(frameOf('a'), 1)).toThrow('syncDirectory')
+  expect(readdirSync(place.directory)).toEqual([])
+  files.failing.set('remove', 'EIO')
+  expect(() => log.append(frameOf('a'), 1)).toThrow('syncDirectory')
+  expect(readdirSync(place.directory)).toHaveLength(1)
+  files.failing.clear()
+  log.append(frameOf('a'), 1)
+  expect([drain(log), readdirSync(place.directory).length]).toEqual([['a'], 1])
+})
+
+test('what one that was killed has left and somebody removed by hand keeps no sync from succeeding', async () => {
+  using place = scratch()
+  for (const text of ['a', 'b']) openDurable(place.directory).append(frameOf(text), 1)
+  const log = openDurable(place.directory)
+  rmSync(join(place.directory, 'x-1.log'))
+  await log.sync()
+})
+
+test('a read that yields less than was asked for is read on', () => {
+  using place = scratch()
+  const files: Files = { ...diskFiles, read: (fd, offset, length) => diskFiles.read(fd, offset, Math.min(length, 3)) }
+  const texts = ['one', 'two', 'x'.repeat(1_000)]
+  for (const text of texts) open(place.directory).append(frameOf(text), 1)
+  expect(drain(open(place.directory, files))).toEqual(texts)
+})
+
+test('what was not synced yet is not dropped', async () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  log.append(frameOf('a'), 1)
+  files.failing.set('syncAside', 'EIO')
+  await expect(log.sync()).rejects.toThrow('EIO')
+  expect([log.hasOlder, log.drop()]).toEqual([false, undefined])
+  files.failing.clear()
+  await log.sync()
+  expect(drain(log)).toEqual(['a'])
+})
+
+test('the sync of a file that was dropped meanwhile is worth nothing: what else has its frames is synced too', async () => {
+  using place = scratch()
+  const begun = Promise.withResolvers<undefined>()
+  const gate = Promise.withResolvers<undefined>()
+  const synced = new Set<number>()
+  const files: Files = {
+    ...diskFiles,
+    async syncAside(fd) {
+      if (log.records === 1) return
+      synced.add(fd)
+      begun.resolve(undefined)
+      await gate.promise
+    },
+  }
+  const log = new SegmentLog({ directory: place.directory, name: 'x', durable: true, files, segmentBytes: 40 })
+  log.append(frameOf('on the disk'), 1)
+  await log.sync()
+  log.append(frameOf('not yet'), 1)
+  const syncing = log.sync()
+  await begun.promise
+  log.append(frameOf('next'), 1)
+  expect(log.drop()).toBe(2)
+  gate.resolve(undefined)
+  await syncing
+  expect(synced.size).toBe(2)
+  expect(drain(log)).toEqual(['not yet', 'next'])
+  log.close()
+})
+
+test('after a damaged rest of the file that is written nothing is left', () => {
+  using place = scratch()
+  const log = open(place.directory)
+  for (const text of ['one', 'two', 'three']) log.append(frameOf(text), 1)
+  const [file = ''] = readdirSync(place.directory)
+  const path = join(place.directory, file)
+  writeFileSync(path, readFileSync(path).fill('X', frameOf('one').length))
+  const whole = log.read(MOST)
+  if (whole) log.take(whole)
+  const rest = log.read(MOST)
+  expect([whole?.records, rest?.lost]).toEqual([1, 2])
+  if (rest) log.take(rest)
+  expect(log.records).toBe(0)
+  log.append(frameOf('four'), 1)
+  expect([log.records, drain(log), log.records]).toEqual([1, ['four'], 0])
 })
 
 test('whatever fails at any step, what was added is taken in order, and nothing that was not', async () => {

@@ -1,15 +1,22 @@
-import { join } from 'node:path'
 import { diskFiles, type Files } from './files.ts'
 import type { Frame } from './frame.ts'
-import { measureSegment, type Read, readSegment, type Wanted } from './read-segment.ts'
-import { SegmentFile } from './segment-file.ts'
+import { SegmentDirectory } from './segment-directory.ts'
+import type { SegmentFile } from './segment-file.ts'
+import { UnsureFrames } from './unsure-frames.ts'
 
 const SEGMENT_BYTES = 4 * 1024 * 1024
 
 interface Segment {
   readonly number: number
+  /** Its first frame, counted from the first one that was added; 0 in a file of the one before. */
+  readonly first: number
   bytes: number
   records: number
+}
+
+interface Writable {
+  readonly segment: Segment
+  readonly file: SegmentFile
 }
 
 export interface SegmentLogOptions {
@@ -37,34 +44,28 @@ export interface Batch {
   readonly end: Readonly<Place>
 }
 
-/** A frame of which it is not known yet that it is on the disk. */
-interface Unsure {
-  readonly number: number
-  readonly frame: Buffer
-  readonly records: number
-}
-
 /**
  * A queue of frames in files `{name}-{number}.log` of a directory: written at one end, taken at the other, file by file. What a process
  * that was killed wrote is found by the next, which writes no file on: a torn frame can only be the last one of a file.
  * Its calls are synchronous, for a thread of its own; they throw what the file system says, and may be made again.
  */
 export class SegmentLog {
-  readonly #directory: string
-  readonly #name: string
+  readonly #directory: SegmentDirectory
   readonly #durable: boolean
-  readonly #files: Files
   readonly #segmentBytes: number
   readonly #segments: Segment[]
   readonly #place: Place
-  /** Taken whole, and still to be removed. */
+  /** Not wanted any more, and still to be removed. */
   readonly #over: Segment[] = []
   /** The last of the segments, while it is written. */
   #file: SegmentFile | undefined
   #next: number
   #takenRecords = 0
   #appended = 0
-  #unsure: Unsure[] = []
+  /** All of it is in the last of the segments. */
+  readonly #unsure = new UnsureFrames()
+  /** Which a sync is under way of, unless it was removed since. */
+  #inSync: Segment | undefined
   /** Files of the one before, which may not have reached the disk. */
   #left: readonly number[]
   #syncing: Promise<void> = Promise.resolve()
@@ -72,14 +73,11 @@ export class SegmentLog {
 
   constructor(options: SegmentLogOptions) {
     const { directory, name, durable, files = diskFiles, segmentBytes = SEGMENT_BYTES } = options
-    this.#directory = directory
-    this.#name = name
+    this.#directory = new SegmentDirectory(directory, name, files)
     this.#durable = durable
-    this.#files = files
     this.#segmentBytes = segmentBytes
-    const pattern = new RegExp(`^${name}-(\\d+)\\.log$`)
-    const numbers = files.list(directory).flatMap((file) => pattern.exec(file)?.slice(1).map(Number) ?? [])
-    this.#segments = numbers.toSorted((a, b) => a - b).map((number) => ({ number, ...measureSegment(files, this.#path(number)) }))
+    const numbers = this.#directory.numbers()
+    this.#segments = numbers.map((number) => ({ number, first: 0, ...this.#directory.measure(number) }))
     this.#left = durable ? numbers : []
     this.#next = (this.#segments.at(-1)?.number ?? 0) + 1
     this.#place = { number: this.#segments[0]?.number ?? this.#next, offset: 0 }
@@ -95,20 +93,19 @@ export class SegmentLog {
     return this.#segments.reduce((sum, { records }) => sum + records, 0) - this.#takenRecords
   }
 
-  /** Whether `drop` would remove anything but the file that is written. */
+  /** Whether `drop` would remove anything but the file that is written, or that has what was not synced. */
   get hasOlder(): boolean {
-    return this.#segments.length > (this.#file ? 1 : 0)
+    return this.#over.length > 0 || this.#segments.length > (this.#file || this.#unsure.first !== undefined ? 1 : 0)
   }
 
   /** Adds whole frames, or nothing. */
   append(frame: Buffer, records: number): void {
-    const { file, segment } = this.#writable()
+    const { file, segment } = this.#writable(this.#segmentBytes)
     file.append(frame)
     segment.bytes += frame.length
     segment.records += records
-    if (!this.#durable) return
     this.#appended += 1
-    this.#unsure.push({ number: this.#appended, frame, records })
+    if (this.#durable) this.#unsure.add({ number: this.#appended, frame, records })
   }
 
   /**
@@ -130,22 +127,18 @@ export class SegmentLog {
 
   async #syncAll(): Promise<void> {
     this.#syncLeft()
-    if (this.#unsure.length === 0) return
-    const { file } = this.#file?.sound === true ? { file: this.#file } : this.#writable()
-    const upTo = this.#appended
-    await file.sync()
-    this.#unsure = this.#unsure.filter(({ number }) => number > upTo)
+    const wanted = this.#appended
+    while ((this.#unsure.first ?? Infinity) <= wanted) {
+      const { segment, file } = this.#writable(Infinity)
+      const upTo = this.#appended
+      this.#inSync = segment
+      await file.sync()
+      if (this.#inSync === segment) this.#unsure.forget(upTo)
+    }
   }
 
   #syncLeft(): void {
-    for (const { number } of this.#segments.filter(({ number }) => this.#left.includes(number))) {
-      const fd = this.#files.openToRead(this.#path(number))
-      try {
-        this.#files.sync(fd)
-      } finally {
-        this.#files.close(fd)
-      }
-    }
+    for (const { number } of this.#segments.filter(({ number }) => this.#left.includes(number))) this.#directory.sync(number)
     this.#left = []
   }
 
@@ -156,39 +149,37 @@ export class SegmentLog {
     if (!segment || this.#place.offset >= segment.bytes) return undefined
     const { number, bytes } = segment
     const { offset } = this.#place
-    const read = this.#read(number, { ...most, offset, left: bytes - offset })
+    const read = this.#directory.read(number, { ...most, offset, left: bytes - offset })
     if (read.frames.length > 0) return { ...read, lost: 0, end: { number, offset: offset + read.bytes } }
     return { frames: [], records: 0, lost: segment.records - this.#takenRecords, end: { number, offset: bytes } }
   }
 
-  /** A file that somebody has removed by hand is damaged from its start. */
-  #read(number: number, wanted: Wanted): Read {
-    try {
-      return readSegment(this.#files, this.#path(number), wanted)
-    } catch (error) {
-      if (this.#files.list(this.#directory).includes(this.#fileName(number))) throw error
-      return { frames: [], records: 0, bytes: 0 }
-    }
-  }
-
   /** What was read is kept elsewhere, which holds whatever this throws. Files that were taken whole go. */
-  take({ records, end }: Batch): void {
+  take({ records, lost, end }: Batch): void {
     if (end.number === this.#place.number) {
       this.#place.offset = end.offset
-      this.#takenRecords += records
+      this.#takenRecords += records + lost
       this.#forward()
     }
     this.#removeOver()
   }
 
-  /** Removes the oldest file. Returns how many records in it were not taken, undefined when there is none. */
+  /**
+   * Removes the oldest file. Returns how many records in it were not taken, undefined when there is none, or only one that has what was not
+   * synced: for that somebody waits.
+   */
   drop(): number | undefined {
+    if (this.#over.length > 0) {
+      this.#removeOver()
+      return 0
+    }
     const oldest = this.#segments[0]
-    if (!oldest) return undefined
+    if (!oldest || (this.#segments.length === 1 && this.#unsure.first !== undefined)) return undefined
     const lost = oldest.records - (this.#place.number === oldest.number ? this.#takenRecords : 0)
-    this.#files.remove(this.#path(oldest.number))
+    this.#directory.remove(oldest.number)
     if (this.#segments.length === 1) this.#abandon()
-    this.#shift(oldest)
+    this.#leave(oldest)
+    if (this.#inSync === oldest) this.#inSync = undefined
     return lost
   }
 
@@ -212,13 +203,14 @@ export class SegmentLog {
       const isWritten = this.#file !== undefined && this.#segments.length === 1
       if (!isTaken || (isWritten && first.bytes < this.#segmentBytes / 4)) return
       if (isWritten) this.#abandon()
-      this.#shift(first)
+      this.#leave(first)
       this.#over.push(first)
     }
   }
 
-  #shift({ number }: Segment): void {
-    this.#segments.shift()
+  #leave(segment: Segment): void {
+    const { number } = segment
+    this.#segments.splice(this.#segments.indexOf(segment), 1)
     if (this.#place.number !== number) return
     Object.assign(this.#place, { number: number + 1, offset: 0 })
     this.#takenRecords = 0
@@ -226,35 +218,61 @@ export class SegmentLog {
 
   #removeOver(): void {
     for (let [oldest] = this.#over; oldest; [oldest] = this.#over) {
-      this.#files.remove(this.#path(oldest.number))
+      this.#directory.remove(oldest.number)
       this.#over.shift()
     }
   }
 
-  #writable(): { readonly segment: Segment; readonly file: SegmentFile } {
+  /** The last file, if it may be written on and is smaller than `most`, or else a new one. */
+  #writable(most: number): Writable {
     const segment = this.#segments.at(-1)
-    if (segment && this.#file?.sound === true && segment.bytes < this.#segmentBytes) return { segment, file: this.#file }
+    if (segment && this.#file?.sound === true && segment.bytes < most) return { segment, file: this.#file }
     this.#retire()
     return this.#begin()
   }
 
   /** A new file, which begins with what may not have reached the disk. */
-  #begin(): { readonly segment: Segment; readonly file: SegmentFile } {
+  #begin(): Writable {
+    // Else a disk that neither syncs nor removes would be filled with copies.
+    if (this.#unsure.first !== undefined) this.#removeOver()
     const number = this.#next
-    const file = new SegmentFile(this.#path(number), this.#files)
+    const file = this.#directory.create(number)
     this.#next += 1
+    const { first = this.#appended + 1, records } = this.#unsure
+    const copy = this.#unsure.bytes()
+    const segment = { number, first, bytes: copy.length, records }
     try {
-      if (this.#durable) this.#files.syncDirectory(this.#directory)
-      file.append(Buffer.concat(this.#unsure.map(({ frame }) => frame)))
+      if (this.#durable) this.#directory.syncNames()
+      file.append(copy)
     } catch (error) {
       file.close()
-      this.#over.push({ number, bytes: 0, records: 0 })
+      this.#over.push(segment)
+      this.#tryRemoveOver()
       throw error
     }
-    const segment = { number, bytes: file.bytes, records: this.#unsure.reduce((sum, { records }) => sum + records, 0) }
     this.#file = file
+    this.#supersede(segment)
     this.#segments.push(segment)
     return { segment, file }
+  }
+
+  /** Removes files of which all is in a new one, or each sync that fails would leave another. */
+  #supersede({ first }: Segment): void {
+    for (const segment of this.#segments.filter((each) => each.first >= first)) {
+      this.#leave(segment)
+      this.#over.push(segment)
+      if (this.#inSync === segment) this.#inSync = undefined
+    }
+    this.#tryRemoveOver()
+  }
+
+  /** While something else is to be told or done: what stays is told when it is tried again. */
+  #tryRemoveOver(): void {
+    try {
+      this.#removeOver()
+    } catch {
+      // It is in #over still.
+    }
   }
 
   /** Closes the file. What is not on the disk by then remains unsure. */
@@ -266,7 +284,7 @@ export class SegmentLog {
       if (!this.#durable || !file.sound) return
       file.syncNow()
       // An error is told but once: it may be the other sync that hears of it.
-      if (!file.syncing) this.#unsure = []
+      if (!file.syncing) this.#unsure.forget()
     } finally {
       file.close()
     }
@@ -276,15 +294,7 @@ export class SegmentLog {
   #abandon(): void {
     const file = this.#file
     this.#file = undefined
-    this.#unsure = []
+    this.#unsure.forget()
     file?.close()
-  }
-
-  #fileName(number: number): string {
-    return `${this.#name}-${number}.log`
-  }
-
-  #path(number: number): string {
-    return join(this.#directory, this.#fileName(number))
   }
 }

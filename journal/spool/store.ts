@@ -37,6 +37,8 @@ export interface SpoolStore {
   /**
    * All of it, or as much that doing it again adds nothing new. Past the bound the oldest requests go; where there are none left, the oldest
    * files of events, for a volume that grows past its own limit takes all with it. On a disk that is full before that only requests go.
+   * What waits for a sync is in no file that goes. An event that is on the disk may go before its sync is answered, and is acknowledged all
+   * the same: it is counted as dropped, and if it were given again others would go for it.
    * @throws SpoolError
    */
   keep(shipment: Extract<SpoolRequest, { type: 'keep' }>): void
@@ -58,10 +60,15 @@ export function openSpoolStore({ directory, bytes, onDropped, files = diskFiles 
     while (events.bytes + requests.bytes + more > bytes && (dropRequests() || dropEvents())) continue
   }
 
+  /** Returns whether there are fewer bytes now: a file that has nothing in it makes no room. */
   function dropRequests(): boolean {
-    const lost = requests.drop()
-    if (lost !== undefined && lost > 0) onDropped('requests', lost)
-    return lost !== undefined
+    const before = requests.bytes
+    while (requests.bytes === before) {
+      const lost = requests.drop()
+      if (lost === undefined) return false
+      if (lost > 0) onDropped('requests', lost)
+    }
+    return true
   }
 
   function dropEvents(): boolean {

@@ -11,7 +11,7 @@ import {
 import { type Clock, pause, systemClock } from '../../store/clock.ts'
 import { Pod } from '../server/kubernetes/kinds.ts'
 import { createLoginKeeper } from './logins.ts'
-import { createPatience, endOf, lostSessions } from './lost-sessions.ts'
+import { createEndings, createPatience, lostSessions } from './lost-sessions.ts'
 import { createOwnServer, type OwnServer, type OwnServerDeps } from './own-server.ts'
 import { createPlaceKeeper, type JournalPlace } from './place.ts'
 import { redoAfter } from './redo.ts'
@@ -68,6 +68,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   const reader = createPostgresqlReader({ login, log })
   const writer = createPostgresqlWriter({ login, log, registry })
   const tables = createJournalOwner({ login })
+  const endings = createEndings((end) => writer.connection(end))
 
   /** Somebody may have changed a password, taken a role away, or dropped the schema. */
   function undo(error: unknown): void {
@@ -123,14 +124,18 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   }
 
   async function endLost(signal: AbortSignal): Promise<void> {
+    const underWay = endings.underWay()
     const open = await reader.openSessions()
     if (open.length === 0) return
     const { items } = await store.list(Pod, { namespace: SYSTEM_NAMESPACE, labels: OWNERSHIP })
-    const due = patience.due(lostSessions(open, items), performance.now())
+    const due = patience
+      .due(lostSessions(open, items), performance.now())
+      .filter(({ session }) => !underWay.has(session.sessionId))
     // A journal that is read and cannot be written must not hold up what would mend it: the rest is for the next look.
-    const kept = Promise.allSettled(due.map((lost) => writer.connection(endOf(lost, Date.now()))))
-    await Promise.race([kept, pause(clock, lookMs, signal)])
-    if (due.length > 0) log.info({ sessions: due.length }, 'sessions of edges that are gone were ended')
+    const ended = endings.end(due).then((sessions) => {
+      if (sessions > 0) log.info({ sessions }, 'sessions of edges that are gone were ended')
+    })
+    await Promise.race([ended, pause(clock, lookMs, signal)])
   }
 
   return {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { connectionRecord } from '../../journal/conformance/records.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
 import type { Pod } from '../server/kubernetes/kinds.ts'
-import { createPatience, endOf, lostSessions } from './lost-sessions.ts'
+import { createEndings, createPatience, endOf, lostSessions } from './lost-sessions.ts'
 
 const BEGAN = Date.parse('2026-01-01T10:00:00Z')
 const metadata = { uid: 'uid', resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
@@ -53,4 +53,26 @@ test('its end has its own id, and the time at which it can have been there at th
   const end = endOf({ session: open, since: BEGAN }, BEGAN + 60_000)
   expect(end).toMatchObject({ type: 'disconnect', reason: 'edge_lost', sessionId: open.sessionId, at: BEGAN, durationMs: 1_000 })
   expect(end.id).not.toBe(open.id)
+})
+
+test('a session whose end is not kept yet is given no second one; one whose end was refused is', async () => {
+  const kept: { readonly end: ConnectionRecord; readonly done: PromiseWithResolvers<undefined> }[] = []
+  const endings = createEndings(async (end) => {
+    const done = Promise.withResolvers<undefined>()
+    kept.push({ end, done })
+    await done.promise
+  })
+  const [one, another] = [session(BEGAN), session(BEGAN)].map((open) => ({ session: open, since: undefined }))
+  if (!one || !another) throw new Error('there are two')
+  const first = endings.end([one])
+  const looked = endings.underWay()
+  const second = endings.end([one, another])
+  expect(kept.map(({ end }) => end.sessionId)).toEqual([one, another].map(({ session }) => session.sessionId))
+  kept[0]?.done.resolve(undefined)
+  kept[1]?.done.reject(new Error('refused'))
+  expect([await first, await second]).toEqual([1, 0])
+  // Who looked before must not take one for open that was ended since.
+  expect([[...looked], [...endings.underWay()]]).toEqual([[one.session.sessionId], []])
+  void endings.end([another])
+  expect(kept).toHaveLength(3)
 })

@@ -63,3 +63,34 @@ export function endOf({ session, since }: Lost, now: number): ConnectionRecord {
   const at = Math.max(session.at, since ?? now)
   return { ...session, id: randomUUIDv7(), at, type: 'disconnect', reason: 'edge_lost', durationMs: at - session.at }
 }
+
+/** Ends sessions, each by one record at a time however long that takes. */
+export interface Endings {
+  /** Sessions whose end is not known to be kept yet: what is read from now on may still have them open. */
+  underWay(): ReadonlySet<string>
+  /** Resolves with how many ends were kept once all of them are, or are refused: those sessions are lost still. */
+  end(lost: readonly Lost[]): Promise<number>
+}
+
+/** `keep` resolves when a record is kept for good. */
+export function createEndings(keep: (end: ConnectionRecord) => Promise<void>): Endings {
+  const underWay = new Set<string>()
+
+  async function endOne(lost: Lost): Promise<void> {
+    const { sessionId } = lost.session
+    underWay.add(sessionId)
+    try {
+      await keep(endOf(lost, Date.now()))
+    } finally {
+      underWay.delete(sessionId)
+    }
+  }
+
+  return {
+    underWay: () => new Set(underWay),
+    async end(lost) {
+      const ends = await Promise.allSettled(lost.filter(({ session }) => !underWay.has(session.sessionId)).map(endOne))
+      return ends.filter(({ status }) => status === 'fulfilled').length
+    },
+  }
+}
