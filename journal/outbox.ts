@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { MooringError } from '../crds/errors.ts'
-import { backOffMs } from './back-off.ts'
+import { backoffMs } from '../crds/backoff.ts'
 import type { Followers } from './followers.ts'
 import type { Backlog, DropReason } from './metrics.ts'
 import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'
@@ -11,7 +11,7 @@ const BATCH_MS = 8
 /** Nor for more than so many. */
 const BATCH_RECORDS = 2_048
 /** Between two tries. */
-const BACK_OFF = { firstMs: 250, lastMs: 5_000 }
+const BACK_OFF = { baseMs: 250, maxMs: 5_000 }
 /** Of connections and audit entries that are not acknowledged; those are never dropped: past it they are refused. */
 const EVENT_BYTES = 32 * 1024 * 1024
 
@@ -149,7 +149,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   async function backOff(failures: number): Promise<void> {
-    await setTimeout(backOffMs(BACK_OFF, failures), undefined, { signal: closing.signal, ref: false }).catch(ignoreAbort)
+    await setTimeout(backoffMs(BACK_OFF, failures), undefined, { signal: closing.signal, ref: false }).catch(ignoreAbort)
   }
 
   function putBack(batches: readonly Batch[], going: readonly Event[]): void {

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { backOffMs } from '../back-off.ts'
+import { backoffMs } from '../../crds/backoff.ts'
 import { KeepError, type Keeper, type Parcel } from '../postgresql/keeper.ts'
 import type { Frame } from './frame.ts'
 import type { Batch, SegmentLog } from './segment-log.ts'
@@ -9,7 +9,7 @@ import { splitRequests } from './split-requests.ts'
 const MOST = { records: 2_048, bytes: 1024 * 1024 }
 /** What came waits so long for more to go with it. */
 const LINGER_MS = 50
-const BACK_OFF = { firstMs: 500, lastMs: 15_000 }
+const BACK_OFF = { baseMs: 500, maxMs: 15_000 }
 
 export interface ShipperDeps {
   /** In the order in which they are shipped. */
@@ -104,7 +104,7 @@ export function createShipper(deps: ShipperDeps): Shipper {
 
   async function backOff(): Promise<void> {
     failures += 1
-    await pause(backOffMs(BACK_OFF, failures, random))
+    await pause(backoffMs(BACK_OFF, failures, random))
   }
 
   /** Returns how many records the journal never takes. @throws KeepError what may work later */

@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises'
-import { backOffMs } from '../back-off.ts'
+import { backoffMs } from '../../crds/backoff.ts'
 import { createLogLimit } from '../log-limit.ts'
 import { JournalFileError, startThread, type Thread } from './thread.ts'
 
 /** Between two starts; the first comes at once. */
-const BACK_OFF = { firstMs: 250, lastMs: 15_000 }
+const BACK_OFF = { baseMs: 250, maxMs: 15_000 }
 /** A thread that has lived for so long did not die of what it was started with. */
 const WELL_MS = 30_000
 const LOG_MS = 60_000
@@ -54,7 +54,7 @@ export async function superviseThread<Q, A extends { readonly type: string }>(
 
   async function restart(): Promise<void> {
     for (;;) {
-      if (failures > 0) await pause(backOffMs(BACK_OFF, failures), closing.signal)
+      if (failures > 0) await pause(backoffMs(BACK_OFF, failures), closing.signal)
       if (closing.signal.aborted) return
       failures += 1
       try {

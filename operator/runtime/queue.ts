@@ -1,4 +1,4 @@
-import { type Backoff, backoffMs } from '../../store/backoff.ts'
+import { type Backoff, backoffMs } from '../../crds/backoff.ts'
 import { type Clock, systemClock } from '../../store/clock.ts'
 import { createFairFifo } from './fair-fifo.ts'
 
