@@ -1,12 +1,16 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { FaultsLast } from './test/support/faults-last.ts'
+import { OwnOrder } from './test/support/own-order.ts'
 
 /** Processes killed at each of their steps, beside the source: too slow for `npm test`. */
 const CRASHES = '{store,journal,operator}/**/{crash,faults,*-crash,*-faults}.test.ts'
 
+const CLUSTER_FAULTS = 'test/cluster/faults/**/*.test.ts'
+/** These wait for others most of the time, so that more of them run than there are cores. */
+const BESIDE = { maxWorkers: 3, sequence: { groupOrder: 4 } }
+
 export default defineConfig({
   test: {
-    sequence: { sequencer: FaultsLast },
+    sequence: { sequencer: OwnOrder },
     projects: [
       {
         test: {
@@ -62,8 +66,7 @@ export default defineConfig({
           include: ['test/control-plane/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 1_200_000,
-          fileParallelism: false,
-          sequence: { groupOrder: 4 },
+          ...BESIDE,
         },
       },
       // The cluster of KUBECONFIG, else one of its own: the same outside surface in the other home, and what only a cluster can show.
@@ -71,10 +74,23 @@ export default defineConfig({
         test: {
           name: 'cluster',
           include: ['test/behaviour/**/*.test.ts', 'test/cluster/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, CLUSTER_FAULTS],
+          globalSetup: ['test/cluster/setup.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 240_000,
+          ...BESIDE,
+        },
+      },
+      // What takes parts of the shared installation away, one file at a time.
+      {
+        test: {
+          name: 'cluster-faults',
+          include: [CLUSTER_FAULTS],
           globalSetup: ['test/cluster/setup.ts'],
           testTimeout: 120_000,
           hookTimeout: 240_000,
           fileParallelism: false,
+          sequence: { groupOrder: 5 },
         },
       },
       // The slow half of what a process of its own can show: the process killed at each of its steps, and crowds.

@@ -32,7 +32,7 @@ describe('installed', () => {
   beforeAll(async () => {
     const { image } = inject('cluster')
     directory = await mkdtemp(join(tmpdir(), 'mooring-chart-'))
-    cluster = await startSecondCluster(image)
+    cluster = await startSecondCluster(image, 3)
     kubectl = (args, input) => cluster.clients.kubectl(args, input)
     await kubectl(['apply', '--filename', '-'], SERVICE_MONITORS)
     postgresql = await startCompanyPostgresql(cluster.clients)

@@ -1,18 +1,33 @@
 import type { TestProject } from 'vitest/node'
 import { installationIn } from '../support/cluster-home.ts'
-import { POSTGRES_IMAGES, startCluster } from './setup/cluster.ts'
+import type { Installation } from '../support/installation.ts'
+import { type Cluster, POSTGRES_IMAGES, startCluster } from './setup/cluster.ts'
 import { say } from './setup/run.ts'
 
+interface Started extends AsyncDisposable {
+  readonly cluster: Cluster
+  readonly installation: Installation
+}
+
+/** This file is loaded anew for each project that it sets up; those that run together share what the first has started. */
+const shared = globalThis as { mooringSuite?: Started }
+
 /** Once for all files of the cluster suite: the cluster, and Mooring in it. */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  const isFirst = shared.mooringSuite === undefined
+  const suite = (shared.mooringSuite ??= await start())
+  project.provide('cluster', suite.cluster)
+  project.provide('installation', suite.installation)
+  project.provide('postgresImages', POSTGRES_IMAGES)
+  return isFirst ? async () => suite[Symbol.asyncDispose]() : undefined
+}
+
+async function start(): Promise<Started> {
   const began = Date.now()
   await using started = new AsyncDisposableStack()
   const running = started.use(await startCluster())
-  const home = started.use(await installationIn(running))
-  project.provide('cluster', running.cluster)
-  project.provide('installation', home.installation)
-  project.provide('postgresImages', POSTGRES_IMAGES)
+  const { installation } = started.use(await installationIn(running))
   say(`ready after ${Math.round((Date.now() - began) / 1e3)} s`)
   const ownership = started.move()
-  return () => ownership.disposeAsync()
+  return { cluster: running.cluster, installation, [Symbol.asyncDispose]: () => ownership.disposeAsync() }
 }

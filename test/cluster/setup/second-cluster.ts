@@ -11,10 +11,13 @@ export interface SecondCluster extends AsyncDisposable {
   readonly hostAddress: string
 }
 
-/** @param image name of Mooring's image, which the suite has built: `mooring:<tag>` */
-export async function startSecondCluster(image: string): Promise<SecondCluster> {
+/**
+ * @param image name of Mooring's image, which the suite has built: `mooring:<tag>`
+ * @param place its networks and names are of: 2, or another number up to 9 for one that runs at the same time
+ */
+export async function startSecondCluster(image: string, place = 2): Promise<SecondCluster> {
   const first = await bedSettings()
-  const settings = settingsBeside(first)
+  const settings = settingsBeside(first, place)
   const env = { ...settings, ...OWNED }
   const kubeconfig = await run({ title: 'starting a second Kubernetes', file: script('up'), args: [], env })
   const images = join(first.TC_CACHE, 'images')
@@ -30,12 +33,13 @@ export async function startSecondCluster(image: string): Promise<SecondCluster> 
 }
 
 /** Names and networks that do not overlap with those of the suite's own bed. */
-function settingsBeside({ TC_NAME, TC_STATE, TC_NET, TC_POD_CIDR, TC_SVC_CIDR }: BedSettings) {
+function settingsBeside({ TC_NAME, TC_STATE, TC_NET, TC_POD_CIDR, TC_SVC_CIDR }: BedSettings, place: number) {
+  const beside = place - 1
   return {
-    TC_NAME: `${TC_NAME.slice(0, 9)}-2`,
-    TC_STATE: `${TC_STATE}-2`,
-    TC_NET: TC_NET.replace(/\d+$/, (octet) => `${(Number(octet) + 1) % 256}`),
-    TC_POD_CIDR: TC_POD_CIDR.replace(/\d+(?=\.0\/24$)/, (octet) => `${(Number(octet) + 1) % 256}`),
-    TC_SVC_CIDR: TC_SVC_CIDR.replace(/\d+(?=\.0\.0\/16$)/, (octet) => `${(Number(octet) + 50) % 256}`),
+    TC_NAME: `${TC_NAME.slice(0, 9)}-${place}`,
+    TC_STATE: `${TC_STATE}-${place}`,
+    TC_NET: TC_NET.replace(/\d+$/, (octet) => `${(Number(octet) + beside) % 256}`),
+    TC_POD_CIDR: TC_POD_CIDR.replace(/\d+(?=\.0\/24$)/, (octet) => `${(Number(octet) + beside) % 256}`),
+    TC_SVC_CIDR: TC_SVC_CIDR.replace(/\d+(?=\.0\.0\/16$)/, (octet) => `${(Number(octet) + 50 * beside) % 256}`),
   }
 }

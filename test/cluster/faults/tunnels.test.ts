@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
-import { type Edges, edgesOf, SOON } from './tunnels/edges.ts'
+import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
+import { type Edges, edgesOf, SOON } from '../tunnels/edges.ts'
 
 /** Tunnels, as only a cluster shows them: edges as a Deployment of two, and what happens to it. */
 
