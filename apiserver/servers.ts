@@ -8,7 +8,7 @@ import {
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { bindError } from '../process/bind-error.ts'
-import { openSockets } from '../process/open-sockets.ts'
+import { closerOf } from '../process/closer.ts'
 import { answerClientError } from './client-error.ts'
 import { type Listener, LISTENERS } from './route.ts'
 
@@ -134,14 +134,4 @@ function endStreamsOnClose(server: Server, closing: AbortSignal): void {
   closing.addEventListener('abort', () => {
     for (const res of open) if (String(res.getHeader('Content-Type')).startsWith('text/event-stream')) res.end()
   })
-}
-
-function closerOf(server: Server): (deadlineMs: number) => Promise<void> {
-  const sockets = openSockets(server)
-  return async (deadlineMs) => {
-    if (!server.listening) return
-    const deadline = setTimeout(() => sockets.forEach((socket) => socket.destroy()), deadlineMs)
-    await new Promise((resolve) => server.close(resolve))
-    clearTimeout(deadline)
-  }
 }

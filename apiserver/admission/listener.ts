@@ -1,11 +1,10 @@
-import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { JournalWriter } from '../../journal/port.ts'
 import { bindError } from '../../process/bind-error.ts'
-import { openSockets } from '../../process/open-sockets.ts'
+import { closerOf } from '../../process/closer.ts'
 import { keepEntry } from '../keep-entry.ts'
 import { entryOf } from './entry.ts'
 import { AdmissionReview, allowed } from './review.ts'
@@ -52,7 +51,7 @@ export async function startAuditListener(deps: AuditListenerDeps): Promise<Audit
       res.end()
     })
   })
-  const sockets = openSockets(server)
+  const close = closerOf(server)
   await new Promise<void>((resolve, reject) => {
     const about = { address: host, port, flag: '--audit-port' }
     // Stays on: a connection that cannot be taken is an error of the server, and would end the process.
@@ -62,14 +61,7 @@ export async function startAuditListener(deps: AuditListenerDeps): Promise<Audit
   return {
     port: (server.address() as AddressInfo).port,
     renewCertificate: () => server.setSecureContext(pair()),
-    async [Symbol.asyncDispose]() {
-      server.close()
-      server.closeIdleConnections()
-      setTimeout(() => {
-        for (const socket of sockets) socket.destroy()
-      }, KEPT_MS).unref()
-      await once(server, 'close')
-    },
+    [Symbol.asyncDispose]: () => close(KEPT_MS),
   }
 }
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import { openSockets } from '../../process/open-sockets.ts'
+import { closerOf } from '../../process/closer.ts'
 import type { Session } from '../session.ts'
 import type { SharedSessions } from '../sessions.ts'
 import { Budget } from '../ssh/receive-window.ts'
@@ -160,7 +160,7 @@ export function createMesh(deps: Deps): Mesh {
     ...{ requestCert: true, rejectUnauthorized: true, handshakeTimeout: limits.helloMs, noDelay: true },
   })
   server.maxConnections = limits.links
-  const sockets = openSockets(server)
+  const closeServer = closerOf(server)
   server.on('secureConnection', (socket: TLSSocket) => take(socket))
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   files.onChange((identity) => server.setSecureContext({ ...identity, ...MESH_TLS }))
@@ -197,15 +197,10 @@ export function createMesh(deps: Deps): Mesh {
       clearTimeout(redial)
       clearInterval(ticker)
       dialler.close()
-      const gone = new Promise<void>((resolve) => {
-        if (server.listening) server.close(() => resolve())
-        else resolve()
-      })
-      for (const link of links) link.close('closed')
       // A peer that takes nothing any more, or is amid its handshake, is not waited for.
-      const impatient = setTimeout(() => sockets.forEach((socket) => socket.destroy()), CLOSE_MS)
+      const gone = closeServer(CLOSE_MS)
+      for (const link of links) link.close('closed')
       await gone
-      clearTimeout(impatient)
     },
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
+import { closerOf } from '../../process/closer.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/peer.ts'
 import type { ProxyContext } from './context.ts'
@@ -35,9 +36,7 @@ export interface Listeners {
 
 export function createListeners({ context, contextFor, strangers, ticketKeys }: Deps): Listeners {
   const { limits, log } = context
-  const servers: Server[] = []
-  /** Those in a handshake too. */
-  const sockets = new Set<Socket>()
+  const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const contexts = createContexts({ contextFor, size: limits.contexts })
   const http2 = createHttp2(context)
   const isSurplus = () => context.connections.size >= limits.connections
@@ -80,13 +79,9 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   async function listen(server: Server, host: string, port: number): Promise<number> {
     // Twice the bound is answered that it is too much; whoever comes then is not even answered.
     server.maxConnections = limits.connections * 2
+    closers.push(closerOf(server))
     server.listen({ host, port, backlog: BACKLOG })
     await once(server, 'listening')
-    servers.push(server)
-    server.on('connection', (socket) => {
-      sockets.add(socket)
-      socket.on('close', () => sockets.delete(socket))
-    })
     server.on('error', (error) => log.error({ err: error }, 'a listener failed'))
     return (server.address() as AddressInfo).port
   }
@@ -115,13 +110,9 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
     },
     forget: (serverName) => contexts.forget(serverName),
     async close(graceMs) {
-      const closed = servers.map((server) => once(server, 'close'))
-      for (const server of servers) server.close()
+      const closed = closers.map((end) => end(graceMs))
       entrance[Symbol.dispose]()
-      const timer = setTimeout(() => {
-        for (const connection of context.connections) connection.destroy()
-        for (const socket of sockets) socket.destroy()
-      }, graceMs)
+      const timer = setTimeout(() => context.connections.forEach((connection) => connection.destroy()), graceMs)
       await Promise.all(closed)
       clearTimeout(timer)
     },
