@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { compact } from '../ssh/kept-bytes.ts'
+import { compact } from '../compact.ts'
 
 /** Writes that may wait for a visitor at a time. */
 const MOST_WAITING = 64

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { compact, KeptBytes } from './kept-bytes.ts'
+import { KeptBytes } from './kept-bytes.ts'
 
 /** What is read from a socket at once, decrypted in place. */
 const READ_BYTES = 64 * 1024
@@ -52,11 +52,4 @@ test('what was cleared is gone', () => {
   kept.add(part(3))
   kept.clear()
   expect([kept.length, kept.take()]).toEqual([0, undefined])
-})
-
-test('a chunk that holds on to much more than itself is copied, another is not', () => {
-  expect(heldBy([compact(part(1))])).toBe(1)
-  expect(heldBy([compact(part(2_047))])).toBe(2_047)
-  const large = part(2_048)
-  expect(compact(large)).toBe(large)
 })

@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject, verify as verifySignature } from 'node:crypto'
-import { compact } from './kept-bytes.ts'
+import { compact } from '../compact.ts'
 import { WireReader } from './wire-format.ts'
 
 /** Hash of a signature by an RSA key, which its algorithm's name says (RFC 8332); SHA-1, the nameless one, is not taken. */

@@ -1,4 +1,4 @@
-import { compact, KeptBytes } from './kept-bytes.ts'
+import { KeptBytes } from './kept-bytes.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 
 /** Whose bytes they are. */
@@ -54,7 +54,7 @@ export class ReceiveQueue {
       return false
     }
     this.#delivering = true
-    this.#reader.data(compact(data))
+    this.#reader.data(data)
     this.#delivering = false
     this.#window.read(data.length)
     if (this.#unread.length > 0) this.deliver()
