@@ -1,0 +1,136 @@
+import { readdirSync, rmSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { faultyFiles } from './faulty-files.ts'
+import { diskFiles, type Files } from './files.ts'
+import { drain, frameOf, open, openDurable, scratch } from './scratch-log.ts'
+import { SegmentLog } from './segment-log.ts'
+
+test('what a sync that failed may have lost is put into a new file by the next', async () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  log.append(frameOf('a'), 1)
+  await log.sync()
+  log.append(frameOf('b'), 1)
+  files.failing.set('syncAside', 'EIO')
+  await expect(log.sync()).rejects.toThrow('EIO')
+  files.failing.clear()
+  const [lost = ''] = readdirSync(place.directory)
+  log.append(frameOf('c'), 1)
+  await log.sync()
+  // As when the system gave up what it could not write.
+  truncateSync(join(place.directory, lost), frameOf('a').length)
+  expect(drain(open(place.directory))).toEqual(['a', 'b', 'c'])
+})
+
+test('a sync that waits while its file is left for the next one succeeds, and calls that wait share one', async () => {
+  using place = scratch()
+  const begun = Promise.withResolvers<undefined>()
+  const gate = Promise.withResolvers<undefined>()
+  let syncs = 0
+  const files: Files = {
+    ...diskFiles,
+    async syncAside(fd) {
+      syncs += 1
+      begun.resolve(undefined)
+      await gate.promise
+      await diskFiles.syncAside(fd)
+    },
+  }
+  const log = openDurable(place.directory, files)
+  const large = 'x'.repeat(3_000_000)
+  log.append(frameOf(large), 1)
+  const syncing = log.sync()
+  await begun.promise
+  for (const text of [large, large]) log.append(frameOf(text), 1)
+  const others = [log.sync(), log.sync()]
+  gate.resolve(undefined)
+  await Promise.all([syncing, ...others])
+  expect(syncs).toBe(2)
+  log.close()
+})
+
+test('what one that was killed has left is synced by the next before it says so', async () => {
+  using place = scratch()
+  openDurable(place.directory).append(frameOf('left'), 1)
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  files.failing.set('sync', 'EIO')
+  await expect(log.sync()).rejects.toThrow('EIO')
+  files.failing.clear()
+  await log.sync()
+})
+
+test('while syncs fail nothing is lost, and the disk holds what is unsure but twice', async () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  log.append(frameOf('sure'), 1)
+  await log.sync()
+  files.failing.set('syncAside', 'EIO')
+  for (let tries = 0; tries < 10; tries += 1) {
+    if (tries < 3) log.append(frameOf(`unsure ${tries}`), 1)
+    await expect(log.sync()).rejects.toThrow('EIO')
+    expect(readdirSync(place.directory).length).toBeLessThanOrEqual(3)
+  }
+  files.failing.set('remove', 'EIO')
+  for (let tries = 0; tries < 10; tries += 1) await expect(log.sync()).rejects.toThrow('EIO')
+  expect(readdirSync(place.directory).length).toBeLessThanOrEqual(4)
+  files.failing.clear()
+  await log.sync()
+  expect(readdirSync(place.directory)).toHaveLength(2)
+  expect(new Set(drain(log))).toEqual(new Set(['sure', 'unsure 0', 'unsure 1', 'unsure 2']))
+  log.close()
+  expect([log.records, log.bytes, readdirSync(place.directory)]).toEqual([0, 0, []])
+})
+
+test('what one that was killed has left and somebody removed by hand keeps no sync from succeeding', async () => {
+  using place = scratch()
+  for (const text of ['a', 'b']) openDurable(place.directory).append(frameOf(text), 1)
+  const log = openDurable(place.directory)
+  rmSync(join(place.directory, 'x-1.log'))
+  await log.sync()
+})
+
+test('what was not synced yet is not dropped', async () => {
+  using place = scratch()
+  const files = faultyFiles()
+  const log = openDurable(place.directory, files)
+  log.append(frameOf('a'), 1)
+  files.failing.set('syncAside', 'EIO')
+  await expect(log.sync()).rejects.toThrow('EIO')
+  expect([log.hasOlder, log.drop()]).toEqual([false, undefined])
+  files.failing.clear()
+  await log.sync()
+  expect(drain(log)).toEqual(['a'])
+})
+
+test('the sync of a file that was dropped meanwhile is worth nothing: what else has its frames is synced too', async () => {
+  using place = scratch()
+  const begun = Promise.withResolvers<undefined>()
+  const gate = Promise.withResolvers<undefined>()
+  const synced = new Set<number>()
+  const files: Files = {
+    ...diskFiles,
+    async syncAside(fd) {
+      if (log.records === 1) return
+      synced.add(fd)
+      begun.resolve(undefined)
+      await gate.promise
+    },
+  }
+  const log = new SegmentLog({ directory: place.directory, name: 'x', durable: true, files, segmentBytes: 40 })
+  log.append(frameOf('on the disk'), 1)
+  await log.sync()
+  log.append(frameOf('not yet'), 1)
+  const syncing = log.sync()
+  await begun.promise
+  log.append(frameOf('next'), 1)
+  expect(log.drop()).toBe(2)
+  gate.resolve(undefined)
+  await syncing
+  expect(synced.size).toBe(2)
+  expect(drain(log)).toEqual(['not yet', 'next'])
+  log.close()
+})
