@@ -1,4 +1,6 @@
 import { randomInt } from 'node:crypto'
+import type { Secret } from '../crds/core.ts'
+import type { KeyPair } from './certificates/local-ca.ts'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const PASSWORD_LENGTH = 24
@@ -17,4 +19,9 @@ export function encodeSecret(values: Readonly<Record<string, string>>): Record<s
 export function decodeSecret(data: Readonly<Record<string, string>>, key: string): string | undefined {
   const value = data[key]
   return value === undefined ? undefined : Buffer.from(value, 'base64').toString('utf8')
+}
+
+/** What a Secret of type `kubernetes.io/tls` holds; empty texts where there is nothing. */
+export function keyPairIn({ data }: Pick<Secret, 'data'>): KeyPair {
+  return { certificate: decodeSecret(data, 'tls.crt') ?? '', key: decodeSecret(data, 'tls.key') ?? '' }
 }

@@ -5,7 +5,7 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
-import { decodeSecret } from '../secret-data.ts'
+import { keyPairIn } from '../secret-data.ts'
 import { describe, type Issuers } from './certificate-issuer.ts'
 import type { HeldCertificate, World } from './plan.ts'
 import { candidatesOf, certificateKey, certificateName } from './resources.ts'
@@ -46,8 +46,7 @@ async function certificateOf(
   const secret = issuer && (await store.get(Secret, certificateKey(endpoint, hostname)))
   if (!secret) return undefined
   const held = {
-    certificate: decodeSecret(secret.data, 'tls.crt') ?? '',
-    key: decodeSecret(secret.data, 'tls.key') ?? '',
+    ...keyPairIn(secret),
     obtainedAt: secret.metadata.annotations?.[annotations.obtainedAt],
   }
   try {

@@ -5,7 +5,7 @@ import { strangersSecret, type TunnelEndpoint } from '../../../crds/tunnel-endpo
 import type { Store } from '../../../store/port.ts'
 import { isPair, issueCertificate, type KeyPair, stillGood } from '../../certificates/local-ca.ts'
 import { strangersNames } from '../../certificates/strangers.ts'
-import { decodeSecret, encodeSecret } from '../../secret-data.ts'
+import { encodeSecret, keyPairIn } from '../../secret-data.ts'
 import type { EdgeState } from '../runtime.ts'
 import { keyIn, metadataOf } from './names.ts'
 
@@ -40,7 +40,7 @@ export function createStrangersKeeper(
   return async function keepStrangersSecret(endpoint) {
     const request = { ca: deps.ca(), names: strangersNames(endpoint.spec.domain), now: now() }
     const found = await store.get(Secret, keyIn(strangersSecret(endpoint.metadata.name)))
-    const kept = found && pairIn(found)
+    const kept = found && keyPairIn(found)
     const isGood = kept !== undefined && isPair(kept) && stillGood(kept, request)
     const pair = isGood ? kept : await issueCertificate(request)
     if (!isGood || !isMarked(found, endpoint)) await write(endpoint, found, pair)
@@ -48,11 +48,6 @@ export function createStrangersKeeper(
     return { notBefore: validFromDate.toISOString(), notAfter: validToDate.toISOString() }
   }
 }
-
-const pairIn = ({ data }: Secret): KeyPair => ({
-  certificate: decodeSecret(data, 'tls.crt') ?? '',
-  key: decodeSecret(data, 'tls.key') ?? '',
-})
 
 /** Whether its edges take it for theirs, and it goes with its endpoint. */
 function isMarked(secret: Secret | undefined, { metadata: { name, uid } }: TunnelEndpoint): boolean {
