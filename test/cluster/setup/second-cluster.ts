@@ -40,6 +40,6 @@ function settingsBeside({ TC_NAME, TC_STATE, TC_NET, TC_POD_CIDR, TC_SVC_CIDR }:
     TC_STATE: `${TC_STATE}-${place}`,
     TC_NET: TC_NET.replace(/\d+$/, (octet) => `${(Number(octet) + beside) % 256}`),
     TC_POD_CIDR: TC_POD_CIDR.replace(/\d+(?=\.0\/24$)/, (octet) => `${(Number(octet) + beside) % 256}`),
-    TC_SVC_CIDR: TC_SVC_CIDR.replace(/\d+(?=\.0\.0\/16$)/, (octet) => `${(Number(octet) + 50 * beside) % 256}`),
+    TC_SVC_CIDR: TC_SVC_CIDR.replace(/\d+(?=\.0\.0\/16$)/, (octet) => `${(Number(octet) + 10 * beside) % 256}`),
   }
 }
