@@ -34,6 +34,11 @@ const event = {
 
 test.each([
   { does: 'a patch of a status is a write', change: {}, is: { resource: 'sharedinstances/status', verb: 'patch' } },
+  {
+    does: 'an attempt of nobody known is a write',
+    change: { user: {}, responseStatus: { code: 401 } },
+    is: { user: '', code: 401 },
+  },
   { does: 'a request that is still going on is none', change: { stage: 'ResponseStarted' }, is: undefined },
   { does: 'a read is none', change: { verb: 'watch' }, is: undefined },
   { does: 'a question of permission is none', change: { objectRef: { resource: 'subjectaccessreviews' } }, is: undefined },

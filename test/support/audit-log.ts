@@ -41,7 +41,8 @@ const POD = 'authentication.kubernetes.io/pod-name'
 const Line = z.object({
   stage: z.string(),
   verb: z.string(),
-  user: z.object({ username: z.string(), extra: z.record(z.string(), z.array(z.string())).default({}) }),
+  // Empty for whom the API server does not know, as an edge whose service account somebody has deleted.
+  user: z.object({ username: z.string().default(''), extra: z.record(z.string(), z.array(z.string())).default({}) }),
   objectRef: z
     .object({
       resource: z.string().default(''),
