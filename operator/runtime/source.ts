@@ -1,4 +1,4 @@
-import type { Kind } from '../../crds/kind.ts'
+import type { Kind, Resource } from '../../crds/kind.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
@@ -33,6 +33,32 @@ export function changesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: 
     subscribe: (enqueue) => cache.onChange((changed) => concerned(changed).forEach(enqueue)),
   }
 }
+
+/**
+ * The same, of objects that came, went, are being deleted, or whose `spec` is another: not of what is written into their status, where each
+ * word would wake all that they concern.
+ */
+export function specChangesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: Key) => readonly Key[]): Source {
+  return {
+    ...changesOf(cache, concerned),
+    subscribe(enqueue) {
+      const seen = new Map(cache.list().map((object) => [keyToString(object.metadata), wishOf(object)]))
+      return cache.onChange((changed) => {
+        const id = keyToString(changed)
+        const object = cache.get(changed)
+        const wish = object && wishOf(object)
+        const isSame = wish !== undefined && wish === seen.get(id)
+        if (wish === undefined) seen.delete(id)
+        else seen.set(id, wish)
+        if (!isSame) concerned(changed).forEach(enqueue)
+      })
+    },
+  }
+}
+
+/** The same for as long as nobody wishes for something else of an object (Kubernetes, "API conventions": `generation`). */
+const wishOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
+  `${uid} ${generation} ${deletionTimestamp}`
 
 /** The same, `ms` milliseconds later: for work that must not be in the way of whoever waits for the change itself. */
 export function laterThan(source: Source, ms: number): Source {

@@ -9,7 +9,7 @@ import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
-import { changesOf, eventsOf, laterThan, objectsOf } from '../runtime/source.ts'
+import { changesOf, eventsOf, laterThan, objectsOf, specChangesOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
 import { ofTunnel } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
@@ -76,7 +76,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       name: 'tunnel',
       concurrency: 8,
       reconcile: createTunnelReconciler(deps),
-      sources: [objectsOf(tunnels), changesOf(endpoints, aroundEndpoint), changesOf(regions, waiting)],
+      sources: [objectsOf(tunnels), specChangesOf(endpoints, aroundEndpoint), changesOf(regions, waiting)],
     }),
     controller({
       name: 'tunnel-password',
