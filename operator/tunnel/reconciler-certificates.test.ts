@@ -1,0 +1,124 @@
+import { expect, test } from 'vitest'
+import { conditionOf } from '../../store/conditions.ts'
+import { DAY, endOf, hostnameOf, obtainedAt, startTunnels } from '../../test/support/tunnel-controllers.ts'
+
+test('a certificate that cannot be had is said to have failed, tried again when the status says, and then is as if nothing had been', async () => {
+  let isDown = true
+  await using at = await startTunnels({
+    issuer: (real) => ({
+      ...real,
+      obtain: (name) => (isDown ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
+    }),
+  })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const failed = await at.until('web', ({ status }) => status?.certificate?.status === 'failed')
+  expect(failed.status?.certificate).toMatchObject({
+    ...{ domain: `${hostnameOf(failed)}.a.test`, lastError: 'the authority is away' },
+    nextAttemptAt: new Date(at.now().getTime() + 60_000).toISOString(),
+  })
+  expect(conditionOf(failed, 'Ready')).toMatchObject({ status: 'False', reason: 'ObtainingCertificate' })
+
+  isDown = false
+  await at.advance(61_000)
+  const { status } = await at.reason('Assigned')
+  expect(status?.hostname).toBe(hostnameOf(failed))
+  expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
+})
+
+test('a certificate is obtained anew at two thirds of its life and stays valid when that fails; one that ended is expired', async () => {
+  let isDown = false
+  await using at = await startTunnels({
+    issuer: (real) => ({
+      ...real,
+      obtain: (name) => (isDown ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
+    }),
+  })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const hostname = hostnameOf(await at.reason('Assigned'))
+  const first = (await at.secretOf(hostname))?.data['tls.crt']
+  isDown = true
+  await at.advance(70 * DAY)
+  const due = await at.until('web', ({ status }) => status?.certificate?.lastError !== undefined)
+  expect(due.status?.certificate?.status).toBe('valid')
+  expect(conditionOf(due, 'Ready')?.status).toBe('True')
+  expect(conditionOf(due, 'Renewing')).toMatchObject({
+    ...{ status: 'True', reason: 'AttemptFailed', message: 'the authority is away' },
+  })
+  await at.advance(30 * DAY)
+  const ended = await at.until('web', ({ status }) => status?.certificate?.status === 'expired')
+  expect(conditionOf(ended, 'Ready')?.status).toBe('False')
+  expect(conditionOf(ended, 'Renewing')).toBeUndefined()
+  isDown = false
+  await at.advance(61_000)
+  await at.reason('Assigned')
+  expect((await at.secretOf(hostname))?.data['tls.crt']).not.toBe(first)
+})
+
+test('a certificate is renewed on schedule without anybody’s doing, serves on meanwhile, and says that it is renewed', async () => {
+  const asked = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+  let times = 0
+  await using at = await startTunnels({
+    issuer: (real) => ({
+      ...real,
+      async obtain(name) {
+        await asked[times++]?.promise
+        return real.obtain(name)
+      },
+    }),
+  })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  asked[0]?.resolve(undefined)
+  const { status: before } = await at.reason('Assigned')
+  expect(before?.conditions?.map(({ type }) => type)).toEqual(['Ready'])
+  await at.advance(50 * DAY)
+  expect(times).toBe(1)
+  await at.advance(11 * DAY)
+  const renewing = await at.until('web', (tunnel) => conditionOf(tunnel, 'Renewing') !== undefined)
+  expect(conditionOf(renewing, 'Renewing')).toMatchObject({ status: 'True', reason: 'Due' })
+  expect(conditionOf(renewing, 'Ready')?.status).toBe('True')
+  expect(renewing.status?.certificate).toEqual(before?.certificate)
+  asked[1]?.resolve(undefined)
+  const { status: after } = await at.until('web', (tunnel) => conditionOf(tunnel, 'Renewing') === undefined)
+  expect(after?.certificate?.status).toBe('valid')
+  expect(endOf(after) - endOf(before)).toBe(61 * DAY)
+})
+
+test('a certificate was obtained when it was signed, which is neither before its tunnel was there nor when it begins to count', async () => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  const made = at.now().getTime()
+  await at.makeTunnel()
+  const first = await at.reason('Assigned')
+  expect(obtainedAt(first)).toBeGreaterThanOrEqual(made)
+  expect(obtainedAt(first)).toBeLessThanOrEqual(at.now().getTime())
+  await at.advance(61 * DAY)
+  const renewed = await at.until('web', (tunnel) => endOf(tunnel.status) > endOf(first.status))
+  expect(obtainedAt(renewed) - obtainedAt(first)).toBeGreaterThanOrEqual(50 * DAY)
+  expect(obtainedAt(renewed)).toBeLessThanOrEqual(at.now().getTime())
+})
+
+test('an authority that signs what is no good is not asked again before its time', async () => {
+  let asked = 0
+  await using at = await startTunnels({
+    issuer: (real) => ({
+      ...real,
+      obtain: () => {
+        asked += 1
+        return real.obtain('another.test')
+      },
+    }),
+  })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const { status } = await at.until('web', (tunnel) => tunnel.status?.certificate?.status === 'failed')
+  expect(status?.certificate?.lastError).toBe('the certificate that was signed is no good')
+  expect(asked).toBe(1)
+})

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { codeOf } from '../support/answers.ts'
+import { freshSlug, openHome } from '../support/home.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+beforeAll(async () => {
+  acme = await home.namespace()
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+describe('the home namespace of a call without slugs', () => {
+  let zeta: Tenant
+  let member: string
+  const identifiers = async (token: string, headers: Record<string, string> = {}) => {
+    const { body } = await home.call('GET', '/v1/instances', { token, headers })
+    return 'data' in body ? body.data.instances.map(({ identifier }) => identifier) : body
+  }
+  const named = (tenant: Tenant) => ({ 'Mooring-Namespace': tenant.home })
+
+  beforeAll(async () => {
+    ;[acme, zeta] = [await home.namespace(), await home.namespace()]
+    member = `local:${freshSlug()}`
+    for (const tenant of [acme, zeta]) {
+      await tenant.instance({ identifier: tenant.organization })
+      await succeed(
+        tenant.as('admin')('PUT', `${tenant.path}/members/${encodeURIComponent(member)}`, { body: { role: 'viewer' } }),
+      )
+    }
+  })
+  const tokenOf = (namespace?: string) => home.tokens.mint({ subject: member.replace('local:', ''), namespace })
+
+  test("is an API token's own, whatever the header says", async () => {
+    const admin = acme.as('admin')
+    const { token } = (await succeed(admin('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))).body.data
+      .apiToken
+    expect(await identifiers(token, named(zeta))).toEqual([acme.organization])
+  })
+
+  test("is the claim's, whatever the header says", async () => {
+    expect(await identifiers(await tokenOf(acme.home), named(zeta))).toEqual([acme.organization])
+  })
+
+  test("is the header's when the token names none", async () => {
+    expect(await identifiers(await tokenOf(), named(zeta))).toEqual([zeta.organization])
+    expect(await identifiers(await tokenOf(), named(acme))).toEqual([acme.organization])
+  })
+
+  test('is asked for when there are several', async () => {
+    expect(codeOf(await home.call('GET', '/v1/instances', { token: await tokenOf() }))).toBe('400 namespace_required')
+    expect(codeOf(await home.call('POST', '/v1/instances', { token: await tokenOf(), body: home.wish() }))).toBe(
+      '400 namespace_required',
+    )
+  })
+
+  test('is the only one where the caller has a role', async () => {
+    const only = freshSlug()
+    await succeed(acme.as('admin')('PUT', `${acme.path}/members/local:${only}`, { body: { role: 'viewer' } }))
+    expect(await identifiers(await home.tokens.mint({ subject: only }))).toEqual([acme.organization])
+  })
+
+  test.each(['nowhere/prod', 'nowhere', '', 'a/b/c', '../..', `A/${'x'.repeat(99)}`])('is not found as %j', async (name) => {
+    const answer = await home.call('GET', '/v1/instances', { token: await tokenOf(), headers: { 'Mooring-Namespace': name } })
+    expect(['404 not_found', '400 invalid_request']).toContain(codeOf(answer))
+  })
+
+  test("is not found when it is somebody else's", async () => {
+    const stranger = await home.namespace()
+    const headers = named(stranger)
+    expect(codeOf(await home.call('GET', '/v1/instances', { token: await tokenOf(), headers }))).toBe('404 not_found')
+  })
+})
