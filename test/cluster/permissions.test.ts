@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { createKubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
-import { clientsOf } from './setup/kubectl.ts'
+import { openTunnelTenant, type TunnelTenant } from './setup/tunnel-tenant.ts'
 
 /** What the RBAC of the chart lets each service account do, asked of the API server's own authorizer. */
 
@@ -15,7 +15,6 @@ const ELSEWHERE = 'kube-system'
 const SYSTEM = 'mooring-system'
 const SHARED = 'mooring-shared'
 
-const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
 /** Some hundreds of questions: a kubectl for each would take minutes. */
 const asked = createKubernetesStore({ config: await loadClusterConfig(process.env) })
 const userOf = (account: string): string => `system:serviceaccount:${SYSTEM}:${account}`
@@ -178,27 +177,14 @@ const TABLE = [
 /** Of the Secret with the certificate of a tunnel of the endpoint `default`. */
 let certificate: string
 
+let tenant: TunnelTenant
 beforeAll(async () => {
-  const [organization = '', namespace = ''] = TENANT.split('--')
-  const labels = { 'mooring.dev/organization': organization, 'mooring.dev/namespace': namespace }
-  await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT, labels } })
-  await kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${TENANT}`, '--timeout=60s'])
-  const tunnel = {
-    apiVersion: 'mooring.dev/v1alpha1',
-    kind: 'Tunnel',
-    metadata: { name: 'web', namespace: TENANT },
-    spec: { regionId: 1 },
-  }
-  await kubectl(['apply', '--filename', '-'], tunnel)
-  await kubectl(['wait', '--for=condition=Ready', 'tunnel/web', '--namespace', TENANT, '--timeout=60s'])
-  const hostname = await kubectl(['get', 'tunnel', 'web', '--namespace', TENANT, '--output', 'jsonpath={.status.hostname}'])
-  certificate = `tunnel-${hostname}-certificate`
+  tenant = await openTunnelTenant(TENANT)
+  ;({ certificate } = tenant)
 })
-
 afterAll(async () => {
   await asked.close()
-  await kubectl(['delete', 'tenantnamespace', TENANT, '--wait', '--ignore-not-found'])
-  await kubectl(['delete', 'organization', TENANT.split('--')[0] ?? '', '--ignore-not-found'])
+  await tenant[Symbol.asyncDispose]()
 })
 
 /** All that were answered otherwise than `expected`. */
@@ -259,105 +245,5 @@ describe('edge-default, as the operator lets it', () => {
       ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
     ]
     expect(await wrong(EDGE, none, false)).toEqual([])
-  })
-})
-
-describe('the operator, whose RBAC would let it into every namespace, is kept to those of tenants', () => {
-  const as = ['--as', userOf(OPERATOR), '--dry-run=server']
-  const bind = (namespace: string) =>
-    kubectl(
-      [
-        'create',
-        'rolebinding',
-        'taken',
-        '--clusterrole',
-        'mooring-tenant-operator',
-        '--user',
-        'x',
-        '--namespace',
-        namespace,
-      ].concat(as),
-    )
-
-  test('it binds Secrets in a tenant’s namespace', async () => {
-    expect(await bind(TENANT)).toContain('created')
-  })
-
-  test.each([ELSEWHERE, 'default', SYSTEM])('it cannot bind itself those of %s', async (namespace) => {
-    // In its own namespace two policies refuse it, and either may be the one that is told.
-    await expect(bind(namespace)).rejects.toThrow(/the operator may touch only/)
-  })
-
-  // The API server itself keeps others from kube-system, kube-public and default.
-  test.each(['kube-node-lease', SYSTEM, SHARED])('it cannot delete the Namespace %s', async (namespace) => {
-    await expect(kubectl(['delete', 'namespace', namespace, ...as])).rejects.toThrow(/only the namespaces of tenants/)
-  })
-
-  test('it cannot label somebody’s Namespace', async () => {
-    const label = kubectl(['label', 'namespace', ELSEWHERE, 'mooring.dev/organization=x', ...as])
-    await expect(label).rejects.toThrow(/only the namespaces of tenants/)
-  })
-})
-
-describe('the operator, whose RBAC would let it have all of its own namespace, is kept to what it makes itself', () => {
-  const as = ['--as', userOf(OPERATOR), '--dry-run=server', '--namespace', SYSTEM]
-
-  test('it may delete what belongs to edges', async () => {
-    expect(await kubectl(['delete', 'deployment', 'edge-default', ...as])).toContain('deleted')
-    expect(await kubectl(['delete', 'secret', certificate, ...as])).toContain('deleted')
-  })
-
-  test.each([
-    ['delete', 'deployment', 'mooring-operator'],
-    ['delete', 'deployment', 'mooring-apiserver'],
-    ['delete', 'secret', 'mooring-ca'],
-    ['create', 'serviceaccount', 'somebody'],
-    ['create', 'secret', 'generic', 'somebodys', '--from-literal=a=b'],
-  ])('it cannot %s the %s %s', async (...what) => {
-    await expect(kubectl([...what, ...as])).rejects.toThrow(/may touch only what it makes itself/)
-  })
-
-  test.each([
-    {
-      does: 'let edges read every Secret',
-      rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }],
-    },
-    {
-      does: 'let edges read the key of the CA',
-      rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames: ['mooring-ca'], verbs: ['get'] }],
-    },
-    {
-      does: 'let edges look at pods',
-      rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }],
-    },
-  ])('it cannot $does', async ({ rules }) => {
-    const role = {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'Role',
-      metadata: { name: 'edge-x', namespace: SYSTEM },
-      rules,
-    }
-    await expect(kubectl(['create', '--filename', '-', ...as], role)).rejects.toThrow(
-      /nothing but certificates, each by its name/,
-    )
-  })
-
-  test('it cannot run pods as itself under the name of edges', async () => {
-    const labels = { app: 'x' }
-    const spec = { serviceAccountName: 'mooring-apiserver', containers: [{ name: 'x', image: 'x' }] }
-    const deployment = {
-      ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'edge-x', namespace: SYSTEM } },
-      spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
-    }
-    await expect(kubectl(['create', '--filename', '-', ...as], deployment)).rejects.toThrow(
-      /only under the service accounts of edges/,
-    )
-  })
-
-  test.each([
-    { does: 'bind a ClusterRole', to: ['--clusterrole', 'mooring-edge', '--serviceaccount', `${SYSTEM}:edge-x`] },
-    { does: 'bind somebody else', to: ['--role', 'edge-default', '--serviceaccount', `${SYSTEM}:somebody`] },
-  ])('it cannot $does under the name of edges', async ({ to }) => {
-    await expect(kubectl(['create', 'rolebinding', 'edge-x', ...to, ...as])).rejects.toThrow(/only the Roles of edges/)
   })
 })
