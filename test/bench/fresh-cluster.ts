@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Namespace } from '../../crds/core.ts'
-import { labels, namespaceName } from '../../crds/names.ts'
+import { labels, namespaceName, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { createKubernetesStore, type KubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
@@ -15,7 +15,9 @@ export interface FreshCluster extends AsyncDisposable {
   readonly clients: Kubernetes
   readonly store: KubernetesStore
   install(): Promise<void>
-  /** Makes a tenant's namespace and one instance in it, and waits until that is ready. */
+  /** Makes a tenant's namespace. @returns its name */
+  namespace(): Promise<string>
+  /** Makes a namespace and one instance in it, and waits until that is ready. */
   firstInstance(): Promise<SharedInstance>
 }
 
@@ -25,14 +27,18 @@ export async function freshCluster(): Promise<FreshCluster> {
   const { clients } = started.use(await startSecondCluster(image))
   const store = started.use(createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: clients.kubeconfig }) }))
 
-  async function firstInstance(): Promise<SharedInstance> {
+  async function namespace(): Promise<string> {
     const organization = `bench${randomBytes(6).toString('hex')}`
-    const namespace = namespaceName(organization, 'prod')
-    await store.create(Namespace, {
-      metadata: { name: namespace, labels: { [labels.organization]: organization, [labels.namespace]: 'prod' } },
-    })
-    await using watch = await watchReady(store, namespace)
-    const key = { namespace, name: 'first' }
+    const name = namespaceName(organization, 'prod')
+    const given = { [labels.organization]: organization, [labels.namespace]: 'prod' }
+    await store.create(Namespace, { metadata: { name, labels: given } })
+    return name
+  }
+
+  async function firstInstance(): Promise<SharedInstance> {
+    const tenant = await namespace()
+    await using watch = await watchReady(store, tenant)
+    const key = { namespace: tenant, name: 'first' }
     const spec = { identifier: 'first', region: REGION.id, motor: 'postgresql-15.4.0' } as const
     await store.create(SharedInstance, { metadata: key, spec })
     await watch.ready('first')
@@ -43,11 +49,21 @@ export async function freshCluster(): Promise<FreshCluster> {
 
   const ownership = started.move()
   return {
-    ...{ clients, store, firstInstance },
+    ...{ clients, store, namespace, firstInstance },
     async install() {
       const [repository = '', tag = ''] = image.split(':')
       await installRelease(clients, { repository, tag })
     },
     [Symbol.asyncDispose]: () => ownership.disposeAsync(),
   }
+}
+
+const OPERATOR = ['deployment/mooring-operator', '--namespace', SYSTEM_NAMESPACE]
+const PODS = ['--namespace', SYSTEM_NAMESPACE, '--selector', 'app.kubernetes.io/component=operator']
+
+/** Resolves when there is none any more, or one that answers as ready. */
+export async function scaleOperator({ clients: { kubectl } }: Pick<FreshCluster, 'clients'>, replicas: 0 | 1): Promise<void> {
+  await kubectl(['scale', ...OPERATOR, '--replicas', `${replicas}`])
+  if (replicas === 0) await kubectl(['wait', 'pods', ...PODS, '--for=delete', '--timeout=60s'])
+  else await kubectl(['rollout', 'status', ...OPERATOR, '--timeout=120s'])
 }

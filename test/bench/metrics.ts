@@ -12,6 +12,10 @@ export async function metric(url: string, name: string, labels = ''): Promise<nu
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 }
 
+/** The same over several processes. */
+export const sumOf = async (urls: readonly string[], name: string, labels?: string): Promise<number> =>
+  (await Promise.all(urls.map((url) => metric(url, name, labels)))).reduce((sum, value) => sum + value, 0)
+
 /** Looks again and again until `holds`. @throws Error after `patienceMs`, two minutes unless given */
 export async function until(what: string, holds: () => Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
   const end = performance.now() + patienceMs

@@ -11,7 +11,7 @@ export interface PodUsage {
   readonly memoryMb: number
 }
 
-export type Component = 'operator' | 'apiserver'
+export type Component = 'operator' | 'apiserver' | 'edge'
 
 const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
 /** The pod's one process is the first in its namespace. */
@@ -19,7 +19,9 @@ const LOOK = `for (const file of ['stat', 'status']) console.log(require('node:f
 
 /** Looks into /proc of each pod of a component. */
 export async function podUsage({ kubectl }: Kubernetes, component: Component): Promise<readonly PodUsage[]> {
-  const wanted = ['--selector', `app.kubernetes.io/component=${component}`, '--output', 'name']
+  // The chart makes the others, the operator makes edges.
+  const selector = component === 'edge' ? 'app.kubernetes.io/name=mooring-edge' : `app.kubernetes.io/component=${component}`
+  const wanted = ['--selector', selector, '--output', 'name']
   const pods = (await kubectl(['get', 'pods', ...IN_SYSTEM, ...wanted])).split('\n')
   return Promise.all(
     pods.map(async (pod) => {

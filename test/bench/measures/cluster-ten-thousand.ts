@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Secret } from '../../../crds/core.ts'
-import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
+import { SHARED_NAMESPACE } from '../../../crds/names.ts'
 import { adminSecretName } from '../../../operator/server/credentials.ts'
 import { decodeSecret } from '../../../operator/secret-data.ts'
 import { secretName } from '../../../operator/shared-instance/credentials.ts'
 import type { Key, Store } from '../../../store/port.ts'
 import { installationIn } from '../../support/cluster-home.ts'
-import { type FreshCluster, freshCluster } from '../fresh-cluster.ts'
+import { type FreshCluster, freshCluster, scaleOperator } from '../fresh-cluster.ts'
 import { finding, type Measure } from '../measure.ts'
-import { metric, until } from '../metrics.ts'
+import { sumOf, until } from '../metrics.ts'
 import { mostMemory, podUsage } from '../pod-usage.ts'
 import { copyInstanceIn, enterDatabases } from '../seed.ts'
 
@@ -18,14 +18,12 @@ const REST_MS = 10_000
 const PATIENCE_MS = 600_000
 /** Holds one sweep of sizes and catalogs at least. */
 const WATCHED_MS = 75_000
-const OPERATOR = ['deployment/mooring-operator', '--namespace', SYSTEM_NAMESPACE]
-const PODS = ['--namespace', SYSTEM_NAMESPACE, '--selector', 'app.kubernetes.io/component=operator']
 
 /** Gives the cluster its ten thousand, while no operator is there that would claim them. */
 async function seed(cluster: FreshCluster): Promise<void> {
   const { store } = cluster
   const model = await cluster.firstInstance()
-  await scale(cluster, 0)
+  await scaleOperator(cluster, 0)
   const names = await copyInstanceIn(store, INSTANCES)
   const own = await valuesOf(store, { namespace: model.metadata.namespace, name: secretName(model) })
   const server = model.status?.serverRef?.name ?? ''
@@ -44,15 +42,6 @@ async function valuesOf(store: Store, key: Key): Promise<(name: string) => strin
   }
 }
 
-async function scale({ clients: { kubectl } }: FreshCluster, replicas: 0 | 1): Promise<void> {
-  await kubectl(['scale', ...OPERATOR, '--replicas', `${replicas}`])
-  if (replicas === 0) await kubectl(['wait', 'pods', ...PODS, '--for=delete', '--timeout=60s'])
-  else await kubectl(['rollout', 'status', ...OPERATOR, '--timeout=120s'])
-}
-
-const sumOf = async (urls: readonly string[], name: string, labels?: string): Promise<number> =>
-  (await Promise.all(urls.map((url) => metric(url, name, labels)))).reduce((sum, value) => sum + value, 0)
-
 const CLAIMED = 'controller="shared-instance",result="settled",reason="Claimed"'
 
 async function run() {
@@ -61,7 +50,7 @@ async function run() {
   await seed(cluster)
 
   const start = performance.now()
-  await scale(cluster, 1)
+  await scaleOperator(cluster, 1)
   const readyMs = performance.now() - start
   await using home = await installationIn(cluster)
   const { metricsUrls } = home.installation

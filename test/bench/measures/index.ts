@@ -3,6 +3,7 @@ import { clusterCreate } from './cluster-create.ts'
 import { clusterIdle } from './cluster-idle.ts'
 import { clusterInstall } from './cluster-install.ts'
 import { clusterTenThousand } from './cluster-ten-thousand.ts'
+import { clusterTunnels } from './cluster-tunnels.ts'
 import { createInstance } from './create-instance.ts'
 import { createMany } from './create-many.ts'
 import { idle } from './idle.ts'
@@ -24,5 +25,5 @@ export const MEASURES: Readonly<Record<'embedded' | 'cluster' | 'tunnel', readon
     ...[tunnelRequests, tunnelMany, tunnelHttps, tunnelBulk, tunnelFairness],
     ...[tunnelStart, tunnelIdle, tunnelConfig, tunnelJournal, journalMeasure],
   ],
-  cluster: [clusterCreate, clusterIdle, clusterInstall, clusterTenThousand],
+  cluster: [clusterCreate, clusterIdle, clusterInstall, clusterTenThousand, clusterTunnels],
 }
