@@ -10,7 +10,7 @@ export type HeadState = 'more' | 'whole' | 'large' | 'bad'
 
 /** Gathers the bytes of a head. One that comes in one piece, as nearly all do, is not copied. */
 export class HeadBuffer {
-  /** Once whole: the head up to the CRLF of its last line, latin1. */
+  /** Once whole: the head up to the CRLF of its last line, latin1. Too large: as much of it as is taken. */
   text = ''
   /** The same as bytes, valid until the next call. */
   bytes: Buffer = END.subarray(0, 0)
@@ -42,7 +42,7 @@ export class HeadBuffer {
   }
 
   #take(data: Buffer, end: number): HeadState {
-    if (end > MAX_HEAD) return 'large'
+    if (end > MAX_HEAD) return this.#large(data)
     this.text = data.toString('latin1', 0, end + 2)
     this.bytes = data.subarray(0, end + 2)
     this.rest = data.subarray(end + 4)
@@ -54,7 +54,12 @@ export class HeadBuffer {
     for (let at = data.indexOf(LF, this.#length); at >= 0; at = data.indexOf(LF, at + 1)) {
       if (data[at - 1] !== CR) return 'bad'
     }
-    return data.length > MAX_HEAD ? 'large' : undefined
+    return data.length > MAX_HEAD ? this.#large(data) : undefined
+  }
+
+  #large(data: Buffer): HeadState {
+    this.text = data.toString('latin1', 0, MAX_HEAD)
+    return 'large'
   }
 
   /** Keeps the part in memory of its own, twice as much whenever it is full: a head in single bytes costs no more than one in large pieces. */

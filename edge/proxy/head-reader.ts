@@ -33,6 +33,11 @@ export class HeadReader<Read> {
     return this.#buffer.isEmpty
   }
 
+  /** Of one that is too large: as much as is taken, latin1. */
+  get text(): string {
+    return this.#buffer.text
+  }
+
   push(chunk: Buffer): HeadState {
     if (this.#buffer.isEmpty && this.#isKnown(chunk)) {
       this.rest = chunk.subarray(this.#knownBytes)

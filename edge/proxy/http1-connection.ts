@@ -13,7 +13,7 @@ import { Lingering } from './lingering.ts'
 import { Progress } from './progress.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { serve } from './serve.ts'
-import { BAD_BODY, BAD_LINE, HEAD_TOO_LARGE, TOO_SLOW } from './stops.ts'
+import { BAD_BODY, BAD_LINE, tooLarge, TOO_SLOW } from './stops.ts'
 import type { Visitor } from './visitor.ts'
 import { Writes } from './writes.ts'
 
@@ -173,7 +173,7 @@ export class Http1Connection implements Visitor, Watched {
   #headData(chunk: Buffer): void {
     const state = this.#heads.push(chunk)
     if (state === 'more') return this.#awaitHead()
-    if (state !== 'whole') return this.#refuse(state === 'large' ? HEAD_TOO_LARGE : BAD_LINE)
+    if (state !== 'whole') return this.#refuse(state === 'large' ? tooLarge(this.#heads.text) : BAD_LINE)
     const { head, rest } = this.#heads
     if (isStop(head)) this.#refuse(head)
     else this.#begin(head, rest)

@@ -1,7 +1,8 @@
 import type { Stop } from '../../crds/tunnel-decisions.ts'
 import { isFieldValue, isToken, MAX_HEAD } from './fields.ts'
+import { isOfConnection } from './http2-fields.ts'
 import { hasBody, isStop, readRequestHead, type RequestHead } from './request-head.ts'
-import { bad, HEAD_TOO_LARGE } from './stops.ts'
+import { bad, tooLarge } from './stops.ts'
 
 /** Header block of a stream: names and values in turn. */
 export interface StreamHead {
@@ -9,9 +10,6 @@ export interface StreamHead {
   /** Whether no body follows. */
   readonly endsHere: boolean
 }
-
-/** Fields of one connection, which a message of HTTP/2 must not have (RFC 9113, section 8.2.2). */
-const CONNECTION_FIELDS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'])
 
 interface Draft {
   readonly pseudo: Map<string, string>
@@ -31,7 +29,7 @@ export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Sto
   const line = requestLine(draft)
   if (line === undefined) return bad('the pseudo-header fields are not valid')
   const text = line + fieldLines(draft, endsHere)
-  if (text.length > MAX_HEAD) return HEAD_TOO_LARGE
+  if (text.length > MAX_HEAD) return tooLarge(text)
   const head = readRequestHead(text)
   if (isStop(head)) return head
   return endsHere && hasBody(head) ? bad('Content-Length is not that of the body') : head
@@ -65,7 +63,7 @@ const RULES: readonly FieldRule[] = [
   },
   {
     message: 'a field is of the connection',
-    breaks: (name, value) => CONNECTION_FIELDS.has(name) || (name === 'te' && value.toLowerCase() !== 'trailers'),
+    breaks: isOfConnection,
   },
 ]
 

@@ -7,6 +7,7 @@ import type { Exchange } from './exchange.ts'
 import { keptFields, type Reply } from './forward-response.ts'
 import { hopFields } from './forward-fields.ts'
 import { readTrailers } from './chunk.ts'
+import { fieldObject, streamFields } from './http2-fields.ts'
 import { Progress } from './progress.ts'
 import type { RequestHead } from './request-head.ts'
 import { BAD_BODY, TOO_SLOW } from './stops.ts'
@@ -41,7 +42,7 @@ export class Http2Stream implements Visitor {
     this.#progress.restart(context.now())
     stream.on('error', () => stream.close())
     stream.on('drain', () => this.exchange?.visitorDrained())
-    stream.on('wantTrailers', () => stream.sendTrailers(trailersOf(this.#responseTrailers)))
+    stream.on('wantTrailers', () => this.#sendTrailers())
     if (!stream.endAfterHeaders && head) this.#readBody()
     else stream.resume()
   }
@@ -55,6 +56,11 @@ export class Http2Stream implements Visitor {
     return this.#stream.writableLength
   }
 
+  /** Reset or over: Node throws at whoever would send more. */
+  get #isGone(): boolean {
+    return this.#stream.destroyed || this.#stream.closed
+  }
+
   tick(now: number): void {
     this.exchange?.tick(now)
     if (this.#progress.isReaderStuck(now)) this.#reset(constants.NGHTTP2_CANCEL)
@@ -63,7 +69,7 @@ export class Http2Stream implements Visitor {
 
   answer(answer: Answer): void {
     const { status, headers, body } = answer
-    if (this.#stream.destroyed) return
+    if (this.#isGone) return
     const length = status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const isEmpty = status === 204 || body === '' || this.#head?.method === 'HEAD'
     this.#stream.respond({ ':status': status, ...headers, ...length }, { endStream: isEmpty })
@@ -72,20 +78,19 @@ export class Http2Stream implements Visitor {
   }
 
   interim(reply: Reply): void {
-    if (!this.#stream.destroyed && !this.#stream.headersSent) this.#stream.additionalHeaders({ ':status': reply.head.status })
+    if (this.#isGone || this.#stream.headersSent) return
+    const fields = { ...fieldObject(this.#fieldsOf(reply)), ':status': reply.head.status }
+    this.#send(() => this.#stream.additionalHeaders(fields))
   }
 
   respond(reply: Reply): boolean {
-    const { head, kind, modifications, host } = reply
-    if (this.#stream.destroyed) return true
-    const raw = [':status', String(head.status)]
-    for (const [name, value] of keptFields(head, hopFields(head.framing.connection), modifications, host))
-      raw.push(name.toLowerCase(), value)
+    const { head, kind } = reply
+    if (this.#isGone) return true
+    const raw = [':status', String(head.status), ...this.#fieldsOf(reply)]
     if (kind !== 'chunked' && head.framing.length !== undefined && head.status !== 204)
       raw.push('content-length', String(head.framing.length))
-    for (const { name, value } of modifications.added) raw.push(name.toLowerCase(), value)
     if (!raw.some((text, index) => index % 2 === 0 && text === 'date')) raw.push('date', httpDate(this.#context.now()))
-    this.#stream.respond(raw, { endStream: kind === 'none', waitForTrailers: kind === 'chunked' })
+    this.#send(() => this.#stream.respond(raw, { endStream: kind === 'none', waitForTrailers: kind === 'chunked' }))
     return true
   }
 
@@ -97,15 +102,36 @@ export class Http2Stream implements Visitor {
 
   body(chunk: Buffer): boolean {
     this.#bytesWritten += chunk.length
-    return this.#stream.destroyed || this.#writes.write(chunk)
+    return this.#isGone || this.#writes.write(chunk)
   }
 
   end(trailers: string): void {
     this.exchange = undefined
     this.#responseTrailers = trailers
-    if (this.#stream.destroyed) return
+    if (this.#isGone) return
     if (this.#stream.writableEnded) this.#dropRest()
     else this.#stream.end(() => this.#dropRest())
+  }
+
+  /** Those that are passed on, and those that the tunnel sets. */
+  #fieldsOf({ head, modifications, host }: Reply): string[] {
+    const kept = keptFields(head, hopFields(head.framing.connection), modifications, host)
+    return streamFields([...kept, ...modifications.added.map(({ name, value }) => [name, value] as const)])
+  }
+
+  #sendTrailers(): void {
+    const trailers = fieldObject(streamFields(readTrailers(this.#responseTrailers) ?? []))
+    if (!this.#isGone) this.#send(() => this.#stream.sendTrailers(trailers))
+  }
+
+  /** Node looks once more at what a backend has said, and throws: then this stream is lost, and not the edge. */
+  #send(fields: () => void): void {
+    try {
+      fields()
+    } catch (error) {
+      this.#context.log.error({ err: error }, 'a response cannot be sent over HTTP/2')
+      this.#reset(constants.NGHTTP2_INTERNAL_ERROR)
+    }
   }
 
   /** What is left of the request is not wanted any more (RFC 9113, section 8.1). */
@@ -187,10 +213,4 @@ function linesOf(raw: unknown): string {
   let lines = ''
   for (let index = 0; index + 1 < fields.length; index += 2) lines += `${String(fields[index])}: ${String(fields[index + 1])}\r\n`
   return lines
-}
-
-function trailersOf(lines: string): Record<string, string[]> {
-  const trailers: Record<string, string[]> = {}
-  for (const [name, value] of readTrailers(lines) ?? []) (trailers[name.toLowerCase()] ??= []).push(value)
-  return trailers
 }

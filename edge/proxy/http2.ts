@@ -13,6 +13,8 @@ import { serve } from './serve.ts'
 const RESET_WINDOW_MS = 10_000
 /** Bytes that a visitor may send ahead: on one stream, on all of a connection. */
 const WINDOW = 262_144
+/** Header blocks up to this are read, and answered when they are too large; those beyond it are reset. */
+const READ_HEAD = 3 * MAX_HEAD
 const SESSION_WINDOW = 1_048_576
 
 /** Takes connections whose handshake has settled on HTTP/2. */
@@ -28,9 +30,14 @@ export function createHttp2(context: ProxyContext): Http2 {
     maxSessionMemory: 8,
     maxHeaderListPairs: MAX_FIELDS + 4,
     maxSendHeaderBlockLength: 2 * MAX_HEAD,
+    // A backend may say twice what should be said once, as over HTTP/1.1: that is no reason to throw.
+    strictSingleValueFields: false,
     maxSessionInvalidFrames: 100,
     maxSessionRejectedStreams: 100,
-    settings: { maxConcurrentStreams: limits.streams, initialWindowSize: WINDOW, maxHeaderListSize: MAX_HEAD, enablePush: false },
+    settings: {
+      ...{ maxConcurrentStreams: limits.streams, initialWindowSize: WINDOW },
+      ...{ maxHeaderListSize: READ_HEAD, enablePush: false },
+    },
   })
   server.on('session', (session) => {
     if (accepting) new Http2Connection(context, accepting, session)
@@ -70,6 +77,8 @@ class Http2Connection implements Watched {
     session.on('stream', (stream, _headers, _flags, raw: unknown) => this.#stream(stream, raw))
     session.setLocalWindowSize(SESSION_WINDOW)
     session.on('error', () => session.destroy())
+    // Sockets stay open for a visitor who has ended its side; here nothing more can come of it.
+    accepted.socket.once('end', () => session.destroy())
     session.on('close', () => {
       // The visitor's end of the socket may still be open: half of one is of no use to HTTP/2.
       accepted.socket.destroy()

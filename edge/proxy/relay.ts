@@ -30,6 +30,9 @@ interface Deps {
   readonly modifications: Modifications
 }
 
+/** Interim responses before the last word: each is kept until the visitor takes it, and the sender may never end. */
+const MAX_INTERIM = 64
+
 /** Reads one response and passes it to the visitor: the head anew, the body as it comes. */
 export class Relay implements PayloadSink {
   /** Of the final response, once it has begun. */
@@ -38,6 +41,7 @@ export class Relay implements PayloadSink {
   readonly #deps: Deps
   #heads: HeadReader<ResponseHead | undefined> | undefined
   #body: Body | undefined
+  #interim = 0
   #keeps = false
   #go = true
   #rawOut = 0
@@ -100,6 +104,7 @@ export class Relay implements PayloadSink {
       if (!head) return this.#invalid()
       if (head.status === 101) return this.#upgrade(head, rest)
       if (head.status >= 200) return this.#respond(head, rest)
+      if (++this.#interim > MAX_INTERIM) return this.#invalid()
       this.#deps.visitor.interim(this.#reply(head, 'none'))
       state = rest.length > 0 ? heads.push(rest) : 'more'
     }

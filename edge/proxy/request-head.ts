@@ -3,7 +3,7 @@ import { type Fields, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from
 import type { ForwardedRequest } from './forward-request.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { REQUEST_NAMES } from './names.ts'
-import { bad, BAD_EXPECTATION, HEAD_TOO_LARGE } from './stops.ts'
+import { bad, BAD_EXPECTATION, BAD_HOST, HEAD_TOO_LARGE } from './stops.ts'
 
 /** Head of a request that has one meaning only. */
 export interface RequestHead extends Fields {
@@ -73,7 +73,7 @@ interface Draft extends Fields {
 function settle(draft: Draft): RequestHead | Stop {
   const { text, at, fieldsAt, minor, framing, method, asked } = draft
   const { host, expect } = framing
-  if (host === undefined || !HOST_VALUE.test(host)) return bad('there must be one valid Host')
+  if (host === undefined || !HOST_VALUE.test(host)) return BAD_HOST
   const target = targetOf(method, asked, host)
   if (target === undefined) return bad('the request target is not valid')
   if (framing.chunked && minor === 0) return bad('HTTP/1.0 has no Transfer-Encoding')

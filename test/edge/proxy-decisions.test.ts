@@ -1,16 +1,14 @@
-import { execFile } from 'node:child_process'
 import { createServer } from 'node:http'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { curl as visit, type Transport, TRANSPORTS } from '../support/edge/curl.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { rawBackend } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
 
-const run = promisify(execFile)
 const soon = { timeout: 10_000, interval: 10 }
 const names = {
   web: '0000000000000001',
@@ -60,29 +58,9 @@ afterAll(async () => {
   expect(edge.failures).toEqual([])
 })
 
-type Transport = 'http' | 'https' | 'h2'
-
 /** What curl is answered. */
-async function curl(transport: Transport, hostname: string, args: readonly string[] = [], path = '/') {
-  const host = `${hostname}.${DOMAIN}`
-  const at = transport === 'http' ? edge.httpPort : edge.httpsPort
-  const version = transport === 'h2' ? '--http2' : '--http1.1'
-  const url = `${transport === 'http' ? 'http' : 'https'}://${host}:${at}${path}`
-  const { stdout } = await run('curl', [
-    '-sk',
-    '-i',
-    '--max-time',
-    '20',
-    version,
-    '--resolve',
-    `${host}:${at}:127.0.0.1`,
-    ...args,
-    url,
-  ])
-  const [head = '', body = ''] = stdout.split('\r\n\r\n')
-  const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1]?.trim()
-  return { status: Number(head.split(' ')[1]), header, body }
-}
+const curl = (transport: Transport, hostname: string, args: readonly string[] = [], path = '/') =>
+  visit(edge, { transport, host: `${hostname}.${DOMAIN}`, path, args })
 
 const preflight = [
   '-X',
@@ -95,7 +73,7 @@ const preflight = [
   'Access-Control-Request-Headers: x-a',
 ]
 
-describe.each<Transport>(['http', 'https', 'h2'])('over %s', (transport) => {
+describe.each(TRANSPORTS)('over %s', (transport) => {
   test.each([
     { does: 'a request reaches the backend', hostname: names.web, status: 200, reason: undefined },
     { does: 'an unknown host is 404', hostname: 'ffffffffffffffff', status: 404, reason: 'unknown_host' },

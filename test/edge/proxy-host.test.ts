@@ -1,0 +1,84 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { curl, TRANSPORTS } from '../support/edge/curl.ts'
+import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
+import { answered, rawBackend } from '../support/edge/raw-http.ts'
+import { selfSigned } from '../support/edge/self-signed.ts'
+
+/** Which tunnel a request is for, or what is wrong with how it says so. */
+
+const context = selfSigned(DOMAIN)
+const edge = await startProxy({ contextFor: async () => context })
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const backend = await rawBackend((_received, socket) => socket.write(OK))
+const { host } = edge.serve('0000000000000001', backend.port)
+const other = edge.serve('0000000000000002', backend.port).host
+afterAll(async () => {
+  await edge.proxy.close()
+  await backend[Symbol.asyncDispose]()
+  expect(edge.failures).toEqual([])
+})
+
+interface Row {
+  readonly does: string
+  readonly args?: readonly string[]
+  /** Name of the URL, and of the handshake. */
+  readonly visited?: string
+  readonly answer: readonly [number, string | undefined]
+  /** Over HTTP/2 no request of the kind reaches the edge: its stream is reset (RFC 9113, section 8.1.1). */
+  readonly isReset?: true
+}
+
+/** How curl ends, then. */
+const STREAM_RESET = 92
+const BAD = [400, 'bad_request'] as const
+
+describe.each(TRANSPORTS)('over %s', (transport) => {
+  test.each<Row>([
+    { does: 'in capitals', args: ['-H', `Host: ${host.toUpperCase()}`], answer: [200, undefined] },
+    { does: 'with a port', args: ['-H', `Host: ${host}:8080`], answer: [200, undefined] },
+    { does: 'of another domain', visited: 'www.example.com', answer: [404, 'unknown_host'] },
+    { does: 'of the domain itself', visited: DOMAIN, answer: [404, 'unknown_host'] },
+    { does: 'of no tunnel', visited: `ffffffffffffffff.${DOMAIN}`, answer: [404, 'unknown_host'] },
+    { does: 'below a tunnel’s', visited: `a.${host}`, answer: [404, 'unknown_host'] },
+    { does: 'with a character that no name has', args: ['-H', 'Host: a!b'], answer: BAD },
+    { does: 'that is empty', args: ['-H', 'Host;'], answer: BAD, isReset: true },
+    { does: 'that is not there', args: ['-H', 'Host:'], answer: BAD, isReset: true },
+    { does: 'of 300 bytes', args: ['-H', `Host: ${'a'.repeat(300)}.${DOMAIN}`], answer: BAD },
+    // Clients of HTTP/2 send no header block of more than 64 KiB.
+    { does: 'of 64 KiB', args: ['-H', `Host: ${'a'.repeat(transport === 'h2' ? 65_000 : 65_536)}`], answer: BAD },
+  ])('a host $does', async ({ args = [], visited = host, answer, isReset }) => {
+    const asked = curl(edge, { transport, host: visited, args })
+    if (transport === 'h2' && isReset) return expect(asked).rejects.toMatchObject({ code: STREAM_RESET })
+    const { status, reason } = await asked
+    expect([status, reason]).toEqual(answer)
+  })
+
+  test.each<Row>([
+    {
+      does: 'of the same host',
+      args: ['-H', `Host: ${host}`, '--request-target', `http://${host}/a`],
+      answer: [200, undefined],
+      isReset: true,
+    },
+    { does: 'of another host', args: ['--request-target', `http://${other}/a`], answer: BAD, isReset: true },
+  ])('a target in absolute form, $does', async ({ args = [], answer, isReset }) => {
+    const asked = curl(edge, { transport, host, args })
+    if (transport === 'h2' && isReset) return expect(asked).rejects.toMatchObject({ code: STREAM_RESET })
+    const { status, reason } = await asked
+    expect([status, reason]).toEqual(answer)
+  })
+
+  test('a host that the handshake did not name: there is none in the clear', async () => {
+    const { status, reason } = await curl(edge, { transport, host, args: ['-H', `Host: ${other}`] })
+    expect([status, reason]).toEqual(transport === 'http' ? [200, undefined] : [421, 'misdirected'])
+  })
+})
+
+test.each(TRANSPORTS)('a head that is too large, but not by its Host, is 431: %s', async (transport) => {
+  const { status, reason } = await curl(edge, { transport, host, args: ['-H', `X: ${'a'.repeat(40_000)}`] })
+  expect([status, reason]).toEqual([431, 'head_too_large'])
+})
+
+test('HTTP/2 in the clear is not spoken: how it begins is no request', async () => {
+  expect(await answered(edge.httpPort, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [^]*bad_request/)
+})

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** How visitors come: HTTP/1.1 in the clear and over TLS, HTTP/2 over TLS. An edge speaks no HTTP/2 in the clear. */
+export type Transport = 'http' | 'https' | 'h2'
+export const TRANSPORTS: readonly Transport[] = ['http', 'https', 'h2']
+
+export interface CurlAnswer {
+  readonly status: number
+  /** The value of `Mooring-Error`. */
+  readonly reason: string | undefined
+  readonly header: (name: string) => string | undefined
+  readonly body: string
+}
+
+interface Asked {
+  readonly transport: Transport
+  /** Name that is visited, and named in the TLS handshake. */
+  readonly host: string
+  readonly path?: string
+  /** Of curl. */
+  readonly args?: readonly string[]
+}
+
+/** Visits an edge on this machine with curl. @throws when there is no answer */
+export async function curl(
+  { httpPort, httpsPort }: { readonly httpPort: number; readonly httpsPort: number },
+  { transport, host, path = '/', args = [] }: Asked,
+): Promise<CurlAnswer> {
+  const at = transport === 'http' ? httpPort : httpsPort
+  const version = transport === 'h2' ? '--http2' : '--http1.1'
+  const url = `${transport === 'http' ? 'http' : 'https'}://${host}:${at}${path}`
+  const common = ['-ski', '--max-time', '20', version, '--resolve', `${host}:${at}:127.0.0.1`]
+  const { stdout } = await run('curl', [...common, ...args, url])
+  const parts = stdout.split('\r\n\r\n')
+  // Interim answers come before.
+  const last = parts.findLastIndex((part) => part.startsWith('HTTP/'))
+  const [head = '', body = ''] = parts.slice(last)
+  const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1]?.trim()
+  return { status: Number(head.split(' ')[1]), reason: header('mooring-error'), header, body }
+}

@@ -1,0 +1,67 @@
+import { connect, type OutgoingHttpHeaders } from 'node:http2'
+import { text } from 'node:stream/consumers'
+
+/** What a visitor who speaks HTTP/2 was answered; fields are names and values in turn, as they came. */
+export interface Http2Answer {
+  /** Of interim answers, in their order. */
+  readonly interim: readonly (readonly string[])[]
+  readonly status: number
+  readonly fields: readonly string[]
+  readonly body: string
+  readonly trailers: readonly string[]
+  /** Why the stream was closed (RFC 9113, section 7). */
+  readonly code: number | undefined
+}
+
+interface Sent {
+  readonly body?: string
+  /** A body that waits for 100. */
+  readonly onContinue?: string
+  readonly trailers?: OutgoingHttpHeaders
+}
+
+export interface Http2Client extends AsyncDisposable {
+  /** Sends a request: GET / of its host, unless the fields say otherwise. @throws when there is no answer */
+  ask(fields?: readonly string[], sent?: Sent): Promise<Http2Answer>
+}
+
+/** Node's own client of HTTP/2, on one connection to this machine. */
+export function http2Client(port: number, host: string): Http2Client {
+  const session = connect(`https://127.0.0.1:${port}`, { servername: host, rejectUnauthorized: false })
+  // Each stream says so itself.
+  session.on('error', () => undefined)
+
+  async function ask(fields: readonly string[] = [], { body, onContinue, trailers }: Sent = {}): Promise<Http2Answer> {
+    const pseudo = { ':method': 'GET', ':path': '/', ':scheme': 'https', ':authority': host }
+    const raw = [...fields]
+    for (const [name, value] of Object.entries(pseudo)) if (!raw.includes(name)) raw.unshift(name, value)
+    const endStream = body === undefined && onContinue === undefined
+    const stream = session.request(raw, { endStream, waitForTrailers: trailers !== undefined })
+    const interim: string[][] = []
+    const later: string[] = []
+    stream.on('headers', (_headers, _flags, block: unknown) => interim.push(block as string[]))
+    stream.on('trailers', (_headers, _flags, block: unknown) => later.push(...(block as string[])))
+    stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}))
+    stream.on('continue', () => stream.end(onContinue))
+    const closed = new Promise<void>((resolve) => stream.once('close', resolve))
+    const responded = new Promise<string[]>((resolve, reject) => {
+      stream.once('response', (_headers, _flags, block: unknown) => resolve(block as string[])).once('error', reject)
+    })
+    if (body !== undefined) stream.end(body)
+    const answer = await responded
+    const seen = await text(stream)
+    await closed
+    const status = Number(answer[answer.indexOf(':status') + 1])
+    return { interim, status, fields: answer, body: seen, trailers: later, code: stream.rstCode }
+  }
+
+  return {
+    ask,
+    async [Symbol.asyncDispose]() {
+      if (session.destroyed) return
+      const gone = new Promise<void>((resolve) => session.once('close', resolve))
+      session.destroy()
+      await gone
+    },
+  }
+}
