@@ -1,3 +1,4 @@
+import { knownHostsLines } from '../crds/known-hosts.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 
@@ -66,6 +67,6 @@ export function connectCommands(about: Connecting): ConnectCommands {
       'WantedBy=default.target',
       '',
     ].join('\n'),
-    knownHosts: (endpoint.status?.hostKeys ?? []).map((key) => `[${sshHost}]:${ports.ssh} ${key}`),
+    knownHosts: knownHostsLines(endpoint.status?.hostKeys ?? [], sshHost, ports.ssh),
   }
 }

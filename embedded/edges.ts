@@ -3,6 +3,7 @@ import { createHash, randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Secret } from '../crds/core.ts'
+import { knownHostsFile } from '../crds/known-hosts.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import { MESH_SUFFIX, TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../crds/tunnel-password.ts'
@@ -100,7 +101,7 @@ export function createEdges(deps: EdgesDeps): Edges {
     const ports = await listen((host, ports) => edge.listen(host, ports))
     const sshHost = callersHost(settings.listen)
     await ensureEndpoint(deps, { name, sshHost, ports })
-    await writeFile(knownHosts, publicKeys.map((key) => `[${sshHost}]:${ports.ssh} ${key}\n`).join(''), { mode: 0o644 })
+    await writeFile(knownHosts, knownHostsFile(publicKeys, sshHost, ports.ssh), { mode: 0o644 })
     serving = name
     for (const listener of listeners) listener(name)
     log.info({ domain: settings.domain, ...ports }, 'edge started')

@@ -40,12 +40,6 @@ export function parseHostKey(file: string): HostKey {
   }
 }
 
-/** Lines for a client's known_hosts. */
-export function knownHosts(publicLines: readonly string[], host: string, port: number): string {
-  const name = port === 22 ? host : `[${host}]:${port}`
-  return publicLines.map((line) => `${name} ${line}\n`).join('')
-}
-
 interface Parts {
   readonly type: HostKey['type']
   readonly publicBlob: Buffer

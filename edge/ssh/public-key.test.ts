@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { generateHostKeys, knownHosts, parseHostKey } from './host-keys.ts'
+import { generateHostKeys, parseHostKey } from './host-keys.ts'
 import { parsePublicKey, parsePublicKeyLine } from './public-key.ts'
 import { mpint, string, WireReader } from './wire-format.ts'
 
@@ -37,11 +37,6 @@ describe('a host key', () => {
       }),
       { numRuns: 30 },
     )
-  })
-
-  test('is known to clients under host and port', () => {
-    expect(knownHosts(['ssh-ed25519 AAAA'], 'edge.example.com', 22_222)).toBe('[edge.example.com]:22222 ssh-ed25519 AAAA\n')
-    expect(knownHosts(['ssh-ed25519 AAAA'], 'edge.example.com', 22)).toBe('edge.example.com ssh-ed25519 AAAA\n')
   })
 })
 

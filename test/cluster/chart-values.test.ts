@@ -107,6 +107,39 @@ test('a ServiceMonitor is rendered only where the cluster knows that kind', asyn
   expect(await template(off, '--api-versions', kind)).not.toContain('kind: ServiceMonitor')
 })
 
+describe('the NOTES', () => {
+  /** Without a cluster; the region is the chart's own. */
+  async function notes(values: object): Promise<string> {
+    const args = ['install', 'mooring', CHART, '--namespace', 'mooring-system', '--dry-run=client', '-f', '-']
+    const text = await run({ file: 'helm', args, input: JSON.stringify(values) })
+    return text.slice(text.indexOf('\nNOTES:\n'))
+  }
+  const domain = 't.example'
+
+  test.each([
+    { type: 'ClusterIP', has: ['port-forward service/edge-default 22222:22 28443:443 &', 'for the cluster alone'] },
+    { type: 'NodePort', has: ['.status.hostIP}', '{.spec.ports[?(@.name=="ssh")].nodePort}', '*.t.example lead to such nodes'] },
+    {
+      type: 'LoadBalancer',
+      has: ['{.status.loadBalancer.ingress[0].ip}', 'ssh_port=22 https_port=443', '*.t.example lead to $edge'],
+    },
+  ])('have commands for a tunnel by a Service of type $type, which a shell can read', async ({ type, has }) => {
+    const ports = { ssh: 22, http: 80, https: 443 }
+    const text = await notes({ edges: { domain, sshHost: 'ssh.example', ports, service: { type } } })
+    for (const part of [...has, 't.example, ssh.example and *.t.example']) expect(text).toContain(part)
+    const lines = text.split('\n').filter((line) => line.startsWith('  '))
+    for (const option of ['ExitOnForwardFailure=yes', 'ServerAliveInterval=10', 'ServerAliveCountMax=3']) {
+      expect(lines.filter((line) => line.includes(`-o ${option} `))).toHaveLength(1)
+    }
+    await run({ file: 'bash', args: ['-n'], input: lines.map((line) => line.slice(2)).join('\n') })
+  })
+
+  test('say what is missing for tunnels, and nothing where there are to be none', async () => {
+    expect(await notes({})).toContain('There is no domain for tunnels yet')
+    expect(await notes({ edges: { enabled: false, domain } })).not.toMatch(/first tunnel|no domain|edge-default/)
+  })
+})
+
 describe('edges', () => {
   const edgesOf = (text: string): object =>
     JSON.parse(JSON.parse(/MOORING_EDGES, value: (".*") }/.exec(text)?.[1] ?? '') as string) as object

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +8,8 @@ import { createKubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
 import { freePort } from '../support/free-port.ts'
 import { createHttpsClient, type HttpsClient } from '../support/https-client.ts'
+import { startLocalServer } from '../support/local-server.ts'
+import { writeSsh } from '../support/ssh-for-path.ts'
 import { visit } from './servers/visitor.ts'
 import { type CompanyPostgresql, startCompanyPostgresql } from './setup/company-postgresql.ts'
 import { type IdentityProvider, startIdentityProvider } from './setup/identity-provider.ts'
@@ -45,6 +47,7 @@ describe('installed', () => {
     await cluster.clients.helm('installing the chart', install, {
       image: { repository, tag, pullPolicy: 'IfNotPresent' },
       tunnels: { journal: { secretName: 'company-postgresql' } },
+      edges: { domain: EDGES.domain },
     })
   })
   afterAll(async () => {
@@ -54,20 +57,26 @@ describe('installed', () => {
 
   test('the commands of the NOTES do what they say, pasted as they are', async () => {
     const notes = await run({ file: 'helm', args: ['get', 'notes', 'mooring', ...IN_SYSTEM], env: environment() })
-    const port = await freePort()
-    const commands = notes
-      .split('\n')
-      .filter((line) => line.startsWith('  '))
-      .map((line) => line.slice(2).replaceAll('8443', String(port)))
+    await using local = await startLocalServer()
+    const key = join(directory, '.ssh', 'id_ed25519')
+    await mkdir(join(directory, '.ssh'), { mode: 0o700 })
+    await run({ file: 'ssh-keygen', args: ['-q', '-t', 'ed25519', '-N', '', '-C', 'somebody', '-f', key] })
+    await writeSsh(directory, { options: [`IdentityFile=${key}`, 'StrictHostKeyChecking=yes'], localPort: local.port })
+    const lines = notes.split('\n').filter((line) => line.startsWith('  '))
+    const commands = await onFreePorts(lines.map((line) => line.slice(2)).join('\n'))
     // What somebody's shell has in the background ends with it.
-    const script = ["trap 'kill $(jobs -p)' EXIT", 'cd "$0"', ...commands].join('\n')
-    const output = await run({ file: 'bash', args: ['-c', script, directory], env: environment() })
+    const script = ["trap 'kill $(jobs -p)' EXIT", 'cd "$0"', commands].join('\n')
+    const env = { ...environment(), HOME: directory, PATH: `${directory}:${process.env.PATH ?? ''}` }
+    const output = await run({ file: 'bash', args: ['-c', script, directory], env })
     expect(output).toContain('"msg":"OK"')
     expect(output).toContain('sharedinstance.mooring.dev/second condition met')
     expect(output).toMatch(
-      /postgresql:\/\/second[a-z2-7]+:[^@]+@[a-z0-9.-]+\.mooring-shared\.svc:5432\/second[a-z2-7]+\?sslmode=require$/,
+      /postgresql:\/\/second[a-z2-7]+:[^@]+@[a-z0-9.-]+\.mooring-shared\.svc:5432\/second[a-z2-7]+\?sslmode=require$/m,
     )
-  })
+    expect(output).toContain('tunnel.mooring.dev/web condition met')
+    // Said by the local server, to a visitor of the tunnel.
+    expect(output).toMatch(/"host":"[0-9a-f]{16}\.tunnel\.test"/)
+  }, 240_000)
 
   test('a server that is exposed by ClusterIP is reached by its host from a pod of its tenant', async () => {
     const where = 'jsonpath={.status.host} {.status.port}'
@@ -96,9 +105,6 @@ describe('installed', () => {
     let edges: Edges
 
     beforeAll(async () => {
-      const upgrade = ['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reset-then-reuse-values', '--wait', '--timeout', '4m']
-      const values = { edges: { domain: EDGES.domain } }
-      await cluster.clients.helm('helm upgrade', [...upgrade, '-f', '-'], values)
       await kubectl(['wait', '--for=condition=Ready', 'tunnelendpoint/default', '--timeout=120s'])
       const ca = await kubectl(['get', 'secret', 'mooring-apiserver', ...IN_SYSTEM, '--output', 'jsonpath={.data.ca\\.crt}'])
       const { kubeconfig } = cluster.clients
@@ -113,9 +119,10 @@ describe('installed', () => {
       const hostname = await bench.tunnel('web')
       bench.connect(hostname, edge)
       await vi.waitFor(async () => expect((await bench.visit(hostname, edge, '/visited')).status).toBe(200), SOON)
+      const uid = await kubectl(['get', 'tunnel', 'web', '--namespace', bench.namespace, '--output', 'jsonpath={.metadata.uid}'])
       const recorded = `SELECT (SELECT count(*) > 0 FROM journal.requests WHERE path = '/visited') AS requests,
-        (SELECT count(*)::int FROM journal.connections) AS connections,
-        (SELECT array_agg(via || ' ' || action) FROM journal.audit WHERE kind = 'Tunnel') AS audit`
+        (SELECT count(*)::int FROM journal.connections WHERE tunnel = '${uid}') AS connections,
+        (SELECT array_agg(via || ' ' || action) FROM journal.audit WHERE resource = '${uid}') AS audit`
       const all = [{ requests: true, connections: 1, audit: ['kubectl create'] }]
       await expect.poll(() => postgresql.query(recorded), SOON).toEqual(all)
       const rights = await postgresql.query(`
@@ -223,6 +230,14 @@ describe('installed', () => {
 
   const environment = () => ({ KUBECONFIG: cluster.clients.kubeconfig })
 })
+
+/** Where port-forwards of these commands listen, others of this machine may. The Services keep their ports. */
+async function onFreePorts(commands: string): Promise<string> {
+  let text = commands
+  for (const port of [8443, 22222, 28443])
+    text = text.replace(new RegExp(`(?<!${port}:)\\b${port}\\b`, 'g'), String(await freePort()))
+  return text
+}
 
 /** Nothing but the kind; its rules are those of the Prometheus operator. */
 const SERVICE_MONITORS = {

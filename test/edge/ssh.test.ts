@@ -347,6 +347,38 @@ describe('a session', () => {
     while (exchanges() < 4) expect(await echoed(session, text)).toBe(text)
   })
 
+  test('gets new keys after a time, with a transfer running over them and without one', async () => {
+    await using own = await startSshEdge({ rekeyMs: 100 })
+    const hostname = freshHostname()
+    own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
+    const client = own.ssh({ user: hostname, args: ['-v', '-N', '-R', `80:127.0.0.1:${echo.port}`] })
+    const session = await own.sessions.waitFor(hostname, 10_000, never)
+    if (!session) throw new Error('no session came')
+    const exchanges = () => client.output.text.split('SSH2_MSG_NEWKEYS received').length - 1
+    const [sent, returned] = [createHash('sha256'), createHash('sha256')]
+    let onTheWay = 0
+    const { channel, over } = openChannel(session, {
+      data(chunk) {
+        returned.update(chunk)
+        onTheWay -= chunk.length
+      },
+    })
+    for (let block = 0; exchanges() < 4; block += 1) {
+      const bytes = Buffer.from(`${block} `.repeat(10_000))
+      channel.write(bytes)
+      sent.update(bytes)
+      onTheWay += bytes.length
+      await vi.waitFor(() => expect(onTheWay).toBeLessThan(256 * 1024), soon)
+    }
+    channel.end()
+    expect(await over).toBe('closed')
+    expect([onTheWay, returned.digest('hex')]).toEqual([0, sent.digest('hex')])
+
+    const before = exchanges()
+    await vi.waitFor(() => expect(exchanges()).toBeGreaterThan(before), soon)
+    expect(await echoed(session)).toBe('ping')
+  })
+
   test('that is killed leaves a record, and its channels are lost', async () => {
     const { hostname, client, session } = await served()
     const open = openChannel(session)

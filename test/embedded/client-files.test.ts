@@ -1,12 +1,15 @@
 import { type ExecFileOptions, execFile } from 'node:child_process'
-import { mkdtempDisposable, readFile, stat } from 'node:fs/promises'
+import { mkdir, mkdtempDisposable, readFile, stat, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { running } from '../support/edge/ssh-programs.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Mooring, startMooring } from '../support/mooring.ts'
 import { scratch } from '../support/scratch.ts'
+import { writeSsh } from '../support/ssh-for-path.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const URL_RULE = expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/) as string
@@ -96,12 +99,36 @@ test('the lines of the welcome, typed as they stand, connect to a database', asy
   expect(await shell(lines)).toContain('PostgreSQL 15.4')
 })
 
-test('the commands of the README, typed as they stand, connect to a database', async () => {
+/** The commands of a section of the README. */
+async function blocksOf(section: string): Promise<readonly string[]> {
   const readme = await readFile(join(REPOSITORY, 'README.md'), 'utf8')
-  const [, section = ''] = /## Your first database\n([\s\S]*?)\n## /.exec(readme) ?? []
-  const blocks = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block)
+  const text = readme.split(/^## /m).find((part) => part.startsWith(`${section}\n`)) ?? ''
+  const blocks = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block)
   expect(blocks.length).toBeGreaterThan(1)
+  return blocks
+}
+
+test('the commands of the README, typed as they stand, connect to a database', async () => {
+  const blocks = await blocksOf('Your first database')
   expect(await shell(blocks.join('\n'))).toContain('PostgreSQL 15.4')
+})
+
+test('those for a tunnel, typed as they stand in two terminals, show a port of this machine to a visitor', async () => {
+  const [connect = '', visit = ''] = await blocksOf('First tunnel')
+  await using home = await mkdtempDisposable(join(tmpdir(), 'mooring-home-'))
+  const [directory, port] = [dirname(mooring.dataDir), await freePort()]
+  await mkdir(join(home.path, '.ssh'), { mode: 0o700 })
+  // ssh finds the home of whoever runs it by the user's id, not by HOME. An unknown host key is refused: it must be in .mooring.
+  const options = [`IdentityFile=${home.path}/.ssh/id_ed25519`, 'StrictHostKeyChecking=yes']
+  await writeSsh(home.path, { options, localPort: port })
+  await symlink(join(REPOSITORY, 'docs'), join(directory, 'docs'))
+  const lines = `cd "$0"\n${connect.replace('http.server 3000', `http.server ${port}`)}`
+  const path = `${home.path}:${process.env.PATH ?? ''}`
+  await using terminal = running(['sh', '-eu', '-c', lines, directory], { HOME: home.path, PATH: path })
+  await vi.waitFor(async () => expect(await shell(visit), terminal.said()).toContain('install.md'), {
+    timeout: 30_000,
+    interval: 100,
+  })
 })
 
 test('npm run token prints a token alone, for a namespace and a role', async () => {

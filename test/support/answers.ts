@@ -35,6 +35,7 @@ export interface Data {
     readonly sourceIp: string
   }[]
   readonly connections: readonly {
+    readonly clientIp: string
     readonly type: string
     readonly sessionId: string
     readonly authMethod: string | null
@@ -46,6 +47,10 @@ export interface Data {
     readonly actor: { readonly name: string } | null
     readonly changes: readonly { readonly path: string; readonly to: unknown }[]
   }[]
+  readonly connect: Readonly<Record<'ssh' | 'loop' | 'autossh' | 'systemd', string>> & { readonly knownHosts: readonly string[] }
+  /** What the edge would decide. */
+  readonly steps: readonly { readonly check: string; readonly verdict: string; readonly detail: string }[]
+  readonly answer: { readonly status: number | null; readonly reason: string | null }
   readonly nextCursor: string | null
 }
 

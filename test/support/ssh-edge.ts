@@ -10,7 +10,8 @@ import { addressList } from '../../crds/address-list.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../../edge/route.ts'
 import { createSessions } from '../../edge/sessions.ts'
-import { generateHostKeys, knownHosts, parseHostKey } from '../../edge/ssh/host-keys.ts'
+import { knownHostsFile } from '../../crds/known-hosts.ts'
+import { generateHostKeys, parseHostKey } from '../../edge/ssh/host-keys.ts'
 import { DEFAULT_SSH_LIMITS, type SshLimits } from '../../edge/ssh/limits.ts'
 import { createSshServer } from '../../edge/ssh/server.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
@@ -32,8 +33,11 @@ export function routesInMemory() {
   const port: Routes & PasswordRoutes = {
     domain: DOMAIN,
     get: (hostname) => routes.get(hostname),
-    ofPassword: (sha256) =>
-      [...routes.values()].find(({ passwords }) => passwords.some((password) => password.sha256 === sha256)),
+    ofPassword(sha256) {
+      const has = ({ passwords }: Route) => passwords.some((password) => password.sha256 === sha256)
+      const [route, ...others] = [...routes.values()].filter(has)
+      return others.length > 0 ? undefined : route
+    },
     onChange(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -99,7 +103,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}, trusted: rea
   const port = await server.listen('127.0.0.1', 0)
   const file = (name: string) => join(directory, name)
   const lines = hostKeys.map((key) => parseHostKey(key).publicLine)
-  writeFileSync(file('known_hosts'), knownHosts(lines, '127.0.0.1', port))
+  writeFileSync(file('known_hosts'), knownHostsFile(lines, '127.0.0.1', port))
 
   function makeKey(name: string, type = 'ed25519', ...options: string[]): string {
     execFileSync('ssh-keygen', ['-q', '-t', type, ...options, '-N', '', '-C', 'test', '-f', file(name)])

@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { knownHostsFile } from '../../crds/known-hosts.ts'
 import { scratch } from './scratch.ts'
 import type { Site } from './visitor.ts'
 
@@ -23,14 +24,17 @@ export interface Client extends AsyncDisposable {
 
 export async function person(): Promise<Person> {
   const dir = await mkdtemp(join(await scratch(), 'person-'))
-  const [key, askpass, knownHosts] = [join(dir, 'key'), join(dir, 'askpass'), join(dir, 'known_hosts')]
+  const [key, askpass] = [join(dir, 'key'), join(dir, 'askpass')]
+  let clientCount = 0
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'person', '-f', key])
   await writeFile(askpass, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD"\n', { mode: 0o700 })
   const clients = new AsyncDisposableStack()
 
   async function forward({ hostname, endpoint }: Site, localPort: number, password?: string): Promise<Client> {
     const { sshHost, sshPort, hostKeys } = endpoint
-    await writeFile(knownHosts, hostKeys.map((line) => `[${sshHost}]:${sshPort} ${line}\n`).join(''))
+    // Of its own: another client may read at this moment.
+    const knownHosts = join(dir, `known_hosts-${clientCount++}`)
+    await writeFile(knownHosts, knownHostsFile(hostKeys, sshHost, sshPort))
     const how = password === undefined ? [`IdentityFile=${key}`, 'BatchMode=yes'] : ['PreferredAuthentications=password']
     const options = [
       ...['IdentitiesOnly=yes', 'IdentityAgent=none', 'StrictHostKeyChecking=yes', 'ExitOnForwardFailure=yes', ...how],

@@ -19,7 +19,13 @@ export interface VisitOptions {
 export type Site = Pick<Tunnel, 'hostname' | 'endpoint'>
 
 /** Visits a tunnel at its endpoint, as a browser that trusts the CA of the installation (PEM). @throws when there is no answer */
-export async function visit(ca: string, { hostname, endpoint }: Site, path = '/', options: VisitOptions = {}): Promise<Visit> {
+export async function visit(ca: string, site: Site, path = '/', options: VisitOptions = {}): Promise<Visit> {
+  const answer = await beginVisit(ca, site, path, options)
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) }
+}
+
+/** The same up to the head of the answer; its body is still to be read. @throws when there is no answer */
+export async function beginVisit(ca: string, { hostname, endpoint }: Site, path: string, options: VisitOptions = {}) {
   const { scheme = 'https', method = 'GET', headers = {} } = options
   const host = `${hostname}.${endpoint.domain}`
   const about = { host: endpoint.sshHost, path, method, headers: { Host: host, ...headers }, agent: false as const }
@@ -28,8 +34,7 @@ export async function visit(ca: string, { hostname, endpoint }: Site, path = '/'
       ? httpsRequest({ ...about, port: endpoint.httpsPort, servername: host, ca })
       : httpRequest({ ...about, port: endpoint.httpPort })
   request.end()
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+  return new Promise<IncomingMessage>((resolve, reject) => {
     request.once('response', resolve).once('error', reject)
   })
-  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) }
 }

@@ -14,7 +14,8 @@ import type { MeshLimits } from '../../../edge/mesh/limits.ts'
 import { openMeshFiles } from '../../../edge/mesh/mesh-files.ts'
 import { peersIn } from '../../../edge/mesh/peers.ts'
 import { routedPasswordIndexes } from '../../../edge/routes.ts'
-import { generateHostKeys, knownHosts, parseHostKey } from '../../../edge/ssh/host-keys.ts'
+import { knownHostsFile } from '../../../crds/known-hosts.ts'
+import { generateHostKeys, parseHostKey } from '../../../edge/ssh/host-keys.ts'
 import type { ConnectionRecord, RequestRecord } from '../../../journal/port.ts'
 import { createCa, issueCertificate, type KeyPair } from '../../../operator/certificates/local-ca.ts'
 import { encodeSecret } from '../../../operator/secret-data.ts'
@@ -95,7 +96,7 @@ export async function openMeshHome(): Promise<MeshHome> {
     async knownHosts(ports) {
       const lines = hostKeys.map((key) => parseHostKey(key).publicLine)
       const path = join(directory, `known_hosts-${ports.join('-')}`)
-      await writeFile(path, ports.map((port) => knownHosts(lines, '127.0.0.1', port)).join(''))
+      await writeFile(path, ports.map((port) => knownHostsFile(lines, '127.0.0.1', port)).join(''))
       return path
     },
     async [Symbol.asyncDispose]() {

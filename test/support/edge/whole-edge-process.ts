@@ -5,7 +5,8 @@ import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { createProxy } from '../../../edge/proxy/proxy.ts'
 import type { RoutedPassword } from '../../../edge/route.ts'
 import { createSessions } from '../../../edge/sessions.ts'
-import { generateHostKeys, knownHosts, parseHostKey } from '../../../edge/ssh/host-keys.ts'
+import { knownHostsFile } from '../../../crds/known-hosts.ts'
+import { generateHostKeys, parseHostKey } from '../../../edge/ssh/host-keys.ts'
 import { DEFAULT_SSH_LIMITS, type SshLimits } from '../../../edge/ssh/limits.ts'
 import { createSshServer } from '../../../edge/ssh/server.ts'
 import { openSqliteJournal } from '../../../journal/sqlite.ts'
@@ -92,7 +93,7 @@ async function main({ directory, ssh: sshLimits, proxy: proxyLimits }: WholeEdge
   // Whoever started it has gone.
   process.on('disconnect', () => process.exit())
   const lines = hostKeys.map((key) => parseHostKey(key).publicLine)
-  tell({ ports: { ssh: sshPort, http, https }, knownHosts: knownHosts(lines, HOST, sshPort) })
+  tell({ ports: { ssh: sshPort, http, https }, knownHosts: knownHostsFile(lines, HOST, sshPort) })
 }
 
 await main(JSON.parse(process.argv.at(-1) ?? '') as WholeEdgeOptions)
