@@ -1,17 +1,15 @@
 import { z } from 'zod'
-import type { ApiToken } from '../crds/api-token.ts'
+import { API_TOKEN_LIFE_MS, type ApiToken, endOfApiToken } from '../crds/api-token.ts'
 import type { Cache } from '../store/cache.ts'
 import { type Role, ROLES } from '../crds/names.ts'
 import type { Question } from '../store/access.ts'
 import type { CatchUp } from './catch-up.ts'
 import { createdAtOf } from './created-at.ts'
 import { ApiError } from './errors.ts'
-import { withMilliseconds } from './rfc3339.ts'
 import { NamespaceParams } from './tenancy-deps.ts'
 
 const DAY_MS = 86_400_000
 export const DEFAULT_LIFE_MS = 90 * DAY_MS
-export const MAX_LIFE_MS = 365 * DAY_MS
 
 export const ApiTokenView = z
   .object({
@@ -40,12 +38,13 @@ export async function findApiToken({ apiTokens, catchUp }: Deps, namespace: stri
   throw new ApiError('not_found', 'there is no such API token')
 }
 
-export function apiTokenView({ metadata, spec }: ApiToken): z.output<typeof ApiTokenView> {
+export function apiTokenView(token: ApiToken): z.output<typeof ApiTokenView> {
+  const { metadata, spec } = token
   return {
     id: metadata.uid,
     name: spec.displayName,
     role: spec.role,
-    expiresAt: withMilliseconds(spec.expiresAt),
+    expiresAt: new Date(endOfApiToken(token)).toISOString(),
     createdAt: createdAtOf(metadata),
   }
 }
@@ -53,7 +52,7 @@ export function apiTokenView({ metadata, spec }: ApiToken): z.output<typeof ApiT
 /** When a new token expires. @throws ApiError `invalid_request` naming `expiresAt` */
 export function expiryOf(expiresAt: string | undefined, now: number): string {
   const at = expiresAt === undefined ? now + DEFAULT_LIFE_MS : Date.parse(expiresAt)
-  if (at > now && at <= now + MAX_LIFE_MS) return new Date(at).toISOString()
+  if (at > now && at <= now + API_TOKEN_LIFE_MS) return new Date(at).toISOString()
   const message = at > now ? 'must be at most a year from now' : 'must be in the future'
   throw new ApiError('invalid_request', `expiresAt ${message}`, { details: [{ field: 'expiresAt', message }] })
 }

@@ -1,14 +1,11 @@
 import { createHash, createHmac, randomInt } from 'node:crypto'
 import { z } from 'zod'
 import { annotations } from '../crds/names.ts'
-import type { TunnelPassword } from '../crds/tunnel-password.ts'
+import { livePasswords, passwordsOf } from '../crds/live-passwords.ts'
+import type { Tunnel } from '../crds/tunnel.ts'
+import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
+import type { Cache } from '../store/cache.ts'
 import { createdAtOf } from './created-at.ts'
-import { withMilliseconds } from './rfc3339.ts'
-
-/** Contract, "Limits". */
-export const LIFE_MS = 4 * 3_600_000
-/** Of one tunnel that are not expired (surface, section 2). */
-export const LIVE_MAX = 10
 
 const PREFIX = 'mt_'
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -24,12 +21,27 @@ export const PasswordView = z
   })
   .meta({ id: 'TunnelPassword' })
 
-export function passwordView({ metadata, spec }: TunnelPassword): z.output<typeof PasswordView> {
+export function passwordView(password: TunnelPassword): z.output<typeof PasswordView> {
+  const { metadata } = password
   return {
     id: metadata.uid,
-    expiresAt: withMilliseconds(spec.expiresAt),
+    expiresAt: new Date(endOfPassword(password)).toISOString(),
     createdAt: createdAtOf(metadata),
     createdBy: metadata.annotations?.[annotations.createdBy] ?? null,
+  }
+}
+
+interface LiveDeps {
+  readonly tunnelPasswords: Cache<typeof TunnelPassword>
+  readonly now: () => Date
+}
+
+/** How the passwords of a tunnel that are accepted now are found: the same that the edge accepts. */
+export function createLivePasswords({ tunnelPasswords, now }: LiveDeps) {
+  return function livePasswordsOf(tunnel: Tunnel): readonly TunnelPassword[] {
+    const { namespace } = tunnel.metadata
+    const all = tunnelPasswords.list(namespace === undefined ? {} : { namespace })
+    return livePasswords(passwordsOf(tunnel, all), endOfPassword, now().getTime())
   }
 }
 

@@ -99,7 +99,7 @@ export function tunnelView(tunnel: Tunnel, { organization, namespace, endpoint, 
     sessions: presence.sessions,
     lastConnectedAt: presence.lastConnectedAt === undefined ? null : new Date(presence.lastConnectedAt).toISOString(),
     expiresAt: timeOrNull(spec.expiresAt),
-    ...marks(metadata),
+    ...marks(tunnel),
   }
 }
 
@@ -113,10 +113,14 @@ function waysIn({ spec, status }: Tunnel, endpoint: TunnelEndpoint | undefined) 
   return { hostname, url, directUrl: `${url}${portOf(endpoint)}`, endpoint: endpointView(endpoint), sshCommand }
 }
 
-function marks(metadata: Tunnel['metadata']) {
+function marks({ metadata, status }: Tunnel) {
   const createdAt = createdAtOf(metadata)
   const { [annotations.updatedAt]: updatedAt, [annotations.createdBy]: createdBy } = metadata.annotations ?? {}
-  return { createdAt, updatedAt: timeOrNull(updatedAt) ?? createdAt, createdBy: textOrNull(createdBy) }
+  // What REST changed it says itself; of other changes the operator does.
+  const times = [createdAt, updatedAt, status?.updatedAt].map((time) => Date.parse(time ?? ''))
+  // Somebody's own text may be no time.
+  const newest = Math.max(...times.filter(Number.isFinite))
+  return { createdAt, updatedAt: new Date(newest).toISOString(), createdBy: textOrNull(createdBy) }
 }
 
 /** An endpoint without edges is served no more: its domain, or its tunnels, have been left. */

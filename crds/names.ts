@@ -33,6 +33,8 @@ export const annotations = {
   createdAt: 'mooring.dev/created-at',
   /** RFC 3339 UTC: when a request last changed the spec. */
   updatedAt: 'mooring.dev/updated-at',
+  /** On a Tunnel: its hostname with a MAC over that and the tunnel's own name, so that one restored from a backup keeps it. */
+  hostname: 'mooring.dev/hostname',
   /** On the Secret of a tunnel's certificate: RFC 3339 UTC, when it was signed. It begins to count before that, for clocks that are late. */
   obtainedAt: 'mooring.dev/obtained-at',
   /** On an ApiToken made with an Idempotency-Key: from it and the installation's secret its token can be derived again. */

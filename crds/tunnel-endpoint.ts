@@ -8,6 +8,8 @@ export const EndpointReason = {
   Serving: 'Serving',
   /** No edge answers yet. */
   Starting: 'Starting',
+  /** None answers, and they do not come up by themselves: an image that cannot be had, pods that end or may not be made. */
+  EdgesFailing: 'EdgesFailing',
   UnknownRegion: 'UnknownRegion',
 } as const
 

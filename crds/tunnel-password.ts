@@ -1,5 +1,9 @@
 import { z } from 'zod'
+import { endWithin } from './lifetime.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
+
+/** How long one is good at the most (contract, "Authentication" 3). */
+export const PASSWORD_LIFE_MS = 4 * 3_600_000
 
 /** Reasons of a password's `Ready` condition. */
 export const PasswordReason = {
@@ -7,8 +11,10 @@ export const PasswordReason = {
   Active: 'Active',
   /** Its time has passed: it is refused, and deleted soon. */
   Expired: 'Expired',
-  /** Its tunnel is gone. */
+  /** Its tunnel is gone, or is a later one of the same name. */
   TunnelMissing: 'TunnelMissing',
+  /** Its tunnel has as many older ones as it may have: it is refused until one of them ends. */
+  TooManyPasswords: 'TooManyPasswords',
 } as const
 
 export const TunnelPasswordSpec = z.object({
@@ -20,7 +26,10 @@ export const TunnelPasswordSpec = z.object({
     .max(64)
     .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')
     .describe('SHA-256 of the password; the password itself is kept nowhere.'),
-  expiresAt: z.iso.datetime(UTC_RULE).max(32).describe('When it stops being accepted, in UTC.'),
+  expiresAt: z.iso
+    .datetime(UTC_RULE)
+    .max(32)
+    .describe('When it stops being accepted, in UTC; 4 hours after its creation at the latest, whatever is said here.'),
 })
 
 /** A temporary password of a tunnel's SSH side. */
@@ -31,13 +40,23 @@ export const TunnelPassword = defineKind({
   namespaced: true,
   description: 'A temporary password for the SSH side of a tunnel.',
   spec: TunnelPasswordSpec,
-  status: z.object({ ...commonStatus }),
+  status: z.object({
+    ...commonStatus,
+    expiresAt: z
+      .string()
+      .max(32)
+      .optional()
+      .describe('When it stops being accepted, in UTC: what it wishes for, within its bound.'),
+  }),
   immutable: ['spec'],
   columns: [
     { name: 'Tunnel', type: 'string', jsonPath: '.spec.tunnelRef.name' },
-    { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
+    { name: 'Expires', type: 'string', jsonPath: '.status.expiresAt' },
     ...READY_COLUMNS,
     AGE_COLUMN,
   ],
 })
 export type TunnelPassword = Resource<typeof TunnelPassword>
+
+/** When it stops being accepted, in milliseconds since the epoch, whoever made it. */
+export const endOfPassword = ({ metadata, spec }: TunnelPassword): number => endWithin(PASSWORD_LIFE_MS, metadata, spec.expiresAt)

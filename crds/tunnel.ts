@@ -28,6 +28,16 @@ export const RenewingReason = {
   AttemptFailed: 'AttemptFailed',
 } as const
 
+/** The condition, always False, of a tunnel that was made with the annotation of a hostname and did not get that one. */
+export const HOSTNAME_KEPT = 'HostnameKept'
+/** Its reasons. */
+export const HostnameKeptReason = {
+  /** The annotation was made for another tunnel, by another installation, or by hand. */
+  InvalidMark: 'InvalidMark',
+  /** Another tunnel has it. */
+  HostnameTaken: 'HostnameTaken',
+} as const
+
 /** Status of a certificate (contract, "Tunnel certificate"). */
 export const CERTIFICATE_STATES = ['pending', 'obtaining', 'valid', 'expired', 'failed'] as const
 
@@ -78,6 +88,7 @@ export const Tunnel = defineKind({
     connected: z.boolean().optional().describe('Whether a client is connected.'),
     sessions: z.int().min(0).optional().describe('Clients that are connected.'),
     lastConnectedAt: time('When a client last connected'),
+    updatedAt: time('When its spec last changed; absent for one that never did'),
   }),
   immutable: ['spec.regionId'],
   rules: CONFIG_RULES,

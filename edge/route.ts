@@ -24,6 +24,7 @@ export interface Route {
   readonly config: TunnelConfig
   readonly ingress: AddressList
   readonly sshSources: AddressList
+  /** Oldest first, as `livePasswords` takes them; some may have ended, or be too many. */
   readonly passwords: readonly RoutedPassword[]
   /** When its certificate was obtained, RFC 3339 UTC: another time is another certificate. */
   readonly certifiedAt?: string | undefined
@@ -43,8 +44,11 @@ export interface ListedRoutes extends Routes {
   hostnames(): Iterable<string>
 }
 
-/** What the SSH side asks beside: a temporary password names its tunnel, whatever the user is called (surface, "SSH"). */
+/** What the SSH side asks beside: a temporary password names its tunnel to whoever does not name one as the user (surface, "SSH"). */
 export interface PasswordRoutes {
-  /** The tunnel that has a password with this SHA-256 (64 lower-case hexadecimal digits), expired or not. */
+  /**
+   * The only tunnel that has a password with this SHA-256 (64 lower-case hexadecimal digits), expired or not. A hash can be read and put
+   * beside another tunnel, so that one of several tunnels names none of them.
+   */
   ofPassword(sha256: string): Route | undefined
 }

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { Namespace } from '../crds/core.ts'
+import type { DraftMeta } from '../crds/kind.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelConfig } from '../crds/tunnel-config.ts'
-import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { PASSWORD_LIFE_MS, TunnelPassword } from '../crds/tunnel-password.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import { openTemporaryStore } from '../store/embedded/open-temporary.ts'
 import type { Store } from '../store/port.ts'
@@ -63,9 +64,9 @@ async function makeTunnel(store: Store, status: object = assigned(HOSTNAME)): Pr
   await store.create(Tunnel, { metadata: { ...web, finalizers: ['mooring.dev/test'] }, spec: { regionId: 1 } })
   await store.patchStatus(Tunnel, web, status)
 }
-const makePassword = (store: Store) =>
+const makePassword = (store: Store, metadata: DraftMeta = key) =>
   store.create(TunnelPassword, {
-    metadata: key,
+    metadata,
     spec: { tunnelRef: { name: 'web' }, sha256: SHA256, expiresAt: '2030-01-01T00:00:00Z' },
   })
 
@@ -75,10 +76,11 @@ test('what is there at the start is served at once, made ready', async () => {
     await makePassword(store)
   })
   const { routes } = at
+  const { creationTimestamp = '' } = (await at.store.get(TunnelPassword, key))?.metadata ?? {}
   expect(routes.get(HOSTNAME)).toMatchObject({
     ...{ namespace: NAMESPACE, name: 'web', hostname: HOSTNAME, host: `${HOSTNAME}.tunnel.test` },
     ...{ url: `https://${HOSTNAME}.tunnel.test`, config: TunnelConfig.parse({}) },
-    passwords: [{ sha256: SHA256, expiresAt: Date.parse('2030-01-01T00:00:00Z') }],
+    passwords: [{ sha256: SHA256, expiresAt: Date.parse(creationTimestamp) + PASSWORD_LIFE_MS }],
   })
   expect(routes.ofPassword(SHA256)?.hostname).toBe(HOSTNAME)
   expect(routes.ofPassword('b'.repeat(64))).toBeUndefined()
@@ -127,6 +129,34 @@ test('a password that goes is told as a change of its tunnel, which has it no mo
     await makePassword(store)
   })
   expect(await at.after(() => at.store.delete(TunnelPassword, key))).toEqual([HOSTNAME])
+  expect(at.routes.get(HOSTNAME)?.passwords).toEqual([])
+  expect(at.routes.ofPassword(SHA256)).toBeUndefined()
+})
+
+test('a hash beside tunnels of more than one namespace, or endpoint, is of none', async () => {
+  await using at = await start(async (store) => {
+    await makeTunnel(store)
+    await makePassword(store)
+    await store.create(Namespace, { metadata: { name: 'eve--prod' } })
+  })
+  const theirs = { namespace: 'eve--prod', name: 'web' }
+  await at.after(() => makePassword(at.store, { ...theirs, name: 'copy' }))
+  expect(at.routes.ofPassword(SHA256)?.hostname).toBe(HOSTNAME)
+  await at.after(async () => {
+    await at.store.create(Tunnel, { metadata: theirs, spec: { regionId: 1 } })
+    await at.store.patchStatus(Tunnel, theirs, assigned(OTHER, 'another'))
+    await makePassword(at.store, { ...theirs, name: 'later' })
+  })
+  expect(at.routes.ofPassword(SHA256)).toBeUndefined()
+  expect(at.routes.get(HOSTNAME)?.passwords).toHaveLength(1)
+})
+
+test('a password that another tunnel owns is not of this one', async () => {
+  const owner = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: crypto.randomUUID() }
+  await using at = await start(async (store) => {
+    await makeTunnel(store)
+    await makePassword(store, { ...key, ownerReferences: [owner], finalizers: ['mooring.dev/test'] })
+  })
   expect(at.routes.get(HOSTNAME)?.passwords).toEqual([])
   expect(at.routes.ofPassword(SHA256)).toBeUndefined()
 })

@@ -1,6 +1,7 @@
 import { addressList } from '../crds/address-list.ts'
+import { isPasswordOf, passwordsOf } from '../crds/live-passwords.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
-import type { TunnelPassword } from '../crds/tunnel-password.ts'
+import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
 import { keyToString } from '../store/key-string.ts'
 import type { Key } from '../store/port.ts'
@@ -60,15 +61,26 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
       ...{ hostname, host, url: `https://${host}`, config },
       ingress: addressList(config.ingressIPWhitelist),
       sshSources: addressList(config.sshIPWhitelist),
-      passwords: passwordsOf(tunnel),
+      passwords: routedPasswords(tunnel),
       certifiedAt: certifiedAtOf(tunnel),
     }
   }
 
-  function passwordsOf({ metadata }: Tunnel): readonly RoutedPassword[] {
-    return passwords
-      .byIndex('tunnel', `${metadata.namespace ?? ''}/${metadata.name}`)
-      .map(({ metadata: { uid }, spec }) => ({ id: uid, sha256: spec.sha256, expiresAt: Date.parse(spec.expiresAt) }))
+  function routedPasswords(tunnel: Tunnel): readonly RoutedPassword[] {
+    const { namespace = '', name } = tunnel.metadata
+    return passwordsOf(tunnel, passwords.byIndex('tunnel', `${namespace}/${name}`)).map((password) => ({
+      ...{ id: password.metadata.uid, sha256: password.spec.sha256, expiresAt: endOfPassword(password) },
+    }))
+  }
+
+  /** Keys of the tunnels, of whichever endpoint, that have a password with this hash. */
+  function ownersOf(sha256: string): ReadonlySet<string> {
+    const owners = passwords.byIndex('sha256', sha256).flatMap((password) => {
+      const owner = { namespace: password.metadata.namespace, name: password.spec.tunnelRef.name }
+      const tunnel = tunnels.get(owner)
+      return tunnel && isPasswordOf(password, tunnel) ? keyToString(owner) : []
+    })
+    return new Set(owners)
   }
 
   /** A deleted password does not say whose it was. */
@@ -91,9 +103,8 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
     get: (hostname) => byHostname.get(hostname),
     hostnames: () => byHostname.keys(),
     ofPassword(sha256) {
-      const [password] = passwords.byIndex('sha256', sha256)
-      const owner = password && { namespace: password.metadata.namespace, name: password.spec.tunnelRef.name }
-      return owner && byHostname.get(hostnames.get(keyToString(owner)) ?? '')
+      const [owner = '', ...others] = ownersOf(sha256)
+      return others.length > 0 ? undefined : byHostname.get(hostnames.get(owner) ?? '')
     },
     onChange(listener) {
       listeners.add(listener)

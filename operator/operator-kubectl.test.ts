@@ -134,4 +134,5 @@ test('regions, plans, organizations and API tokens say whether they can be used'
       reasonOf(ApiToken, key('token')),
     ])
   await expect.poll(reasons, { timeout: 10_000 }).toEqual(['Serving', 'NoMotors', 'Offered', 'NotOffered', 'Active', 'Expired'])
+  expect((await operator.store.get(ApiToken, key('token')))?.status?.expiresAt).toBe(soon)
 })

@@ -27,6 +27,7 @@ import { isSettled, waitingFor } from './shared-instance/indexes.ts'
 import { createPlaces } from './shared-instance/places.ts'
 import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createSuspicions } from './shared-instance/suspicions.ts'
+import { createCertificateSweep } from './tunnel/certificate-sweep.ts'
 import { createTunnelControllers, type TunnelControllersDeps } from './tunnel/controllers.ts'
 import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
@@ -140,7 +141,7 @@ export function createOperator(deps: OperatorDeps): Operator {
 
   const controllers = [
     ...createCatalogControllers({ ...caches, report, now, controller }),
-    ...(deps.tunnels ? createTunnelControllers({ ...deps.tunnels, store, regions, report, now, controller }) : []),
+    ...(deps.tunnels ? createTunnelControllers({ ...deps.tunnels, store, regions, report, now, controller, toldOf }) : []),
     controller({
       name: 'namespace',
       concurrency: 2,
@@ -205,21 +206,25 @@ export function createOperator(deps: OperatorDeps): Operator {
     }),
   ]
 
-  const onError = (error: unknown) => log.warn({ err: error }, 'the connected tunnels were not looked at')
-  const presence = deps.tunnels && createPresence({ ...deps.tunnels, store, onError })
+  const unable = (what: string) => (error: unknown) => log.warn({ err: error }, `${what} were not looked at`)
+  const presence = deps.tunnels && createPresence({ ...deps.tunnels, store, onError: unable('the connected tunnels') })
+  const certificates =
+    deps.tunnels && createCertificateSweep({ ...deps.tunnels, store, report, now, onError: unable('certificates of tunnels') })
 
   const unseen = deps.tunnels && auditFor({ ...deps, tunnels: deps.tunnels }, now)
 
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
-      const telling = [instances, servers, caches.tenantNamespaces].map((cache) =>
-        whenSynced(cache, () => tellFailures(cache, events)),
-      )
+      const told = [instances, servers, caches.tenantNamespaces, deps.tunnels?.tunnels, deps.tunnels?.endpoints]
+      const telling = told
+        .filter((cache) => cache !== undefined)
+        .map((cache) => whenSynced(cache, () => tellFailures(cache, events)))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),
         watchdog.run(signal),
         presence?.run(signal),
+        certificates?.run(signal),
         unseen?.run(signal),
       ])
       for (const stop of telling) stop()

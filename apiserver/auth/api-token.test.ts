@@ -1,6 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { deriveApiToken, isApiToken, randomApiToken, sha256OfToken } from './api-token.ts'
+import { ApiToken } from '../../crds/api-token.ts'
+import { Namespace } from '../../crds/core.ts'
+import { type ApiTokenTraits, apiToken } from '../../test/builders/api-token.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import {
+  apiTokenIndexes,
+  createApiTokenVerifier,
+  deriveApiToken,
+  isApiToken,
+  randomApiToken,
+  sha256OfToken,
+} from './api-token.ts'
+import { AuthenticationError } from './authentication-error.ts'
 
 const BASE62 = Array.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')
 
@@ -50,4 +62,56 @@ describe('an API token', () => {
     // 61 degrees of freedom: by chance above 150 about once in 10^9 runs; a plain remainder of a byte gives over 1000.
     expect(chiSquare).toBeLessThan(150)
   })
+})
+
+describe('whom an API token stands for', () => {
+  const token = randomApiToken()
+  const sha256 = sha256OfToken(token)
+  const [MADE, LATER] = ['2026-01-01T12:00:00Z', '2026-01-01T12:00:01Z']
+  const [ACME, EVE] = ['acme--prod', 'eve--prod']
+  const here = (namespace: string, traits: ApiTokenTraits = {}) =>
+    apiToken({
+      metadata: { namespace, uid: `uid-in-${namespace}`, creationTimestamp: MADE, ...traits.metadata },
+      spec: { sha256, ...traits.spec },
+    })
+  const deletionTimestamp = LATER
+
+  test.each<{ does: string; tokens: readonly ApiToken[]; now?: string; is: string }>([
+    { does: 'is the one that has its hash', tokens: [here(ACME), here(EVE, { spec: { sha256: 'f'.repeat(64) } })], is: ACME },
+    { does: 'is nobody where none has', tokens: [], is: 'invalid' },
+    { does: 'is nobody when it is being deleted', tokens: [here(ACME, { metadata: { deletionTimestamp } })], is: 'invalid' },
+    { does: 'is nobody after its end', tokens: [here(ACME, { spec: { expiresAt: LATER } })], now: LATER, is: 'expired' },
+    { does: 'is the one that was to last for years, for one', tokens: [here(ACME)], now: '2027-01-01T11:59:59Z', is: ACME },
+    { does: 'is nobody after a year', tokens: [here(ACME)], now: '2027-01-01T12:00:00Z', is: 'expired' },
+    {
+      does: 'is the one that had its hash first, though another namespace has it, too',
+      tokens: [here(EVE, { metadata: { creationTimestamp: LATER } }), here(ACME)],
+      is: ACME,
+    },
+    {
+      does: 'is nobody when the first is being deleted, whoever has its hash',
+      tokens: [here(EVE, { metadata: { creationTimestamp: LATER } }), here(ACME, { metadata: { deletionTimestamp } })],
+      is: 'invalid',
+    },
+    { does: 'is nobody where two namespaces had its hash in one second', tokens: [here(EVE), here(ACME)], is: 'invalid' },
+  ])('$does', async ({ tokens, now = LATER, is }) => {
+    const [apiTokens, namespaces] = [settableCache(ApiToken, apiTokenIndexes), settableCache(Namespace)]
+    apiTokens.put(...tokens)
+    for (const name of [ACME, EVE]) namespaces.put(namespaceOf(name))
+    const verify = createApiTokenVerifier({
+      ...{ apiTokens: apiTokens.cache, namespaces: namespaces.cache, now: () => Date.parse(now) },
+    })
+    const found = await verify(token).then(
+      ({ user }) => user,
+      (error: unknown) => (error instanceof AuthenticationError ? error.reason : error),
+    )
+    expect(found).toBe(is.includes('--') ? `mooring:api-token:uid-in-${is}` : is)
+  })
+
+  function namespaceOf(name: string) {
+    const [organization = '', slug = ''] = name.split('--')
+    const labels = { 'mooring.dev/organization': organization, 'mooring.dev/namespace': slug }
+    const metadata = { name, labels, uid: name, resourceVersion: '1', generation: 1, creationTimestamp: MADE }
+    return { apiVersion: 'v1', kind: 'Namespace', metadata } as const
+  }
 })

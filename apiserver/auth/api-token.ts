@@ -1,6 +1,6 @@
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import type { ApiToken } from '../../crds/api-token.ts'
+import { type ApiToken, endOfApiToken } from '../../crds/api-token.ts'
 import type { Namespace } from '../../crds/core.ts'
 import { labels, roleGroup } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -78,10 +78,10 @@ export interface ApiTokenDeps {
 /** Turns an API token into its principal. @throws AuthenticationError */
 export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now, catchUp = createCatchUp(0) }: ApiTokenDeps) {
   return async function verifyApiToken(token: string): Promise<Principal> {
-    const look = () => apiTokens.byIndex('sha256', sha256OfToken(token))[0]
+    const look = () => firstOf(apiTokens.byIndex('sha256', sha256OfToken(token)))
     const object = isApiToken(token) ? await catchUp(apiTokens, look) : undefined
     if (!object || object.metadata.deletionTimestamp !== undefined) throw new AuthenticationError('invalid')
-    if (Date.parse(object.spec.expiresAt) <= now()) throw new AuthenticationError('expired')
+    if (endOfApiToken(object) <= now()) throw new AuthenticationError('expired')
     const namespace = object.metadata.namespace ?? ''
     const slugs = namespaces.get({ name: namespace })?.metadata.labels ?? {}
     const organization = slugs[labels.organization]
@@ -93,4 +93,15 @@ export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now, 
       home: `${organization}/${slug}`,
     }
   }
+}
+
+/**
+ * The one that had its hash first: a viewer can read a hash, and put it into a token of another namespace. Undefined where tokens of more
+ * than one namespace were made in that second.
+ */
+function firstOf(alike: readonly ApiToken[]): ApiToken | undefined {
+  const made = alike.map(({ metadata }) => Date.parse(metadata.creationTimestamp))
+  const earliest = Math.min(...made)
+  const first = alike.filter((_, index) => made[index] === earliest)
+  return new Set(first.map(({ metadata }) => metadata.namespace)).size === 1 ? first[0] : undefined
 }

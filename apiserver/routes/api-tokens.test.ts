@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ApiToken } from '../../crds/api-token.ts'
+import { API_TOKEN_LIFE_MS, ApiToken } from '../../crds/api-token.ts'
 import { type Answer, codeOf, fieldsOf } from '../../test/support/http-app.ts'
 import { serveAcme } from '../../test/support/tenancy-app.ts'
 import { isApiToken } from '../auth/api-token.ts'
@@ -92,6 +92,22 @@ describe('API tokens', () => {
     const past = await post(app, { ...ci, expiresAt: new Date(Date.now() - 86_400_000).toISOString() })
     const answer = await app.call('GET', '/v1/me', { token: tokenView(past).token })
     expect(answer.body.msg).toBe('the token has expired')
+  })
+
+  test('that kubectl made to last for years are shown to end after one', async () => {
+    await using app = await serveAcme()
+    const key = { namespace: 'acme--prod', name: 'by-kubectl' }
+    const spec = { displayName: 'ci', role: 'viewer', expiresAt: '2099-01-01T00:00:00Z', sha256: '0'.repeat(64) } as const
+    const { metadata } = await app.store.create(ApiToken, { metadata: key, spec })
+    await app.apiTokens.waitFor(key, (found) => found, AbortSignal.timeout(10_000))
+    const path = `${NAMESPACE}/api-tokens`
+    const [one, all] = [
+      await app.call('GET', `${path}/${metadata.uid}`, { token: 'viewer' }),
+      await app.call('GET', path, { token }),
+    ]
+    const expiresAt = new Date(Date.parse(metadata.creationTimestamp) + API_TOKEN_LIFE_MS).toISOString()
+    expect(one.body.data).toMatchObject({ apiToken: { expiresAt } })
+    expect(all.body.data).toMatchObject({ apiTokens: [{ expiresAt }] })
   })
 
   test.each([{ expiresAt: '2020-01-01T00:00:00Z' }, { expiresAt: '2999-01-01T00:00:00Z' }, { expiresAt: 'tomorrow' }])(

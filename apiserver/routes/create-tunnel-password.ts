@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { apiVersionOf } from '../../crds/kind.ts'
+import { LIVE_PASSWORDS_MAX } from '../../crds/live-passwords.ts'
 import { annotations } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
-import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { PASSWORD_LIFE_MS, TunnelPassword } from '../../crds/tunnel-password.ts'
 import { untilKnown } from '../cache-waits.ts'
 import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
@@ -13,9 +14,8 @@ import { createQuota } from '../quota.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
 import {
+  createLivePasswords,
   deriveTunnelPassword,
-  LIFE_MS,
-  LIVE_MAX,
   PasswordView,
   passwordView,
   randomTunnelPassword,
@@ -26,18 +26,19 @@ const NEEDS = [{ verb: 'create', resource: 'tunnelpasswords' }] as const
 
 /** `POST …/tunnels/{t}/passwords`: the answer is the only place that ever shows it, and its repetition by the same Idempotency-Key. */
 export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
-  const { store, tunnelPasswords, tokenSecret, audit, now } = deps
+  const { store, tunnels, tunnelPasswords, tokenSecret, audit, now } = deps
   const find = createTunnelLookup(deps)
 
-  /** Of one tunnel, which is the "namespace" of its places. */
+  const livePasswordsOf = createLivePasswords(deps)
+
+  /** Of one tunnel, whose uid is the "namespace" of its places. */
   const quota = createQuota<typeof TunnelPassword>({
-    ...{ max: LIVE_MAX, of: 'tunnel', what: 'live passwords' },
+    ...{ max: LIVE_PASSWORDS_MAX, of: 'tunnel', what: 'live passwords' },
     cache: {
-      list: ({ namespace: tunnel } = {}) =>
-        tunnelPasswords
-          .list()
-          .filter(({ metadata, spec }) => `${metadata.namespace ?? ''}/${spec.tunnelRef.name}` === tunnel)
-          .filter(({ spec }) => Date.parse(spec.expiresAt) > now().getTime()),
+      list({ namespace: uid = '' } = {}) {
+        const tunnel = tunnels.byUid(uid)
+        return tunnel ? livePasswordsOf(tunnel) : []
+      },
     },
   })
 
@@ -57,7 +58,7 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
       const owner = { namespace, user: principal.user, key: key === undefined ? undefined : `${tunnel.metadata.uid} ${key}` }
       const name = objectName('p', owner)
       using places = new DisposableStack()
-      places.use(quota.reserve({ namespace: `${namespace}/${tunnel.metadata.name}`, name }))
+      places.use(quota.reserve({ namespace: tunnel.metadata.uid, name }))
       const salt = randomBytes(32).toString('base64url')
       const secret = key === undefined ? randomTunnelPassword() : deriveTunnelPassword(tokenSecret, salt)
       const draft = {
@@ -75,7 +76,7 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
         spec: {
           tunnelRef: { name: tunnel.metadata.name },
           sha256: sha256Of(secret),
-          expiresAt: new Date(now().getTime() + LIFE_MS).toISOString(),
+          expiresAt: new Date(now().getTime() + PASSWORD_LIFE_MS).toISOString(),
         },
       }
       const { object, created } = await createOnce(store, TunnelPassword, draft, requestHash({}))

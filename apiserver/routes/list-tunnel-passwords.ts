@@ -4,13 +4,13 @@ import { type AnyRoute, route } from '../route.ts'
 import { listOf } from '../tenancy-deps.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
-import { PasswordView, passwordView } from '../tunnel-passwords.ts'
+import { createLivePasswords, PasswordView, passwordView } from '../tunnel-passwords.ts'
 
 const NEEDS = [{ verb: 'list', resource: 'tunnelpasswords' }] as const
 
 /** `GET …/tunnels/{t}/passwords`: without the passwords, which are kept nowhere. */
 export function listTunnelPasswords(deps: TunnelDeps): AnyRoute {
-  const { tunnelPasswords, now } = deps
+  const livePasswordsOf = createLivePasswords(deps)
   const find = createTunnelLookup(deps)
   return route({
     method: 'get',
@@ -22,11 +22,8 @@ export function listTunnelPasswords(deps: TunnelDeps): AnyRoute {
     query: z.object(PageQuery),
     replies: { 200: listOf('passwords', PasswordView) },
     async handle({ principal, params, query }) {
-      const { tunnel, scope } = await find(principal, params, NEEDS)
-      const live = tunnelPasswords
-        .list({ namespace: scope.namespace })
-        .filter(({ spec }) => spec.tunnelRef.name === tunnel.metadata.name && Date.parse(spec.expiresAt) > now().getTime())
-      const { items, nextCursor } = page(live, query, resourceKey)
+      const { tunnel } = await find(principal, params, NEEDS)
+      const { items, nextCursor } = page(livePasswordsOf(tunnel), query, resourceKey)
       return { status: 200, data: { passwords: items.map(passwordView), nextCursor } }
     },
   })

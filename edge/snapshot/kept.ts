@@ -21,5 +21,7 @@ export function keptOf(object: Resource<Kind>, endpoint: string): object | undef
     const { addressType, endpoints, ports } = object as EndpointSlice
     return { metadata: { ...metadata, labels: object.metadata.labels }, addressType, endpoints, ports }
   }
-  return { metadata, spec: (object as TunnelPassword | TunnelEndpoint).spec }
+  // A password is of the tunnel that owns it.
+  const { ownerReferences } = object.metadata
+  return { metadata: { ...metadata, ownerReferences }, spec: (object as TunnelPassword | TunnelEndpoint).spec }
 }

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { livePasswords } from '../../crds/live-passwords.ts'
 import { firstStop, LOGIN_CHECKS } from '../../crds/tunnel-decisions.ts'
 import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../route.ts'
 import type { Login } from '../session.ts'
@@ -79,21 +80,37 @@ export interface PasswordLogin {
   readonly now: number
 }
 
-/** A password names its tunnel, whatever the user is called (surface, "SSH"); a wrong one is told to the journal of the user's tunnel. */
+/**
+ * The user names the tunnel; where it names none, the password does (surface, "SSH"). Never another one than the user says: its client would
+ * serve what somebody else has put the same hash beside. A wrong password is told to the journal of the user's tunnel.
+ */
 export function judgePassword(routes: Routes & PasswordRoutes, { user, password, source, now }: PasswordLogin): Verdict {
+  const named = routes.get(user)
   const sha256 = createHash('sha256').update(password).digest()
-  const route = password.startsWith(PASSWORD_PREFIX) ? routes.ofPassword(sha256.toString('hex')) : undefined
-  const known = route?.passwords.find((candidate) => timingSafeEqual(Buffer.from(candidate.sha256, 'hex'), sha256))
+  const isTemporary = password.startsWith(PASSWORD_PREFIX)
+  const route = isTemporary ? (named ?? routes.ofPassword(sha256.toString('hex'))) : undefined
+  const known = route && passwordIn(route, sha256, now)
   if (route === undefined || known === undefined) {
-    const named = routes.get(user)
     return { route: named, refusal: refusalOf(named, { source, authMethod: 'token' }) ?? 'password' }
   }
-  const refusal = refusalOf(route, { source, authMethod: 'token' }) ?? (expired(known, now) ? 'expired' : undefined)
+  const refusal = refusalOf(route, { source, authMethod: 'token' }) ?? refusalOfPassword(route, known, now)
   if (refusal) return { route, refusal, passwordId: known.id }
   return { route, login: { authMethod: 'token', passwordId: known.id } }
 }
 
-const expired = ({ expiresAt }: RoutedPassword, now: number) => expiresAt <= now
+/** One of several alike that is live, if any is. */
+function passwordIn(route: Route, sha256: Buffer, now: number): RoutedPassword | undefined {
+  const alike = route.passwords.filter((candidate) => timingSafeEqual(Buffer.from(candidate.sha256, 'hex'), sha256))
+  return alike.find((candidate) => refusalOfPassword(route, candidate, now) === undefined) ?? alike[0]
+}
+
+/** Why a password of a tunnel is not accepted now. One beyond the tenth is as good as none. */
+function refusalOfPassword(route: Route, password: RoutedPassword, now: number): 'expired' | 'password' | undefined {
+  if (endOf(password) <= now) return 'expired'
+  return livePasswords(route.passwords, endOf, now).includes(password) ? undefined : 'password'
+}
+
+const endOf = ({ expiresAt }: RoutedPassword): number => expiresAt
 
 /** Whether a session that was let in once would be let in no more. */
 export function revocationOf(
@@ -108,6 +125,7 @@ export function revocationOf(
     return keys.some(({ fingerprint }) => fingerprint === login.keyFingerprint) ? undefined : 'key_removed'
   }
   const password = route.passwords.find(({ id }) => id === login.passwordId)
-  if (password === undefined) return 'password_revoked'
-  return expired(password, now) ? 'password_expired' : undefined
+  const why = password ? refusalOfPassword(route, password, now) : 'password'
+  if (why === 'expired') return 'password_expired'
+  return why && 'password_revoked'
 }

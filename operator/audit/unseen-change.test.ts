@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Kind, Resource } from '../../crds/kind.ts'
+import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
 import { changesBetween, unseenEntry } from './unseen-change.ts'
 
 const SEEN = Date.parse('2030-01-01T00:01:00Z')
@@ -77,6 +78,13 @@ test('told again it is the same entry', () => {
 
 test.each([
   { does: 'what is past its time', before: object({ generation: 1, spec: { expiresAt: CREATED } }) },
+  {
+    does: 'a password past its bound, whatever it wishes for,',
+    before: tunnelPassword({
+      metadata: { creationTimestamp: '2029-12-31T20:01:00Z' },
+      spec: { expiresAt: '2099-01-01T00:00:00Z' },
+    }),
+  },
   { does: 'what nobody waits for', before: object({ generation: 1, annotations: { 'mooring.dev/claim-deadline': CREATED } }) },
   { does: 'what went with its owner', before: at(1), ownersGone: true },
 ])('$does was deleted by the operator', ({ before, ownersGone }) => {

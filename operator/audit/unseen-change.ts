@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { annotations } from '../../crds/names.ts'
+import { endOfPassword, TunnelPassword } from '../../crds/tunnel-password.ts'
 import { auditedResource, type Spec } from '../../journal/audited-resource.ts'
 import type { AuditedChange, AuditRecord } from '../../journal/port.ts'
 import { specChanges } from '../../journal/spec-changes.ts'
@@ -93,6 +94,7 @@ function changesOf({ object, before, generation }: Change): AuditRecord['changes
 
 /** Whether its time had come, or that of whoever waited for it. */
 function isOver({ object, seenAt }: Change): boolean {
+  if (object.kind === TunnelPassword.kind) return endOfPassword(object as TunnelPassword) <= seenAt
   const ends = [specOf(object)?.expiresAt, object.metadata.annotations?.[annotations.claimDeadline]]
   return ends.some((end) => typeof end === 'string' && Date.parse(end) <= seenAt)
 }

@@ -1,4 +1,4 @@
-import type { ApiToken } from '../../crds/api-token.ts'
+import { type ApiToken, endOfApiToken } from '../../crds/api-token.ts'
 import type { Organization } from '../../crds/organization.ts'
 import type { Plan } from '../../crds/plan.ts'
 import type { Region } from '../../crds/region.ts'
@@ -44,8 +44,9 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
         ...about,
         cache: apiTokens,
         judge: (token) => apiTokenVerdict(token, now()),
-        againInMs: ({ spec }) => {
-          const left = Date.parse(spec.expiresAt) - now()
+        findings: (token) => ({ expiresAt: new Date(endOfApiToken(token)).toISOString() }),
+        againInMs: (token) => {
+          const left = endOfApiToken(token) - now()
           return left > 0 ? left : undefined
         },
       }),

@@ -1,4 +1,4 @@
-import { type ApiToken, ApiTokenReason } from '../../crds/api-token.ts'
+import { type ApiToken, ApiTokenReason, endOfApiToken } from '../../crds/api-token.ts'
 import { type Organization, OrganizationReason } from '../../crds/organization.ts'
 import { type Plan, PlanReason } from '../../crds/plan.ts'
 import { type Region, RegionReason } from '../../crds/region.ts'
@@ -24,7 +24,9 @@ export function organizationVerdict(organization: Organization): Verdict {
 }
 
 /** `now` in milliseconds since the epoch. */
-export function apiTokenVerdict({ spec }: ApiToken, now: number): Verdict {
-  if (Date.parse(spec.expiresAt) <= now) return notReady(ApiTokenReason.Expired, `it expired at ${spec.expiresAt}`)
-  return ready(ApiTokenReason.Active, `it is accepted until ${spec.expiresAt}`)
+export function apiTokenVerdict(token: ApiToken, now: number): Verdict {
+  const end = endOfApiToken(token)
+  const at = new Date(end).toISOString()
+  if (end <= now) return notReady(ApiTokenReason.Expired, `it expired at ${at}`)
+  return ready(ApiTokenReason.Active, `it is accepted until ${at}`)
 }

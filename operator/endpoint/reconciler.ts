@@ -44,10 +44,12 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
 }
 
 /** Pure. */
-export function verdictOf({ spec }: TunnelEndpoint, regions: readonly Region[], { ready: edges, message }: EdgeState): Verdict {
+export function verdictOf({ spec }: TunnelEndpoint, regions: readonly Region[], { ready: edges, ...why }: EdgeState): Verdict {
   if (!regions.some((region) => region.spec.id === spec.region)) {
     return notReady(EndpointReason.UnknownRegion, `there is no region ${spec.region}`)
   }
-  if (edges === 0) return notReady(EndpointReason.Starting, message ?? 'no edge answers yet')
+  if (edges === 0) {
+    return notReady(why.isFailing ? EndpointReason.EdgesFailing : EndpointReason.Starting, why.message ?? 'no edge answers yet')
+  }
   return ready(EndpointReason.Serving, `${edges} edges serve ${spec.domain}`)
 }

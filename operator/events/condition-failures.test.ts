@@ -3,10 +3,14 @@ import { MooringError } from '../../crds/errors.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { Namespace } from '../../crds/core.ts'
 import { InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
+import { TunnelReason } from '../../crds/tunnel.ts'
+import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { createCacheSet } from '../../store/cache-set.ts'
 import { StoreError } from '../../store/errors.ts'
 import { sharedInstance } from '../../test/builders/shared-instance.ts'
+import { tunnel } from '../../test/builders/tunnel.ts'
+import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
 import { failureOf, tellFailures } from './condition-failures.ts'
 import type { Failure } from './events.ts'
@@ -28,6 +32,44 @@ test.each([
   },
 ])('$does', ({ ready, is }) => {
   expect(failureOf(sharedInstance({ status: { conditions: [ready] } }))).toEqual(is)
+})
+
+test.each([
+  TunnelReason.UnknownRegion,
+  TunnelReason.NoActiveEndpoint,
+  TunnelReason.EndpointMissing,
+  TunnelReason.EndpointNotServed,
+])('a tunnel that is not ready by %s has failed', (reason) => {
+  const conditions = [condition('False', reason, 'it is so')]
+  expect(failureOf(tunnel({ status: { conditions } }))).toEqual({ reason, note: 'it is so' })
+})
+
+test.each([
+  condition('False', TunnelReason.DrawingHostname),
+  condition('False', TunnelReason.ObtainingCertificate),
+  condition('True', TunnelReason.Assigned),
+])('a tunnel that says $status and $reason has not', (ready) => {
+  expect(failureOf(tunnel({ status: { conditions: [ready], certificate: { status: 'obtaining' } } }))).toBeUndefined()
+})
+
+test.each([
+  { status: 'failed', ready: condition('False', TunnelReason.ObtainingCertificate) },
+  { status: 'expired', ready: condition('False', TunnelReason.ObtainingCertificate) },
+  { status: 'valid', ready: condition('True', TunnelReason.Assigned) },
+] as const)('an attempt at a certificate that failed is a failure where the one before is $status', ({ status, ready }) => {
+  const certificate = { status, lastError: 'the authority is away', nextAttemptAt: '2030-01-01T00:01:00.000Z' }
+  expect(failureOf(tunnel({ status: { conditions: [ready], certificate } }))).toEqual({
+    ...{ reason: 'CertificateFailed', note: 'its certificate could not be obtained: the authority is away' },
+  })
+})
+
+test.each([
+  { does: 'has failed', ready: condition('False', EndpointReason.UnknownRegion), is: { reason: 'UnknownRegion', note: 'why' } },
+  { does: 'has failed', ready: condition('False', EndpointReason.EdgesFailing), is: { reason: 'EdgesFailing', note: 'why' } },
+  { does: 'has not', ready: condition('False', EndpointReason.Starting), is: undefined },
+  { does: 'has not', ready: condition('True', EndpointReason.Serving), is: undefined },
+])('an endpoint that says $ready.reason $does', ({ ready, is }) => {
+  expect(failureOf(tunnelEndpoint({ status: { conditions: [ready] } }))).toEqual(is)
 })
 
 test('a failure is told when a status comes to speak of it, once, and again after it was over', async () => {

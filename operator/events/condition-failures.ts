@@ -2,6 +2,8 @@ import type { Kind, Resource } from '../../crds/kind.ts'
 import { ServerReason } from '../../crds/database-server.ts'
 import { InstanceReason } from '../../crds/shared-instance.ts'
 import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
+import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { Key } from '../../store/port.ts'
@@ -19,13 +21,24 @@ const FAILURES: ReadonlySet<string> = new Set([
   ServerReason.MotorUnavailable,
   ServerReason.Crashed,
   TenantNamespaceReason.NamespaceTaken,
+  TunnelReason.UnknownRegion,
+  TunnelReason.NoActiveEndpoint,
+  TunnelReason.EndpointMissing,
+  TunnelReason.EndpointNotServed,
+  EndpointReason.UnknownRegion,
+  EndpointReason.EdgesFailing,
 ])
+
+/** Reason of the event about a certificate that could not be obtained: whether its tunnel is ready hangs on the one before. */
+const CERTIFICATE_FAILED = 'CertificateFailed'
 
 /** The failure that an object's status speaks of; undefined when it is none. Pure. */
 export function failureOf(object: Resource<Kind>): { readonly reason: string; readonly note: string } | undefined {
   const ready = conditionOf(object as Parameters<typeof conditionOf>[0], 'Ready')
-  if (ready?.status !== 'False' || !FAILURES.has(ready.reason)) return undefined
-  return { reason: ready.reason, note: ready.message }
+  if (ready?.status === 'False' && FAILURES.has(ready.reason)) return { reason: ready.reason, note: ready.message }
+  const { lastError } = (object as Partial<Tunnel>).status?.certificate ?? {}
+  if (lastError === undefined) return undefined
+  return { reason: CERTIFICATE_FAILED, note: `its certificate could not be obtained: ${lastError}` }
 }
 
 /**

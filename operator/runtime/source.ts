@@ -35,21 +35,25 @@ export function changesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: 
 }
 
 /**
- * The same, of objects that came, went, are being deleted, or whose `spec` is another: not of what is written into their status, where each
- * word would wake all that they concern.
+ * The same, of objects that came, went, or of which `aspect` is another than before: for what concerns many, and would be woken by each word
+ * that is written into a status.
  */
-export function specChangesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: Key) => readonly Key[]): Source {
+export function aspectChangesOf<K extends Kind>(
+  cache: Cache<K>,
+  aspect: (object: Resource<K>) => string,
+  concerned: (changed: Key) => readonly Key[],
+): Source {
   return {
     ...changesOf(cache, concerned),
     subscribe(enqueue) {
-      const seen = new Map(cache.list().map((object) => [keyToString(object.metadata), wishOf(object)]))
+      const seen = new Map(cache.list().map((object) => [keyToString(object.metadata), aspect(object)]))
       return cache.onChange((changed) => {
         const id = keyToString(changed)
         const object = cache.get(changed)
-        const wish = object && wishOf(object)
-        const isSame = wish !== undefined && wish === seen.get(id)
-        if (wish === undefined) seen.delete(id)
-        else seen.set(id, wish)
+        const now = object && aspect(object)
+        const isSame = now !== undefined && now === seen.get(id)
+        if (now === undefined) seen.delete(id)
+        else seen.set(id, now)
         if (!isSame) concerned(changed).forEach(enqueue)
       })
     },
@@ -57,7 +61,7 @@ export function specChangesOf<K extends Kind>(cache: Cache<K>, concerned: (chang
 }
 
 /** The same for as long as nobody wishes for something else of an object (Kubernetes, "API conventions": `generation`). */
-const wishOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
+export const wishOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
   `${uid} ${generation} ${deletionTimestamp}`
 
 /** The same, `ms` milliseconds later: for work that must not be in the way of whoever waits for the change itself. */

@@ -1,22 +1,27 @@
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../../crds/core.ts'
-import { FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { annotations, FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { MooringError } from '../../crds/errors.ts'
-import { Tunnel } from '../../crds/tunnel.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
+import { withCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
+import { hostnameMark, markedHostname } from './hostname-mark.ts'
 import type { ObserveDeps } from './observe.ts'
 import type { Action } from './plan.ts'
 import { certificateKey, certificateName, certificateSecret, ownCertificate, urlOf } from './resources.ts'
 
 const HOSTNAME_BYTES = 8
 
+type Of<Name extends Action['do']> = Extract<Action, { readonly do: Name }>
+
 /** Carries out one action. @returns the tunnel as it is then, where that is another */
 export async function perform(deps: ObserveDeps, tunnel: Tunnel, action: Action): Promise<Tunnel | undefined> {
   switch (action.do) {
     case 'assign':
-      return assign(deps, tunnel, action.endpoint)
+      return assign(deps, tunnel, action)
+    case 'mark':
+      return mark(deps, tunnel)
     case 'obtain':
       await obtain(deps, tunnel, action)
       return undefined
@@ -54,13 +59,32 @@ async function settle(
   }
 }
 
+async function mark(deps: ObserveDeps, tunnel: Tunnel): Promise<Tunnel> {
+  const { uid, resourceVersion, finalizers = [] } = tunnel.metadata
+  const metadata = {
+    finalizers: [...new Set([...finalizers, FINALIZER])],
+    annotations: { [annotations.hostname]: hostnameMark(deps.issuers.local.mac, tunnel.metadata, hostnameFor(deps, tunnel)) },
+  }
+  return deps.store.mergePatch(Tunnel, keyOf(tunnel), { metadata }, { uid, resourceVersion })
+}
+
 /**
- * The hostname is for life and public, and no other tunnel may have it: 64 bits of a CSPRNG, looked up among those that there are. The
- * precondition makes it the only one that this tunnel ever had.
+ * The hostname is for life and public, and no other tunnel may have it: 64 bits of a CSPRNG, looked up among those that there are. One that
+ * is marked is taken for good by whoever may have it.
  */
-async function assign({ store, tunnels }: ObserveDeps, tunnel: Tunnel, endpoint: TunnelEndpoint): Promise<Tunnel> {
-  const hostname = tunnel.status?.hostname ?? draw((name) => tunnels.byIndex('hostname', name).length > 0)
-  const { uid, resourceVersion } = tunnel.metadata
+function hostnameFor({ tunnels, issuers }: ObserveDeps, { status, metadata }: Tunnel): string {
+  if (status?.hostname !== undefined) return status.hostname
+  const isTaken = (name: string) => tunnels.byIndex('hostname', name).length > 0
+  const marked = markedHostname(issuers.local.mac, metadata)
+  return marked !== undefined && !isTaken(marked) ? marked : draw(isTaken)
+}
+
+/** The precondition makes it the only one that this tunnel ever had. */
+async function assign(deps: ObserveDeps, tunnel: Tunnel, { endpoint, refused }: Of<'assign'>): Promise<Tunnel> {
+  const { store, now } = deps
+  const hostname = hostnameFor(deps, tunnel)
+  const { uid, resourceVersion, generation } = tunnel.metadata
+  const stamp = { type: HOSTNAME_KEPT, generation, now: now() }
   return store.patchStatus(
     Tunnel,
     keyOf(tunnel),
@@ -69,6 +93,7 @@ async function assign({ store, tunnels }: ObserveDeps, tunnel: Tunnel, endpoint:
       url: urlOf(endpoint, hostname),
       endpointRef: { name: endpoint.metadata.name },
       certificate: { status: 'obtaining', domain: certificateName(endpoint, hostname) },
+      ...(refused && { conditions: withCondition(tunnel.status?.conditions, refused, stamp) }),
     },
     { uid, resourceVersion },
   )
@@ -81,11 +106,7 @@ function draw(isTaken: (hostname: string) => boolean): string {
   }
 }
 
-async function obtain(
-  { store, issuers, now }: ObserveDeps,
-  { status }: Tunnel,
-  { endpoint, name }: Extract<Action, { do: 'obtain' }>,
-): Promise<void> {
+async function obtain({ store, issuers, now }: ObserveDeps, { status }: Tunnel, { endpoint, name }: Of<'obtain'>): Promise<void> {
   const issuer = issuers[endpoint.spec.issuer]
   if (!issuer) throw new MooringError('issuer_missing', `no issuer ${endpoint.spec.issuer} is set up`)
   const signed = await issuer.obtain(name)
@@ -95,9 +116,8 @@ async function obtain(
   } catch (error) {
     if (!isStoreError(error, 'already_exists')) throw error
     const { data, metadata } = secret
-    await store.mergePatch(Secret, certificateKey(endpoint, status?.hostname ?? ''), {
-      ...{ data, metadata: { annotations: metadata.annotations } },
-    })
+    const { labels, annotations } = metadata
+    await store.mergePatch(Secret, certificateKey(endpoint, status?.hostname ?? ''), { data, metadata: { labels, annotations } })
   }
 }
 

@@ -1,6 +1,7 @@
-import { X509Certificate } from 'node:crypto'
+import { createHmac, hkdfSync, X509Certificate } from 'node:crypto'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { issueCertificate, type KeyPair, renewalTime, stillGood } from '../certificates/local-ca.ts'
+import { isPair, issueCertificate, type KeyPair, renewalTime, stillGood } from '../certificates/local-ca.ts'
+import type { Mac } from './hostname-mark.ts'
 import type { HeldCertificate } from './plan.ts'
 
 /** Who signs the certificates of tunnels. ACME is one more of these. */
@@ -13,11 +14,26 @@ export interface CertificateIssuer {
   isFrom(held: KeyPair, name: string, now: Date): boolean
 }
 
-export type Issuers = Readonly<Record<TunnelEndpoint['spec']['issuer'], CertificateIssuer | undefined>>
+/** Every installation has one. */
+export interface LocalIssuer extends CertificateIssuer {
+  /** By a key that is derived from the CA's, and lost with it. */
+  readonly mac: Mac
+}
+
+export interface Issuers extends Readonly<Record<TunnelEndpoint['spec']['issuer'], CertificateIssuer | undefined>> {
+  readonly local: LocalIssuer
+}
+
+/** Of the key that hostnames are authenticated by (RFC 5869, section 3.2). */
+const MAC_INFO = 'mooring.dev/hostname'
 
 /** The installation's own CA. */
-export function localIssuer(ca: () => KeyPair, clock: () => Date = () => new Date()): CertificateIssuer {
+export function localIssuer(ca: () => KeyPair, clock: () => Date = () => new Date()): LocalIssuer {
   return {
+    mac: (text) =>
+      createHmac('sha256', new Uint8Array(hkdfSync('sha256', ca().key, '', MAC_INFO, 32)))
+        .update(text)
+        .digest('base64url'),
     name: 'Mooring local CA',
     obtain: (name) => issueCertificate({ ca: ca(), names: [name], now: clock() }),
     // Renewal is planned with its own jitter, so one that is due still fits.
@@ -51,7 +67,7 @@ export function describe(
     obtainedAt: signedAt(held.obtainedAt, validFromDate, validToDate),
     expiresAt: validToDate.getTime(),
     renewAt: renewalTime(held.certificate).getTime() - share * JITTER * lifetime,
-    fits: about.issuer.isFrom(held, about.name, about.now),
+    fits: isPair(held) && about.issuer.isFrom(held, about.name, about.now),
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Kind } from '../../crds/kind.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
@@ -9,7 +10,7 @@ import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
-import { changesOf, eventsOf, laterThan, objectsOf, specChangesOf } from '../runtime/source.ts'
+import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, wishOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
 import { ofTunnel } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
@@ -26,7 +27,9 @@ export interface TunnelControllersDeps {
   readonly runtime: EdgeRuntime
   readonly report: Report
   readonly now: () => Date
-  readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources'>) => Controller
+  readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) => Controller
+  /** Where what a reconcile of an object of that cache threw is told, beside the log. */
+  readonly toldOf: (cache: Cache<Kind>) => ControllerDeps['onFailure']
 }
 
 /** How many tunnels an endpoint has is for people and for the next choice, which counts by itself: no write for each. */
@@ -36,7 +39,7 @@ const ADMIT_AFTER_MS = 100
 
 /** Tunnels, their passwords, and the endpoints that serve them. */
 export function createTunnelControllers(deps: TunnelControllersDeps): readonly Controller[] {
-  const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller } = deps
+  const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, toldOf } = deps
 
   /** Tunnels that had no endpoint to be assigned to, or whose endpoint this is. */
   const aroundEndpoint = ({ name }: Key): readonly Key[] => [...tunnels.byIndex('endpoint', name).map(keyOf), ...waiting()]
@@ -48,41 +51,60 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     if (!tunnel) return endpoints.list().map(keyOf)
     return tunnel.status?.endpointRef ? [{ name: tunnel.status.endpointRef.name }] : []
   }
+  /** What its endpoint has to do with. */
+  const placeOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
   const passwordsOf = ({ namespace, name }: Key): readonly Key[] =>
     tunnelPasswords.byIndex('tunnel', ofTunnel(namespace, name)).map(keyOf)
+  /** One that goes makes room for the next; it does not say of which tunnel it was. One that comes may be before others of its second. */
+  const besidePassword = (key: Key): readonly Key[] => {
+    const password = tunnelPasswords.get(key)
+    if (!password || password.metadata.deletionTimestamp !== undefined)
+      return tunnelPasswords.byIndex('tooMany', key.namespace ?? '').map(keyOf)
+    const second = password.metadata.creationTimestamp
+    const named = tunnelPasswords.byIndex('tunnel', ofTunnel(key.namespace, password.spec.tunnelRef.name))
+    return named.filter(({ metadata }) => metadata.creationTimestamp === second).map(keyOf)
+  }
 
   return [
     controller({
       name: 'tunnel-endpoint',
       concurrency: 1,
+      onFailure: toldOf(endpoints),
       reconcile: createEndpointReconciler(deps),
       sources: [
         objectsOf(endpoints),
         changesOf(regions, () => endpoints.list().map(keyOf)),
-        laterThan(changesOf(tunnels, endpointOf), COUNT_AFTER_MS),
+        laterThan(aspectChangesOf(tunnels, placeOf, endpointOf), COUNT_AFTER_MS),
         eventsOf((enqueue) => runtime.onChange((name) => enqueue({ name }))),
       ],
     }),
     controller({
       name: 'tunnel-admission',
       concurrency: 1,
+      onFailure: toldOf(endpoints),
       async reconcile({ name }) {
         await runtime.tunnelsChanged?.(name)
         return { verdict: 'settled', reason: 'TunnelsAdmitted' }
       },
-      sources: [laterThan(changesOf(tunnels, endpointOf), ADMIT_AFTER_MS)],
+      sources: [laterThan(aspectChangesOf(tunnels, placeOf, endpointOf), ADMIT_AFTER_MS)],
     }),
     controller({
       name: 'tunnel',
       concurrency: 8,
+      onFailure: toldOf(tunnels),
       reconcile: createTunnelReconciler(deps),
-      sources: [objectsOf(tunnels), specChangesOf(endpoints, aroundEndpoint), changesOf(regions, waiting)],
+      sources: [objectsOf(tunnels), aspectChangesOf(endpoints, wishOf, aroundEndpoint), changesOf(regions, waiting)],
     }),
     controller({
       name: 'tunnel-password',
       concurrency: 2,
+      onFailure: toldOf(tunnelPasswords),
       reconcile: createPasswordReconciler({ ...deps, passwords: tunnelPasswords }),
-      sources: [objectsOf(tunnelPasswords), changesOf(tunnels, passwordsOf)],
+      sources: [
+        objectsOf(tunnelPasswords),
+        aspectChangesOf(tunnelPasswords, wishOf, besidePassword),
+        changesOf(tunnels, passwordsOf),
+      ],
     }),
   ]
 }

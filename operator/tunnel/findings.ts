@@ -1,4 +1,5 @@
 import type { Condition } from '../../crds/kind.ts'
+import { annotations } from '../../crds/names.ts'
 import { RENEWING, type Tunnel } from '../../crds/tunnel.ts'
 import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Findings } from '../reporter.ts'
@@ -24,6 +25,18 @@ export function findings(world: World): Findings<typeof Tunnel> {
   // A failed renewal stays in view until it is made good; a merge patch takes out what is null.
   const isMended = certificate.renewAt > now && hasFailure(before)
   return { certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as Certificate) : status }
+}
+
+/**
+ * When the spec of a generation that the status does not speak of yet was written: with the first word about it, so it costs no write. REST
+ * says so itself; a change that it says nothing of was kubectl's, and is as old as the look at it.
+ */
+export function changedAt({ tunnel: { metadata, status }, now }: World): Pick<Findings<typeof Tunnel>, 'updatedAt'> {
+  const { generation } = metadata
+  if (generation === 1 || status?.observedGeneration === generation) return {}
+  const said = Date.parse(metadata.annotations?.[annotations.updatedAt] ?? '')
+  const isNews = said > Date.parse(status?.updatedAt ?? metadata.creationTimestamp)
+  return { updatedAt: at(isNews ? said : now) }
 }
 
 const hasFailure = (before: Certificate | undefined): boolean => (before?.lastError ?? before?.nextAttemptAt) !== undefined

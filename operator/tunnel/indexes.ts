@@ -1,5 +1,6 @@
 import type { Tunnel } from '../../crds/tunnel.ts'
-import type { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
+import { conditionOf } from '../../store/conditions.ts'
 
 const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
 
@@ -16,4 +17,7 @@ export const ofTunnel = (namespace: string | undefined, name: string): string =>
 /** What passwords are found by. */
 export const passwordIndexes = {
   tunnel: ({ metadata, spec }: TunnelPassword) => [ofTunnel(metadata.namespace, spec.tunnelRef.name)],
+  /** Namespace of one that waits for an older one to end. */
+  tooMany: (password: TunnelPassword) =>
+    conditionOf(password, 'Ready')?.reason === PasswordReason.TooManyPasswords ? listed(password.metadata.namespace) : [],
 }

@@ -1,13 +1,16 @@
 import { Secret } from '../../crds/core.ts'
-import { annotations } from '../../crds/names.ts'
+import { annotations, labels } from '../../crds/names.ts'
+import { HostnameKeptReason } from '../../crds/tunnel.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
+import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import { keyPairIn } from '../secret-data.ts'
 import { describe, type Issuers } from './certificate-issuer.ts'
-import type { HeldCertificate, World } from './plan.ts'
+import { markedHostname } from './hostname-mark.ts'
+import type { HeldCertificate, KeptHostname, World } from './plan.ts'
 import { candidatesOf, certificateKey, certificateName } from './resources.ts'
 
 export interface ObserveDeps {
@@ -34,23 +37,44 @@ export async function observe(deps: ObserveDeps, tunnel: Tunnel): Promise<World>
     assigned,
     candidates: region ? candidatesOf(endpoints.list(), region.spec.id, tunnelsOn) : [],
     certificate: assigned && hostname !== undefined ? await certificateOf(deps, assigned, hostname) : undefined,
+    kept: hostname === undefined ? keptHostname(deps, tunnel) : undefined,
   }
 }
 
+function keptHostname({ issuers, tunnels }: ObserveDeps, { metadata }: Tunnel): KeptHostname | undefined {
+  if (metadata.annotations?.[annotations.hostname] === undefined) return undefined
+  const hostname = markedHostname(issuers.local.mac, metadata)
+  if (hostname === undefined) {
+    const message = `its annotation ${annotations.hostname} was not made for it by this installation: it gets another hostname`
+    return { refused: notReady(HostnameKeptReason.InvalidMark, message) }
+  }
+  if (tunnels.byIndex('hostname', hostname).length === 0) return { hostname }
+  return { refused: notReady(HostnameKeptReason.HostnameTaken, `another tunnel has the hostname ${hostname}: it gets another`) }
+}
+
 async function certificateOf(
-  { store, issuers, now }: ObserveDeps,
+  deps: ObserveDeps,
   endpoint: TunnelEndpoint,
   hostname: string,
 ): Promise<HeldCertificate | undefined> {
+  const secret = await deps.store.get(Secret, certificateKey(endpoint, hostname))
+  return secret && certificateIn(secret, deps, { endpoint, hostname })
+}
+
+/** What a Secret holds for a tunnel; undefined when that is no certificate, or nobody signs for its endpoint. */
+export function certificateIn(
+  secret: Secret,
+  { issuers, now }: Pick<ObserveDeps, 'issuers' | 'now'>,
+  { endpoint, hostname }: { readonly endpoint: TunnelEndpoint; readonly hostname: string },
+): HeldCertificate | undefined {
   const issuer = issuers[endpoint.spec.issuer]
-  const secret = issuer && (await store.get(Secret, certificateKey(endpoint, hostname)))
-  if (!secret) return undefined
-  const held = {
-    ...keyPairIn(secret),
-    obtainedAt: secret.metadata.annotations?.[annotations.obtainedAt],
-  }
+  if (!issuer) return undefined
+  const { metadata } = secret
+  const held = { ...keyPairIn(secret), obtainedAt: metadata.annotations?.[annotations.obtainedAt] }
   try {
-    return describe(held, { issuer, name: certificateName(endpoint, hostname), now: now() })
+    const described = describe(held, { issuer, name: certificateName(endpoint, hostname), now: now() })
+    // Edges leave others' alone.
+    return { ...described, fits: described.fits && metadata.labels?.[labels.endpoint] === endpoint.metadata.name }
   } catch {
     // Somebody's hand: it is obtained anew.
     return undefined

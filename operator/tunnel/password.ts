@@ -1,38 +1,47 @@
-import type { Tunnel } from '../../crds/tunnel.ts'
-import { PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'
+import { isPasswordOf, livePasswords, passwordsOf, tunnelOwnersOf } from '../../crds/live-passwords.ts'
+import { apiVersionOf } from '../../crds/kind.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { endOfPassword, PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
-import { notReady, ready } from '../../store/conditions.ts'
+import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
+import { ofTunnel } from './indexes.ts'
 
 export interface PasswordReconcilerDeps {
   readonly store: Store
   readonly tunnels: Cache<typeof Tunnel>
+  /** With the indexes of indexes.ts. */
   readonly passwords: Cache<typeof TunnelPassword>
   readonly report: Report
   readonly now: () => Date
 }
 
-/** Says of each temporary password whether it opens its tunnel, and removes it once its time has passed. */
+/**
+ * Says of each temporary password whether it opens its tunnel, gives it that tunnel as its owner, and removes it once its time has
+ * passed. The edge decides by the same functions, and waits for none of this.
+ */
 export function createPasswordReconciler({ store, tunnels, passwords, report, now }: PasswordReconcilerDeps) {
   return async function reconcilePassword(key: Key): Promise<Outcome> {
     const password = passwords.get(key)
     if (!password || password.metadata.deletionTimestamp !== undefined) return { verdict: 'settled', reason: 'Gone' }
-    const leftMs = Date.parse(password.spec.expiresAt) - now().getTime()
-    if (leftMs <= 0) {
+    const { metadata, spec } = password
+    const at = now().getTime()
+    const end = endOfPassword(password)
+    if (end <= at) {
       await remove(password)
       return { verdict: 'settled', reason: PasswordReason.Expired }
     }
-    const { namespace } = password.metadata
-    const { name } = password.spec.tunnelRef
-    const verdict = tunnels.get({ namespace, name })
-      ? ready(PasswordReason.Active, `it opens ${name} until ${password.spec.expiresAt}`)
-      : notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`)
-    await report(TunnelPassword, password, verdict)
-    return { verdict: 'settled', reason: verdict.reason, requeueAfterMs: leftMs }
+    const tunnel = tunnels.get({ namespace: metadata.namespace, name: spec.tunnelRef.name })
+    const named = passwords.byIndex('tunnel', ofTunnel(metadata.namespace, spec.tunnelRef.name))
+    const { verdict, until } = passwordVerdict({ password, tunnel, named, now: at })
+    const owned = await adopt(password, tunnel)
+    if (!owned) return { verdict: 'settled', reason: 'Gone' }
+    await report(TunnelPassword, owned, verdict, { expiresAt: new Date(end).toISOString() })
+    return { verdict: 'settled', reason: verdict.reason, requeueAfterMs: until - at }
   }
 
   async function remove(password: TunnelPassword): Promise<void> {
@@ -42,4 +51,47 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
       if (!isStoreError(error, 'not_found')) throw error
     }
   }
+
+  /** One that kubectl made goes with its tunnel, too. @returns it as it is then; undefined: it is gone */
+  async function adopt(password: TunnelPassword, tunnel: Tunnel | undefined): Promise<TunnelPassword | undefined> {
+    const { uid, resourceVersion, ownerReferences = [] } = password.metadata
+    if (!tunnel || tunnelOwnersOf(password.metadata).length > 0 || !isPasswordOf(password, tunnel)) return password
+    const owner = { apiVersion: apiVersionOf(Tunnel), kind: Tunnel.kind, name: tunnel.metadata.name, uid: tunnel.metadata.uid }
+    const patch = { metadata: { ownerReferences: [...ownerReferences, owner] } }
+    try {
+      return await store.mergePatch(TunnelPassword, keyOf(password), patch, { uid, resourceVersion })
+    } catch (error) {
+      if (!isStoreError(error, 'not_found')) throw error
+      return undefined
+    }
+  }
+}
+
+/** All that a password's verdict depends on. */
+export interface PasswordWorld {
+  /** One that has not ended. */
+  readonly password: TunnelPassword
+  /** What has the name that it names. */
+  readonly tunnel: Tunnel | undefined
+  /** All that name this name, itself among them. */
+  readonly named: readonly TunnelPassword[]
+  /** Milliseconds since the epoch, as `until`. */
+  readonly now: number
+}
+
+/** What a password comes to, and until when without any change. Pure. */
+export function passwordVerdict(world: PasswordWorld): { readonly verdict: Verdict; readonly until: number } {
+  const { password, tunnel, named, now } = world
+  const { name } = password.spec.tunnelRef
+  const until = endOfPassword(password)
+  if (!tunnel) return { verdict: notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`), until }
+  if (!isPasswordOf(password, tunnel)) {
+    return { verdict: notReady(PasswordReason.TunnelMissing, `it is not for this tunnel ${name}, which is another one`), until }
+  }
+  const live = livePasswords(passwordsOf(tunnel, named), endOfPassword, now)
+  if (live.some(({ metadata }) => metadata.uid === password.metadata.uid)) {
+    return { verdict: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
+  }
+  const message = `${name} has ${live.length} live passwords that are older, and may have no more: it is refused until one of them ends`
+  return { verdict: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...live.map(endOfPassword)) }
 }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { FINALIZER } from '../../crds/names.ts'
+import { annotations, FINALIZER } from '../../crds/names.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { notReady } from '../../store/conditions.ts'
 import { type HeldCertificate, planTunnel, type World } from './plan.ts'
 import { candidatesOf } from './resources.ts'
 
@@ -20,9 +21,10 @@ const endpoint = (name: string, spec: Partial<TunnelEndpoint['spec']> = {}): Tun
 
 function tunnel(status?: Tunnel['status'], about: Partial<Tunnel['metadata']> & { expiresAt?: string } = {}): Tunnel {
   const { expiresAt, ...meta } = about
+  const marks = status?.hostname === undefined ? {} : { [annotations.hostname]: `${status.hostname}.mac` }
   return {
     ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel' },
-    metadata: { ...metadata, name: 't', namespace: 'acme--prod', finalizers: [FINALIZER], ...meta },
+    metadata: { ...metadata, name: 't', namespace: 'acme--prod', finalizers: [FINALIZER], annotations: marks, ...meta },
     spec: { regionId: 1, config: TunnelConfig.parse({}), ...(expiresAt !== undefined && { expiresAt }) },
     status,
   }
@@ -32,7 +34,7 @@ const assigned = { hostname: '0123456789abcdef', endpointRef: { name: 'a' } }
 const good: HeldCertificate = { issuer: 'i', obtainedAt: NOW - HOUR, expiresAt: NOW + 3 * HOUR, renewAt: NOW + HOUR, fits: true }
 
 const world = (about: Partial<World>): World => ({
-  ...{ tunnel: tunnel(), now: NOW, region: true, assigned: undefined, candidates: [], certificate: undefined },
+  ...{ tunnel: tunnel(), now: NOW, region: true, assigned: undefined, candidates: [], certificate: undefined, kept: undefined },
   ...about,
 })
 const mine = { tunnel: tunnel(assigned), assigned: endpoint('a') }
@@ -40,7 +42,41 @@ const mine = { tunnel: tunnel(assigned), assigned: endpoint('a') }
 test.each([
   { does: 'waits while its region is unknown', seen: { region: false }, actions: [], reason: 'UnknownRegion' },
   { does: 'waits while its region has no active endpoint', seen: {}, actions: [], reason: 'NoActiveEndpoint' },
-  { does: 'is given the first candidate', seen: { candidates: [endpoint('a')] }, actions: ['assign'], reason: 'DrawingHostname' },
+  {
+    does: 'has its hostname marked and is given the first candidate',
+    seen: { candidates: [endpoint('a')] },
+    ...{ actions: ['mark', 'assign'], reason: 'DrawingHostname' },
+  },
+  {
+    does: 'with a good mark keeps it',
+    seen: { candidates: [endpoint('a')], kept: { hostname: assigned.hostname } },
+    ...{ actions: ['assign'], reason: 'DrawingHostname' },
+  },
+  {
+    does: 'with a good mark alone is guarded first',
+    seen: { tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')], kept: { hostname: assigned.hostname } },
+    ...{ actions: ['add-finalizer', 'assign'], reason: 'DrawingHostname' },
+  },
+  {
+    does: 'with a mark that is refused gets another',
+    seen: { candidates: [endpoint('a')], kept: { refused: notReady('InvalidMark', 'why') } },
+    ...{ actions: ['mark', 'assign'], reason: 'DrawingHostname' },
+  },
+  {
+    does: 'whose mark somebody has taken out gets it back',
+    seen: { ...mine, tunnel: tunnel(assigned, { annotations: {} }), certificate: good },
+    ...{ actions: ['mark'], reason: 'Assigned' },
+  },
+  {
+    does: 'is certified before its mark is put back',
+    seen: { ...mine, tunnel: tunnel(assigned, { annotations: {} }) },
+    ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
+  },
+  {
+    does: 'whose mark somebody has written over is left so',
+    seen: { ...mine, tunnel: tunnel(assigned, { annotations: { [annotations.hostname]: 'x' } }), certificate: good },
+    ...{ actions: [], reason: 'Assigned' },
+  },
   { does: 'gets a certificate once it is assigned', seen: mine, actions: ['obtain'], reason: 'ObtainingCertificate' },
   {
     does: 'keeps the endpoint it has, even an inactive one',
@@ -79,9 +115,9 @@ test.each([
     again: HOUR,
   },
   {
-    does: 'is guarded by a finalizer before anything else',
+    does: 'is guarded by a finalizer before anything else, together with its mark',
     seen: { tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')] },
-    ...{ actions: ['add-finalizer', 'assign'], reason: 'DrawingHostname' },
+    ...{ actions: ['mark', 'assign'], reason: 'DrawingHostname' },
   },
   {
     does: 'looks again when it expires, if that is sooner',

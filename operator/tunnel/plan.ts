@@ -1,4 +1,4 @@
-import { FINALIZER } from '../../crds/names.ts'
+import { annotations, FINALIZER } from '../../crds/names.ts'
 import { RenewingReason, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
@@ -11,7 +11,7 @@ export interface HeldCertificate {
   readonly expiresAt: number
   /** Two thirds of its lifetime, with some jitter. */
   readonly renewAt: number
-  /** Whether it is for these names, and from the issuer that signs now. */
+  /** Whether it is for these names, from the issuer that signs now, with its key, and for the edges of its endpoint to take. */
   readonly fits: boolean
 }
 
@@ -27,13 +27,21 @@ export interface World {
   /** Active endpoints of the tunnel's region that somebody serves, fewest tunnels first, then by name. */
   readonly candidates: readonly TunnelEndpoint[]
   readonly certificate: HeldCertificate | undefined
+  /** What the annotation says of one that has no hostname yet; undefined when it has none. */
+  readonly kept: KeptHostname | undefined
 }
+
+/** A hostname that a tunnel had before it was lost, or why it does not get that one. */
+export type KeptHostname =
+  { readonly hostname: string; readonly refused?: undefined } | { readonly refused: Verdict; readonly hostname?: undefined }
 
 /** What to do, in order. Each is a step after which a crash is harmless. */
 export type Action =
   | { readonly do: 'add-finalizer' | 'expire' | 'forget-certificate' | 'release' }
-  /** Draws a hostname, and records it with the endpoint before anything uses either. */
-  | { readonly do: 'assign'; readonly endpoint: TunnelEndpoint }
+  /** Writes its hostname, drawn if need be, into its annotation, with the finalizer. */
+  | { readonly do: 'mark' }
+  /** Records the hostname with the endpoint before anything uses either. */
+  | { readonly do: 'assign'; readonly endpoint: TunnelEndpoint; readonly refused: Verdict | undefined }
   /** Has a certificate signed, and keeps it. */
   | { readonly do: 'obtain'; readonly endpoint: TunnelEndpoint; readonly name: string }
 
@@ -51,7 +59,8 @@ const DAY_MS = 86_400_000
 /**
  * Decides what a tunnel needs. Pure: each branch is a row in plan.test.ts.
  *
- *     created ──► hostname and endpoint in status ──► certificate ──► Ready
+ *     created ──► hostname marked ──► hostname and endpoint in status ──► certificate ──► Ready
+ *     restored, with its mark ──────► the same hostname
  *     valid ──two thirds of its lifetime──► obtained anew, valid all the while, condition Renewing
  *     deleted ──► certificate forgotten ──► gone, and with it the hostname
  */
@@ -64,9 +73,20 @@ export function planTunnel(world: World): Plan {
   const again = Math.min(expiresInMs, plan.requeueAfterMs ?? Infinity)
   return {
     ...plan,
-    actions: isGuarded(tunnel) ? plan.actions : [{ do: 'add-finalizer' }, ...plan.actions],
+    actions: [...preparation(world, plan), ...plan.actions],
     requeueAfterMs: Number.isFinite(again) ? Math.max(1, Math.min(again, DAY_MS)) : undefined,
   }
+}
+
+/** What its metadata is to have before anything else: one write at the most. */
+function preparation({ tunnel, kept }: World, { actions }: Plan): readonly Action[] {
+  const { status, metadata } = tunnel
+  const isDrawn = status?.hostname !== undefined
+  const isAssigned = actions.some((action) => action.do === 'assign')
+  // A mark that somebody has written over stays: who keeps the tunnel in a repository would write it over again.
+  const isUnmarked = isDrawn ? actions.length === 0 && metadata.annotations?.[annotations.hostname] === undefined : isAssigned
+  if (isUnmarked && kept?.hostname === undefined) return [{ do: 'mark' }]
+  return isGuarded(tunnel) ? [] : [{ do: 'add-finalizer' }]
 }
 
 const isGuarded = ({ metadata }: Tunnel): boolean => metadata.finalizers?.includes(FINALIZER) === true
@@ -76,7 +96,7 @@ function planDeletion(tunnel: Tunnel): Plan {
 }
 
 function planLiving(world: World): Plan {
-  const { tunnel, assigned, candidates, region } = world
+  const { tunnel, assigned, candidates, region, kept } = world
   const { hostname, endpointRef } = tunnel.status ?? {}
   if (endpointRef && hostname !== undefined) {
     if (assigned) return planCertificate(world, assigned)
@@ -85,7 +105,7 @@ function planLiving(world: World): Plan {
   const [endpoint] = candidates
   if (endpoint)
     return {
-      actions: [{ do: 'assign', endpoint }],
+      actions: [{ do: 'assign', endpoint, refused: kept?.refused }],
       verdict: notReady(TunnelReason.DrawingHostname, 'its hostname is being drawn'),
     }
   if (!region) return wait(TunnelReason.UnknownRegion, `there is no region ${tunnel.spec.regionId}`)
@@ -95,7 +115,8 @@ function planLiving(world: World): Plan {
 const wait = (reason: string, message: string): Plan => ({ actions: [], verdict: notReady(reason, message) })
 
 /** Whether it has a certificate that visitors take. */
-export const isGood = ({ certificate, now }: World): boolean => certificate?.fits === true && certificate.expiresAt > now
+export const isGood = ({ certificate, now }: Pick<World, 'certificate' | 'now'>): boolean =>
+  certificate?.fits === true && certificate.expiresAt > now
 
 function planCertificate(world: World, endpoint: TunnelEndpoint): Plan {
   const { tunnel, certificate, now } = world

@@ -68,6 +68,32 @@ test.each(['', 'yesterday', '2020-01-01T00:00:00.000Z', '9999-01-01T00:00:00.000
   },
 )
 
+test('when its settings were last changed is told by whoever changed them, else by the first look at them, without a write more', async () => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  expect((await at.reason('Assigned')).status?.updatedAt).toBeUndefined()
+  const change = async (generation: number, config: object, marks: Readonly<Record<string, string>> = {}) => {
+    const { metadata } = await at.store.mergePatch(Tunnel, web, { metadata: { annotations: marks }, spec: { config } })
+    const { metadata: last, status } = await at.until('web', (tunnel) => tunnel.status?.observedGeneration === generation)
+    expect(Number(last.resourceVersion) - Number(metadata.resourceVersion)).toBe(1)
+    return status?.updatedAt
+  }
+  const now = () => at.now().toISOString()
+  const byRest = (ms: number) => ({ [annotations.updatedAt]: new Date(at.now().getTime() + ms).toISOString() })
+
+  await at.advance(HOUR)
+  expect(await change(2, { httpsOnly: true })).toBe(now())
+  await at.advance(HOUR)
+  const said = byRest(-5)
+  expect(await change(3, { httpsOnly: false }, said)).toBe(said[annotations.updatedAt])
+  await at.advance(HOUR)
+  expect(await change(4, { httpsOnly: true })).toBe(now())
+  await at.advance(HOUR)
+  expect(await change(5, { httpsOnly: false }, { [annotations.updatedAt]: 'yesterday' })).toBe(now())
+})
+
 test('a tunnel whose endpoint nobody serves is not ready, and is again when somebody does', async () => {
   await using at = await startTunnels()
   await at.makeRegion()

@@ -7,7 +7,7 @@ import { stepDone } from '../../store/steps.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
-import { conditionsOf, failure, findings } from './findings.ts'
+import { changedAt, conditionsOf, failure, findings } from './findings.ts'
 import { observe, type ObserveDeps } from './observe.ts'
 import { type Action, isGood, planTunnel, type World } from './plan.ts'
 
@@ -36,14 +36,14 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     const { tunnel, now } = world
     const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX)
     const verdict = isGood(world) ? planned : notReady(TunnelReason.ObtainingCertificate, lastError)
-    await deps.report(Tunnel, tunnel, verdict, failure(world, lastError, now + AGAIN_MS))
+    await deps.report(Tunnel, tunnel, verdict, { ...failure(world, lastError, now + AGAIN_MS), ...changedAt(world) })
     return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: AGAIN_MS }
   }
 
   /** Says that a valid certificate is about to be renewed: that may take long. Gives the tunnel that says so. */
   async function announce(world: World, verdict: Verdict, renewing: Verdict): Promise<Tunnel> {
     const { tunnel } = world
-    await deps.report(Tunnel, tunnel, verdict, { conditions: conditionsOf(world, renewing) })
+    await deps.report(Tunnel, tunnel, verdict, { conditions: conditionsOf(world, renewing), ...changedAt(world) })
     return (await deps.store.get(Tunnel, keyOf(tunnel))) ?? tunnel
   }
 
@@ -56,7 +56,10 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     const current = await apply(tunnel, actions)
     if (!verdict) return { outcome: { verdict: 'settled', reason: TunnelReason.Deleting } }
     if (actions.some((action) => action.do === 'assign')) return goingOn({ tunnel: current, hasObtained: false }, verdict)
-    await deps.report(Tunnel, current, verdict, { ...findings(world), conditions: conditionsOf(world, renewing) })
+    await deps.report(Tunnel, current, verdict, {
+      ...{ ...findings(world), ...changedAt(world) },
+      conditions: conditionsOf(world, renewing),
+    })
     return { outcome: { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs } }
   }
 

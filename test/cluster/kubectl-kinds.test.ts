@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import type { ApiToken } from '../../crds/api-token.ts'
+import { API_TOKEN_LIFE_MS, type ApiToken } from '../../crds/api-token.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Draft } from '../../crds/kind.ts'
 import type { Plan } from '../../crds/plan.ts'
-import type { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { PASSWORD_LIFE_MS, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { clientsOf } from './setup/kubectl.ts'
 import { EDGES } from './setup/release.ts'
 
@@ -106,6 +106,42 @@ describe('what is shown', () => {
       .slice(1)
     expect(fields).not.toEqual([])
     for (const field of fields) expect(field).toMatch(/^\w+\t<.*\n(?: {2}enum: .*\n)? {4}[A-Z]/)
+  })
+})
+
+describe('what is bounded', () => {
+  const shownOf = (object: string, path: string) =>
+    kubectl(['get', object, '--namespace', TENANT, '--output', `jsonpath={${path}}`])
+  const untilReady = (object: string, status = 'true') =>
+    kubectl(['wait', `--for=condition=Ready=${status}`, object, '--namespace', TENANT, '--timeout=60s'])
+
+  test.each([
+    { object: 'tunnelpassword/once', lifeMs: PASSWORD_LIFE_MS },
+    { object: 'apitoken/ci', lifeMs: API_TOKEN_LIFE_MS },
+  ])('$object ends in time, whatever it wishes for, and says when', async ({ object, lifeMs }) => {
+    const made = await shownOf(object, '.metadata.creationTimestamp')
+    const end = new Date(Date.parse(made) + lifeMs).toISOString()
+    expect(await shownOf(object, '.status.expiresAt')).toBe(end)
+    expect(await shownOf(object, '.status.conditions[0].message')).toContain(end)
+    expect(await kubectl(['get', object, '--namespace', TENANT, '--no-headers'])).toContain(` ${end} `)
+  })
+
+  test('a password is owned by its tunnel', async () => {
+    const uid = await shownOf('tunnel/web', '.metadata.uid')
+    expect(await shownOf('tunnelpassword/once', '.metadata.ownerReferences[*].uid')).toBe(uid)
+  })
+
+  test('the eleventh password of a tunnel waits until one that is older has gone', async () => {
+    const names = Array.from('abcdefghij', (letter) => `more-${letter}`)
+    const items = names.map((name) => ({
+      ...{ apiVersion, kind: 'TunnelPassword', ...tunnelPassword, metadata: { ...tunnelPassword.metadata, name } },
+    }))
+    await apply({ apiVersion: 'v1', kind: 'List', items })
+    await untilReady('tunnelpassword/more-j', 'false')
+    expect(await shownOf('tunnelpassword/more-j', '.status.conditions[0].reason')).toBe('TooManyPasswords')
+    await Promise.all(names.slice(0, -1).map((name) => untilReady(`tunnelpassword/${name}`)))
+    await kubectl(['delete', 'tunnelpassword', 'more-a', '--namespace', TENANT])
+    await untilReady('tunnelpassword/more-j')
   })
 })
 

@@ -39,6 +39,7 @@ test('a tunnel of a domain that is served no more keeps its URL and gives no com
   expect(await show()).toMatchObject({ url: former.url, directUrl: null, certificate: former.certificate })
   const connect = await mooring.call('GET', `${TUNNELS}/${former.id}/connect`)
   expect([codeOf(connect), connect.body.msg]).toEqual(['409 conflict', 'no edge serves tunnel.localhost'])
+  expect(mooring.output()).toMatch(/"reason":"EndpointNotServed"/)
 })
 
 test('a visitor of a tunnel that is not there is told so, over HTTPS too', async () => {

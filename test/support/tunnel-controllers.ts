@@ -11,9 +11,14 @@ import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { REGION_ID } from '../builders/shared-instance.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 import { createCa } from '../../operator/certificates/local-ca.ts'
+import type { EdgeRuntime } from '../../operator/endpoint/runtime.ts'
+import { tellFailures } from '../../operator/events/condition-failures.ts'
+import type { Failure } from '../../operator/events/events.ts'
+import { toldBy } from '../../operator/events/reconcile-failures.ts'
 import { createReporter } from '../../operator/reporter.ts'
 import { createController } from '../../operator/runtime/controller.ts'
 import { type CertificateIssuer, localIssuer } from '../../operator/tunnel/certificate-issuer.ts'
+import { createCertificateSweep } from '../../operator/tunnel/certificate-sweep.ts'
 import { createTunnelControllers } from '../../operator/tunnel/controllers.ts'
 import { passwordIndexes, tunnelIndexes } from '../../operator/tunnel/indexes.ts'
 
@@ -26,10 +31,15 @@ export const web = inNamespace('web')
 
 interface Options {
   readonly issuer?: (real: CertificateIssuer) => CertificateIssuer
+  /** In place of one edge that answers. */
+  readonly ensure?: EdgeRuntime['ensure']
+  /** Whether Secrets of certificates are looked at without a cause, which makes it long to move on by days. */
+  readonly sweeps?: boolean
 }
 
 /** The controllers of tunnels over a real store, with a clock that a test moves on. */
-export async function startTunnels({ issuer = (real) => real }: Options = {}) {
+export async function startTunnels(options: Options = {}) {
+  const { issuer = (real: CertificateIssuer) => real, ensure = async () => ({ ready: 1 }), sweeps = false } = options
   const { store, ...temporary } = await openTemporaryStore()
   const clock = createVirtualClock()
   const began = Date.now()
@@ -38,22 +48,46 @@ export async function startTunnels({ issuer = (real) => real }: Options = {}) {
   const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]
   const tunnels = set.cached(Tunnel, tunnelIndexes)
   const tunnelPasswords = set.cached(TunnelPassword, passwordIndexes)
+  const told: Failure[] = []
+  const events = { failure: (failure: Failure) => void told.push(failure) }
+  const report = createReporter({ store, now })
+  const own = localIssuer(() => ca, now)
+  const issuers = { local: { ...own, ...issuer(own) }, acme: undefined }
   const controllers = createTunnelControllers({
-    ...{ store, regions, endpoints, tunnels, tunnelPasswords, now, report: createReporter({ store, now }) },
-    issuers: { local: issuer(localIssuer(() => ca, now)), acme: undefined },
-    runtime: { ensure: () => Promise.resolve({ ready: 1 }), onChange: () => () => undefined },
+    ...{ store, regions, endpoints, tunnels, tunnelPasswords, now, report, issuers },
+    runtime: { ensure, onChange: () => () => undefined },
+    toldOf: (cache) => toldBy(events, cache),
     controller: (about) => createController({ ...about, clock, log: pino({ level: 'silent' }), onResult: () => undefined }),
   })
   const stop = new AbortController()
   await store.create(Namespace, { metadata: { name: NAMESPACE } })
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
-  const work = Promise.all([set.run(stop.signal), ...controllers.map((controller) => controller.run(stop.signal))])
+  let looks = 0
+  const sweep = createCertificateSweep({
+    ...{ tunnels, endpoints, issuers, report, now, clock },
+    store: {
+      get(kind, key) {
+        looks += 1
+        return store.get(kind, key)
+      },
+    },
+    onError: (error) => {
+      throw error
+    },
+  })
+  const running = [set, ...controllers, ...(sweeps ? [sweep] : [])]
+  const work = Promise.all(running.map((each) => each.run(stop.signal)))
   await set.synced()
+  const telling = [tellFailures(tunnels, events), tellFailures(endpoints, events)]
 
   const until = (name: string, wanted: (tunnel: Tunnel) => boolean): Promise<Tunnel> =>
     tunnels.waitFor(inNamespace(name), (found) => (found && wanted(found) ? found : undefined), stop.signal)
   return {
     ...{ store, now, until, advance: (ms: number) => clock.advance(ms) },
+    /** Secrets that the sweep has read. */
+    looks: () => looks,
+    /** What of each failure is told, in order: kind, reason and note. */
+    told: () => told.map(({ kind, reason, note }) => `${kind.kind} ${reason}: ${note}`),
     reason: (reason: string, name = 'web') => until(name, (tunnel) => conditionOf(tunnel, 'Ready')?.reason === reason),
     gone: () => tunnels.waitFor(web, (found) => (found ? undefined : { gone: true }), stop.signal),
     makeTunnel: (name = 'web') => store.create(Tunnel, { metadata: inNamespace(name), spec: { regionId: 1 } }),
@@ -67,6 +101,7 @@ export async function startTunnels({ issuer = (real) => real }: Options = {}) {
     async [Symbol.asyncDispose]() {
       stop.abort()
       await work
+      for (const each of telling) each()
       await temporary[Symbol.asyncDispose]()
     },
   }

@@ -18,13 +18,19 @@ test.each([
     does: 'an image that cannot be had is told',
     status: { readyReplicas: 0, conditions: [] },
     pods: [waiting('ErrImagePull', 'not found')],
-    state: { ready: 0, message: 'the image x:1 cannot be had: not found' },
+    state: { ready: 0, message: 'the image x:1 cannot be had: not found', isFailing: true },
+  },
+  {
+    does: 'a pod that no node takes may get its place yet',
+    status: { readyReplicas: 0, conditions: [] },
+    pods: [pod({ conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] })],
+    state: { ready: 0, message: 'no node takes it: 0/1 nodes are available' },
   },
   {
     does: 'pods that may not be made are told',
     status: { readyReplicas: 0, conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' }] },
     pods: [],
-    state: { ready: 0, message: 'its pods cannot be made: exceeded quota' },
+    state: { ready: 0, message: 'its pods cannot be made: exceeded quota', isFailing: true },
   },
 ])('$does', ({ status, pods, state }) => {
   expect(edgesState(deployment(status), pods)).toEqual(state)

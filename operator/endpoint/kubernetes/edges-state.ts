@@ -11,7 +11,8 @@ export function edgesState(deployment: Deployment, pods: readonly Pod[]): EdgeSt
   const ready = deployment.status?.readyReplicas ?? 0
   if (ready > 0) return { ready }
   if (deployment.spec.replicas === 0) return { ready, message: 'it wants no edges: spec.replicas is 0' }
-  return { ready, message: refusalOf(deployment) ?? troubleOf(pods) }
+  const refusal = refusalOf(deployment)
+  return refusal === undefined ? { ready, ...troubleOf(pods) } : { ready, message: refusal, isFailing: true }
 }
 
 /** The API server lets no pod be made: a quota, or an admission controller. */
@@ -20,8 +21,9 @@ function refusalOf({ status }: Deployment): string | undefined {
   return failure && `its pods cannot be made: ${failure.message ?? ''}`
 }
 
-function troubleOf(pods: readonly Pod[]): string {
+function troubleOf(pods: readonly Pod[]): Omit<EdgeState, 'ready'> {
   const states = pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined).map((pod) => podState(pod, isShowable))
   const worst = states.find(({ phase }) => phase === 'failed') ?? states[0]
-  return worst && worst.phase !== 'serving' ? (worst.message ?? 'no edge answers yet') : 'no edge answers yet'
+  if (!worst || worst.phase === 'serving') return { message: 'no edge answers yet' }
+  return { message: worst.message ?? 'no edge answers yet', ...(worst.phase === 'failed' && { isFailing: true }) }
 }

@@ -65,7 +65,8 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   const { store, settings, logger, now = () => new Date(), clock = systemClock } = deps
   const listeners = new Set<(name: string) => void>()
   const stopping = new AbortController()
-  const grantedAt = new Map<string, number>()
+  /** By endpoint, from when on its Role may be written again. */
+  const grantableAt = new Map<string, number>()
   /** By endpoint, how to call off a look that is due later. */
   const waiting = new Map<string, () => void>()
   const applier = createApplier(store.client)
@@ -115,13 +116,14 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
 
   async function grant(endpoint: TunnelEndpoint): Promise<void> {
     const { name } = endpoint.metadata
-    const certificates = deps.certificates(endpoint)
-    const soonestMs = (grantedAt.get(name) ?? -Infinity) + certificates.length * MS_A_NAME - clock.now()
+    // Names are gathered only when they may be written: of ten thousand that takes a while, too.
+    const soonestMs = (grantableAt.get(name) ?? -Infinity) - clock.now()
     if (soonestMs > 0 && children.roles.get(keyIn(edgeName(name)))) {
       later(name, soonestMs)
       return
     }
-    grantedAt.set(name, clock.now())
+    const certificates = deps.certificates(endpoint)
+    grantableAt.set(name, clock.now() + certificates.length * MS_A_NAME)
     await applier.apply({ kind: Role, live: children.roles }, roleOf(endpoint, certificates))
   }
 
@@ -173,7 +175,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     async forget(name) {
       children.forget(name)
       secrets.forget(name)
-      grantedAt.delete(name)
+      grantableAt.delete(name)
       await bindEdges(store, namesOf(deps.endpoints()))
     },
     async tunnelsChanged(name) {

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Region } from '../../crds/region.ts'
+import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { openTemporaryJournal } from '../../journal/sqlite/open-temporary.ts'
+import { createCacheSet } from '../../store/cache-set.ts'
+import { notReady, withCondition } from '../../store/conditions.ts'
+import type { Store } from '../../store/port.ts'
+import { codeOf, fieldsOf } from '../../test/support/http-app.ts'
+import { serveAcme } from '../../test/support/tenancy-app.ts'
+import { serveRoutes, type ToyApp } from '../../test/support/toy-app.ts'
+import type { AuditedRequest } from '../audit.ts'
+import { createTunnelDeps, TUNNELS_PER_NAMESPACE } from '../tunnel-deps.ts'
+import { createTunnel } from './create-tunnel.ts'
+
+/** What `POST …/tunnels` refuses where no operator can make it good: regions of which no endpoint takes tunnels. */
+
+const PATH = '/v1/organizations/acme/namespaces/prod/tunnels'
+/** Of a region with an endpoint that takes tunnels, which helps no other region. */
+const SERVED = 100
+const REGIONS: readonly { does: string; regionId: number; endpoint?: object }[] = [
+  { does: 'without an endpoint', regionId: 1 },
+  { does: 'whose endpoint is not active', regionId: 2, endpoint: { active: false } },
+  { does: 'whose endpoint has no edges', regionId: 3, endpoint: { replicas: 0 } },
+]
+
+const opened = new AsyncDisposableStack()
+const recorded: AuditedRequest['action'][] = []
+let store: Store
+let app: ToyApp
+
+beforeAll(async () => {
+  const acme = opened.use(await serveAcme())
+  const { journal } = opened.use(await openTemporaryJournal())
+  ;({ store } = acme)
+  for (const { regionId, endpoint } of [...REGIONS, { regionId: SERVED, endpoint: {} }]) await makeRegion(regionId, endpoint)
+  const set = createCacheSet({ store, onError: (error) => expect.fail(String(error)) })
+  const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]
+  const [tunnels, tunnelPasswords] = [set.cached(Tunnel), set.cached(TunnelPassword)]
+  const stop = new AbortController()
+  const running = set.run(stop.signal)
+  opened.defer(async () => {
+    stop.abort()
+    await running
+  })
+  await set.synced()
+  const deps = createTunnelDeps({
+    ...{ store, scopes: acme.scopes, regions, endpoints, tunnels, tunnelPasswords, journal },
+    audit: { record: async ({ action }) => void recorded.push(action) },
+    ...{ tokenSecret: new Uint8Array(32), tunnelsPerNamespace: TUNNELS_PER_NAMESPACE, now: () => new Date() },
+  })
+  app = opened.use(await serveRoutes([createTunnel(deps)]))
+})
+afterAll(() => opened.disposeAsync())
+
+async function makeRegion(regionId: number, endpoint: object | undefined): Promise<void> {
+  const [id, name] = [randomUUID(), `r${regionId}`]
+  await store.create(Region, { metadata: { name }, spec: { id, regionId, name, motors: [] } })
+  if (!endpoint) return
+  const spec = { region: id, domain: `${name}.example`, sshHost: `${name}.example`, ...endpoint }
+  await store.create(TunnelEndpoint, { metadata: { name }, spec })
+}
+
+const post = (regionId: number, headers = {}) =>
+  app.call('POST', PATH, { token: 'editor', body: { name: 'web', regionId }, headers })
+
+test.each(REGIONS)('a region $does is 422 no_active_endpoint, and nothing is left', async ({ regionId }) => {
+  const answer = await post(regionId)
+  expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 no_active_endpoint', ['regionId']])
+  expect(answer.body.msg).toBe(`region ${regionId} has no active endpoint with edges`)
+  expect([(await store.list(Tunnel)).items, recorded]).toEqual([[], []])
+})
+
+test.each([{}, { 'Idempotency-Key': 'once' }])(
+  'an endpoint that is gone by the time the operator looks is 422 too, and the tunnel goes again (%j)',
+  async (headers) => {
+    recorded.length = 0
+    const watching = new AbortController()
+    const refusing = refuseNext(watching.signal)
+    const answer = await post(SERVED, headers)
+    watching.abort()
+    const { metadata } = await refusing
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 no_active_endpoint', ['regionId']])
+    expect((await store.get(Tunnel, metadata))?.metadata.deletionTimestamp).toBeDefined()
+    expect(recorded).toEqual(['create', 'delete'])
+  },
+)
+
+/** The operator's word on the next tunnel that is made. */
+async function refuseNext(signal: AbortSignal): Promise<Tunnel> {
+  const { resourceVersion } = await store.list(Tunnel)
+  for await (const event of store.watch(Tunnel, { resourceVersion, signal })) {
+    if (event.type !== 'added') continue
+    const verdict = notReady(TunnelReason.NoActiveEndpoint, `region ${SERVED} has no active endpoint with edges`)
+    const conditions = withCondition([], verdict, { type: 'Ready', generation: 1, now: new Date() })
+    return store.patchStatus(Tunnel, event.object.metadata, { conditions })
+  }
+  throw new Error('no tunnel was made')
+}

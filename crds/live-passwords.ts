@@ -1,0 +1,41 @@
+import type { ObjectMeta, OwnerReference } from './kind.ts'
+import { GROUP } from './names.ts'
+import { Tunnel } from './tunnel.ts'
+import type { TunnelPassword } from './tunnel-password.ts'
+
+// Which passwords open a tunnel. Edge, operator and API server go by these alone, so that none waits for what another says. All pure.
+
+/** Live ones of a tunnel at the most (surface, section 2). */
+export const LIVE_PASSWORDS_MAX = 10
+
+/**
+ * Whether a password is one of this very tunnel: the one that owns it or, of a password that no tunnel owns yet, the one of its name, whichever
+ * of the two was applied first. A later tunnel of the same name is another: a password has had its owner by then, and goes with it.
+ */
+export function isPasswordOf({ metadata, spec }: TunnelPassword, { metadata: tunnel }: Pick<Tunnel, 'metadata'>): boolean {
+  if (metadata.namespace !== tunnel.namespace || spec.tunnelRef.name !== tunnel.name) return false
+  const owners = tunnelOwnersOf(metadata)
+  return owners.length === 0 || owners.some(({ uid }) => uid === tunnel.uid)
+}
+
+/** The tunnels that own an object. */
+export function tunnelOwnersOf({ ownerReferences = [] }: Pick<ObjectMeta, 'ownerReferences'>): readonly OwnerReference[] {
+  return ownerReferences.filter(({ apiVersion, kind }) => apiVersion.startsWith(`${GROUP}/`) && kind === Tunnel.kind)
+}
+
+/** Those of `passwords` that are this tunnel's, expired or not: by creationTimestamp, then by name. None that is being deleted. */
+export function passwordsOf(tunnel: Pick<Tunnel, 'metadata'>, passwords: readonly TunnelPassword[]): readonly TunnelPassword[] {
+  return passwords
+    .filter((password) => password.metadata.deletionTimestamp === undefined && isPasswordOf(password, tunnel))
+    .sort((a, b) => order(a.metadata.creationTimestamp, b.metadata.creationTimestamp) || order(a.metadata.name, b.metadata.name))
+}
+
+const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/**
+ * Those that are accepted at `now`: the first ten that have not ended, of all passwords of one tunnel in the order of {@link passwordsOf}.
+ * `endOf` and `now` in milliseconds since the epoch.
+ */
+export function livePasswords<P>(ordered: readonly P[], endOf: (password: P) => number, now: number): readonly P[] {
+  return ordered.filter((password) => endOf(password) > now).slice(0, LIVE_PASSWORDS_MAX)
+}

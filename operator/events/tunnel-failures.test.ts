@@ -1,0 +1,103 @@
+import { expect, test, vi } from 'vitest'
+import { MooringError } from '../../crds/errors.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { DAY, endOf, startTunnels } from '../../test/support/tunnel-controllers.ts'
+
+/** What is told of tunnels and endpoints by the controllers that look after them. */
+
+test('a tunnel that is made, served and renewed as it should be is told of by nobody', async () => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const { status } = await at.reason('Assigned')
+  await at.advance(61 * DAY)
+  await at.until('web', (tunnel) => endOf(tunnel.status) > endOf(status))
+  expect(at.told()).toEqual([])
+})
+
+test('each thing that a tunnel waits for is told, once, and so is the loss of its endpoint', async () => {
+  await using at = await startTunnels()
+  await at.makeTunnel()
+  await at.reason('UnknownRegion')
+  await at.makeRegion()
+  await at.reason('NoActiveEndpoint')
+  await at.makeEndpoint('a')
+  await at.reason('Assigned')
+  await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { replicas: 0 } })
+  await at.reason('EndpointNotServed')
+  await at.store.delete(TunnelEndpoint, { name: 'a' })
+  await at.reason('EndpointMissing')
+  expect(at.told()).toEqual([
+    'Tunnel UnknownRegion: there is no region 1',
+    'Tunnel NoActiveEndpoint: region 1 has no active endpoint with edges',
+    'Tunnel EndpointNotServed: no edge serves a.test',
+    'Tunnel EndpointMissing: its endpoint a is gone',
+  ])
+})
+
+test('a certificate that cannot be had is told once, however often it is tried, and again when that happens anew', async () => {
+  let isDown = true
+  let asked = 0
+  await using at = await startTunnels({
+    issuer: (real) => ({
+      ...real,
+      obtain(name) {
+        asked += 1
+        return isDown ? Promise.reject(new Error('the authority is away')) : real.obtain(name)
+      },
+    }),
+  })
+  const failed = 'Tunnel CertificateFailed: its certificate could not be obtained: the authority is away'
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const first = await at.until('web', ({ status }) => status?.certificate?.lastError !== undefined)
+  await at.advance(61_000)
+  const next = first.status?.certificate?.nextAttemptAt
+  await at.until('web', ({ status }) => status?.certificate?.nextAttemptAt !== next)
+  expect([asked, at.told()]).toEqual([2, [failed]])
+  isDown = false
+  await at.advance(61_000)
+  await at.reason('Assigned')
+  isDown = true
+  await at.advance(70 * DAY)
+  await at.until('web', ({ status }) => status?.certificate?.lastError !== undefined)
+  expect(at.told()).toEqual([failed, failed])
+})
+
+test.each([
+  {
+    does: 'no region',
+    given: {},
+    told: 'TunnelEndpoint UnknownRegion: there is no region 0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01',
+  },
+  {
+    does: 'edges that cannot be had',
+    given: { region: true, ensure: async () => ({ ready: 0, message: 'its pods cannot be made', isFailing: true }) },
+    told: 'TunnelEndpoint EdgesFailing: its pods cannot be made',
+  },
+  {
+    does: 'edges of which nobody knows what ails them',
+    given: { region: true, ensure: () => Promise.reject(new Error('password=hunter2')) },
+    told: 'TunnelEndpoint ReconcileFailed: unexpected error: the log of the operator says more',
+  },
+  {
+    does: 'edges that the API server refuses',
+    given: { region: true, ensure: () => Promise.reject(new MooringError('forbidden', 'it may make no Deployment')) },
+    told: 'TunnelEndpoint ReconcileFailed: forbidden: it may make no Deployment',
+  },
+])('an endpoint with $does is told of', async ({ given: { region, ...options }, told }) => {
+  await using at = await startTunnels(options)
+  if (region) await at.makeRegion()
+  await at.makeEndpoint('a')
+  await vi.waitFor(() => expect(at.told()).toContain(told))
+})
+
+test('an endpoint whose edges start is told of by nobody', async () => {
+  await using at = await startTunnels({ ensure: async () => ({ ready: 0, message: 'no edge answers yet' }) })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await vi.waitFor(async () => expect((await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.readyReplicas).toBe(0))
+  expect(at.told()).toEqual([])
+})

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import { Secret } from '../../crds/core.ts'
+import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import type { Patch, Store } from '../../store/port.ts'
+import { hostnameOf, obtainedAt, startTunnels } from '../../test/support/tunnel-controllers.ts'
+
+const ROUND_MS = 10_000
+
+const keyOf = (tunnel: Tunnel) => ({ namespace: SYSTEM_NAMESPACE, name: `tunnel-${hostnameOf(tunnel)}-certificate` })
+const patch = (what: Patch) => (store: Store, tunnel: Tunnel) => store.mergePatch(Secret, keyOf(tunnel), what)
+
+test.each([
+  { how: 'deleted', damage: (store: Store, tunnel: Tunnel) => store.delete(Secret, keyOf(tunnel)) },
+  { how: 'emptied', damage: patch({ data: { 'tls.crt': null, 'tls.key': null } }) },
+  { how: 'given a certificate that is none', damage: patch({ data: { 'tls.crt': 'bm8=' } }) },
+  { how: 'robbed of its key', damage: patch({ data: { 'tls.key': null } }) },
+  { how: 'given another key', damage: patch({ data: { 'tls.key': 'bm8=' } }) },
+  { how: 'robbed of its label, without which no edge takes it', damage: patch({ metadata: { labels: null } }) },
+])('a certificate that is $how by hand is obtained anew within a round, and edges are told by its time', async ({ damage }) => {
+  await using at = await startTunnels({ sweeps: true })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const before = await at.reason('Assigned')
+  await at.advance(ROUND_MS)
+  await damage(at.store, before)
+  await at.advance(2 * ROUND_MS)
+  const after = await at.until('web', (tunnel) => obtainedAt(tunnel) > obtainedAt(before))
+  expect(after.status?.certificate?.status).toBe('valid')
+  const mended = await at.secretOf(hostnameOf(before))
+  expect(mended?.metadata.labels).toEqual({ [labels.endpoint]: 'a' })
+  expect(Object.keys(mended?.data ?? {}).toSorted()).toEqual(['tls.crt', 'tls.key'])
+})
+
+test('while another certificate cannot be had, the status does not say that the one that is gone is valid', async () => {
+  let slow = Promise.resolve()
+  await using at = await startTunnels({
+    sweeps: true,
+    issuer: (real) => ({ ...real, obtain: async (name) => slow.then(() => real.obtain(name)) }),
+  })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const before = await at.reason('Assigned')
+  const signed = Promise.withResolvers<undefined>()
+  slow = signed.promise.then(() => undefined)
+  await at.store.delete(Secret, keyOf(before))
+  await at.advance(2 * ROUND_MS)
+  const { status } = await at.reason('ObtainingCertificate')
+  // Edges that have it serve on with it.
+  expect(status?.certificate).toEqual({ ...before.status?.certificate, status: 'obtaining' })
+  signed.resolve(undefined)
+  await at.reason('Assigned')
+})
+
+test('while nothing is wrong nothing is written, and no more than five Secrets are read in a second', async () => {
+  await using at = await startTunnels({ sweeps: true })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  const names = Array.from({ length: 12 }, (_, index) => `t-${index}`)
+  for (const name of names) await at.makeTunnel(name)
+  for (const name of names) await at.reason('Assigned', name)
+  // Whatever round is under way ends.
+  await at.advance(2 * ROUND_MS)
+  const { resourceVersion } = await at.store.list(Tunnel)
+  let most = 0
+  let before = at.looks()
+  const first = before
+  for (let second = 0; second < 40; second++) {
+    await at.advance(1_000)
+    most = Math.max(most, at.looks() - before)
+    before = at.looks()
+  }
+  expect(most).toBeLessThanOrEqual(5)
+  expect(at.looks() - first).toBeGreaterThanOrEqual(3 * names.length)
+  expect(at.looks() - first).toBeLessThanOrEqual(5 * names.length)
+  expect((await at.store.list(Tunnel)).resourceVersion).toBe(resourceVersion)
+  expect((await at.store.list(Secret)).resourceVersion).toBe(resourceVersion)
+})

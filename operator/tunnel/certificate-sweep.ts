@@ -1,0 +1,103 @@
+import { Secret } from '../../crds/core.ts'
+import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { type Clock, pause, systemClock } from '../../store/clock.ts'
+import { notReady } from '../../store/conditions.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { keyOf } from '../../store/key-string.ts'
+import type { Key, Store } from '../../store/port.ts'
+import type { Report } from '../reporter.ts'
+import { certificateIn, type ObserveDeps } from './observe.ts'
+import { isGood } from './plan.ts'
+import { certificateKey, hostOf } from './resources.ts'
+
+export interface CertificateSweepDeps extends Omit<ObserveDeps, 'regions' | 'store'> {
+  readonly store: Pick<Store, 'get'>
+  readonly report: Report
+  /** What a look throws; the sweep goes on in the next round's time. */
+  readonly onError: (error: unknown) => void
+  readonly clock?: Clock
+}
+
+/** Each costs the API server a read. Ten thousand tunnels are looked at in half an hour, fifty in ten seconds. */
+const LOOKS_A_SECOND = 5
+const TICK_MS = 1_000
+/** Of few tunnels, no more often than this. */
+const ROUND_MS = 10_000
+
+/** A certificate that its tunnel's status speaks of. */
+interface Claim {
+  readonly tunnel: Tunnel
+  readonly endpoint: TunnelEndpoint
+  readonly hostname: string
+}
+
+/**
+ * Finds certificates that are valid by the status of their tunnel, and whose Secret is gone or damaged: nobody watches Secrets. Such a
+ * status is corrected, which has the tunnel reconciled, and its certificate obtained anew; edges fetch it by the time in the status.
+ */
+export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal: AbortSignal): Promise<void> } {
+  const { store, tunnels, endpoints, report, now, onError, clock = systemClock } = deps
+  /** By uid of the tunnel, the version of its Secret that was found good: while it has that, nothing is looked at but the version. */
+  const sound = new Map<string, string>()
+  let round: readonly Key[] = []
+  let nextRound = clock.now()
+
+  function claimOf(key: Key): Claim | undefined {
+    const tunnel = tunnels.get(key)
+    const { hostname, endpointRef, certificate } = tunnel?.status ?? {}
+    if (!tunnel || tunnel.metadata.deletionTimestamp !== undefined || certificate?.status !== 'valid') return undefined
+    const endpoint = endpointRef && endpoints.get(endpointRef)
+    return endpoint && hostname !== undefined ? { tunnel, endpoint, hostname } : undefined
+  }
+
+  async function look(claim: Claim): Promise<void> {
+    const { tunnel, endpoint, hostname } = claim
+    const { uid } = tunnel.metadata
+    const secret = await store.get(Secret, certificateKey(endpoint, hostname))
+    const version = secret && `${secret.metadata.uid} ${secret.metadata.resourceVersion}`
+    if (version !== undefined && sound.get(uid) === version) return
+    const held = secret && certificateIn(secret, deps, { endpoint, hostname })
+    if (version !== undefined && isGood({ certificate: held, now: now().getTime() })) sound.set(uid, version)
+    else await correct(claim)
+  }
+
+  async function correct({ tunnel, endpoint, hostname }: Claim): Promise<void> {
+    const message = `the certificate for ${hostOf(endpoint, hostname)} is gone or damaged: another is being obtained`
+    const certificate = { ...tunnel.status?.certificate, status: 'obtaining' } as const
+    try {
+      await report(Tunnel, tunnel, notReady(TunnelReason.ObtainingCertificate, message), { certificate })
+    } catch (error) {
+      // Whoever was quicker has it in view by now, or the next round has.
+      if (!isStoreError(error, 'conflict')) throw error
+    }
+  }
+
+  function startRound(): void {
+    nextRound = clock.now() + ROUND_MS
+    round = tunnels.list().map(keyOf)
+    for (const uid of [...sound.keys()]) if (!tunnels.byUid(uid)) sound.delete(uid)
+  }
+
+  async function tick(): Promise<void> {
+    if (round.length === 0 && clock.now() >= nextRound) startRound()
+    const claims = round.slice(0, LOOKS_A_SECOND).flatMap((key) => claimOf(key) ?? [])
+    round = round.slice(LOOKS_A_SECOND)
+    for (const claim of claims) await look(claim)
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      let waitMs = TICK_MS
+      try {
+        await tick()
+      } catch (error) {
+        onError(error)
+        waitMs = ROUND_MS
+      }
+      await pause(clock, waitMs, signal)
+    }
+  }
+
+  return { run }
+}

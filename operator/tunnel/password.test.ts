@@ -1,0 +1,143 @@
+import { describe, expect, test, vi } from 'vitest'
+import { endOfPassword, PASSWORD_LIFE_MS, TunnelPassword } from '../../crds/tunnel-password.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { tunnel } from '../../test/builders/tunnel.ts'
+import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
+import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+import { passwordVerdict, type PasswordWorld } from './password.ts'
+
+const soon = { timeout: 10_000, interval: 10 }
+
+describe('a password', () => {
+  const NOW = Date.parse('2026-01-01T12:30:00Z')
+  const FOUR = Date.parse('2026-01-01T16:00:00Z')
+  const mine = tunnelPassword({ metadata: { name: 'mine' } })
+  const ownedBy = (uid: string) =>
+    tunnelPassword({
+      metadata: { name: 'mine', ownerReferences: [{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid }] },
+    })
+  const older = Array.from({ length: 10 }, (_, index) =>
+    tunnelPassword({
+      metadata: { name: `older-${index}`, creationTimestamp: `2026-01-01T11:00:0${index}Z` },
+      ...(index === 7 && { spec: { expiresAt: '2026-01-01T13:00:00Z' } }),
+    }),
+  )
+  test.each<{ does: string; seen: Partial<PasswordWorld>; reason: string; message?: string; until: number }>([
+    {
+      does: 'without a tunnel waits for none',
+      ...{ seen: { tunnel: undefined }, reason: 'TunnelMissing', message: 'there is no tunnel web', until: FOUR },
+    },
+    {
+      does: 'that was made for an earlier tunnel opens no later one',
+      seen: { password: ownedBy('uid-of-an-earlier-one') },
+      ...{ reason: 'TunnelMissing', message: 'it is not for this tunnel web, which is another one', until: FOUR },
+    },
+    {
+      does: 'is active until its bound',
+      ...{ seen: {}, reason: 'Active', message: 'it opens web until 2026-01-01T16:00:00.000Z', until: FOUR },
+    },
+    { does: 'beside nine older ones is active', seen: { named: [mine, ...older.slice(1)] }, reason: 'Active', until: FOUR },
+    {
+      does: 'beside ten older ones waits for the first of them to end',
+      ...{ seen: { named: [mine, ...older] }, reason: 'TooManyPasswords', until: Date.parse('2026-01-01T13:00:00Z') },
+      message: 'web has 10 live passwords that are older, and may have no more: it is refused until one of them ends',
+    },
+    {
+      does: 'beside ten older ones of which one has ended is active',
+      ...{ seen: { named: [mine, ...older], now: Date.parse('2026-01-01T13:00:00Z') }, reason: 'Active', until: FOUR },
+    },
+  ])('$does', ({ seen, reason, message, until }) => {
+    const is = passwordVerdict({ password: mine, tunnel: tunnel(), named: [mine], now: NOW, ...seen })
+    expect([is.verdict.reason, is.until]).toEqual([reason, until])
+    expect(is.verdict.status).toBe(reason === 'Active' ? 'True' : 'False')
+    if (message !== undefined) expect(is.verdict.message).toBe(message)
+  })
+})
+
+async function startWithTunnel() {
+  const at = await startTunnels()
+  const { metadata } = await at.makeTunnel()
+  const get = (name: string) => at.store.get(TunnelPassword, inNamespace(name))
+  return {
+    ...at,
+    uid: metadata.uid,
+    get,
+    /** As kubectl makes one. */
+    make: (name: string, expiresAt = '2099-01-01T00:00:00Z') =>
+      at.store.create(TunnelPassword, {
+        metadata: inNamespace(name),
+        spec: { tunnelRef: { name: 'web' }, sha256: 'a'.repeat(64), expiresAt },
+      }),
+    reasonOf: async (name: string) => {
+      const password = await get(name)
+      return password && conditionOf(password, 'Ready')?.reason
+    },
+    [Symbol.asyncDispose]: () => at[Symbol.asyncDispose](),
+  }
+}
+
+test('one that kubectl made for years says when it ends, and is removed after four hours', async () => {
+  await using at = await startWithTunnel()
+  const made = await at.make('p')
+  await vi.waitFor(async () => expect(await at.reasonOf('p')).toBe('Active'), soon)
+  const end = new Date(Date.parse(made.metadata.creationTimestamp) + PASSWORD_LIFE_MS).toISOString()
+  const password = await at.get('p')
+  expect(password?.status?.expiresAt).toBe(end)
+  expect(password && conditionOf(password, 'Ready')?.message).toBe(`it opens web until ${end}`)
+  await at.advance(endOfPassword(made) - at.now().getTime() - 60_000)
+  expect(await at.get('p')).toBeDefined()
+  await at.advance(60_000)
+  await vi.waitFor(async () => expect(await at.get('p')).toBeUndefined(), soon)
+})
+
+test('one that kubectl made is owned by its tunnel, beside who owns it already, and goes with it', async () => {
+  await using at = await startWithTunnel()
+  const first = await at.make('first')
+  const other = { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: first.metadata.uid }
+  await at.store.create(TunnelPassword, {
+    metadata: { ...inNamespace('second'), ownerReferences: [other] },
+    spec: { ...first.spec },
+  })
+  const owner = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: at.uid }
+  const ownersOf = async (name: string) => (await at.get(name))?.metadata.ownerReferences
+  await vi.waitFor(async () => expect(await ownersOf('second')).toEqual([other, owner]), soon)
+  await vi.waitFor(async () => expect(await ownersOf('first')).toEqual([owner]), soon)
+  await at.store.delete(Tunnel, web)
+  await at.gone()
+  await vi.waitFor(async () => expect(await at.get('first')).toBeUndefined(), soon)
+})
+
+test('one of an earlier tunnel is not given to a later one of the same name', async () => {
+  await using at = await startWithTunnel()
+  await at.make('kept')
+  await vi.waitFor(async () => expect(await at.reasonOf('kept')).toBe('Active'), soon)
+  await at.store.mergePatch(TunnelPassword, inNamespace('kept'), { metadata: { finalizers: ['example.com/kept'] } })
+  const before = (await at.get('kept'))?.metadata.ownerReferences
+  await at.store.delete(Tunnel, web)
+  await at.gone()
+  const { metadata } = await at.makeTunnel()
+  await at.make('new')
+  await vi.waitFor(async () => expect(await at.reasonOf('new')).toBe('Active'), soon)
+  expect((await at.get('new'))?.metadata.ownerReferences).toMatchObject([{ uid: metadata.uid }])
+  expect((await at.get('kept'))?.metadata.ownerReferences).toEqual(before)
+})
+
+test('the eleventh is not ready until one that is older goes, or ends', async () => {
+  await using at = await startWithTunnel()
+  const name = (index: number) => `p-${String.fromCharCode(97 + index)}`
+  for (let index = 0; index < 10; index++) {
+    const expiresAt = index === 3 ? new Date(at.now().getTime() + HOUR).toISOString() : undefined
+    await at.make(name(index), expiresAt)
+  }
+  await at.make(name(10))
+  await at.make(name(11))
+  const reasons = async () => Promise.all(Array.from({ length: 12 }, (_, index) => at.reasonOf(name(index))))
+  const ten = Array.from({ length: 10 }, () => 'Active')
+  await vi.waitFor(async () => expect(await reasons()).toEqual([...ten, 'TooManyPasswords', 'TooManyPasswords']), soon)
+  await at.store.delete(TunnelPassword, { namespace: NAMESPACE, name: name(5) })
+  await vi.waitFor(async () => expect((await reasons()).slice(10)).toEqual(['Active', 'TooManyPasswords']), soon)
+  await at.advance(HOUR)
+  await vi.waitFor(async () => expect((await reasons()).slice(10)).toEqual(['Active', 'Active']), soon)
+  expect(await at.get(name(3))).toBeUndefined()
+})

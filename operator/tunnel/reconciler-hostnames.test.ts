@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest'
+import { annotations, FINALIZER } from '../../crds/names.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { ca, hostnameOf, inNamespace, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+import { localIssuer } from './certificate-issuer.ts'
+import { hostnameMark } from './hostname-mark.ts'
+
+async function started() {
+  const at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  const restore = (name: string, from: Pick<Tunnel, 'metadata'>) =>
+    at.store.create(Tunnel, {
+      metadata: { ...inNamespace(name), annotations: from.metadata.annotations ?? {} },
+      spec: { regionId: 1 },
+    })
+  return { ...at, restore }
+}
+
+const kept = (tunnel: Tunnel) => conditionOf(tunnel, 'HostnameKept')
+
+test('a tunnel that is restored with its annotation has its hostname again; one without it another', async () => {
+  await using at = await started()
+  await at.makeTunnel()
+  const before = await at.reason('Assigned')
+  await at.store.delete(Tunnel, web)
+  await at.gone()
+  await at.restore('web', before)
+  const after = await at.reason('Assigned')
+  expect(after.metadata.uid).not.toBe(before.metadata.uid)
+  expect([hostnameOf(after), after.status?.url]).toEqual([hostnameOf(before), before.status?.url])
+  expect(after.metadata.annotations).toEqual(before.metadata.annotations)
+  expect(after.metadata.finalizers).toEqual([FINALIZER])
+  expect(kept(after)).toBeUndefined()
+
+  await at.store.delete(Tunnel, web)
+  await at.gone()
+  await at.makeTunnel()
+  expect(hostnameOf(await at.reason('Assigned'))).not.toBe(hostnameOf(before))
+})
+
+test('a copy of a tunnel under another name gets a hostname and a mark of its own, and says why', async () => {
+  await using at = await started()
+  await at.makeTunnel()
+  const before = await at.reason('Assigned')
+  await at.store.delete(Tunnel, web)
+  await at.gone()
+  await at.restore('copy', before)
+  const copy = await at.reason('Assigned', 'copy')
+  expect(hostnameOf(copy)).not.toBe(hostnameOf(before))
+  expect(kept(copy)).toMatchObject({ status: 'False', reason: 'InvalidMark' })
+  expect(kept(copy)?.message).toContain(annotations.hostname)
+  expect(copy.metadata.annotations?.[annotations.hostname]).toMatch(new RegExp(`^${hostnameOf(copy)}\\.`))
+})
+
+test('a hostname that another tunnel has by now is not given twice', async () => {
+  await using at = await started()
+  await at.makeTunnel()
+  const first = await at.reason('Assigned')
+  const mark = hostnameMark(localIssuer(() => ca).mac, inNamespace('late'), hostnameOf(first))
+  await at.store.create(Tunnel, {
+    metadata: { ...inNamespace('late'), annotations: { [annotations.hostname]: mark } },
+    spec: { regionId: 1 },
+  })
+  const late = await at.reason('Assigned', 'late')
+  expect(hostnameOf(late)).not.toBe(hostnameOf(first))
+  expect(kept(late)).toMatchObject({ status: 'False', reason: 'HostnameTaken' })
+})
+
+test('the mark of a tunnel that kubectl made is one write with its finalizer, and comes back when it is taken out', async () => {
+  await using at = await started()
+  const made = await at.makeTunnel()
+  const tunnel = await at.reason('Assigned')
+  // The mark and the finalizer, the hostname, the certificate's Secret, the verdict.
+  expect(Number(tunnel.metadata.resourceVersion) - Number(made.metadata.resourceVersion)).toBe(4)
+  const mark = tunnel.metadata.annotations?.[annotations.hostname]
+  expect(mark).toBeDefined()
+  const taken = await at.store.mergePatch(Tunnel, web, { metadata: { annotations: { [annotations.hostname]: null } } })
+  const since = Number(taken.metadata.resourceVersion)
+  const after = await at.until(
+    'web',
+    ({ metadata }) => Number(metadata.resourceVersion) > since && metadata.annotations !== undefined,
+  )
+  expect(after.metadata.annotations).toEqual(tunnel.metadata.annotations)
+  expect(Number(after.metadata.resourceVersion) - since).toBe(1)
+})
