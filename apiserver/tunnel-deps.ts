@@ -10,7 +10,7 @@ import type { Audit } from './audit.ts'
 import { createQuota, type Quota } from './quota.ts'
 import type { Reply, Scope } from './route.ts'
 import type { Scopes } from './scope.ts'
-import { createPresenceLookup } from './tunnel-presence.ts'
+import { createPresenceLookup, type PresenceOf } from './tunnel-presence.ts'
 import { TunnelView, tunnelView } from './tunnel-view.ts'
 
 /** What the wiring hands in. */
@@ -31,6 +31,7 @@ export interface TunnelWiring {
 /** What the routes of tunnels work with. */
 export interface TunnelDeps extends TunnelWiring {
   readonly quota: Quota
+  readonly presenceOf: PresenceOf
   readonly show: (tunnels: readonly Tunnel[], scope: Scope) => Promise<readonly TunnelView[]>
   readonly answer: (status: 200 | 201, tunnel: Tunnel, scope: Scope) => Promise<Reply<{ readonly tunnel: TunnelView }>>
 }
@@ -59,5 +60,5 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
     return { status, data: { tunnel: view }, etag: tunnel.metadata.resourceVersion }
   }
 
-  return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), show, answer }
+  return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), presenceOf, show, answer }
 }

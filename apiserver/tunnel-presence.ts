@@ -15,11 +15,14 @@ export interface PresenceLookupDeps {
 
 const WAIT_MS = 1_000
 
+/** Answers for each of these tunnels, once it is known. */
+export type PresenceOf = (tunnels: readonly Tunnel[]) => Promise<(tunnel: Tunnel) => Presence>
+
 /**
  * Who is connected: from the journal, which knows at once, or while that is away, as the status of the tunnel had it some seconds ago. What
  * somebody does to a tunnel must not fail for it.
  */
-export function createPresenceLookup({ journal, waitMs = WAIT_MS }: PresenceLookupDeps) {
+export function createPresenceLookup({ journal, waitMs = WAIT_MS }: PresenceLookupDeps): PresenceOf {
   async function known(tunnels: readonly Tunnel[]): Promise<ReadonlyMap<string, Presence> | undefined> {
     try {
       return await withinBudget(waitMs, (signal) =>
@@ -31,7 +34,7 @@ export function createPresenceLookup({ journal, waitMs = WAIT_MS }: PresenceLook
     }
   }
 
-  return async function presenceOf(tunnels: readonly Tunnel[]): Promise<(tunnel: Tunnel) => Presence> {
+  return async function presenceOf(tunnels) {
     const found = tunnels.length === 0 ? new Map<string, Presence>() : await known(tunnels)
     return (tunnel) => (found ? (found.get(tunnel.metadata.uid) ?? NOBODY) : asStatusSays(tunnel))
   }

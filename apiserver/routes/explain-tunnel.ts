@@ -4,6 +4,7 @@ import { type AnyRoute, route } from '../route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { explainLogin, explainRequest } from '../tunnel-explanation.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+import { createLivePasswords } from '../tunnel-passwords.ts'
 
 const Address = z
   .string()
@@ -14,8 +15,18 @@ const Body = z
   .object({
     sourceIp: Address.optional().describe('Address of the visitor.'),
     scheme: z.enum(['http', 'https']).optional().describe('https, when absent.'),
-    method: z.string().min(1).max(32).optional().describe('GET, when absent.'),
-    path: z.string().regex(/^\//, 'must begin with /').max(2_048).optional().describe('/, when absent.'),
+    method: z
+      .string()
+      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be a method of HTTP')
+      .max(32)
+      .optional()
+      .describe('GET, when absent.'),
+    path: z
+      .string()
+      .regex(/^\/[!"$-~]*$/, 'must begin with /, and hold printable ASCII without blanks and #')
+      .max(2_048)
+      .optional()
+      .describe('/, when absent.'),
     ssh: z
       .object({ sourceIp: Address.describe('Address of the client.'), authMethod: z.enum(['key', 'token']) })
       .optional()
@@ -25,6 +36,13 @@ const Body = z
     path: ['sourceIp'],
     error: 'must be given, or ssh in its place',
     when: ({ issues }) => issues.length === 0,
+  })
+  .superRefine(({ ssh, ...request }, context) => {
+    if (ssh === undefined) return
+    for (const name of ['scheme', 'method', 'path'] as const) {
+      if (request[name] !== undefined)
+        context.addIssue({ code: 'custom', path: [name], message: 'is of a request, not of a login' })
+    }
   })
   .meta({ id: 'ExplainTunnel', examples: [{ sourceIp: '203.0.113.7', path: '/' }] })
 
@@ -40,7 +58,8 @@ const Explanation = z
 
 /** `POST …/tunnels/{t}/explain`: what the edge would do, and why; nothing is sent. */
 export function explainTunnel(deps: TunnelDeps): AnyRoute {
-  const { endpoints, tunnelPasswords, journal, now } = deps
+  const { endpoints, presenceOf } = deps
+  const livePasswordsOf = createLivePasswords(deps)
   const find = createTunnelLookup(deps)
   return route({
     method: 'post',
@@ -52,15 +71,12 @@ export function explainTunnel(deps: TunnelDeps): AnyRoute {
     body: Body,
     replies: { 200: Explanation },
     async handle({ principal, params, body }) {
-      const { tunnel, scope } = await find(principal, params)
-      const { uid, name } = tunnel.metadata
-      const at = now().getTime()
+      const { tunnel } = await find(principal, params)
+      const presenceIn = await presenceOf([tunnel])
       const standing = {
         endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
-        sessions: (await journal.presence([uid])).get(uid)?.sessions ?? 0,
-        livePasswords: tunnelPasswords
-          .list({ namespace: scope.namespace })
-          .filter(({ spec }) => spec.tunnelRef.name === name && Date.parse(spec.expiresAt) > at).length,
+        sessions: presenceIn(tunnel).sessions,
+        livePasswords: livePasswordsOf(tunnel).length,
       }
       const { sourceIp = '', scheme = 'https', method = 'GET', path = '/', ssh } = body
       const data = ssh

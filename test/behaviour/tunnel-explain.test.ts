@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { codeOf, fieldsOf, type Tunnel } from '../support/answers.ts'
+import { openHome } from '../support/home.ts'
+import { type Seen, startLocalServer } from '../support/local-server.ts'
+import { person, type Person } from '../support/stock-ssh.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+import { visit, type VisitOptions } from '../support/visitor.ts'
+
+/** What the edge is said to do, beside what it does. */
+
+const SOON = { timeout: 20_000, interval: 50 }
+const OTHERS = ['203.0.113.0/24']
+
+const home = openHome()
+const cleanup = new AsyncDisposableStack()
+let acme: Tenant
+let someone: Person
+let localPort: number
+/** Addresses that the edge knows this machine by, as a visitor and as a client. */
+let visitorIp: string
+let clientIp: string
+
+/** As an editor, another one in each call: each has an allowance of writes of their own. */
+const call: ReturnType<Tenant['as']> = (method, path, options) =>
+  acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
+const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [someone.publicKey], ...config })
+const explain = async ({ id }: Tunnel, body: object) => (await succeed(call('POST', `/${id}/explain`, { body }))).body.data
+const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(home.installation.ca, tunnel, path, options)
+
+beforeAll(async () => {
+  acme = await home.namespace()
+  someone = cleanup.use(await person())
+  localPort = cleanup.use(await startLocalServer()).port
+  const tunnel = await makeTunnel()
+  await using client = await someone.forward(tunnel, localPort)
+  visitorIp = await vi.waitFor(async () => {
+    const { headers } = JSON.parse((await at(tunnel)).body) as Seen
+    return headers['x-forwarded-for'] ?? expect.fail('the backend is not told who visits')
+  }, SOON)
+  clientIp = await vi.waitFor(async () => {
+    const [connection] = (await call('GET', `/${tunnel.id}/connections?type=connect`)).body.data.connections
+    return connection?.clientIp ?? expect.fail(`nobody has connected: ${client.said()}`)
+  }, SOON)
+})
+afterAll(async () => {
+  await cleanup.disposeAsync()
+  await home[Symbol.asyncDispose]()
+})
+
+interface RequestRow {
+  readonly does: string
+  readonly config?: () => object
+  readonly isOnline?: true
+  readonly asked?: { readonly scheme?: 'http' | 'https'; readonly method?: string; readonly path?: string }
+  /** The check that stops; none: the backend answers. */
+  readonly check?: string
+  readonly status: number
+  readonly reason?: string
+}
+
+const preflight = { method: 'OPTIONS' } as const
+const plain = { scheme: 'http' } as const
+const offline = { check: 'session', status: 503, reason: 'tunnel_offline' } as const
+const denied = { check: 'ingress', status: 403, reason: 'ip_denied' } as const
+
+describe('a request is answered as was explained', () => {
+  test.concurrent.each<RequestRow>([
+    { does: 'everyone may', isOnline: true, status: 200 },
+    { does: 'a visitor in the ingress list', config: () => ({ ingressIPWhitelist: [visitorIp] }), isOnline: true, status: 200 },
+    { does: 'one who is not in it', config: () => ({ ingressIPWhitelist: OTHERS }), ...denied },
+    {
+      does: 'one who is not in it, by plain HTTP where HTTPS is due',
+      config: () => ({ ingressIPWhitelist: OTHERS, httpsOnly: true }),
+      ...{ asked: plain, ...denied },
+    },
+    {
+      does: 'plain HTTP where HTTPS is due',
+      config: () => ({ httpsOnly: true }),
+      ...{ asked: plain, check: 'https_only', status: 301, reason: 'https_only' },
+    },
+    { does: 'HTTPS where it is due', config: () => ({ httpsOnly: true }), isOnline: true, status: 200 },
+    {
+      does: 'a preflight that the edge answers',
+      config: () => ({ allowCorsPreflight: true }),
+      ...{ asked: preflight, check: 'cors_preflight', status: 204, reason: 'cors_preflight' },
+    },
+    { does: 'a preflight for the backend', isOnline: true, asked: preflight, status: 200 },
+    {
+      does: 'another method where preflights are answered',
+      config: () => ({ allowCorsPreflight: true }),
+      ...{ isOnline: true, asked: { method: 'POST' }, status: 200 },
+    },
+    { does: 'a tunnel without a client', ...offline },
+    { does: 'one without a client, by plain HTTP', asked: plain, ...offline },
+    {
+      does: 'a challenge that nobody ordered, from an address that may not visit',
+      config: () => ({ ingressIPWhitelist: OTHERS }),
+      asked: { path: '/.well-known/acme-challenge/nobody' },
+      ...{ check: 'acme_challenge', status: 404, reason: 'unknown_challenge' },
+    },
+  ])('$does', async ({ config, isOnline, asked = {}, check, status, reason }) => {
+    const tunnel = await makeTunnel(config?.())
+    await using client = isOnline ? await someone.forward(tunnel, localPort) : undefined
+    const { path, ...options } = asked
+    // A preflight of the edge has no name of its own: the browser alone reads it.
+    const shown = status === 204 ? undefined : reason
+    await vi.waitFor(async () => {
+      const answer = await at(tunnel, path, options)
+      expect([answer.status, answer.headers['mooring-error']], client?.said()).toEqual([status, shown])
+    }, SOON)
+    await vi.waitFor(async () => {
+      const { steps, answer } = await explain(tunnel, { sourceIp: visitorIp, ...asked })
+      expect(answer).toEqual({ status: check === undefined ? null : status, reason: reason ?? null })
+      expect(steps.filter(({ verdict }) => verdict === 'stop').map((step) => step.check)).toEqual(
+        check === undefined ? [] : [check],
+      )
+      expect(steps.slice(0, -1).every(({ verdict }) => verdict === 'pass')).toBe(true)
+    }, SOON)
+  })
+})
+
+interface LoginRow {
+  readonly does: string
+  readonly config?: () => object
+  readonly authMethod: 'key' | 'token'
+  /** Whether the tunnel has a password; the client brings it, else one that nobody has issued. */
+  readonly hasPassword?: true
+  readonly reason?: string
+  /** What the journal has in its place: the client is told no more than that it may not. */
+  readonly recorded?: string
+}
+
+describe('a login ends as was explained', () => {
+  test.concurrent.each<LoginRow>([
+    { does: 'a key', authMethod: 'key' },
+    { does: 'a password', authMethod: 'token', hasPassword: true },
+    { does: 'a client in the list of SSH sources', config: () => ({ sshIPWhitelist: [clientIp] }), authMethod: 'key' },
+    { does: 'one who is not in it', config: () => ({ sshIPWhitelist: OTHERS }), authMethod: 'key', reason: 'ip_denied' },
+    { does: 'a key where passwords are due', config: () => ({ authMode: 'token' }), authMethod: 'key', reason: 'auth_mode' },
+    {
+      does: 'a password where keys are due',
+      config: () => ({ authMode: 'key' }),
+      ...{ authMethod: 'token', hasPassword: true, reason: 'auth_mode' },
+    },
+    { does: 'a key where there is none', config: () => ({ authorizedKeys: [] }), authMethod: 'key', reason: 'no_credential' },
+    { does: 'a password where there is none', authMethod: 'token', reason: 'no_credential', recorded: 'password' },
+  ])('$does', async ({ config, authMethod, hasPassword, reason, recorded = reason }) => {
+    const tunnel = await makeTunnel(config?.())
+    const issued =
+      hasPassword && (await succeed(call('POST', `/${tunnel.id}/passwords`, { body: {} }))).body.data.password.password
+    const { answer, steps } = await explain(tunnel, { ssh: { sourceIp: clientIp, authMethod } })
+    expect(answer).toEqual({ status: null, reason: reason ?? null })
+    expect(steps.at(-1)?.verdict).toBe(reason === undefined ? 'pass' : 'stop')
+
+    const password = authMethod === 'token' ? (issued ?? `mt_${'0'.repeat(32)}`) : undefined
+    await using client = await someone.forward(tunnel, localPort, password)
+    if (reason !== undefined) expect(await client.exited).not.toBe(0)
+    await vi.waitFor(async () => {
+      const { connections } = (await call('GET', `/${tunnel.id}/connections?include=refused`)).body.data
+      const [{ type, reason: why }] = [connections[0] ?? expect.fail(`nothing is recorded: ${client.said()}`)]
+      expect([type, why]).toEqual(reason === undefined ? ['connect', null] : ['refused', recorded])
+    }, SOON)
+  })
+})
+
+describe('a question that is wrong is refused with the name of each wrong field', () => {
+  let tunnel: Tunnel
+  beforeAll(async () => {
+    tunnel = await makeTunnel()
+  })
+  const sourceIp = '203.0.113.7'
+  const ssh = { sourceIp, authMethod: 'key' }
+
+  test.each<{ body: object; fields: readonly string[] }>([
+    { body: {}, fields: ['sourceIp'] },
+    { body: { sourceIp: 'localhost' }, fields: ['sourceIp'] },
+    { body: { sourceIp: '203.0.113.0/24' }, fields: ['sourceIp'] },
+    { body: { sourceIp: null }, fields: ['sourceIp'] },
+    { body: { sourceIp, scheme: 'ftp' }, fields: ['scheme'] },
+    { body: { sourceIp, method: '' }, fields: ['method'] },
+    { body: { sourceIp, method: 'GET /' }, fields: ['method'] },
+    { body: { sourceIp, path: 'a' }, fields: ['path'] },
+    { body: { sourceIp, path: '/a b' }, fields: ['path'] },
+    { body: { sourceIp, path: `/${'a'.repeat(2_048)}` }, fields: ['path'] },
+    { body: { sourceIp, host: 'a' }, fields: ['host'] },
+    { body: { scheme: 1, method: 1, path: 1 }, fields: ['method', 'path', 'scheme'] },
+    { body: { sourceIp, ssh }, fields: ['sourceIp'] },
+    { body: { ssh: {} }, fields: ['ssh.authMethod', 'ssh.sourceIp'] },
+    { body: { ssh: { ...ssh, authMethod: 'both' } }, fields: ['ssh.authMethod'] },
+    { body: { ssh: { ...ssh, user: 'a' } }, fields: ['ssh.user'] },
+    { body: { ssh, scheme: 'http', path: '/' }, fields: ['path', 'scheme'] },
+  ])('$body', async ({ body, fields }) => {
+    const answer = await call('POST', `/${tunnel.id}/explain`, { body })
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
+  })
+})
+
+test('a viewer may ask; of a tunnel that is elsewhere nobody is told', async () => {
+  const { id } = await makeTunnel()
+  const body = { sourceIp: '203.0.113.7' }
+  expect(codeOf(await acme.as('viewer')('POST', `${acme.path}/tunnels/${id}/explain`, { body }))).toBe('200 OK')
+  const other = await home.namespace()
+  const elsewhere = await other.as('admin')('POST', `${other.path}/tunnels/${id}/explain`, { body })
+  expect(codeOf(elsewhere)).toBe('404 not_found')
+})
