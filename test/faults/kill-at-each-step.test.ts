@@ -1,59 +1,34 @@
-import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Answer } from '../support/answers.ts'
 import { mainProcesses } from '../support/engines-of.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
+import { type MortalMooring, startMortal } from '../support/mortal-mooring.ts'
 import { query } from '../support/sql.ts'
-import { createStepTrap, type StepTrap } from '../support/step-trap.ts'
 import { tenantsListed, tenantsOf } from '../support/tenants.ts'
 
 const PATIENT = { timeout: 30_000 }
 
 /** One data directory through all the crashes: what one leaves behind, the next must live with. */
-let dataDir: string
-let trap: StepTrap
-let mooring: Mooring
-
+let mooring: MortalMooring
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'mooring-'))
-  trap = await createStepTrap()
-  mooring = await startMooring({ dataDir, ...trap.options })
+  mooring = await startMortal()
 })
-afterAll(async () => {
-  await mooring[Symbol.asyncDispose]()
-  await trap[Symbol.asyncDispose]()
-  await rm(dataDir, { recursive: true })
-})
+afterAll(() => mooring[Symbol.asyncDispose]())
 
 const create = (key: string): Promise<Answer> =>
   mooring.call('POST', '/v1/instances', {
-    body: { identifier: key, region: mooring.ready.region, motor: 'postgresql-15.4.0' },
+    body: { identifier: key, region: mooring.living().ready.region, motor: 'postgresql-15.4.0' },
     headers: { 'Idempotency-Key': key },
   })
 
-/** The whole process dies at that step of what `act` sets going; the next one is up when this resolves. */
-async function dieAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined> {
-  const ended = once(mooring.process, 'exit')
-  await trap.arm({ step })
-  // After the last step the answer may be out before the end.
-  const answer = await act().catch(() => undefined)
-  expect(await ended).toEqual([null, 'SIGKILL'])
-  mooring = await startMooring({ dataDir, ...trap.options })
-  return answer
-}
-
 async function expectOneOfEach(): Promise<void> {
-  expect(await tenantsOf(dataDir)).toEqual(await tenantsListed(mooring))
-  expect(await mainProcesses(dataDir)).toHaveLength(1)
+  expect(await tenantsOf(mooring.dataDir)).toEqual(await tenantsListed(mooring.living()))
+  expect(await mainProcesses(mooring.dataDir)).toHaveLength(1)
 }
 
 test.each(['claim.secret', 'claim.claim', 'claim.verify', 'claim.status'])(
   'after kill -9 at %s the same request gets the database, once, with a password that works',
   async (step) => {
-    const before = await dieAt(step, () => create(step))
+    const before = await mooring.dieAt(step, () => create(step))
     const first = await create(step)
     expect(first.status).toBe(201)
     const { instance } = first.body.data
@@ -69,7 +44,7 @@ test.each(['reset.reset', 'reset.verify', 'reset.status'])(
   async (step) => {
     const { instance } = (await create(step)).body.data
     await query(instance, 'CREATE TABLE t (i int)')
-    await dieAt(step, () => mooring.call('POST', `/v1/instances/${instance.id}/reset`))
+    await mooring.dieAt(step, () => mooring.call('POST', `/v1/instances/${instance.id}/reset`))
     // The same creation again is answered when the instance is ready again.
     expect((await create(step)).body.data.instance).toMatchObject({ id: instance.id, password: instance.password })
     expect(await query(instance, "SELECT count(*)::int AS n FROM pg_tables WHERE tablename = 't'")).toEqual([{ n: 0 }])
@@ -81,7 +56,7 @@ test.each(['change.renew-secret', 'change.password', 'change.verify'])(
   'after kill -9 at %s of a rotation the password in the next answer is the one that works',
   async (step) => {
     const { instance: old } = (await create(step)).body.data
-    await dieAt(step, () => mooring.call('POST', `/v1/instances/${old.id}/password`))
+    await mooring.dieAt(step, () => mooring.call('POST', `/v1/instances/${old.id}/password`))
     const { instance } = (await create(step)).body.data
     expect(instance.id).toBe(old.id)
     expect(instance.password).not.toBe(old.password)
@@ -96,7 +71,7 @@ test.each(['change.disable', 'change.enable'])('after kill -9 at %s the switch i
   const isEnabled = step === 'change.enable'
   const path = `/v1/instances/${instance.id}`
   if (isEnabled) await mooring.call('PATCH', path, { body: { isEnabled: false } })
-  await dieAt(step, () => mooring.call('PATCH', path, { body: { isEnabled } }))
+  await mooring.dieAt(step, () => mooring.call('PATCH', path, { body: { isEnabled } }))
   await expect.poll(async () => (await mooring.call('GET', path)).body.data.instance.isEnabled, PATIENT).toBe(isEnabled)
   const login = query(instance, 'SELECT 1 AS one')
   if (isEnabled) expect(await login).toEqual([{ one: 1 }])
@@ -109,7 +84,7 @@ test.each(['delete.drop', 'delete.forget-secret', 'delete.release'])(
   'after kill -9 at %s the deletion is finished by itself and the key is free',
   async (step) => {
     const { instance } = (await create(step)).body.data
-    await dieAt(step, () => mooring.call('DELETE', `/v1/instances/${instance.id}`))
+    await mooring.dieAt(step, () => mooring.call('DELETE', `/v1/instances/${instance.id}`))
     await expect.poll(async () => (await mooring.call('GET', `/v1/instances/${instance.id}`)).status, PATIENT).toBe(404)
     await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
     await expectOneOfEach()

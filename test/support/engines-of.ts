@@ -1,5 +1,4 @@
-import { copyFile, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
@@ -11,7 +10,8 @@ import { serverPaths } from '../../operator/server/process/paths.ts'
 import { holdersOf, type ProcessId } from '../../operator/server/process/proc.ts'
 import { readRecord } from '../../operator/server/process/record.ts'
 import { isReady } from '../../store/conditions.ts'
-import { createEmbeddedStore, type EmbeddedStore } from '../../store/embedded.ts'
+import type { Store } from '../../store/port.ts'
+import { openStateOf } from './state-of.ts'
 
 const serversIn = (dataDir: string): string => join(dataDir, 'servers')
 
@@ -52,21 +52,14 @@ export async function isInitialising(dataDir: string): Promise<boolean> {
   return holders.flat().length > 0
 }
 
-/** How the operator gets into each server of `dataDir` that is up: read from a copy of the state, which its owner has locked. */
+/** How the operator gets into each server of `dataDir` that is up. */
 export async function adminTargets(dataDir: string): Promise<readonly AdminTarget[]> {
-  const copy = await mkdtemp(join(tmpdir(), 'mooring-state-'))
-  try {
-    await copyFile(join(dataDir, 'state.db'), join(copy, 'state.db'))
-    await copyFile(join(dataDir, 'state.db-wal'), join(copy, 'state.db-wal'))
-    await using store = await createEmbeddedStore({ path: join(copy, 'state.db') })
-    const { items } = await store.list(DatabaseServer)
-    return await Promise.all(items.filter(isReady).map((server) => targetOf(dataDir, store, server)))
-  } finally {
-    await rm(copy, { recursive: true })
-  }
+  await using state = await openStateOf(dataDir)
+  const { items } = await state.store.list(DatabaseServer)
+  return await Promise.all(items.filter(isReady).map((server) => targetOf(dataDir, state.store, server)))
 }
 
-async function targetOf(dataDir: string, store: EmbeddedStore, { metadata }: DatabaseServer): Promise<AdminTarget> {
+async function targetOf(dataDir: string, store: Store, { metadata }: DatabaseServer): Promise<AdminTarget> {
   const secret = await store.get(Secret, { namespace: SHARED_NAMESPACE, name: adminSecretName(metadata.name) })
   const record = await readRecord(serverPaths(serversIn(dataDir), metadata.uid))
   const [user, password] = ['username', 'password'].map((key) => decodeSecret(secret?.data ?? {}, key))

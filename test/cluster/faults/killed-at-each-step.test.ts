@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { SHARED_NAMESPACE } from '../../../crds/names.ts'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { Secret } from '../../../crds/core.ts'
+import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { Tunnel } from '../../../crds/tunnel.ts'
 import { PersistentVolumeClaim } from '../../../operator/server/kubernetes/kinds.ts'
 import { childNames } from '../../../operator/server/kubernetes/names.ts'
 import { isReady } from '../../../store/conditions.ts'
 import type { Answer } from '../../support/answers.ts'
 import { query } from '../../support/sql.ts'
+import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 import { mainProcess } from './node-processes.ts'
 import { openOwnOperator, type OwnOperator } from './own-operator.ts'
@@ -13,13 +16,16 @@ import { openOwnOperator, type OwnOperator } from './own-operator.ts'
 /** One operator, on this machine, for its steps; one pod of the API, so that it is known which has the request. */
 let bench: FaultBench
 let operator: OwnOperator
+let tunnels: TunnelBench
 beforeAll(async () => {
   bench = await openFaultBench()
   operator = await openOwnOperator(bench.clients)
+  tunnels = await openTunnelBench()
   await bench.components.scale('apiserver', 1)
 })
 afterAll(async () => {
   await bench.components.scale('apiserver', 2)
+  await tunnels[Symbol.asyncDispose]()
   await bench[Symbol.asyncDispose]()
   await operator[Symbol.asyncDispose]()
 })
@@ -74,6 +80,70 @@ describe('an operator killed', () => {
     'at %s is followed by one that finishes: nothing is left, and the key is free',
     async (step) => {
       await expectDeleted(`operator-${step}`, (remove) => operator.dyingAt(step, remove))
+    },
+  )
+})
+
+describe('an operator killed, of tunnels,', () => {
+  const nameOf = (step: string) => step.replace('.', '-')
+  const hostnameOf = (name: string) =>
+    tunnels.editor(['get', 'tunnel', name, '--ignore-not-found', '--output', 'jsonpath={.status.hostname}'])
+
+  /** As soon as there is one. */
+  const drawn = (name: string) =>
+    vi.waitFor(async () => {
+      const hostname = await hostnameOf(name)
+      expect(hostname).not.toBe('')
+      return hostname
+    }, PATIENT)
+
+  /** Of each tunnel of the cluster its certificate, and no other. */
+  async function expectOneCertificateEach(): Promise<void> {
+    const { store } = bench.engines
+    const wanted = async () => {
+      const hostnames = (await store.list(Tunnel)).items.flatMap(({ status }) => status?.hostname ?? [])
+      return hostnames.map((hostname) => `tunnel-${hostname}-certificate`).toSorted()
+    }
+    const there = async () => {
+      const { items } = await store.list(Secret, { namespace: SYSTEM_NAMESPACE })
+      const names = items.map(({ metadata }) => metadata.name)
+      return names.filter((name) => /^tunnel-.*-certificate$/.test(name)).toSorted()
+    }
+    await vi.waitFor(async () => expect(await there()).toEqual(await wanted()), PATIENT)
+  }
+
+  const answers = (hostname: string, status: number) =>
+    vi.waitFor(async () => expect((await tunnels.visit(hostname)).status).toBe(status), PATIENT)
+
+  test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
+    'at %s of a tunnel that kubectl made is followed by one that finishes: it keeps its first hostname, has one certificate, and is served',
+    async (step) => {
+      const name = nameOf(step)
+      const made = () => Promise.all([drawn(name), tunnels.tunnel(name)])
+      const [first, hostname] = await operator.dyingAt(step, made)
+      expect(hostname).toBe(first)
+      await expectOneCertificateEach()
+      tunnels.connect(hostname)
+      await answers(hostname, 200)
+    },
+  )
+
+  test.each(['tunnel.expire', 'tunnel.forget-certificate', 'tunnel.release'])(
+    'at %s of one that ends is followed by one that finishes: nothing is left of it, and nobody is served',
+    async (step) => {
+      const name = nameOf(step)
+      const hostname = await tunnels.tunnel(name)
+      const passed = JSON.stringify({ spec: { expiresAt: new Date(Date.now() + 1_000).toISOString() } })
+      const end =
+        step === 'tunnel.expire'
+          ? ['patch', 'tunnel', name, '--type=merge', '--patch', passed]
+          : ['delete', 'tunnel', name, '--wait=false']
+      await operator.dyingAt(step, async () => {
+        await tunnels.editor(end)
+        await tunnels.editor(['wait', '--for=delete', `tunnel/${name}`, '--timeout=60s'])
+      })
+      await expectOneCertificateEach()
+      await answers(hostname, 404)
     },
   )
 })

@@ -103,6 +103,18 @@ describe('what somebody does to the objects of edges by hand is put back', () =>
     await expect.poll(() => get(what, '--output', 'name', '--ignore-not-found'), SOON).not.toBe('')
   })
 
+  test('a tunnel’s certificate, deleted: it is obtained anew, and each edge shows the new one', async () => {
+    await settled()
+    const hostname = await bench.tunnel('lost')
+    bench.connect(hostname)
+    await served(hostname)
+    const { serial } = await bench.visit(hostname)
+    await kubectl(['delete', 'secret', `tunnel-${hostname}-certificate`, ...IN_SYSTEM])
+    for (const address of (await edges()).values())
+      await vi.waitFor(async () => expect((await bench.visit(hostname, address)).serial).not.toBe(serial), SOON)
+    await served(hostname)
+  })
+
   test('and tunnels are served on', async () => {
     await settled()
     const hostname = await bench.tunnel('after')

@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers'
 import { TLSSocket } from 'node:tls'
 import { inject } from 'vitest'
 import { clientsOf, type Kubernetes } from '../setup/kubectl.ts'
+import { memberOf } from '../setup/member.ts'
 import { EDGE_PORTS } from '../../../operator/endpoint/kubernetes/names.ts'
 import { EDGES } from '../setup/release.ts'
 import { run } from '../setup/run.ts'
@@ -25,11 +26,14 @@ export interface Visit {
   readonly serial: string
 }
 
-/** A person with a tenant's namespace, a key and a local web server, who uses the endpoint `default` of the installation. */
+/** A person who is an editor of a tenant's namespace, with a key and a local web server, who uses the endpoint `default` of the installation. */
 export interface TunnelBench extends AsyncDisposable {
+  /** Of the cluster's administrator. */
   readonly kubectl: Kubernetes['kubectl']
+  /** Of the person, in the namespace, who may do nothing elsewhere. */
+  readonly editor: Kubernetes['kubectl']
   readonly namespace: string
-  /** Makes a tunnel by kubectl that takes the person's key. Resolves with its hostname. */
+  /** The person makes a tunnel by kubectl that takes their key. Resolves with its hostname. */
   tunnel(name: string): Promise<string>
   /**
    * Connects the local web server, which answers with the headers it got, by the stock client: at a node, or at an edge whose address is
@@ -57,18 +61,19 @@ export async function openTunnelBench(other?: { readonly kubeconfig: string; rea
   await writeFile(knownHosts, `${HOST} ${hostKeys}\n`)
   const publicKey = (await readFile(`${key}.pub`, 'utf8')).trim()
   const namespace = await tenant(kubectl, started)
+  const { kubectl: editor } = started.use(await memberOf(clients, { namespace, role: 'editor' }))
   const { port, held } = await echo(started)
 
   const owned = started.use(new AsyncDisposableStack())
   const ownership = started.move()
   return {
-    ...{ kubectl, namespace, held },
+    ...{ kubectl, editor, namespace, held },
     async tunnel(name) {
-      const metadata = { name, namespace }
       const spec = { regionId: 1, config: { authorizedKeys: [publicKey] } }
-      await kubectl(['apply', '--filename', '-'], { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata, spec })
-      await kubectl(['wait', '--for=condition=Ready', `tunnel/${name}`, '--namespace', namespace, '--timeout=60s'])
-      return kubectl(['get', 'tunnel', name, '--namespace', namespace, '--output', 'jsonpath={.status.hostname}'])
+      const wish = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata: { name }, spec }
+      await editor(['apply', '--filename', '-'], wish)
+      await editor(['wait', '--for=condition=Ready', `tunnel/${name}`, '--timeout=60s'])
+      return editor(['get', 'tunnel', name, '--output', 'jsonpath={.status.hostname}'])
     },
     connect(hostname, edge) {
       const options = [

@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { clientsOf } from './setup/kubectl.ts'
+import { type Member, memberOf } from './setup/member.ts'
+import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
+import { SOON } from './tunnels/edges.ts'
+
+/** Tunnels by kubectl and ssh alone, for somebody who is an editor of one tenant's namespace and nothing else, and for a viewer. */
+
+const apiVersion = 'mooring.dev/v1alpha1'
+const APPLY = ['apply', '--filename', '-']
+const FORBIDDEN = /Forbidden|forbidden/
+
+let bench: TunnelBench
+let viewer: Member
+let hostname: string
+beforeAll(async () => {
+  bench = await openTunnelBench()
+  viewer = await memberOf(clientsOf(process.env.KUBECONFIG ?? ''), { namespace: bench.namespace, role: 'viewer' })
+  hostname = await bench.tunnel('web')
+})
+afterAll(async () => {
+  await viewer[Symbol.asyncDispose]()
+  await bench[Symbol.asyncDispose]()
+})
+
+const tunnel = (name: string, spec: object = {}) => ({
+  apiVersion,
+  kind: 'Tunnel',
+  metadata: { name },
+  spec: { regionId: 1, ...spec },
+})
+const password = (name: string) => ({
+  ...{ apiVersion, kind: 'TunnelPassword', metadata: { name } },
+  spec: {
+    ...{ tunnelRef: { name: 'web' }, sha256: '2'.repeat(64) },
+    expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+  },
+})
+
+/** @param status of the answer to a visitor */
+const answers = (of: string, status: number) => vi.waitFor(async () => expect((await bench.visit(of)).status).toBe(status), SOON)
+
+test('an editor’s tunnel is served with their key, and is gone with its hostname when they delete it', async () => {
+  const own = await bench.tunnel('life')
+  bench.connect(own)
+  await answers(own, 200)
+  await bench.editor(['delete', 'tunnel', 'life', '--timeout=60s'])
+  await answers(own, 404)
+})
+
+test('an editor makes and deletes temporary passwords; a viewer sees them, and that is all', async () => {
+  await bench.editor(APPLY, password('once'))
+  await bench.editor(['wait', '--for=condition=Ready', 'tunnelpassword/once', '--timeout=60s'])
+  expect(await viewer.kubectl(['get', 'tunnelpasswords', '--output', 'name'])).toBe('tunnelpassword.mooring.dev/once')
+  await expect(viewer.kubectl(APPLY, password('other'))).rejects.toThrow(FORBIDDEN)
+  await expect(viewer.kubectl(['delete', 'tunnelpassword', 'once'])).rejects.toThrow(FORBIDDEN)
+  await bench.editor(['delete', 'tunnelpassword', 'once', '--timeout=60s'])
+  expect(await bench.editor(['get', 'tunnelpasswords', '--output', 'name'])).toBe('')
+})
+
+const LIE = JSON.stringify({ status: { hostname: '0'.repeat(16), url: 'https://evil.example' } })
+const PATCH = ['patch', 'tunnel', 'web', '--type=merge', '--patch', LIE]
+const OF_STATUS = '--subresource=status'
+
+describe('an editor may not', () => {
+  test.each<{ does: string; args: () => readonly string[] }>([
+    { does: 'write the status of a tunnel', args: () => [...PATCH, OF_STATUS] },
+    { does: 'see tunnels elsewhere', args: () => ['get', 'tunnels', '--namespace', 'default'] },
+    { does: 'see all tunnels', args: () => ['get', 'tunnels', '--all-namespaces'] },
+    { does: 'see endpoints', args: () => ['get', 'tunnelendpoints'] },
+    { does: 'list Secrets', args: () => ['get', 'secrets'] },
+    {
+      does: 'read the key of their own certificate',
+      args: () => ['get', 'secret', `tunnel-${hostname}-certificate`, '--namespace', 'mooring-system'],
+    },
+  ])('$does', async ({ args }) => {
+    await expect(bench.editor(args())).rejects.toThrow(FORBIDDEN)
+  })
+
+  test('slip a status in with the rest', async () => {
+    // What belongs to the status is left out where the rest may be written (subresource "status").
+    await bench.editor(PATCH)
+    expect(await bench.editor(['get', 'tunnel', 'web', '--output', 'jsonpath={.status.hostname}'])).toBe(hostname)
+  })
+})
+
+describe('a viewer', () => {
+  test('sees tunnels and their status', async () => {
+    const seen = await viewer.kubectl(['get', 'tunnel', 'web', '--output', 'jsonpath={.status.hostname}'])
+    expect(seen).toBe(hostname)
+  })
+
+  test.each<{ does: string; args: readonly string[]; input?: object }>([
+    { does: 'makes no tunnel', args: APPLY, input: tunnel('viewed') },
+    { does: 'changes none', args: APPLY, input: tunnel('web', { config: { httpsOnly: true } }) },
+    { does: 'deletes none', args: ['delete', 'tunnel', 'web'] },
+    { does: 'writes no status', args: [...PATCH, OF_STATUS] },
+    { does: 'lists no Secrets', args: ['get', 'secrets'] },
+    { does: 'reads no Secret', args: ['get', 'secret', 'any'] },
+  ])('$does', async ({ args, input }) => {
+    await expect(viewer.kubectl(args, input)).rejects.toThrow(FORBIDDEN)
+  })
+})
+
+describe('what fails is told as an Event', () => {
+  const describing = (kubectl: Member['kubectl'], kind: string, name: string, says: RegExp) =>
+    expect.poll(() => kubectl(['describe', kind, name]), SOON).toMatch(says)
+
+  test('of a tunnel, to the members of its namespace, and once however often it is looked at', async () => {
+    await bench.editor(APPLY, tunnel('failing', { regionId: 999 }))
+    for (let round = 1; round <= 6; round++)
+      await bench.editor(APPLY, tunnel('failing', { regionId: 999, displayName: `failing ${round}` }))
+    const generation = await bench.editor(['get', 'tunnel', 'failing', '--output', 'jsonpath={.metadata.generation}'])
+    const observed = `--for=jsonpath={.status.observedGeneration}=${generation}`
+    await bench.editor(['wait', observed, 'tunnel/failing', '--timeout=60s'])
+    for (const { kubectl } of [{ kubectl: bench.editor }, viewer]) {
+      await describing(kubectl, 'tunnel', 'failing', /Warning +UnknownRegion .*there is no region 999/)
+      const events = await kubectl(['get', 'events', '--field-selector', 'involvedObject.name=failing', '--no-headers'])
+      expect(events.split('\n')).toHaveLength(1)
+    }
+  })
+
+  test('of a tunnel that is made as it should be there is none', async () => {
+    // Another one tells of an API server that was away for a moment.
+    const selector = 'involvedObject.name=web,reason!=ReconcileFailed'
+    expect(await bench.editor(['get', 'events', '--field-selector', selector, '--output', 'name'])).toBe('')
+  })
+
+  test('of an endpoint, to administrators', async () => {
+    const name = `events-${Date.now().toString(36)}`
+    const spec = { region: randomUUID(), domain: `${name}.test`, sshHost: `${name}.test`, active: false, replicas: 0 }
+    await bench.kubectl(APPLY, { apiVersion, kind: 'TunnelEndpoint', metadata: { name }, spec })
+    try {
+      await describing(bench.kubectl, 'tunnelendpoint', name, /Warning +UnknownRegion .*there is no region/)
+    } finally {
+      await bench.kubectl(['delete', 'tunnelendpoint', name, '--timeout=60s'])
+    }
+  })
+})
