@@ -44,7 +44,8 @@ const tunnelPassword: Draft<typeof TunnelPassword> = {
 beforeAll(async () => {
   const labels = { 'mooring.dev/organization': ORGANIZATION, 'mooring.dev/namespace': 'prod' }
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT, labels } })
-  await kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${TENANT}`, '--timeout=60s'])
+  for (const what of ['create', 'condition=Ready'])
+    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${TENANT}`, '--timeout=60s'])
   await apply(instance('shown'))
   await apply({ kind: 'Plan', ...plan })
   await apply({ kind: 'ApiToken', ...token })

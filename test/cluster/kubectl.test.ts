@@ -25,7 +25,8 @@ beforeAll(async () => {
   await admin.kubectl(['create', 'namespace', TENANT])
   const labels = [`mooring.dev/organization=${ORGANIZATION}`, 'mooring.dev/namespace=prod']
   await admin.kubectl(['label', 'namespace', TENANT, ...labels])
-  await admin.kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${TENANT}`, PATIENCE])
+  for (const what of ['create', 'condition=Ready'])
+    await admin.kubectl(['wait', `--for=${what}`, `tenantnamespace/${TENANT}`, PATIENCE])
   editor = await memberOf(admin, { namespace: TENANT, role: 'editor' })
   viewer = await memberOf(admin, { namespace: TENANT, role: 'viewer' })
 })

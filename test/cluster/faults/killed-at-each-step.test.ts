@@ -17,18 +17,16 @@ import { openOwnOperator, type OwnOperator } from './own-operator.ts'
 let bench: FaultBench
 let operator: OwnOperator
 let tunnels: TunnelBench
+// What was opened is closed even where the next thing could not be: others need the operators' pods.
+const opened = new AsyncDisposableStack()
 beforeAll(async () => {
-  bench = await openFaultBench()
-  operator = await openOwnOperator(bench.clients)
-  tunnels = await openTunnelBench()
+  bench = opened.use(await openFaultBench())
+  operator = opened.use(await openOwnOperator(bench.clients))
+  tunnels = opened.use(await openTunnelBench())
+  opened.defer(() => bench.components.scale('apiserver', 2))
   await bench.components.scale('apiserver', 1)
 })
-afterAll(async () => {
-  await bench.components.scale('apiserver', 2)
-  await tunnels[Symbol.asyncDispose]()
-  await bench[Symbol.asyncDispose]()
-  await operator[Symbol.asyncDispose]()
-})
+afterAll(() => opened.disposeAsync())
 
 /** What a claim comes to, whoever died: one database for the request, asked again or not, with a password that works. */
 async function expectGranted(identifier: string, answer: Answer | undefined): Promise<void> {

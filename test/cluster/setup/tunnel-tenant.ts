@@ -12,7 +12,9 @@ export async function openTunnelTenant(name: string): Promise<TunnelTenant> {
   const [organization = '', namespace = ''] = name.split('--')
   const labels = { 'mooring.dev/organization': organization, 'mooring.dev/namespace': namespace }
   await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
-  await kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${name}`, '--timeout=60s'])
+  // One that is not there yet is not waited for otherwise.
+  for (const what of ['create', 'condition=Ready'])
+    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${name}`, '--timeout=60s'])
   const tunnel = {
     apiVersion: 'mooring.dev/v1alpha1',
     kind: 'Tunnel',

@@ -108,7 +108,9 @@ async function tenant(kubectl: Kubernetes['kubectl'], started: AsyncDisposableSt
     await kubectl(['delete', 'tenantnamespace', name, '--ignore-not-found', '--wait'])
     await kubectl(['delete', 'organization', organization, '--ignore-not-found', '--wait=false'])
   })
-  await kubectl(['wait', '--for=condition=Ready', `tenantnamespace/${name}`, '--timeout=60s'])
+  // One that is not there yet is not waited for otherwise.
+  for (const what of ['create', 'condition=Ready'])
+    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${name}`, '--timeout=60s'])
   return name
 }
 
