@@ -1,7 +1,8 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { tunnel } from '../test/builders/tunnel.ts'
 import { type PasswordTraits, tunnelPassword } from '../test/builders/tunnel-password.ts'
-import { isPasswordOf, LIVE_PASSWORDS_MAX, livePasswords, passwordsOf } from './live-passwords.ts'
+import { isPasswordOf, LIVE_PASSWORDS_MAX, livePasswords, passwordsBefore, passwordsOf } from './live-passwords.ts'
 import { endOfPassword } from './tunnel-password.ts'
 
 const web = tunnel({ metadata: { creationTimestamp: '2026-01-01T12:00:00Z' } })
@@ -56,5 +57,29 @@ describe('of the passwords of a tunnel', () => {
   test('those of an earlier tunnel take nobody’s place', () => {
     const before = many.map((password) => ({ ...password, metadata: { ...password.metadata, ...owner('earlier') } }))
     expect(live([...before, tunnelPassword({ metadata: { name: 'mine', creationTimestamp: LATER } })], at(30))).toEqual(['mine'])
+  })
+
+  test('one is live where fewer than ten are before it, however many there are in whatever order', () => {
+    const trait = fc.record({ second: fc.nat(5), ends: fc.nat(30), isOther: fc.boolean(), isGoing: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(trait, { maxLength: 40 }), fc.nat(30), (traits, second) => {
+        const all = traits.map(({ second: made, ends, isOther, isGoing }, index) =>
+          tunnelPassword({
+            metadata: {
+              ...{ name: `p${index}`, creationTimestamp: at(made) },
+              ...(isOther && owner('earlier')),
+              ...(isGoing && { deletionTimestamp: at(30) }),
+            },
+            spec: { expiresAt: at(ends) },
+          }),
+        )
+        const now = Date.parse(at(second))
+        const isIn = new Set(live(all, at(second)))
+        for (const password of passwordsOf(web, all).filter((one) => endOfPassword(one) > now)) {
+          const before = passwordsBefore(password, { tunnel: web, named: all, endOf: endOfPassword, now })
+          expect(before.length < LIVE_PASSWORDS_MAX).toBe(isIn.has(password.metadata.name))
+        }
+      }),
+    )
   })
 })

@@ -27,8 +27,38 @@ export function tunnelOwnersOf({ ownerReferences = [] }: Pick<ObjectMeta, 'owner
 export function passwordsOf(tunnel: Pick<Tunnel, 'metadata'>, passwords: readonly TunnelPassword[]): readonly TunnelPassword[] {
   return passwords
     .filter((password) => password.metadata.deletionTimestamp === undefined && isPasswordOf(password, tunnel))
-    .sort((a, b) => order(a.metadata.creationTimestamp, b.metadata.creationTimestamp) || order(a.metadata.name, b.metadata.name))
+    .sort(inOrder)
 }
+
+/**
+ * Some of `named` that keep a password of the tunnel from being accepted at `now`: those that were made before it and have not ended, in no order; ten of
+ * them, or fewer when it is accepted. Nothing is sorted: of thousands that are too many, each is asked about.
+ */
+export function passwordsBefore(
+  password: TunnelPassword,
+  { tunnel, named, endOf, now }: PasswordsOfTunnel,
+): readonly TunnelPassword[] {
+  const before: TunnelPassword[] = []
+  for (const other of named) {
+    if (before.length >= LIVE_PASSWORDS_MAX) break
+    const isOther = other.metadata.deletionTimestamp === undefined && inOrder(other, password) < 0
+    if (isOther && isPasswordOf(other, tunnel) && endOf(other) > now) before.push(other)
+  }
+  return before
+}
+
+/** What is asked of one of its passwords. */
+export interface PasswordsOfTunnel {
+  readonly tunnel: Pick<Tunnel, 'metadata'>
+  /** All that name its name. */
+  readonly named: readonly TunnelPassword[]
+  /** As `now` in milliseconds since the epoch. */
+  readonly endOf: (password: TunnelPassword) => number
+  readonly now: number
+}
+
+const inOrder = ({ metadata: a }: TunnelPassword, { metadata: b }: TunnelPassword): number =>
+  order(a.creationTimestamp, b.creationTimestamp) || order(a.name, b.name)
 
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 

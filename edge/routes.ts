@@ -85,16 +85,20 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
 
   /** A deleted password does not say whose it was. */
   const owners = new Map<string, Key>()
-  function onPassword(key: Key): void {
+  function ownerOf(key: Key): Key | undefined {
     const id = keyToString(key)
     const spec = passwords.get(key)?.spec
     const owner = spec ? { namespace: key.namespace, name: spec.tunnelRef.name } : owners.get(id)
     if (spec && owner) owners.set(id, owner)
     else owners.delete(id)
+    return owner
+  }
+  function onPassword(key: Key): void {
+    const owner = ownerOf(key)
     if (owner) refresh(owner)
   }
 
-  for (const { metadata } of passwords.list()) onPassword(metadata)
+  for (const { metadata } of passwords.list()) ownerOf(metadata)
   for (const { metadata } of tunnels.list()) refresh(metadata)
   const subscriptions = [tunnels.onChange(refresh), passwords.onChange(onPassword)]
 

@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { systemClock } from '../../store/clock.ts'
 import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import { createQueue, type QueueDeps } from './queue.ts'
 
@@ -144,4 +146,16 @@ test('tells how many keys are due and how long they were', async () => {
   await clock.advance(1000)
   expect(depths).toEqual([1, 0, 1, 0])
   expect(latencies).toEqual([0, 0.5])
+})
+
+test('keys whose work waits for nothing leave others their turn of the event loop', async () => {
+  const { queue, starts } = start({ clock: systemClock })
+  for (let key = 0; key < 1_000; key++) queue.add(String(key))
+  const turns: number[] = []
+  while (starts.length < 1_000) {
+    await setImmediate()
+    turns.push(starts.length)
+  }
+  expect(turns.length).toBeGreaterThanOrEqual(5)
+  await queue.close()
 })

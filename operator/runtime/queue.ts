@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Backoff, backoffMs } from '../../crds/backoff.ts'
 import { type Clock, systemClock } from '../../store/clock.ts'
 import { createFairFifo } from './fair-fifo.ts'
@@ -47,6 +48,8 @@ interface Entry {
   failures: number
 }
 
+/** Keys that are done in one turn of the event loop, at the most. */
+const DONE_IN_TURN = 100
 const DEFAULT_BACKOFF: Backoff = { baseMs: 50, maxMs: 60_000 }
 
 export function createQueue(deps: QueueDeps): Queue {
@@ -57,6 +60,7 @@ export function createQueue(deps: QueueDeps): Queue {
   const closing = new AbortController()
   const idle = Promise.withResolvers<undefined>()
   let running = 0
+  let doneInTurn = 0
 
   function addAfter(key: string, ms: number): void {
     if (closing.signal.aborted) return
@@ -104,9 +108,20 @@ export function createQueue(deps: QueueDeps): Queue {
       entry.failures += 1
       addAfter(entry.key, backoffMs(backoff, entry.failures, random))
     }
+    if (isTurnOver()) await nextTurn()
     running -= 1
     entry.state = 'idle'
     finish(entry)
+  }
+
+  /** Work that waits for nothing goes from key to key without a turn of the event loop, in which all others wait. */
+  function isTurnOver(): boolean {
+    if (doneInTurn === 0)
+      setImmediate(() => {
+        doneInTurn = 0
+      })
+    doneInTurn += 1
+    return doneInTurn > DONE_IN_TURN
   }
 
   function finish(entry: Entry): void {

@@ -3,7 +3,7 @@ import { Secret } from '../../crds/core.ts'
 import { annotations, FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { MooringError } from '../../crds/errors.ts'
 import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
-import { withCondition } from '../../store/conditions.ts'
+import { type Verdict, withCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { hostnameMark, markedHostname } from './hostname-mark.ts'
@@ -21,7 +21,7 @@ export async function perform(deps: ObserveDeps, tunnel: Tunnel, action: Action)
     case 'assign':
       return assign(deps, tunnel, action)
     case 'mark':
-      return mark(deps, tunnel)
+      return mark(deps, tunnel, action)
     case 'obtain':
       await obtain(deps, tunnel, action)
       return undefined
@@ -59,13 +59,22 @@ async function settle(
   }
 }
 
-async function mark(deps: ObserveDeps, tunnel: Tunnel): Promise<Tunnel> {
-  const { uid, resourceVersion, finalizers = [] } = tunnel.metadata
+async function mark(deps: ObserveDeps, tunnel: Tunnel, { refused }: Of<'mark'>): Promise<Tunnel> {
+  // Said first: with the new mark nobody knows any more that there was another.
+  const { metadata: current } = refused ? await refuseMark(deps, tunnel, refused) : tunnel
+  const { uid, resourceVersion, finalizers = [] } = current
   const metadata = {
     finalizers: [...new Set([...finalizers, FINALIZER])],
     annotations: { [annotations.hostname]: hostnameMark(deps.issuers.local.mac, tunnel.metadata, hostnameFor(deps, tunnel)) },
   }
   return deps.store.mergePatch(Tunnel, keyOf(tunnel), { metadata }, { uid, resourceVersion })
+}
+
+function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Verdict): Promise<Tunnel> {
+  const { uid, resourceVersion, generation } = tunnel.metadata
+  const stamp = { type: HOSTNAME_KEPT, generation, now: now() }
+  const conditions = withCondition(tunnel.status?.conditions, refused, stamp)
+  return store.patchStatus(Tunnel, keyOf(tunnel), { conditions }, { uid, resourceVersion })
 }
 
 /**
@@ -80,12 +89,10 @@ function hostnameFor({ tunnels, issuers }: ObserveDeps, { status, metadata }: Tu
 }
 
 /** The precondition makes it the only one that this tunnel ever had. */
-async function assign(deps: ObserveDeps, tunnel: Tunnel, { endpoint, refused }: Of<'assign'>): Promise<Tunnel> {
-  const { store, now } = deps
+async function assign(deps: ObserveDeps, tunnel: Tunnel, { endpoint }: Of<'assign'>): Promise<Tunnel> {
   const hostname = hostnameFor(deps, tunnel)
-  const { uid, resourceVersion, generation } = tunnel.metadata
-  const stamp = { type: HOSTNAME_KEPT, generation, now: now() }
-  return store.patchStatus(
+  const { uid, resourceVersion } = tunnel.metadata
+  return deps.store.patchStatus(
     Tunnel,
     keyOf(tunnel),
     {
@@ -93,7 +100,6 @@ async function assign(deps: ObserveDeps, tunnel: Tunnel, { endpoint, refused }: 
       url: urlOf(endpoint, hostname),
       endpointRef: { name: endpoint.metadata.name },
       certificate: { status: 'obtaining', domain: certificateName(endpoint, hostname) },
-      ...(refused && { conditions: withCondition(tunnel.status?.conditions, refused, stamp) }),
     },
     { uid, resourceVersion },
   )

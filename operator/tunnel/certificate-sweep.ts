@@ -7,6 +7,7 @@ import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
+import { changedAt } from './findings.ts'
 import { certificateIn, type ObserveDeps } from './observe.ts'
 import { isGood } from './plan.ts'
 import { certificateKey, hostOf } from './resources.ts'
@@ -65,8 +66,9 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
   async function correct({ tunnel, endpoint, hostname }: Claim): Promise<void> {
     const message = `the certificate for ${hostOf(endpoint, hostname)} is gone or damaged: another is being obtained`
     const certificate = { ...tunnel.status?.certificate, status: 'obtaining' } as const
+    const said = { certificate, ...changedAt({ tunnel, now: now().getTime() }) }
     try {
-      await report(Tunnel, tunnel, notReady(TunnelReason.ObtainingCertificate, message), { certificate })
+      await report(Tunnel, tunnel, notReady(TunnelReason.ObtainingCertificate, message), said)
     } catch (error) {
       // Whoever was quicker has it in view by now, or the next round has.
       if (!isStoreError(error, 'conflict')) throw error
@@ -83,19 +85,19 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
     if (round.length === 0 && clock.now() >= nextRound) startRound()
     const claims = round.slice(0, LOOKS_A_SECOND).flatMap((key) => claimOf(key) ?? [])
     round = round.slice(LOOKS_A_SECOND)
-    for (const claim of claims) await look(claim)
+    for (const claim of claims) {
+      try {
+        await look(claim)
+      } catch (error) {
+        onError(error)
+      }
+    }
   }
 
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      let waitMs = TICK_MS
-      try {
-        await tick()
-      } catch (error) {
-        onError(error)
-        waitMs = ROUND_MS
-      }
-      await pause(clock, waitMs, signal)
+      await tick()
+      await pause(clock, TICK_MS, signal)
     }
   }
 

@@ -103,7 +103,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       sources: [
         objectsOf(tunnelPasswords),
         aspectChangesOf(tunnelPasswords, wishOf, besidePassword),
-        changesOf(tunnels, passwordsOf),
+        aspectChangesOf(tunnels, ({ metadata }) => metadata.uid, passwordsOf),
       ],
     }),
   ]

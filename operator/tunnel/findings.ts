@@ -31,7 +31,10 @@ export function findings(world: World): Findings<typeof Tunnel> {
  * When the spec of a generation that the status does not speak of yet was written: with the first word about it, so it costs no write. REST
  * says so itself; a change that it says nothing of was kubectl's, and is as old as the look at it.
  */
-export function changedAt({ tunnel: { metadata, status }, now }: World): Pick<Findings<typeof Tunnel>, 'updatedAt'> {
+export function changedAt({
+  tunnel: { metadata, status },
+  now,
+}: Pick<World, 'tunnel' | 'now'>): Pick<Findings<typeof Tunnel>, 'updatedAt'> {
   const { generation } = metadata
   if (generation === 1 || status?.observedGeneration === generation) return {}
   const said = Date.parse(metadata.annotations?.[annotations.updatedAt] ?? '')

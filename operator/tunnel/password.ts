@@ -1,4 +1,4 @@
-import { isPasswordOf, livePasswords, passwordsOf, tunnelOwnersOf } from '../../crds/live-passwords.ts'
+import { isPasswordOf, LIVE_PASSWORDS_MAX, passwordsBefore, tunnelOwnersOf } from '../../crds/live-passwords.ts'
 import { apiVersionOf } from '../../crds/kind.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'
@@ -88,10 +88,10 @@ export function passwordVerdict(world: PasswordWorld): { readonly verdict: Verdi
   if (!isPasswordOf(password, tunnel)) {
     return { verdict: notReady(PasswordReason.TunnelMissing, `it is not for this tunnel ${name}, which is another one`), until }
   }
-  const live = livePasswords(passwordsOf(tunnel, named), endOfPassword, now)
-  if (live.some(({ metadata }) => metadata.uid === password.metadata.uid)) {
+  const before = passwordsBefore(password, { tunnel, named, endOf: endOfPassword, now })
+  if (before.length < LIVE_PASSWORDS_MAX) {
     return { verdict: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
   }
-  const message = `${name} has ${live.length} live passwords that are older, and may have no more: it is refused until one of them ends`
-  return { verdict: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...live.map(endOfPassword)) }
+  const message = `${name} has ${before.length} live passwords that are older, and may have no more: it is refused until one of them ends`
+  return { verdict: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...before.map(endOfPassword)) }
 }

@@ -38,10 +38,10 @@ export type KeptHostname =
 /** What to do, in order. Each is a step after which a crash is harmless. */
 export type Action =
   | { readonly do: 'add-finalizer' | 'expire' | 'forget-certificate' | 'release' }
-  /** Writes its hostname, drawn if need be, into its annotation, with the finalizer. */
-  | { readonly do: 'mark' }
+  /** Writes its hostname, drawn if need be, into its annotation, with the finalizer; before that, why it is not the one that was there. */
+  | { readonly do: 'mark'; readonly refused: Verdict | undefined }
   /** Records the hostname with the endpoint before anything uses either. */
-  | { readonly do: 'assign'; readonly endpoint: TunnelEndpoint; readonly refused: Verdict | undefined }
+  | { readonly do: 'assign'; readonly endpoint: TunnelEndpoint }
   /** Has a certificate signed, and keeps it. */
   | { readonly do: 'obtain'; readonly endpoint: TunnelEndpoint; readonly name: string }
 
@@ -85,7 +85,7 @@ function preparation({ tunnel, kept }: World, { actions }: Plan): readonly Actio
   const isAssigned = actions.some((action) => action.do === 'assign')
   // A mark that somebody has written over stays: who keeps the tunnel in a repository would write it over again.
   const isUnmarked = isDrawn ? actions.length === 0 && metadata.annotations?.[annotations.hostname] === undefined : isAssigned
-  if (isUnmarked && kept?.hostname === undefined) return [{ do: 'mark' }]
+  if (isUnmarked && kept?.hostname === undefined) return [{ do: 'mark', refused: kept?.refused }]
   return isGuarded(tunnel) ? [] : [{ do: 'add-finalizer' }]
 }
 
@@ -96,7 +96,7 @@ function planDeletion(tunnel: Tunnel): Plan {
 }
 
 function planLiving(world: World): Plan {
-  const { tunnel, assigned, candidates, region, kept } = world
+  const { tunnel, assigned, candidates, region } = world
   const { hostname, endpointRef } = tunnel.status ?? {}
   if (endpointRef && hostname !== undefined) {
     if (assigned) return planCertificate(world, assigned)
@@ -105,7 +105,7 @@ function planLiving(world: World): Plan {
   const [endpoint] = candidates
   if (endpoint)
     return {
-      actions: [{ do: 'assign', endpoint, refused: kept?.refused }],
+      actions: [{ do: 'assign', endpoint }],
       verdict: notReady(TunnelReason.DrawingHostname, 'its hostname is being drawn'),
     }
   if (!region) return wait(TunnelReason.UnknownRegion, `there is no region ${tunnel.spec.regionId}`)
