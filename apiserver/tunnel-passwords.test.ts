@@ -3,7 +3,7 @@ import { TunnelPassword } from '../crds/tunnel-password.ts'
 import { tunnel } from '../test/builders/tunnel.ts'
 import { tunnelPassword } from '../test/builders/tunnel-password.ts'
 import { settableCache } from '../test/support/settable-cache.ts'
-import { createLivePasswords, passwordView } from './tunnel-passwords.ts'
+import { createPasswordLookup, passwordView } from './tunnel-passwords.ts'
 
 const MADE = '2026-01-01T12:00:00Z'
 const earlier = { ownerReferences: [{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: 'earlier' }] }
@@ -23,7 +23,7 @@ test.each([
 test('the live ones of a tunnel are the ten oldest of its own that have not ended', () => {
   const passwords = settableCache(TunnelPassword)
   let now = new Date('2026-01-01T12:30:00Z')
-  const livePasswordsOf = createLivePasswords({ tunnelPasswords: passwords.cache, now: () => now })
+  const { livePasswordsOf } = createPasswordLookup({ tunnelPasswords: passwords.cache, now: () => now })
   const names = () => livePasswordsOf(tunnel()).map(({ metadata }) => metadata.name)
   const ten = Array.from({ length: 10 }, (_, index) => `p${index}`)
   for (const name of [...ten, 'q']) passwords.put(tunnelPassword({ metadata: { name } }))

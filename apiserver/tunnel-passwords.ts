@@ -36,12 +36,15 @@ interface LiveDeps {
   readonly now: () => Date
 }
 
-/** How the passwords of a tunnel that are accepted now are found: the same that the edge accepts. */
-export function createLivePasswords({ tunnelPasswords, now }: LiveDeps) {
-  return function livePasswordsOf(tunnel: Tunnel): readonly TunnelPassword[] {
+/** How the passwords of a tunnel are found: those that have not ended, and of these the ones that the edge accepts. Oldest first. */
+export function createPasswordLookup({ tunnelPasswords, now }: LiveDeps) {
+  function allOf(tunnel: Tunnel): readonly TunnelPassword[] {
     const { namespace } = tunnel.metadata
-    const all = tunnelPasswords.list(namespace === undefined ? {} : { namespace })
-    return livePasswords(passwordsOf(tunnel, all), endOfPassword, now().getTime())
+    return passwordsOf(tunnel, tunnelPasswords.list(namespace === undefined ? {} : { namespace }))
+  }
+  return {
+    lastingPasswordsOf: (tunnel: Tunnel) => allOf(tunnel).filter((password) => endOfPassword(password) > now().getTime()),
+    livePasswordsOf: (tunnel: Tunnel) => livePasswords(allOf(tunnel), endOfPassword, now().getTime()),
   }
 }
 

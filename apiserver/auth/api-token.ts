@@ -78,7 +78,7 @@ export interface ApiTokenDeps {
 /** Turns an API token into its principal. @throws AuthenticationError */
 export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now, catchUp = createCatchUp(0) }: ApiTokenDeps) {
   return async function verifyApiToken(token: string): Promise<Principal> {
-    const look = () => firstOf(apiTokens.byIndex('sha256', sha256OfToken(token)))
+    const look = () => onlyOne(apiTokens.byIndex('sha256', sha256OfToken(token)))
     const object = isApiToken(token) ? await catchUp(apiTokens, look) : undefined
     if (!object || object.metadata.deletionTimestamp !== undefined) throw new AuthenticationError('invalid')
     if (endOfApiToken(object) <= now()) throw new AuthenticationError('expired')
@@ -96,12 +96,9 @@ export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now, 
 }
 
 /**
- * The one that had its hash first: a viewer can read a hash, and put it into a token of another namespace. Undefined where tokens of more
- * than one namespace were made in that second.
+ * The one that has its hash. A viewer can read a hash, and put it into a token of another namespace, so that of several namespaces none is meant:
+ * whoever holds the token would work in another's without a sign of it.
  */
-function firstOf(alike: readonly ApiToken[]): ApiToken | undefined {
-  const made = alike.map(({ metadata }) => Date.parse(metadata.creationTimestamp))
-  const earliest = Math.min(...made)
-  const first = alike.filter((_, index) => made[index] === earliest)
-  return new Set(first.map(({ metadata }) => metadata.namespace)).size === 1 ? first[0] : undefined
+function onlyOne(alike: readonly ApiToken[]): ApiToken | undefined {
+  return new Set(alike.map(({ metadata }) => metadata.namespace)).size === 1 ? alike[0] : undefined
 }

@@ -14,7 +14,7 @@ import { createQuota } from '../quota.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
 import {
-  createLivePasswords,
+  createPasswordLookup,
   deriveTunnelPassword,
   PasswordView,
   passwordView,
@@ -29,7 +29,7 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
   const { store, tunnels, tunnelPasswords, tokenSecret, audit, now } = deps
   const find = createTunnelLookup(deps)
 
-  const livePasswordsOf = createLivePasswords(deps)
+  const { livePasswordsOf, lastingPasswordsOf } = createPasswordLookup(deps)
 
   /** Of one tunnel, whose uid is the "namespace" of its places. */
   const quota = createQuota<typeof TunnelPassword>({
@@ -37,7 +37,7 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
     cache: {
       list({ namespace: uid = '' } = {}) {
         const tunnel = tunnels.byUid(uid)
-        return tunnel ? livePasswordsOf(tunnel) : []
+        return tunnel ? lastingPasswordsOf(tunnel) : []
       },
     },
   })
@@ -82,6 +82,12 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
       const { object, created } = await createOnce(store, TunnelPassword, draft, requestHash({}))
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       await untilKnown(tunnelPasswords, object)
+      if (created && !livePasswordsOf(tunnel).some(({ metadata }) => metadata.uid === object.metadata.uid)) {
+        // Others came by another API server, or by kubectl, at the same time: it would be refused.
+        await store.delete(TunnelPassword, object.metadata, { uid: object.metadata.uid })
+        await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
+        throw new ApiError('quota_exceeded', `this tunnel has ${LIVE_PASSWORDS_MAX} live passwords, and may have no more`)
+      }
       const password = created ? secret : shownAgain(object, tokenSecret)
       return { status: 201, data: { password: { ...passwordView(object), password } } }
     },

@@ -4,7 +4,7 @@ import { type AnyRoute, route } from '../route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { explainLogin, explainRequest } from '../tunnel-explanation.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
-import { createLivePasswords } from '../tunnel-passwords.ts'
+import { createPasswordLookup } from '../tunnel-passwords.ts'
 
 const Address = z
   .string()
@@ -59,7 +59,7 @@ const Explanation = z
 /** `POST …/tunnels/{t}/explain`: what the edge would do, and why; nothing is sent. */
 export function explainTunnel(deps: TunnelDeps): AnyRoute {
   const { endpoints, presenceOf } = deps
-  const livePasswordsOf = createLivePasswords(deps)
+  const { livePasswordsOf } = createPasswordLookup(deps)
   const find = createTunnelLookup(deps)
   return route({
     method: 'post',

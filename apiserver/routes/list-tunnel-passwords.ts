@@ -4,13 +4,13 @@ import { type AnyRoute, route } from '../route.ts'
 import { listOf } from '../tenancy-deps.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
-import { createLivePasswords, PasswordView, passwordView } from '../tunnel-passwords.ts'
+import { createPasswordLookup, PasswordView, passwordView } from '../tunnel-passwords.ts'
 
 const NEEDS = [{ verb: 'list', resource: 'tunnelpasswords' }] as const
 
 /** `GET …/tunnels/{t}/passwords`: without the passwords, which are kept nowhere. */
 export function listTunnelPasswords(deps: TunnelDeps): AnyRoute {
-  const livePasswordsOf = createLivePasswords(deps)
+  const { livePasswordsOf } = createPasswordLookup(deps)
   const find = createTunnelLookup(deps)
   return route({
     method: 'get',

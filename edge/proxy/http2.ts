@@ -77,8 +77,8 @@ class Http2Connection implements Watched {
     session.on('stream', (stream, _headers, _flags, raw: unknown) => this.#stream(stream, raw))
     session.setLocalWindowSize(SESSION_WINDOW)
     session.on('error', () => session.destroy())
-    // Sockets stay open for a visitor who has ended its side; here nothing more can come of it.
-    accepted.socket.once('end', () => session.destroy())
+    // Sockets stay open for a visitor who has ended its side: what it asked for is answered, and nothing more can come.
+    accepted.socket.once('end', () => (this.#streams.size > 0 ? session.close() : session.destroy()))
     session.on('close', () => {
       // The visitor's end of the socket may still be open: half of one is of no use to HTTP/2.
       accepted.socket.destroy()
