@@ -57,12 +57,19 @@ export async function createTenant({ call, tokens, wish, slug }: TenantDeps): Pr
     return (await succeed(as('editor')('POST', `${path}/tunnels`, { body }))).body.data.tunnel
   }
 
+  /** A deletion that takes long is accepted, and joined by the next request for it. */
+  async function removeInstance(instancePath: string): Promise<void> {
+    const answer = await as('admin')('DELETE', instancePath)
+    if (answer.status === 202) await removeInstance(instancePath)
+    else if (answer.status !== 404) await succeed(Promise.resolve(answer))
+  }
+
   async function remove(): Promise<void> {
     const admin = as('admin')
     const { tunnels } = (await succeed(admin('GET', `${path}/tunnels?limit=200`))).body.data
     await Promise.all(tunnels.map(({ id }) => succeed(as('admin')('DELETE', `${path}/tunnels/${id}`))))
     const { instances } = (await succeed(admin('GET', '/v1/instances?limit=200'))).body.data
-    await Promise.all(instances.map(({ id }) => succeed(as('admin')('DELETE', `/v1/instances/${id}`))))
+    await Promise.all(instances.map(({ id }) => removeInstance(`/v1/instances/${id}`)))
     const { apiTokens } = (await succeed(admin('GET', `${path}/api-tokens?limit=200`))).body.data
     await Promise.all(apiTokens.map(({ id }) => succeed(admin('DELETE', `${path}/api-tokens/${id}`))))
     await succeed(call('DELETE', path))
