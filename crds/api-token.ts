@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { endWithin } from './lifetime.ts'
+import { endStatus, endWithin } from './lifetime.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 import { ROLES } from './names.ts'
 
@@ -36,14 +36,7 @@ export const ApiToken = defineKind({
   namespaced: true,
   description: 'A bearer token bound to one namespace and role.',
   spec: ApiTokenSpec,
-  status: z.object({
-    ...commonStatus,
-    expiresAt: z
-      .string()
-      .max(32)
-      .optional()
-      .describe('When it stops being accepted, in UTC: what it wishes for, within its bound.'),
-  }),
+  status: z.object({ ...commonStatus, expiresAt: endStatus }),
   immutable: ['spec.role', 'spec.expiresAt', 'spec.sha256'],
   columns: [
     { name: 'Display', type: 'string', jsonPath: '.spec.displayName' },

@@ -149,3 +149,11 @@ export function defineKind<S extends z.ZodObject, T extends z.ZodObject>(
 export function apiVersionOf(kind: Pick<Kind, 'group' | 'version'>): string {
   return kind.group === '' ? kind.version : `${kind.group}/${kind.version}`
 }
+
+/** How what goes with an object of `kind` names it as its owner. */
+export function ownerReferenceTo(
+  kind: Kind,
+  { metadata: { name, uid } }: { readonly metadata: Pick<ObjectMeta, 'name' | 'uid'> },
+) {
+  return { apiVersion: apiVersionOf(kind), kind: kind.kind, name, uid }
+}

@@ -1,4 +1,12 @@
+import { z } from 'zod'
 import type { ObjectMeta } from './kind.ts'
+
+/** What a status says of that end. */
+export const endStatus = z
+  .string()
+  .max(32)
+  .optional()
+  .describe('When it stops being accepted, in UTC: what it wishes for, within its bound.')
 
 /**
  * When an object ends that may live for `lifeMs` at the most, whatever its wish `expiresAt` (RFC 3339) says: milliseconds since the epoch.

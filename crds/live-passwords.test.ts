@@ -76,7 +76,7 @@ describe('of the passwords of a tunnel', () => {
         const now = Date.parse(at(second))
         const isIn = new Set(live(all, at(second)))
         for (const password of passwordsOf(web, all).filter((one) => endOfPassword(one) > now)) {
-          const before = passwordsBefore(password, { tunnel: web, named: all, endOf: endOfPassword, now })
+          const before = passwordsBefore(password, { tunnel: web, named: all, now })
           expect(before.length < LIVE_PASSWORDS_MAX).toBe(isIn.has(password.metadata.name))
         }
       }),

@@ -1,12 +1,18 @@
 import type { ObjectMeta, OwnerReference } from './kind.ts'
 import { GROUP } from './names.ts'
 import { Tunnel } from './tunnel.ts'
-import type { TunnelPassword } from './tunnel-password.ts'
+import { endOfPassword, type TunnelPassword } from './tunnel-password.ts'
 
 // Which passwords open a tunnel. Edge, operator and API server go by these alone, so that none waits for what another says. All pure.
 
 /** Live ones of a tunnel at the most (surface, section 2). */
 export const LIVE_PASSWORDS_MAX = 10
+
+/** Key of the tunnel that a password names. */
+export const tunnelNamedBy = ({ metadata, spec }: TunnelPassword) => ({
+  namespace: metadata.namespace,
+  name: spec.tunnelRef.name,
+})
 
 /**
  * Whether a password is one of this very tunnel: the one that owns it or, of a password that no tunnel owns yet, the one of its name, whichever
@@ -34,15 +40,12 @@ export function passwordsOf(tunnel: Pick<Tunnel, 'metadata'>, passwords: readonl
  * Some of `named` that keep a password of the tunnel from being accepted at `now`: those that were made before it and have not ended, in no order; ten of
  * them, or fewer when it is accepted. Nothing is sorted: of thousands that are too many, each is asked about.
  */
-export function passwordsBefore(
-  password: TunnelPassword,
-  { tunnel, named, endOf, now }: PasswordsOfTunnel,
-): readonly TunnelPassword[] {
+export function passwordsBefore(password: TunnelPassword, { tunnel, named, now }: PasswordsOfTunnel): readonly TunnelPassword[] {
   const before: TunnelPassword[] = []
   for (const other of named) {
     if (before.length >= LIVE_PASSWORDS_MAX) break
     const isOther = other.metadata.deletionTimestamp === undefined && inOrder(other, password) < 0
-    if (isOther && isPasswordOf(other, tunnel) && endOf(other) > now) before.push(other)
+    if (isOther && isPasswordOf(other, tunnel) && endOfPassword(other) > now) before.push(other)
   }
   return before
 }
@@ -52,8 +55,7 @@ export interface PasswordsOfTunnel {
   readonly tunnel: Pick<Tunnel, 'metadata'>
   /** All that name its name. */
   readonly named: readonly TunnelPassword[]
-  /** As `now` in milliseconds since the epoch. */
-  readonly endOf: (password: TunnelPassword) => number
+  /** Milliseconds since the epoch. */
   readonly now: number
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { endWithin } from './lifetime.ts'
+import { endStatus, endWithin } from './lifetime.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 
 /** How long one is good at the most (contract, "Authentication" 3). */
@@ -40,14 +40,7 @@ export const TunnelPassword = defineKind({
   namespaced: true,
   description: 'A temporary password for the SSH side of a tunnel.',
   spec: TunnelPasswordSpec,
-  status: z.object({
-    ...commonStatus,
-    expiresAt: z
-      .string()
-      .max(32)
-      .optional()
-      .describe('When it stops being accepted, in UTC: what it wishes for, within its bound.'),
-  }),
+  status: z.object({ ...commonStatus, expiresAt: endStatus }),
   immutable: ['spec'],
   columns: [
     { name: 'Tunnel', type: 'string', jsonPath: '.spec.tunnelRef.name' },

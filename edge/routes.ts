@@ -1,5 +1,5 @@
 import { addressList } from '../crds/address-list.ts'
-import { isPasswordOf, passwordsOf } from '../crds/live-passwords.ts'
+import { isPasswordOf, passwordsOf, tunnelNamedBy } from '../crds/live-passwords.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
@@ -67,8 +67,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
   }
 
   function routedPasswords(tunnel: Tunnel): readonly RoutedPassword[] {
-    const { namespace = '', name } = tunnel.metadata
-    return passwordsOf(tunnel, passwords.byIndex('tunnel', `${namespace}/${name}`)).map((password) => ({
+    return passwordsOf(tunnel, passwords.byIndex('tunnel', keyToString(tunnel.metadata))).map((password) => ({
       ...{ id: password.metadata.uid, sha256: password.spec.sha256, expiresAt: endOfPassword(password) },
     }))
   }
@@ -76,9 +75,8 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
   /** Keys of the tunnels, of whichever endpoint, that have a password with this hash. */
   function ownersOf(sha256: string): ReadonlySet<string> {
     const owners = passwords.byIndex('sha256', sha256).flatMap((password) => {
-      const owner = { namespace: password.metadata.namespace, name: password.spec.tunnelRef.name }
-      const tunnel = tunnels.get(owner)
-      return tunnel && isPasswordOf(password, tunnel) ? keyToString(owner) : []
+      const tunnel = tunnels.get(tunnelNamedBy(password))
+      return tunnel && isPasswordOf(password, tunnel) ? keyToString(tunnel.metadata) : []
     })
     return new Set(owners)
   }
@@ -87,9 +85,9 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
   const owners = new Map<string, Key>()
   function ownerOf(key: Key): Key | undefined {
     const id = keyToString(key)
-    const spec = passwords.get(key)?.spec
-    const owner = spec ? { namespace: key.namespace, name: spec.tunnelRef.name } : owners.get(id)
-    if (spec && owner) owners.set(id, owner)
+    const password = passwords.get(key)
+    const owner = password ? tunnelNamedBy(password) : owners.get(id)
+    if (password && owner) owners.set(id, owner)
     else owners.delete(id)
     return owner
   }
@@ -124,6 +122,6 @@ const certifiedAtOf = ({ status }: Tunnel): string | undefined => status?.certif
 
 /** What passwords are found by, here. */
 export const routedPasswordIndexes = {
-  tunnel: ({ metadata, spec }: TunnelPassword): readonly string[] => [`${metadata.namespace ?? ''}/${spec.tunnelRef.name}`],
+  tunnel: (password: TunnelPassword): readonly string[] => [keyToString(tunnelNamedBy(password))],
   sha256: ({ spec }: TunnelPassword): readonly string[] => [spec.sha256],
 }

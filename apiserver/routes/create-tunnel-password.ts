@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { apiVersionOf } from '../../crds/kind.ts'
+import { ownerReferenceTo } from '../../crds/kind.ts'
 import { LIVE_PASSWORDS_MAX } from '../../crds/live-passwords.ts'
 import { annotations } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
@@ -69,9 +69,7 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
             ...createdNow(now()),
             ...(key === undefined ? {} : { [annotations.tokenSalt]: salt }),
           },
-          ownerReferences: [
-            { apiVersion: apiVersionOf(Tunnel), kind: Tunnel.kind, name: tunnel.metadata.name, uid: tunnel.metadata.uid },
-          ],
+          ownerReferences: [ownerReferenceTo(Tunnel, tunnel)],
         },
         spec: {
           tunnelRef: { name: tunnel.metadata.name },

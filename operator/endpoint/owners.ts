@@ -1,7 +1,7 @@
-import { apiVersionOf, type OwnerReference } from '../../crds/kind.ts'
+import { ownerReferenceTo, type OwnerReference } from '../../crds/kind.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 
 /** What is made for an endpoint names it as its owner, and goes with it. */
-export function ownersOf({ metadata: { name, uid } }: Pick<TunnelEndpoint, 'metadata'>): OwnerReference[] {
-  return [{ apiVersion: apiVersionOf(TunnelEndpoint), kind: TunnelEndpoint.kind, name, uid }]
+export function ownersOf(endpoint: Pick<TunnelEndpoint, 'metadata'>): OwnerReference[] {
+  return [ownerReferenceTo(TunnelEndpoint, endpoint)]
 }

@@ -1,6 +1,6 @@
 import { Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
-import { apiVersionOf } from '../../crds/kind.ts'
+import { ownerReferenceTo } from '../../crds/kind.ts'
 import { MooringError } from '../../crds/errors.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
@@ -91,10 +91,12 @@ async function write(store: Store, { server, secret, credentials }: Writing): Pr
     await store.mergePatch(Secret, keyOf(secret), { data }, { uid, resourceVersion })
     return credentials
   }
-  const { name, uid } = server.metadata
-  const owner = { apiVersion: apiVersionOf(DatabaseServer), kind: DatabaseServer.kind, name, uid }
   try {
-    const metadata = { ...keyOfSecret(server), labels: selectorOf(name), ownerReferences: [owner] }
+    const metadata = {
+      ...keyOfSecret(server),
+      labels: selectorOf(server.metadata.name),
+      ownerReferences: [ownerReferenceTo(DatabaseServer, server)],
+    }
     await store.create(Secret, { metadata, data })
     return credentials
   } catch (error) {

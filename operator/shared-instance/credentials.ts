@@ -1,6 +1,6 @@
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
-import { apiVersionOf } from '../../crds/kind.ts'
+import { ownerReferenceTo } from '../../crds/kind.ts'
 import { partsOf } from '../../crds/motor.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
@@ -91,13 +91,11 @@ export async function deleteCredentials(store: Store, instance: SharedInstance):
 
 const typeOf = ({ spec }: SharedInstance): string => partsOf(spec.motor).family
 
-function secretMeta({ metadata }: SharedInstance, { server, passwordVersion }: Credentials) {
+function secretMeta(instance: SharedInstance, { server, passwordVersion }: Credentials) {
   return {
     labels: { [labels.server]: server, [labels.managedBy]: MANAGED_BY },
     annotations: { [annotations.passwordVersion]: String(passwordVersion) },
-    ownerReferences: [
-      { apiVersion: apiVersionOf(SharedInstance), kind: SharedInstance.kind, name: metadata.name, uid: metadata.uid },
-    ],
+    ownerReferences: [ownerReferenceTo(SharedInstance, instance)],
   }
 }
 

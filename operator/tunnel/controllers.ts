@@ -1,10 +1,11 @@
 import type { Kind } from '../../crds/kind.ts'
+import { tunnelNamedBy } from '../../crds/live-passwords.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf } from '../../store/key-string.ts'
+import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
@@ -12,7 +13,6 @@ import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, wishOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
-import { ofTunnel } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
 import { createTunnelReconciler } from './reconciler.ts'
 
@@ -53,15 +53,14 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
   }
   /** What its endpoint has to do with. */
   const placeOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
-  const passwordsOf = ({ namespace, name }: Key): readonly Key[] =>
-    tunnelPasswords.byIndex('tunnel', ofTunnel(namespace, name)).map(keyOf)
+  const passwordsOf = (tunnel: Key): readonly Key[] => tunnelPasswords.byIndex('tunnel', keyToString(tunnel)).map(keyOf)
   /** One that goes makes room for the next; it does not say of which tunnel it was. One that comes may be before others of its second. */
   const besidePassword = (key: Key): readonly Key[] => {
     const password = tunnelPasswords.get(key)
     if (!password || password.metadata.deletionTimestamp !== undefined)
       return tunnelPasswords.byIndex('tooMany', key.namespace ?? '').map(keyOf)
     const second = password.metadata.creationTimestamp
-    const named = tunnelPasswords.byIndex('tunnel', ofTunnel(key.namespace, password.spec.tunnelRef.name))
+    const named = tunnelPasswords.byIndex('tunnel', keyToString(tunnelNamedBy(password)))
     return named.filter(({ metadata }) => metadata.creationTimestamp === second).map(keyOf)
   }
 

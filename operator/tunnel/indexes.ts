@@ -1,6 +1,8 @@
+import { tunnelNamedBy } from '../../crds/live-passwords.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { conditionOf } from '../../store/conditions.ts'
+import { keyToString } from '../../store/key-string.ts'
 
 const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
 
@@ -12,11 +14,9 @@ export const tunnelIndexes = {
   waiting: ({ spec, status }: Tunnel) => (status?.endpointRef ? [] : [String(spec.regionId)]),
 }
 
-export const ofTunnel = (namespace: string | undefined, name: string): string => `${namespace ?? ''}/${name}`
-
 /** What passwords are found by. */
 export const passwordIndexes = {
-  tunnel: ({ metadata, spec }: TunnelPassword) => [ofTunnel(metadata.namespace, spec.tunnelRef.name)],
+  tunnel: (password: TunnelPassword) => [keyToString(tunnelNamedBy(password))],
   /** Namespace of one that waits for an older one to end. */
   tooMany: (password: TunnelPassword) =>
     conditionOf(password, 'Ready')?.reason === PasswordReason.TooManyPasswords ? listed(password.metadata.namespace) : [],

@@ -1,15 +1,14 @@
-import { isPasswordOf, LIVE_PASSWORDS_MAX, passwordsBefore, tunnelOwnersOf } from '../../crds/live-passwords.ts'
-import { apiVersionOf } from '../../crds/kind.ts'
+import { isPasswordOf, LIVE_PASSWORDS_MAX, passwordsBefore, tunnelNamedBy, tunnelOwnersOf } from '../../crds/live-passwords.ts'
+import { ownerReferenceTo } from '../../crds/kind.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
-import { keyOf } from '../../store/key-string.ts'
+import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
-import { ofTunnel } from './indexes.ts'
 
 export interface PasswordReconcilerDeps {
   readonly store: Store
@@ -28,15 +27,15 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
   return async function reconcilePassword(key: Key): Promise<Outcome> {
     const password = passwords.get(key)
     if (!password || password.metadata.deletionTimestamp !== undefined) return { verdict: 'settled', reason: 'Gone' }
-    const { metadata, spec } = password
     const at = now().getTime()
     const end = endOfPassword(password)
     if (end <= at) {
       await remove(password)
       return { verdict: 'settled', reason: PasswordReason.Expired }
     }
-    const tunnel = tunnels.get({ namespace: metadata.namespace, name: spec.tunnelRef.name })
-    const named = passwords.byIndex('tunnel', ofTunnel(metadata.namespace, spec.tunnelRef.name))
+    const tunnelKey = tunnelNamedBy(password)
+    const tunnel = tunnels.get(tunnelKey)
+    const named = passwords.byIndex('tunnel', keyToString(tunnelKey))
     const { verdict, until } = passwordVerdict({ password, tunnel, named, now: at })
     const owned = await adopt(password, tunnel)
     if (!owned) return { verdict: 'settled', reason: 'Gone' }
@@ -56,8 +55,7 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
   async function adopt(password: TunnelPassword, tunnel: Tunnel | undefined): Promise<TunnelPassword | undefined> {
     const { uid, resourceVersion, ownerReferences = [] } = password.metadata
     if (!tunnel || tunnelOwnersOf(password.metadata).length > 0 || !isPasswordOf(password, tunnel)) return password
-    const owner = { apiVersion: apiVersionOf(Tunnel), kind: Tunnel.kind, name: tunnel.metadata.name, uid: tunnel.metadata.uid }
-    const patch = { metadata: { ownerReferences: [...ownerReferences, owner] } }
+    const patch = { metadata: { ownerReferences: [...ownerReferences, ownerReferenceTo(Tunnel, tunnel)] } }
     try {
       return await store.mergePatch(TunnelPassword, keyOf(password), patch, { uid, resourceVersion })
     } catch (error) {
@@ -88,7 +86,7 @@ export function passwordVerdict(world: PasswordWorld): { readonly verdict: Verdi
   if (!isPasswordOf(password, tunnel)) {
     return { verdict: notReady(PasswordReason.TunnelMissing, `it is not for this tunnel ${name}, which is another one`), until }
   }
-  const before = passwordsBefore(password, { tunnel, named, endOf: endOfPassword, now })
+  const before = passwordsBefore(password, { tunnel, named, now })
   if (before.length < LIVE_PASSWORDS_MAX) {
     return { verdict: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
   }

@@ -1,6 +1,6 @@
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import { DatabaseServer as Kind } from '../../../crds/database-server.ts'
-import { apiVersionOf } from '../../../crds/kind.ts'
+import { ownerReferenceTo } from '../../../crds/kind.ts'
 import { labels } from '../../../crds/names.ts'
 
 /** Whose writes these are in `managedFields`. */
@@ -44,7 +44,8 @@ export interface ChildMetadata {
 }
 
 /** Metadata of a child: it goes with its DatabaseServer even when nobody is there to remove it in good order. */
-export function childMetadata({ metadata }: Pick<DatabaseServer, 'metadata'>, name: string): ChildMetadata {
-  const owner = { apiVersion: apiVersionOf(Kind), kind: Kind.kind, name: metadata.name, uid: metadata.uid, controller: true }
+export function childMetadata(server: Pick<DatabaseServer, 'metadata'>, name: string): ChildMetadata {
+  const { metadata } = server
+  const owner = { ...ownerReferenceTo(Kind, server), controller: true }
   return { name, namespace: metadata.namespace ?? '', labels: selectorOf(metadata.name), ownerReferences: [owner] }
 }
