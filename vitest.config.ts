@@ -5,6 +5,7 @@ import { OwnOrder } from './test/support/own-order.ts'
 const CRASHES = '{store,journal,operator}/**/{crash,faults,*-crash,*-faults}.test.ts'
 
 const CLUSTER_FAULTS = 'test/cluster/faults/**/*.test.ts'
+const ON_A_CLUSTER = { globalSetup: ['test/cluster/setup.ts'], testTimeout: 120_000, hookTimeout: 240_000 }
 /** These wait for others most of the time, so that more of them run than there are cores. */
 const BESIDE = { maxWorkers: 3, sequence: { groupOrder: 4 } }
 
@@ -75,9 +76,7 @@ export default defineConfig({
           name: 'cluster',
           include: ['test/behaviour/**/*.test.ts', 'test/cluster/**/*.test.ts'],
           exclude: [...configDefaults.exclude, CLUSTER_FAULTS],
-          globalSetup: ['test/cluster/setup.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 240_000,
+          ...ON_A_CLUSTER,
           ...BESIDE,
         },
       },
@@ -86,9 +85,7 @@ export default defineConfig({
         test: {
           name: 'cluster-faults',
           include: [CLUSTER_FAULTS],
-          globalSetup: ['test/cluster/setup.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 240_000,
+          ...ON_A_CLUSTER,
           fileParallelism: false,
           sequence: { groupOrder: 5 },
         },

@@ -3,16 +3,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Region } from '../../crds/region.ts'
 import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { openTemporaryJournal } from '../../journal/sqlite/open-temporary.ts'
-import { createCacheSet } from '../../store/cache-set.ts'
 import { notReady, withCondition } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import { codeOf, fieldsOf } from '../../test/support/http-app.ts'
 import { serveAcme } from '../../test/support/tenancy-app.ts'
 import { serveRoutes, type ToyApp } from '../../test/support/toy-app.ts'
+import { openTunnelDeps } from '../../test/support/tunnel-routes.ts'
 import type { AuditedRequest } from '../audit.ts'
-import { createTunnelDeps, TUNNELS_PER_NAMESPACE } from '../tunnel-deps.ts'
 import { createTunnel } from './create-tunnel.ts'
 
 /** What `POST …/tunnels` refuses where no operator can make it good: regions of which no endpoint takes tunnels. */
@@ -36,21 +34,8 @@ beforeAll(async () => {
   const { journal } = opened.use(await openTemporaryJournal())
   ;({ store } = acme)
   for (const { regionId, endpoint } of [...REGIONS, { regionId: SERVED, endpoint: {} }]) await makeRegion(regionId, endpoint)
-  const set = createCacheSet({ store, onError: (error) => expect.fail(String(error)) })
-  const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]
-  const [tunnels, tunnelPasswords] = [set.cached(Tunnel), set.cached(TunnelPassword)]
-  const stop = new AbortController()
-  const running = set.run(stop.signal)
-  opened.defer(async () => {
-    stop.abort()
-    await running
-  })
-  await set.synced()
-  const deps = createTunnelDeps({
-    ...{ store, scopes: acme.scopes, regions, endpoints, tunnels, tunnelPasswords, journal },
-    audit: { record: async ({ action }) => void recorded.push(action) },
-    ...{ tokenSecret: new Uint8Array(32), tunnelsPerNamespace: TUNNELS_PER_NAMESPACE, now: () => new Date() },
-  })
+  const audit = { record: async ({ action }: AuditedRequest) => void recorded.push(action) }
+  const deps = await openTunnelDeps(opened, { store, scopes: acme.scopes, journal, audit })
   app = opened.use(await serveRoutes([createTunnel(deps)]))
 })
 afterAll(() => opened.disposeAsync())

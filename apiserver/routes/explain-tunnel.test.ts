@@ -1,16 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { randomUUID } from 'node:crypto'
 import { MooringError } from '../../crds/errors.ts'
-import { Region } from '../../crds/region.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
-import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { JournalReader } from '../../journal/port.ts'
-import { createCacheSet } from '../../store/cache-set.ts'
 import { codeOf } from '../../test/support/http-app.ts'
 import { serveAcme } from '../../test/support/tenancy-app.ts'
 import { serveRoutes, type ToyApp } from '../../test/support/toy-app.ts'
-import { createTunnelDeps, TUNNELS_PER_NAMESPACE } from '../tunnel-deps.ts'
+import { openTunnelDeps } from '../../test/support/tunnel-routes.ts'
 import { explainTunnel } from './explain-tunnel.ts'
 
 /** `POST …/explain` while the journal cannot say who is connected. */
@@ -22,26 +18,12 @@ let path: string
 
 beforeAll(async () => {
   const { store, scopes } = opened.use(await serveAcme())
-  const set = createCacheSet({ store, onError: (error) => expect.fail(String(error)) })
-  const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]
-  const [tunnels, tunnelPasswords] = [set.cached(Tunnel), set.cached(TunnelPassword)]
   const metadata = { name: 'web', namespace: 'acme--prod', uid: randomUUID() }
   const tunnel = await store.create(Tunnel, { metadata, spec: { regionId: 1, displayName: 'web', config: {} } })
   await store.patchStatus(Tunnel, { name: 'web', namespace: 'acme--prod' }, { connected: true, sessions: 2 })
   path = `/v1/organizations/acme/namespaces/prod/tunnels/${tunnel.metadata.uid}/explain`
-  const stop = new AbortController()
-  const running = set.run(stop.signal)
-  opened.defer(async () => {
-    stop.abort()
-    await running
-  })
-  await set.synced()
-  const deps = createTunnelDeps({
-    ...{ store, scopes, regions, endpoints, tunnels, tunnelPasswords },
-    journal: { presence: (ids) => presence(ids) },
-    audit: { record: async () => undefined },
-    ...{ tokenSecret: new Uint8Array(32), tunnelsPerNamespace: TUNNELS_PER_NAMESPACE, now: () => new Date() },
-  })
+  const journal: Pick<JournalReader, 'presence'> = { presence: (ids) => presence(ids) }
+  const deps = await openTunnelDeps(opened, { store, scopes, journal, audit: { record: async () => undefined } })
   app = opened.use(await serveRoutes([explainTunnel(deps)]))
 })
 afterAll(() => opened.disposeAsync())

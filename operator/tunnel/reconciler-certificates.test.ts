@@ -1,15 +1,16 @@
 import { expect, test } from 'vitest'
 import { conditionOf } from '../../store/conditions.ts'
+import type { CertificateIssuer } from './certificate-issuer.ts'
 import { DAY, endOf, hostnameOf, obtainedAt, startTunnels } from '../../test/support/tunnel-controllers.ts'
+
+const awayWhile = (isDown: () => boolean) => (real: CertificateIssuer) => ({
+  ...real,
+  obtain: (name: string) => (isDown() ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
+})
 
 test('a certificate that cannot be had is said to have failed, tried again when the status says, and then is as if nothing had been', async () => {
   let isDown = true
-  await using at = await startTunnels({
-    issuer: (real) => ({
-      ...real,
-      obtain: (name) => (isDown ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
-    }),
-  })
+  await using at = await startTunnels({ issuer: awayWhile(() => isDown) })
   await at.makeRegion()
   await at.makeEndpoint('a')
   await at.makeTunnel()
@@ -29,12 +30,7 @@ test('a certificate that cannot be had is said to have failed, tried again when 
 
 test('a certificate is obtained anew at two thirds of its life and stays valid when that fails; one that ended is expired', async () => {
   let isDown = false
-  await using at = await startTunnels({
-    issuer: (real) => ({
-      ...real,
-      obtain: (name) => (isDown ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
-    }),
-  })
+  await using at = await startTunnels({ issuer: awayWhile(() => isDown) })
   await at.makeRegion()
   await at.makeEndpoint('a')
   await at.makeTunnel()

@@ -16,6 +16,10 @@ export async function metric(url: string, name: string, labels = ''): Promise<nu
 export const sumOf = async (urls: readonly string[], name: string, labels?: string): Promise<number> =>
   (await Promise.all(urls.map((url) => metric(url, name, labels)))).reduce((sum, value) => sum + value, 0)
 
+/** Whether so many reconciles (by the labels of their metric) are done, and no queue has a key. */
+export const areSettled = async (urls: readonly string[], labels: string, count: number): Promise<boolean> =>
+  (await sumOf(urls, 'mooring_reconcile_total', labels)) >= count && (await sumOf(urls, 'mooring_queue_depth')) === 0
+
 /** Looks again and again until `holds`. @throws Error after `patienceMs`, two minutes unless given */
 export async function until(what: string, holds: () => Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
   const end = performance.now() + patienceMs

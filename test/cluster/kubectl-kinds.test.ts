@@ -6,6 +6,7 @@ import type { Plan } from '../../crds/plan.ts'
 import { PASSWORD_LIFE_MS, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { clientsOf } from './setup/kubectl.ts'
 import { EDGES } from './setup/release.ts'
+import { adopted } from './setup/tenant-namespace.ts'
 
 /** What kubectl shows of Mooring's kinds, and what it says to whoever writes one wrongly. */
 
@@ -44,8 +45,7 @@ const tunnelPassword: Draft<typeof TunnelPassword> = {
 beforeAll(async () => {
   const labels = { 'mooring.dev/organization': ORGANIZATION, 'mooring.dev/namespace': 'prod' }
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT, labels } })
-  for (const what of ['create', 'condition=Ready'])
-    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${TENANT}`, '--timeout=60s'])
+  await adopted(kubectl, TENANT)
   await apply(instance('shown'))
   await apply({ kind: 'Plan', ...plan })
   await apply({ kind: 'ApiToken', ...token })

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { clientsOf } from './setup/kubectl.ts'
 import { type Member, memberOf } from './setup/member.ts'
 import { run } from './setup/run.ts'
+import { adopted } from './setup/tenant-namespace.ts'
 
 /** Databases by kubectl and psql alone, for somebody who is an editor of one tenant's namespace and nothing else. */
 
@@ -25,8 +26,7 @@ beforeAll(async () => {
   await admin.kubectl(['create', 'namespace', TENANT])
   const labels = [`mooring.dev/organization=${ORGANIZATION}`, 'mooring.dev/namespace=prod']
   await admin.kubectl(['label', 'namespace', TENANT, ...labels])
-  for (const what of ['create', 'condition=Ready'])
-    await admin.kubectl(['wait', `--for=${what}`, `tenantnamespace/${TENANT}`, PATIENCE])
+  await adopted(admin.kubectl, TENANT)
   editor = await memberOf(admin, { namespace: TENANT, role: 'editor' })
   viewer = await memberOf(admin, { namespace: TENANT, role: 'viewer' })
 })

@@ -8,7 +8,7 @@ import type { Key, Store } from '../../../store/port.ts'
 import { installationIn } from '../../support/cluster-home.ts'
 import { type FreshCluster, freshCluster, scaleOperator } from '../fresh-cluster.ts'
 import { finding, type Measure } from '../measure.ts'
-import { sumOf, until } from '../metrics.ts'
+import { areSettled, sumOf, until } from '../metrics.ts'
 import { mostMemory, podUsage } from '../pod-usage.ts'
 import { copyInstanceIn, enterDatabases } from '../seed.ts'
 
@@ -54,11 +54,7 @@ async function run() {
   const readyMs = performance.now() - start
   await using home = await installationIn(cluster)
   const { metricsUrls } = home.installation
-  const isSettled = async () => {
-    const done = await sumOf(metricsUrls, 'mooring_reconcile_total', CLAIMED)
-    return done >= INSTANCES && (await sumOf(metricsUrls, 'mooring_queue_depth')) === 0
-  }
-  await until('all instances are settled', isSettled, PATIENCE_MS)
+  await until('all instances are settled', () => areSettled(metricsUrls, CLAIMED, INSTANCES), PATIENCE_MS)
   const settledMs = performance.now() - start
   await delay(REST_MS)
   const before = await sumOf(metricsUrls, 'mooring_reconcile_total')

@@ -5,7 +5,7 @@ import { EDGES } from '../../cluster/setup/release.ts'
 import { installationIn } from '../../support/cluster-home.ts'
 import { type FreshCluster, freshCluster, scaleOperator } from '../fresh-cluster.ts'
 import { finding, type Measure } from '../measure.ts'
-import { sumOf, until } from '../metrics.ts'
+import { areSettled, until } from '../metrics.ts'
 import { type Component, mostMemory, podUsage } from '../pod-usage.ts'
 import { copyTunnel } from '../seed-tunnels.ts'
 
@@ -50,10 +50,7 @@ async function run() {
   await scaleOperator(cluster, 1)
   await using home = await installationIn(cluster)
   const { metricsUrls } = home.installation
-  const isSettled = async () =>
-    (await sumOf(metricsUrls, 'mooring_reconcile_total', ASSIGNED)) >= TUNNELS &&
-    (await sumOf(metricsUrls, 'mooring_queue_depth')) === 0
-  await until('all tunnels are settled', isSettled, PATIENCE_MS)
+  await until('all tunnels are settled', () => areSettled(metricsUrls, ASSIGNED, TUNNELS), PATIENCE_MS)
   const settledMs = performance.now() - start
   const some = hosts.filter((_, index) => index % (TUNNELS / 50) === 0)
   const served = async () => (await Promise.all(some.map((host) => isServed(node, host)))).every(Boolean)

@@ -1,4 +1,5 @@
 import { clientsOf } from './kubectl.ts'
+import { openTenantNamespace } from './tenant-namespace.ts'
 
 /** The namespace of a tenant who has one tunnel. */
 export interface TunnelTenant extends AsyncDisposable {
@@ -9,12 +10,7 @@ export interface TunnelTenant extends AsyncDisposable {
 /** @param name of the Namespace: `{organization}--{namespace}`. In the cluster of `KUBECONFIG` */
 export async function openTunnelTenant(name: string): Promise<TunnelTenant> {
   const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
-  const [organization = '', namespace = ''] = name.split('--')
-  const labels = { 'mooring.dev/organization': organization, 'mooring.dev/namespace': namespace }
-  await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
-  // One that is not there yet is not waited for otherwise.
-  for (const what of ['create', 'condition=Ready'])
-    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${name}`, '--timeout=60s'])
+  const namespace = await openTenantNamespace(kubectl, name)
   const tunnel = {
     apiVersion: 'mooring.dev/v1alpha1',
     kind: 'Tunnel',
@@ -26,9 +22,6 @@ export async function openTunnelTenant(name: string): Promise<TunnelTenant> {
   const hostname = await kubectl(['get', 'tunnel', 'web', '--namespace', name, '--output', 'jsonpath={.status.hostname}'])
   return {
     certificate: `tunnel-${hostname}-certificate`,
-    async [Symbol.asyncDispose]() {
-      await kubectl(['delete', 'tenantnamespace', name, '--wait', '--ignore-not-found'])
-      await kubectl(['delete', 'organization', organization, '--ignore-not-found'])
-    },
+    [Symbol.asyncDispose]: () => namespace[Symbol.asyncDispose](),
   }
 }

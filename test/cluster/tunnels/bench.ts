@@ -13,6 +13,7 @@ import { clientsOf, type Kubernetes } from '../setup/kubectl.ts'
 import { memberOf } from '../setup/member.ts'
 import { EDGE_PORTS } from '../../../operator/endpoint/kubernetes/names.ts'
 import { EDGES } from '../setup/release.ts'
+import { openTenantNamespace } from '../setup/tenant-namespace.ts'
 import { run } from '../setup/run.ts'
 
 /** All edges of an endpoint have the same host keys. */
@@ -60,7 +61,8 @@ export async function openTunnelBench(other?: { readonly kubeconfig: string; rea
   const hostKeys = await kubectl(['get', 'tunnelendpoint', 'default', '--output', 'jsonpath={.status.hostKeys[0]}'])
   await writeFile(knownHosts, `${HOST} ${hostKeys}\n`)
   const publicKey = (await readFile(`${key}.pub`, 'utf8')).trim()
-  const namespace = await tenant(kubectl, started)
+  const namespace = `tunnels-${Date.now().toString(36)}--prod`
+  started.use(await openTenantNamespace(kubectl, namespace))
   const { kubectl: editor } = started.use(await memberOf(clients, { namespace, role: 'editor' }))
   const { port, held } = await echo(started)
 
@@ -97,21 +99,6 @@ export async function openTunnelBench(other?: { readonly kubeconfig: string; rea
     },
     [Symbol.asyncDispose]: () => ownership.disposeAsync(),
   }
-}
-
-async function tenant(kubectl: Kubernetes['kubectl'], started: AsyncDisposableStack): Promise<string> {
-  const organization = `tunnels-${Date.now().toString(36)}`
-  const name = `${organization}--prod`
-  const labels = { 'mooring.dev/organization': organization, 'mooring.dev/namespace': 'prod' }
-  await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
-  started.defer(async () => {
-    await kubectl(['delete', 'tenantnamespace', name, '--ignore-not-found', '--wait'])
-    await kubectl(['delete', 'organization', organization, '--ignore-not-found', '--wait=false'])
-  })
-  // One that is not there yet is not waited for otherwise.
-  for (const what of ['create', 'condition=Ready'])
-    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${name}`, '--timeout=60s'])
-  return name
 }
 
 async function echo(started: AsyncDisposableStack): Promise<{ readonly port: number; readonly held: () => number }> {
