@@ -86,21 +86,26 @@ export function isPair({ certificate, key }: KeyPair): boolean {
 }
 
 /** When two thirds of a certificate's lifetime are over. */
-export function renewalTime(certificate: string): Date {
-  const { validFromDate, validToDate } = new X509Certificate(certificate)
+export const renewalTime = (certificate: string): Date => renewalOf(new X509Certificate(certificate))
+
+function renewalOf({ validFromDate, validToDate }: X509Certificate): Date {
   const from = validFromDate.getTime()
   return new Date(from + ((validToDate.getTime() - from) * 2) / 3)
 }
 
 /** True when `stored` may serve on: signed by this authority, good for every name, and not yet due for renewal. */
-export function stillGood(stored: KeyPair, { ca, names, now }: IssueRequest): boolean {
+export function stillGood(stored: KeyPair, request: IssueRequest): boolean {
   const certificate = new X509Certificate(stored.certificate)
+  return isIssued(certificate, request) && request.now < renewalOf(certificate)
+}
+
+/** Whether a certificate is what this request would get, and its time has begun; it may be over. */
+export function isIssued(certificate: X509Certificate, { ca, names, now }: IssueRequest): boolean {
   const authority = new X509Certificate(ca.certificate)
   return (
     certificate.checkIssued(authority) &&
     certificate.verify(authority.publicKey) &&
     names.every((name) => isFor(certificate, name)) &&
-    now < renewalTime(stored.certificate) &&
     now >= certificate.validFromDate
   )
 }

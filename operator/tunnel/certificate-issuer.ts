@@ -1,12 +1,12 @@
 import { createHmac, hkdfSync, X509Certificate } from 'node:crypto'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { isPair, issueCertificate, type KeyPair, renewalTime, stillGood } from '../certificates/local-ca.ts'
+import { isIssued, isPair, issueCertificate, type KeyPair } from '../certificates/local-ca.ts'
 import type { Mac } from './hostname-mark.ts'
 import type { HeldCertificate } from './plan.ts'
 
 /** Who signs the certificates of tunnels. ACME is one more of these. */
 export interface CertificateIssuer {
-  /** What the contract's field `issuer` says. */
+  /** What the contract's field `issuer` says: another when other certificates must be obtained. */
   readonly name: string
   /** A certificate chain and its key for one name, which may be a wildcard. @throws when it cannot be had now */
   obtain(name: string): Promise<KeyPair>
@@ -34,17 +34,15 @@ export function localIssuer(ca: () => KeyPair, clock: () => Date = () => new Dat
       createHmac('sha256', new Uint8Array(hkdfSync('sha256', ca().key, '', MAC_INFO, 32)))
         .update(text)
         .digest('base64url'),
-    name: 'Mooring local CA',
+    get name() {
+      return commonName(new X509Certificate(ca().certificate))
+    },
     obtain: (name) => issueCertificate({ ca: ca(), names: [name], now: clock() }),
-    // Renewal is planned with its own jitter, so one that is due still fits.
-    isFrom: (held, name, now) =>
-      stillGood(held, {
-        ca: ca(),
-        names: [name],
-        now: new Date(Math.min(now.getTime(), renewalTime(held.certificate).getTime() - 1)),
-      }),
+    isFrom: ({ certificate }, name, now) => isIssued(new X509Certificate(certificate), { ca: ca(), names: [name], now }),
   }
 }
+
+const commonName = ({ subject }: X509Certificate): string => /^CN=(.+)$/m.exec(subject)?.[1] ?? subject
 
 /** A certificate as its Secret has it. */
 export interface KeptCertificate extends KeyPair {
@@ -52,21 +50,30 @@ export interface KeptCertificate extends KeyPair {
   readonly obtainedAt: string | undefined
 }
 
-/** Up to a tenth of the lifetime, by the certificate itself: a thousand that were made in one second are not renewed in one. */
+/** Two thirds of a lifetime are over then. */
+const SHARE = 2 / 3
+/** Up to a tenth of the lifetime, by the hostname: a thousand that were made in one second are not renewed in one. */
 const JITTER = 0.1
+
+/** When to obtain another, in milliseconds since the epoch, as the next. */
+export function renewalTime(
+  { obtainedAt, expiresAt }: Pick<HeldCertificate, 'obtainedAt' | 'expiresAt'>,
+  hostname: string,
+): number {
+  const spread = Number.parseInt(hostname.slice(-4), 16) / 0x10000
+  return obtainedAt + (expiresAt - obtainedAt) * (SHARE - spread * JITTER)
+}
 
 export function describe(
   held: KeptCertificate,
-  about: { readonly issuer: CertificateIssuer; readonly name: string; readonly now: Date },
+  about: { readonly issuer: CertificateIssuer; readonly name: string; readonly hostname: string; readonly now: Date },
 ): HeldCertificate {
-  const { validFromDate, validToDate, serialNumber } = new X509Certificate(held.certificate)
-  const lifetime = validToDate.getTime() - validFromDate.getTime()
-  const share = Number.parseInt(serialNumber.slice(-4), 16) / 0x10000
+  const { validFromDate, validToDate } = new X509Certificate(held.certificate)
+  const times = { obtainedAt: signedAt(held.obtainedAt, validFromDate, validToDate), expiresAt: validToDate.getTime() }
   return {
+    ...times,
     issuer: about.issuer.name,
-    obtainedAt: signedAt(held.obtainedAt, validFromDate, validToDate),
-    expiresAt: validToDate.getTime(),
-    renewAt: renewalTime(held.certificate).getTime() - share * JITTER * lifetime,
+    renewAt: renewalTime(times, about.hostname),
     fits: isPair(held) && about.issuer.isFrom(held, about.name, about.now),
   }
 }

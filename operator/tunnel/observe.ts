@@ -7,7 +7,7 @@ import type { Cache } from '../../store/cache.ts'
 import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import { keyPairIn } from '../secret-data.ts'
-import { describe, type Issuers } from './certificate-issuer.ts'
+import { describe, type Issuers, renewalTime } from './certificate-issuer.ts'
 import { markedHostname } from './hostname-mark.ts'
 import type { HeldCertificate, KeptHostname, World } from './plan.ts'
 import { candidatesOf, certificateKey, certificateName } from './resources.ts'
@@ -35,7 +35,7 @@ export async function observe(deps: ObserveDeps, tunnel: Tunnel): Promise<World>
     region: region !== undefined,
     assigned,
     candidates: region ? candidatesOf(endpoints.list(), region.spec.id, tunnelsOn) : [],
-    certificate: assigned && hostname !== undefined ? await certificateOf(deps, assigned, hostname) : undefined,
+    certificate: assigned && (statedCertificate(deps, tunnel, assigned) ?? (await certificateOf(deps, tunnel, assigned))),
     kept: hostname === undefined ? keptHostname(deps, tunnel) : undefined,
   }
 }
@@ -51,11 +51,33 @@ function keptHostname({ issuers, tunnels }: ObserveDeps, { metadata }: Tunnel): 
   return { refused: notReady(HostnameKeptReason.HostnameTaken, `another tunnel has the hostname ${hostname}: it gets another`) }
 }
 
+/**
+ * The certificate as the tunnel's status has it since its Secret was read: to read ten thousand anew takes a start of the operator a minute.
+ * Undefined when it is not what is to be had now, or it is due: then the Secret must be read. Whether that is still there is for the sweep.
+ */
+export function statedCertificate(
+  { issuers, now }: Pick<ObserveDeps, 'issuers' | 'now'>,
+  { status }: Tunnel,
+  endpoint: TunnelEndpoint,
+): HeldCertificate | undefined {
+  const { hostname, certificate: said } = status ?? {}
+  const issuer = issuers[endpoint.spec.issuer]?.name
+  if (hostname === undefined || issuer === undefined || said?.status !== 'valid') return undefined
+  if (said.domain !== certificateName(endpoint, hostname) || said.issuer !== issuer) return undefined
+  const times = { obtainedAt: timeOf(said.obtainedAt), expiresAt: timeOf(said.expiresAt) }
+  const renewAt = renewalTime(times, hostname)
+  return renewAt > now().getTime() ? { ...times, issuer, renewAt, fits: true } : undefined
+}
+
+const timeOf = (text = ''): number => Date.parse(text)
+
 async function certificateOf(
   deps: ObserveDeps,
+  { status }: Tunnel,
   endpoint: TunnelEndpoint,
-  hostname: string,
 ): Promise<HeldCertificate | undefined> {
+  const { hostname } = status ?? {}
+  if (hostname === undefined) return undefined
   const secret = await deps.store.get(Secret, certificateKey(endpoint, hostname))
   return secret && certificateIn(secret, deps, { endpoint, hostname })
 }
@@ -71,7 +93,7 @@ export function certificateIn(
   const { metadata } = secret
   const held = { ...keyPairIn(secret), obtainedAt: metadata.annotations?.[annotations.obtainedAt] }
   try {
-    const described = describe(held, { issuer, name: certificateName(endpoint, hostname), now: now() })
+    const described = describe(held, { issuer, hostname, name: certificateName(endpoint, hostname), now: now() })
     // Edges leave others' alone.
     return { ...described, fits: described.fits && metadata.labels?.[labels.endpoint] === endpoint.metadata.name }
   } catch {

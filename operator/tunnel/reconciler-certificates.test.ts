@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
+import { Tunnel } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { CertificateIssuer } from './certificate-issuer.ts'
-import { DAY, endOf, hostnameOf, obtainedAt, startTunnels } from '../../test/support/tunnel-controllers.ts'
+import { DAY, endOf, hostnameOf, obtainedAt, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+
+type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
 
 const awayWhile = (isDown: () => boolean) => (real: CertificateIssuer) => ({
   ...real,
@@ -117,4 +120,36 @@ test('an authority that signs what is no good is not asked again before its time
   const { status } = await at.until('web', (tunnel) => tunnel.status?.certificate?.status === 'failed')
   expect(status?.certificate?.lastError).toBe('the certificate that was signed is no good')
   expect(asked).toBe(1)
+})
+
+test('a certificate that its tunnel’s status speaks of is not read with each look at the tunnel, but when it is due', async () => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const first = await at.reason('Assigned')
+  const before = at.reads()
+  await at.store.mergePatch(Tunnel, web, { spec: { config: { httpsOnly: true } } })
+  await at.until('web', ({ status }) => status?.observedGeneration === 2)
+  expect(at.reads()).toBe(before)
+  await at.advance(61 * DAY)
+  await at.until('web', ({ status }) => endOf(status) > endOf(first.status))
+  expect(at.reads()).toBeGreaterThan(before)
+})
+
+test.each([
+  { what: 'another authority signs', said: { issuer: 'the one before' } },
+  { what: 'it is for another name', said: { domain: '*.a.test' } },
+  { what: 'its end is not told', said: { expiresAt: null } },
+])('a certificate is read when by the status of its tunnel $what', async ({ said }) => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const { status } = await at.reason('Assigned')
+  const certificate = { ...status?.certificate, ...said } as Certificate
+  const { metadata } = await at.store.patchStatus(Tunnel, web, { certificate })
+  const mended = await at.until('web', (tunnel) => Number(tunnel.metadata.resourceVersion) > Number(metadata.resourceVersion))
+  expect(mended.status?.certificate).toEqual(status?.certificate)
+  expect(conditionOf(mended, 'Ready')?.status).toBe('True')
 })

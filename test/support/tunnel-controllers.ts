@@ -8,6 +8,7 @@ import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { createCacheSet } from '../../store/cache-set.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import type { Store } from '../../store/port.ts'
 import { REGION_ID } from '../builders/shared-instance.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 import { createCa } from '../../operator/certificates/local-ca.ts'
@@ -53,8 +54,14 @@ export async function startTunnels(options: Options = {}) {
   const report = createReporter({ store, now })
   const own = localIssuer(() => ca, now)
   const issuers = { local: { ...own, ...issuer(own) }, acme: undefined }
+  let reads = 0
+  const read: Store['get'] = (kind, key) => {
+    if (kind.kind === Secret.kind) reads += 1
+    return store.get(kind, key)
+  }
   const controllers = createTunnelControllers({
-    ...{ store, regions, endpoints, tunnels, tunnelPasswords, now, report, issuers },
+    store: { ...store, get: read },
+    ...{ regions, endpoints, tunnels, tunnelPasswords, now, report, issuers },
     runtime: { ensure, onChange: () => () => undefined },
     toldOf: (cache) => toldBy(events, cache),
     controller: (about) => createController({ ...about, clock, log: pino({ level: 'silent' }), onResult: () => undefined }),
@@ -84,6 +91,8 @@ export async function startTunnels(options: Options = {}) {
     tunnels.waitFor(inNamespace(name), (found) => (found && wanted(found) ? found : undefined), stop.signal)
   return {
     ...{ store, now, until, advance: (ms: number) => clock.advance(ms) },
+    /** Secrets that reconciles have read. */
+    reads: () => reads,
     /** Secrets that the sweep has read. */
     looks: () => looks,
     /** What of each failure is told, in order: kind, reason and note. */
