@@ -79,11 +79,14 @@ export async function issueCertificate({ ca, names, now, usage = 'server' }: Iss
 /** Whether these are a certificate and its key: a Secret may hold anything after somebody's edit. */
 export function isPair({ certificate, key }: KeyPair): boolean {
   try {
-    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))
+    return isKeyOf(new X509Certificate(certificate), key)
   } catch {
     return false
   }
 }
+
+/** @throws Error when that is no key */
+export const isKeyOf = (certificate: X509Certificate, key: string): boolean => certificate.checkPrivateKey(createPrivateKey(key))
 
 /** When two thirds of a certificate's lifetime are over. */
 export const renewalTime = (certificate: string): Date => renewalOf(new X509Certificate(certificate))
@@ -94,14 +97,17 @@ function renewalOf({ validFromDate, validToDate }: X509Certificate): Date {
 }
 
 /** True when `stored` may serve on: signed by this authority, good for every name, and not yet due for renewal. */
-export function stillGood(stored: KeyPair, request: IssueRequest): boolean {
+export function stillGood(stored: KeyPair, { ca, names, now }: IssueRequest): boolean {
   const certificate = new X509Certificate(stored.certificate)
-  return isIssued(certificate, request) && request.now < renewalOf(certificate)
+  const authority = new X509Certificate(ca.certificate)
+  return isIssued(certificate, { authority, names, now }) && now < renewalOf(certificate)
 }
 
-/** Whether a certificate is what this request would get, and its time has begun; it may be over. */
-export function isIssued(certificate: X509Certificate, { ca, names, now }: IssueRequest): boolean {
-  const authority = new X509Certificate(ca.certificate)
+/** Whether a certificate is what an authority would issue, and its time has begun; it may be over. */
+export function isIssued(
+  certificate: X509Certificate,
+  { authority, names, now }: Pick<IssueRequest, 'names' | 'now'> & { readonly authority: X509Certificate },
+): boolean {
   return (
     certificate.checkIssued(authority) &&
     certificate.verify(authority.publicKey) &&

@@ -3,26 +3,30 @@ import { connect } from 'node:tls'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { EDGES } from '../../cluster/setup/release.ts'
 import { installationIn } from '../../support/cluster-home.ts'
+import { timesToForce } from '../config-in-force.ts'
 import { type FreshCluster, freshCluster, scaleOperator } from '../fresh-cluster.ts'
 import { finding, type Measure } from '../measure.ts'
 import { areSettled, until } from '../metrics.ts'
 import { type Component, mostMemory, podUsage } from '../pod-usage.ts'
 import { copyTunnel } from '../seed-tunnels.ts'
+import { summary } from '../statistics.ts'
 
 const TUNNELS = 10_000
 /** Far beyond the targets, so that a miss has a figure. */
 const PATIENCE_MS = 900_000
 const REST_MS = 20_000
 const WATCHED_MS = 60_000
+const CHANGES = 50
+const FIRST = 'first'
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHzDbTh9uvpyKmDDZhcRT8bM8mOTXNQMWfnV8fQl0rMp'
 const ASSIGNED = 'controller="tunnel",result="settled",reason="Assigned"'
 
 /** Gives the cluster its ten thousand, as an operator would leave them, and leaves it without one. @returns their hostnames */
-async function seed(cluster: FreshCluster): Promise<readonly string[]> {
+async function seed(cluster: FreshCluster, namespace: string): Promise<readonly string[]> {
   const { store, clients } = cluster
-  const first = { namespace: await cluster.namespace(), name: 'first' }
+  const first = { namespace, name: FIRST }
   await store.create(Tunnel, { metadata: first, spec: { regionId: 1, config: { authorizedKeys: [KEY] } } })
-  await clients.kubectl(['wait', '--for=condition=Ready', 'tunnel/first', '--namespace', first.namespace, '--timeout=60s'])
+  await clients.kubectl(['wait', '--for=condition=Ready', `tunnel/${FIRST}`, '--namespace', namespace, '--timeout=60s'])
   await scaleOperator(cluster, 0)
   return copyTunnel(store, first, TUNNELS)
 }
@@ -44,7 +48,8 @@ async function run() {
   await using cluster = await freshCluster()
   await cluster.install()
   const node = await cluster.clients.nodeAddress()
-  const hosts = (await seed(cluster)).map((hostname) => `${hostname}.${EDGES.domain}`)
+  const namespace = await cluster.namespace()
+  const hosts = (await seed(cluster, namespace)).map((hostname) => `${hostname}.${EDGES.domain}`)
 
   const start = performance.now()
   await scaleOperator(cluster, 1)
@@ -63,6 +68,7 @@ async function run() {
   await delay(WATCHED_MS)
   const after = await usage('operator')
   const used = after.map(({ cpuSeconds }, index) => (cpuSeconds - (before[index]?.cpuSeconds ?? 0)) / (WATCHED_MS / 1e5))
+  const changes = summary(await timesToForce(cluster, { namespace, name: FIRST, host: hosts[0] ?? '' }, CHANGES))
   const seconds = (ms: number) => ({ value: ms / 1e3, unit: 's' })
   const memory = (value: number) => ({ value, unit: 'MB', digits: 0 })
   return [
@@ -70,6 +76,8 @@ async function run() {
     finding('edge, memory of a pod (RSS), the most', memory(mostMemory(await usage('edge'))), 300),
     finding('operator, processor time while nothing changes', { value: Math.max(...used), unit: '%', digits: 2 }, 1),
     finding('operator: start of the pod to settled', seconds(settledMs), 30),
+    finding('change of a tunnel to in force at both edges, p50', { value: changes.median, unit: 'ms' }, 1_000),
+    finding('change of a tunnel to in force at both edges, p99', { value: changes.p99, unit: 'ms' }),
     finding('operator, memory (RSS)', memory(mostMemory(await usage('operator')))),
     finding('apiserver, memory of a pod (RSS), the most', memory(mostMemory(await usage('apiserver')))),
   ]
@@ -77,6 +85,6 @@ async function run() {
 
 export const clusterTunnels: Measure = {
   name: 'cluster-tunnels',
-  method: `In a new cluster, ${TUNNELS} Tunnels, each with a certificate of its own, are made through the Kubernetes API as an operator leaves them, while there is none. Then one is started: settled is when each tunnel was reconciled and no queue has a key. After ${REST_MS / 1_000} s of rest nothing changes for ${WATCHED_MS / 1_000} s.`,
+  method: `In a new cluster, ${TUNNELS} Tunnels, each with a certificate of its own, are made through the Kubernetes API as an operator leaves them, while there is none. Then one is started: settled is when each tunnel was reconciled and no queue has a key. After ${REST_MS / 1_000} s of rest nothing changes for ${WATCHED_MS / 1_000} s, and then one tunnel’s list of visitors changes ${CHANGES} times.`,
   run,
 }

@@ -1,39 +1,63 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { codeOf } from '../../support/answers.ts'
 import { query } from '../../support/sql.ts'
+import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
+import { type Edges, edgesOf } from '../tunnels/edges.ts'
 import { type ApiServer, apiServerOf } from './api-server.ts'
-import { type FaultBench, openFaultBench } from './bench.ts'
+import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
 /** How long it is away: past the lease of the leader, past all that is remembered of permissions. */
 const AWAY_MS = 60_000
 const PROBE = `back-${Date.now().toString(36)}`
 
 let bench: FaultBench
+let tunnels: TunnelBench
+let edges: Edges
 let apiServer: ApiServer
 beforeAll(async () => {
   bench = await openFaultBench()
+  tunnels = await openTunnelBench()
+  edges = edgesOf(tunnels)
   apiServer = await apiServerOf(inject('cluster').kubeconfig)
 })
 afterAll(async () => {
   await apiServer[Symbol.asyncDispose]()
+  await tunnels[Symbol.asyncDispose]()
   await bench[Symbol.asyncDispose]()
 })
 
-test('with the API server of Kubernetes away databases go on, the API says so, and all comes back by itself', async () => {
+/** A tunnel whose client is at one edge, and what ends the process of the other. */
+async function openTunnel() {
+  await edges.settled()
+  const [[, kept] = ['', ''], [lost, restarted] = ['', '']] = [...(await edges.ready())]
+  const hostname = await tunnels.tunnel('through')
+  tunnels.connect(hostname, kept)
+  const pid = await edges.process(lost)
+  return { pid, hostname, kept, restarted }
+}
+
+test('with the API server of Kubernetes away databases and tunnels go on, the API says so, and all comes back by itself', async () => {
   const instance = await bench.granted('before')
   await query(instance, 'CREATE TABLE kept (n int)')
   const path = `/v1/instances/${instance.id}`
+  const tunnel = await openTunnel()
+  const visit = async (edge: string) => (await tunnels.visit(tunnel.hostname, edge)).status
+  for (const edge of [tunnel.kept, tunnel.restarted]) await expect.poll(() => visit(edge), PATIENT).toBe(200)
   await apiServer.kill()
+  process.kill(tunnel.pid, 'SIGKILL')
   const until = Date.now() + AWAY_MS
   const answers = new Set<string>()
   for (let n = 1; Date.now() < until; n += 1) {
     await query(instance, `INSERT INTO kept VALUES (${n})`)
+    expect(await visit(tunnel.kept)).toBe(200)
     answers.add(`GET ${codeOf(await bench.editor('GET', path))}`)
     answers.add(`POST ${codeOf(await bench.create('during'))}`)
     expect(await query(instance, 'SELECT count(*)::int AS n FROM kept')).toEqual([{ n }])
   }
   expect([...answers].filter((answer) => !/^(GET 200 OK|(GET|POST) 503 unavailable)$/.test(answer))).toEqual([])
   expect(answers).toContain('POST 503 unavailable')
+  // It was started again by its node, and knows of tunnels by what it had kept.
+  await expect.poll(() => visit(tunnel.restarted), PATIENT).toBe(200)
   await apiServer.start()
 
   const during = await bench.granted('during')
@@ -48,6 +72,7 @@ test('with the API server of Kubernetes away databases go on, the API says so, a
   await expect.poll(bothReady, { timeout: 120_000, interval: 500 }).toEqual([true, true])
   expect((await bench.editor('DELETE', path)).status).toBe(200)
   await bench.expectOneOfEach()
+  for (const edge of [tunnel.kept, tunnel.restarted]) expect(await visit(edge)).toBe(200)
   // Kubernetes' own controllers take their time to come back, which deletes namespaces.
   await bench.clients.kubectl(['create', 'namespace', PROBE])
   await bench.clients.kubectl(['delete', 'namespace', PROBE, '--timeout=120s'])

@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { EDGE_PORTS } from '../../operator/endpoint/kubernetes/names.ts'
+import type { Key } from '../../store/port.ts'
+import type { FreshCluster } from './fresh-cluster.ts'
+import { timed } from './statistics.ts'
+
+/** Nobody's address (RFC 5737): a list of it alone lets no visitor in. */
+const NOBODY = ['192.0.2.1']
+
+/** @returns what an edge answers a visitor of that host over plain HTTP */
+async function statusAt(address: string, host: string): Promise<number> {
+  const asked = request({ host: address, port: EDGE_PORTS.http, headers: { Host: host }, agent: false }).end()
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  answer.destroy()
+  return answer.statusCode ?? 0
+}
+
+/**
+ * Has a tunnel let nobody in, or everybody, again and again. Visitors are asked to come by HTTPS, so that none waits for a client.
+ * @returns milliseconds from before each change to the first answer of the slowest edge that goes by it
+ */
+export async function timesToForce(
+  { store, clients }: FreshCluster,
+  tunnel: Key & { readonly host: string },
+  rounds: number,
+): Promise<readonly number[]> {
+  const { host, ...key } = tunnel
+  const addresses = '{.items[*].status.podIP}'
+  const selector = ['--namespace', SYSTEM_NAMESPACE, '--selector', 'app.kubernetes.io/name=mooring-edge']
+  const edges = (await clients.kubectl(['get', 'pods', ...selector, '--output', `jsonpath=${addresses}`])).split(' ')
+  const apply = async (ingressIPWhitelist: readonly string[], status: number) => {
+    await store.mergePatch(Tunnel, key, { spec: { config: { httpsOnly: true, ingressIPWhitelist } } })
+    await Promise.all(
+      edges.map(async (edge) => {
+        while ((await statusAt(edge, host)) !== status) continue
+      }),
+    )
+  }
+  await apply([], 301)
+  const times: number[] = []
+  for (let round = 0; round < rounds; round++)
+    times.push(await timed(() => (round % 2 === 0 ? apply(NOBODY, 403) : apply([], 301))))
+  return times
+}
