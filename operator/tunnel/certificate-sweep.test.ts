@@ -54,7 +54,7 @@ test('while another certificate cannot be had, the status does not say that the 
   await at.reason('Assigned')
 })
 
-test('while nothing is wrong nothing is written, and no more than five Secrets are read in a second', async () => {
+test('while nothing is wrong nothing is written, and no more than two Secrets are read in a second', async () => {
   await using at = await startTunnels({ sweeps: true })
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -72,7 +72,7 @@ test('while nothing is wrong nothing is written, and no more than five Secrets a
     most = Math.max(most, at.looks() - before)
     before = at.looks()
   }
-  expect(most).toBeLessThanOrEqual(5)
+  expect(most).toBeLessThanOrEqual(2)
   expect(at.looks() - first).toBeGreaterThanOrEqual(3 * names.length)
   expect(at.looks() - first).toBeLessThanOrEqual(5 * names.length)
   expect((await at.store.list(Tunnel)).resourceVersion).toBe(resourceVersion)

@@ -20,8 +20,8 @@ export interface CertificateSweepDeps extends Omit<ObserveDeps, 'regions' | 'sto
   readonly clock?: Clock
 }
 
-/** Each costs the API server a read. Ten thousand tunnels are looked at in half an hour, fifty in ten seconds. */
-const LOOKS_A_SECOND = 5
+/** Each costs the API server a read. Ten thousand tunnels are looked at in an hour and a half, twenty in ten seconds. */
+const LOOKS_A_SECOND = 2
 const TICK_MS = 1_000
 /** Of few tunnels, no more often than this. */
 const ROUND_MS = 10_000
