@@ -9,6 +9,9 @@ const ON_A_CLUSTER = { globalSetup: ['test/cluster/setup.ts'], testTimeout: 120_
 /** These wait for others most of the time, so that more of them run than there are cores. */
 const BESIDE = { maxWorkers: 3, sequence: { groupOrder: 4 } }
 
+/** Each starts processes or hosts of its own, and waits for them half of the time. */
+const TWO_AT_A_TIME = { maxWorkers: 2, sequence: { groupOrder: 3 } }
+
 export default defineConfig({
   test: {
     sequence: { sequencer: OwnOrder },
@@ -56,8 +59,7 @@ export default defineConfig({
           include: ['test/edge/**/*.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
-          sequence: { groupOrder: 3 },
+          ...TWO_AT_A_TIME,
         },
       },
       // A real API server over a real etcd, without nodes, which a test may kill: what KubernetesStore and the leader election promise.
@@ -97,8 +99,7 @@ export default defineConfig({
           include: ['test/faults/**/*.test.ts', CRASHES],
           testTimeout: 60_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
-          sequence: { groupOrder: 3 },
+          ...TWO_AT_A_TIME,
         },
       },
     ],

@@ -11,7 +11,7 @@ import { connectClient, makeKey, visit } from '../support/edge/mesh-client.ts'
 import { DOMAIN, type MeshEdge, openMeshHome, startMeshEdge } from '../support/edge/mesh-edges.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
-const quick = { limits: { pingMs: 50, silentMs: 300, tickMs: 20, helloMs: 300 } }
+const quick = { limits: { pingMs: 50, silentMs: 1_000, tickMs: 20, helloMs: 1_000 } }
 
 /** A line between edges that a test may let go dead, without a word to either end. */
 async function wire(port: number) {
@@ -80,15 +80,17 @@ describe('an edge that says nothing any more', () => {
   test('is dropped with its sessions and channels, and a client that comes to another edge is served at once', async () => {
     const { home: here, key } = await home()
     const lines: Awaited<ReturnType<typeof wire>>[] = []
-    const left = await edgeOf(here, 'edge-a', quick)
-    const right = await edgeOf(here, 'edge-b', {
+    // Either may dial the other.
+    const wired = {
       ...quick,
-      announce: async (port) => {
+      announce: async (port: number) => {
         const line = await wire(port)
         lines.push(line)
         return line.port
       },
-    })
+    }
+    const left = await edgeOf(here, 'edge-a', wired)
+    const right = await edgeOf(here, 'edge-b', wired)
     onTestFinished(() => lines.forEach((line) => line.end()))
     const { hostname } = await here.tunnel(key.publicKey)
     const target = await backend()
