@@ -31,12 +31,19 @@ test.each([
   )
 })
 
+test('what its namespace has no room for is refused, and nothing in the body is to blame', () => {
+  expect(() => claimOutcome(sharedInstance(saying('False', 'QuotaExceeded')))).toThrow(
+    expect.objectContaining({ code: 'quota_exceeded', details: [] }),
+  )
+})
+
 test.each([
   { reason: 'Disabled', done: true },
   { reason: 'SizeExceeded', done: true },
   { reason: 'ServerUnavailable', done: false },
   { reason: 'TemplateNotFound', done: false },
   { reason: 'UnsupportedMotor', done: false },
+  { reason: 'QuotaExceeded', done: false },
 ])('what was claimed before is never refused, and $reason is found by a repeated request: $done', ({ reason, done }) => {
   const instance = sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', reason)] } })
   expect(claimOutcome(instance) !== undefined).toBe(done)

@@ -3,11 +3,19 @@ import { conditionOf } from '../store/conditions.ts'
 import { type ApiCode, ApiError } from './errors.ts'
 
 /** Reasons after which waiting is of no use, with the answer each becomes. */
-const REFUSALS: ReadonlyMap<string, { readonly code: ApiCode; readonly field: string }> = new Map([
+const REFUSALS: ReadonlyMap<string, Refusal> = new Map<string, Refusal>([
+  // Two API servers at once, or one and kubectl: it was within the quota when it came.
+  [InstanceReason.QuotaExceeded, { code: 'quota_exceeded' }],
   [InstanceReason.UnknownRegion, { code: 'unknown_region', field: 'region' }],
   [InstanceReason.UnsupportedMotor, { code: 'unsupported_motor', field: 'motor' }],
   [InstanceReason.TemplateNotFound, { code: 'invalid_request', field: 'template' }],
 ])
+
+interface Refusal {
+  readonly code: ApiCode
+  /** Of the body, that is wrong; absent when none is. */
+  readonly field?: string
+}
 
 /** Reasons for which a claimed instance gives no logins: it is as it was wished or must be, so waiting is of no use either. */
 const STANDING: ReadonlySet<string> = new Set([InstanceReason.Disabled, InstanceReason.SizeExceeded])
@@ -31,7 +39,8 @@ export function claimOutcome(instance: SharedInstance): SharedInstance | undefin
   const refusal = REFUSALS.get(condition.reason)
   if (!refusal) return undefined
   const { code, field } = refusal
-  throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
+  const { message } = condition
+  throw new ApiError(code, message, { details: field === undefined ? [] : [{ field, message }] })
 }
 
 export const deletedMeanwhile = () => new ApiError('conflict', 'this instance was deleted meanwhile')

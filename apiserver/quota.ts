@@ -28,7 +28,8 @@ export interface Quota {
 
 /**
  * Limits the objects of a kind in a namespace. What the cache holds and what this process is creating are counted together by
- * name, so that requests at the same moment cannot overshoot; several processes may, by what they create within a watch's delay.
+ * name, so that requests at the same moment cannot overshoot; several processes may, by what they create within a watch's delay. Of instances and
+ * tunnels the operator lets no more begin all the same.
  */
 export function createQuota<K extends Kind>({ cache, max, of = 'namespace', what }: QuotaDeps<K>): Quota {
   /** Requests that are creating an object, by namespace and name: a repeated request makes it two. */

@@ -1,4 +1,5 @@
 import { LOG_SETTINGS } from '../process/log.ts'
+import { QUOTA_SETTINGS } from '../process/quotas.ts'
 import { Address, Issuers, ListenPort, Path, Ranges, whole } from '../process/setting-rules.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { createSettingsParser, flagOf, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
@@ -8,9 +9,8 @@ const count = (range: readonly [number, number], initial: number, about: string)
 
 /** What the API is told in either home: quotas, rates and whose tokens it takes (surface, section 2). */
 export const API_SETTINGS = {
-  quotaInstances: count([0, 1_000_000], DEFAULT_LIMITS.quotaInstances, 'shared instances in one namespace'),
+  ...QUOTA_SETTINGS,
   quotaApiTokens: count([0, 1_000_000], DEFAULT_LIMITS.quotaApiTokens, 'API tokens in one namespace'),
-  quotaTunnels: count([0, 1_000_000], DEFAULT_LIMITS.quotaTunnels, 'tunnels in one namespace'),
   writeRate: count([1, 1_000_000], DEFAULT_LIMITS.writeRate, 'writes a second that one caller may make for long'),
   writeBurst: count([1, 1_000_000], DEFAULT_LIMITS.writeBurst, 'writes that one caller may make at once'),
   readRate: count([1, 1_000_000], DEFAULT_LIMITS.readRate, 'reads a second that one caller may make for long'),

@@ -10,6 +10,8 @@ export const InstanceReason = {
   /** The database is there and its login works, or is switched off as `spec.enabled` says. */
   Claimed: 'Claimed',
   Disabled: 'Disabled',
+  /** It has no database yet, and its namespace has as many instances as it may have: it waits until one of them goes. */
+  QuotaExceeded: 'QuotaExceeded',
   /** No server of that motor has a free place yet; one is being started. */
   WaitingForServer: 'WaitingForServer',
   /** The server it lives on is not answering. */

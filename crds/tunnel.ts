@@ -7,6 +7,8 @@ export const TunnelReason = {
   /** It has its hostname, an endpoint and a certificate: whoever connects is served. */
   Assigned: 'Assigned',
   UnknownRegion: 'UnknownRegion',
+  /** It has no hostname yet, and its namespace has as many tunnels as it may have: it waits until one of them goes. */
+  QuotaExceeded: 'QuotaExceeded',
   /** No endpoint of its region takes new tunnels: none is active and has edges. */
   NoActiveEndpoint: 'NoActiveEndpoint',
   /** The endpoint it was given for life is gone. */

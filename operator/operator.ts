@@ -15,6 +15,8 @@ import { createFleetReconciler } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
 import { namespaceWatches } from './namespace/watches.ts'
+import { createQuota } from './quota/quota.ts'
+import { roomIn } from './quota/room.ts'
 import { createReporter } from './reporter.ts'
 import { createController, type ControllerDeps } from './runtime/controller.ts'
 import { createControllerMetrics } from './runtime/metrics.ts'
@@ -25,6 +27,7 @@ import { createServerReconciler } from './server/reconciler.ts'
 import type { ServerRuntime } from './server/runtime.ts'
 import { isSettled, waitingFor } from './shared-instance/indexes.ts'
 import { createPlaces } from './shared-instance/places.ts'
+import { isClaimed } from './shared-instance/plan.ts'
 import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createSuspicions } from './shared-instance/suspicions.ts'
 import { createCertificateSweep } from './tunnel/certificate-sweep.ts'
@@ -65,6 +68,8 @@ export interface OperatorSettings {
   readonly warmPool: number
   /** Shared instances on a server. */
   readonly capacity: number
+  /** Objects in a namespace, by kind. */
+  readonly quotas: { readonly instances: number; readonly tunnels: number }
   readonly statementMs: number
   readonly sizeBytes: number
   readonly every: { readonly statementsMs: number; readonly sweepMs: number }
@@ -88,6 +93,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const ownAdmins = createAdmins()
   const suspicions = createSuspicions()
   const places = createPlaces({ servers, instances })
+  const quota = createQuota({ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed })
   const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, tunnels: deps.tunnels?.tunnels, admins })
   const watchdog = createWatchdog({
     ...{ store, instances, admins, suspicions, log, ca: deps.ca },
@@ -141,7 +147,18 @@ export function createOperator(deps: OperatorDeps): Operator {
 
   const controllers = [
     ...createCatalogControllers({ ...caches, report, now, controller }),
-    ...(deps.tunnels ? createTunnelControllers({ ...deps.tunnels, store, regions, report, now, controller, toldOf }) : []),
+    ...(deps.tunnels
+      ? createTunnelControllers({
+          ...deps.tunnels,
+          max: settings.quotas.tunnels,
+          store,
+          regions,
+          report,
+          now,
+          controller,
+          toldOf,
+        })
+      : []),
     controller({
       name: 'namespace',
       concurrency: 2,
@@ -151,7 +168,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     controller({
       name: 'fleet',
       concurrency: 1,
-      reconcile: createFleetReconciler({ store, regions, servers, instances, places, now, capacity: settings.capacity }),
+      reconcile: createFleetReconciler({ store, regions, servers, instances, places, quota, now, capacity: settings.capacity }),
       sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
     }),
     controller({
@@ -186,7 +203,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       concurrency: 16,
       onFailure: toldOf(instances),
       reconcile: createInstanceReconciler({
-        ...{ store, instances, servers, regions, admins, places, suspicions, now, report },
+        ...{ store, instances, servers, regions, admins, places, quota, suspicions, now, report },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
         mayAct: deps.leads,
@@ -194,6 +211,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       }),
       sources: [
         objectsOf(instances),
+        roomIn(instances, quota),
         changesOf(servers, concernedByServer),
         changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),
         changesOf(regions, waitingIn),

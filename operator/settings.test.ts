@@ -29,6 +29,8 @@ test('nothing given, everything is as documented', () => {
     warmPool: 5,
     instanceSizeLimitMib: 1024,
     statementLimitSeconds: 300,
+    quotaInstances: 50,
+    quotaTunnels: 50,
     logLevel: 'info',
   })
 })
@@ -60,9 +62,10 @@ test.each([
 })
 
 test('limits and sizes are handed on in the units of those who use them', () => {
-  expect(operatorSettings(settingsOf(['--statement-limit-seconds', '2', '--instance-size-limit-mib', '16']))).toMatchObject({
-    statementMs: 2_000,
-    sizeBytes: 16_777_216,
+  const given = ['--statement-limit-seconds', '2', '--instance-size-limit-mib', '16', '--quota-tunnels', '7']
+  expect(operatorSettings(settingsOf(given))).toMatchObject({
+    ...{ statementMs: 2_000, sizeBytes: 16_777_216 },
+    quotas: { instances: 50, tunnels: 7 },
   })
   expect(podSettings(settingsOf(['--server-cpu', '250'])).sharedSize).toMatchObject({ cpu: 0.25, cpuLimit: 2, memoryMiB: 256 })
 })

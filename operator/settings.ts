@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { LOG_SETTINGS } from '../process/log.ts'
+import { QUOTA_SETTINGS, type Quotas } from '../process/quotas.ts'
 import { Address, Host, Hosts, HttpsUrl, ListenPort, oneOf, Ranges, Text, whole } from '../process/setting-rules.ts'
 import { createSettingsParser, flagOf, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 import { AUDIT_SERVICE } from './installation/audit-webhook.ts'
@@ -22,10 +23,11 @@ export const SERVER_SETTINGS = {
   statementLimitSeconds: count([1, 86_400], '300', 'seconds after which a statement on a shared server is cancelled'),
 } as const
 
-export function operatorSettings(settings: SettingsOf<typeof SERVER_SETTINGS>): OperatorSettings {
+export function operatorSettings(settings: SettingsOf<typeof SERVER_SETTINGS> & Quotas): OperatorSettings {
   return {
     warmPool: settings.warmPool,
     capacity: settings.serverCapacity,
+    quotas: { instances: settings.quotaInstances, tunnels: settings.quotaTunnels },
     statementMs: settings.statementLimitSeconds * 1_000,
     sizeBytes: settings.instanceSizeLimitMib * MIB,
     every: EVERY,
@@ -59,6 +61,7 @@ const SETTINGS = {
     'Secret in mooring-system with the login to a journal outside; default: a server of our own',
   ),
   ...SERVER_SETTINGS,
+  ...QUOTA_SETTINGS,
   ...LOG_SETTINGS,
 } as const
 

@@ -72,6 +72,7 @@ test.each([
   { reason: 'UnknownRegion', status: 422, code: 'unknown_region' },
   { reason: 'UnsupportedMotor', status: 422, code: 'unsupported_motor' },
   { reason: 'TemplateNotFound', status: 400, code: 'invalid_request' },
+  { reason: 'QuotaExceeded', status: 403, code: 'quota_exceeded' },
 ])('a claim that the operator refuses for $reason is $status, and the instance goes', async ({ reason, status, code }) => {
   await using api = await startInstanceApi()
   api.operator.refuse('pr-42', reason)

@@ -4,7 +4,7 @@ import { Region } from '../../crds/region.ts'
 import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { openTemporaryJournal } from '../../journal/sqlite/open-temporary.ts'
-import { notReady, withCondition } from '../../store/conditions.ts'
+import { notReady, type Verdict, withCondition } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import { codeOf, fieldsOf } from '../../test/support/http-app.ts'
 import { serveAcme } from '../../test/support/tenancy-app.ts'
@@ -58,12 +58,27 @@ test.each(REGIONS)('a region $does is 422 no_active_endpoint, and nothing is lef
   expect([(await store.list(Tunnel)).items, recorded]).toEqual([[], []])
 })
 
+test('what its namespace has no room for by the time the operator looks is 403 quota_exceeded, and the tunnel goes again', async () => {
+  recorded.length = 0
+  const watching = new AbortController()
+  const message = 'the namespace has 50 tunnels, and may have 50: delete one, or ask for a higher quota'
+  const refusing = refuseNext(watching.signal, notReady(TunnelReason.QuotaExceeded, message))
+  const answer = await post(SERVED)
+  watching.abort()
+  const { metadata } = await refusing
+  expect([codeOf(answer), answer.body.msg, fieldsOf(answer)]).toEqual(['403 quota_exceeded', message, []])
+  expect((await store.get(Tunnel, metadata))?.metadata.deletionTimestamp).toBeDefined()
+  expect(recorded).toEqual(['create', 'delete'])
+})
+
+const unserved = notReady(TunnelReason.NoActiveEndpoint, `region ${SERVED} has no active endpoint with edges`)
+
 test.each([{}, { 'Idempotency-Key': 'once' }])(
   'an endpoint that is gone by the time the operator looks is 422 too, and the tunnel goes again (%j)',
   async (headers) => {
     recorded.length = 0
     const watching = new AbortController()
-    const refusing = refuseNext(watching.signal)
+    const refusing = refuseNext(watching.signal, unserved)
     const answer = await post(SERVED, headers)
     watching.abort()
     const { metadata } = await refusing
@@ -74,11 +89,10 @@ test.each([{}, { 'Idempotency-Key': 'once' }])(
 )
 
 /** The operator's word on the next tunnel that is made. */
-async function refuseNext(signal: AbortSignal): Promise<Tunnel> {
+async function refuseNext(signal: AbortSignal, verdict: Verdict): Promise<Tunnel> {
   const { resourceVersion } = await store.list(Tunnel)
   for await (const event of store.watch(Tunnel, { resourceVersion, signal })) {
     if (event.type !== 'added') continue
-    const verdict = notReady(TunnelReason.NoActiveEndpoint, `region ${SERVED} has no active endpoint with edges`)
     const conditions = withCondition([], verdict, { type: 'Ready', generation: 1, now: new Date() })
     return store.patchStatus(Tunnel, event.object.metadata, { conditions })
   }

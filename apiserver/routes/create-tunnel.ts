@@ -19,13 +19,17 @@ import { TUNNELS_PATH } from '../tunnel-lookup.ts'
 const BUDGET_MS = 25_000
 
 /** What the operator says after which waiting is of no use. */
-const REFUSALS: ReadonlyMap<string, 'unknown_region' | 'no_active_endpoint'> = new Map([
+const REFUSALS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
   [TunnelReason.UnknownRegion, 'unknown_region'],
   [TunnelReason.NoActiveEndpoint, 'no_active_endpoint'],
+  // Two API servers at once, or one and kubectl: it was within the quota when it came.
+  [TunnelReason.QuotaExceeded, 'quota_exceeded'],
 ])
 
-function refusal(code: 'unknown_region' | 'no_active_endpoint', message: string): ApiError {
-  return new ApiError(code, message, { details: [{ field: 'regionId', message }] })
+type Refused = 'unknown_region' | 'no_active_endpoint' | 'quota_exceeded'
+
+function refusal(code: Refused, message: string): ApiError {
+  return new ApiError(code, message, { details: code === 'quota_exceeded' ? [] : [{ field: 'regionId', message }] })
 }
 
 /** The tunnel when it is ready; undefined while it is under way. @throws ApiError when it is refused, or somebody deletes it */

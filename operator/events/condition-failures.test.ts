@@ -26,6 +26,11 @@ test.each([
   { does: 'one that is being made is none either', ready: condition('False', InstanceReason.Claiming), is: undefined },
   { does: 'one that waits for its server is none', ready: condition('False', InstanceReason.WaitingForServer), is: undefined },
   {
+    does: 'one that its quota keeps out is',
+    ready: condition('False', InstanceReason.QuotaExceeded, 'too many'),
+    is: { reason: 'QuotaExceeded', note: 'too many' },
+  },
+  {
     does: 'one that is missing is',
     ready: condition('False', InstanceReason.DatabaseMissing, 'it is gone'),
     is: { reason: 'DatabaseMissing', note: 'it is gone' },
@@ -35,6 +40,7 @@ test.each([
 })
 
 test.each([
+  TunnelReason.QuotaExceeded,
   TunnelReason.UnknownRegion,
   TunnelReason.NoActiveEndpoint,
   TunnelReason.EndpointMissing,

@@ -11,6 +11,7 @@ import type { Events } from './events.ts'
 
 /** Reasons of `Ready` that somebody has to do something about; the others are steps on a way. */
 const FAILURES: ReadonlySet<string> = new Set([
+  InstanceReason.QuotaExceeded,
   InstanceReason.ServerUnavailable,
   InstanceReason.UnknownRegion,
   InstanceReason.UnsupportedMotor,
@@ -21,6 +22,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   ServerReason.MotorUnavailable,
   ServerReason.Crashed,
   TenantNamespaceReason.NamespaceTaken,
+  TunnelReason.QuotaExceeded,
   TunnelReason.UnknownRegion,
   TunnelReason.NoActiveEndpoint,
   TunnelReason.EndpointMissing,

@@ -7,10 +7,12 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { databaseServer } from '../../test/builders/database-server.ts'
-import { readyCondition, REGION_ID } from '../../test/builders/shared-instance.ts'
+import { readyCondition, REGION_ID, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
+import { createQuota } from '../quota/quota.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
 import { createPlaces } from '../shared-instance/places.ts'
+import { isClaimed } from '../shared-instance/plan.ts'
 import { createFleetReconciler } from './reconciler.ts'
 
 const DOWN_AT = Date.parse('2026-01-02T03:04:06Z')
@@ -33,10 +35,11 @@ async function fleet() {
   const reconcile = createFleetReconciler({
     ...{ store, regions: regions.cache, servers: servers.cache, instances: instances.cache, capacity: 50 },
     places: createPlaces({ servers: servers.cache, instances: instances.cache }),
+    quota: createQuota({ cache: instances.cache, max: 50, hasBegun: isClaimed }),
     now: () => new Date(clock.ms),
   })
   return {
-    ...{ clock, reconcile: () => reconcile(keyOf(region)) },
+    ...{ clock, instances, reconcile: () => reconcile(keyOf(region)) },
     made: async () => (await store.list(DatabaseServer)).items.map(({ metadata }) => metadata.name),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   }
@@ -48,4 +51,13 @@ test('a server that does not come back is made up for, once it has had the time 
   it.clock.ms += 30_000
   expect(await it.reconcile()).toEqual({ verdict: 'settled', reason: 'ServerAdded' })
   expect(await it.made()).toEqual(['postgresql-15-4-0-r1-2'])
+})
+
+test('no server is started for instances that the quota of their namespace keeps out', async () => {
+  await using it = await fleet()
+  const wish = (name: string, namespace: string) => it.instances.put(sharedInstance({ metadata: { name, uid: name, namespace } }))
+  for (let n = 0; n < 60; n++) wish(`i${n}`, 'acme--prod')
+  expect(await it.reconcile()).toMatchObject({ reason: 'Enough' })
+  wish('other', 'acme--test')
+  expect(await it.reconcile()).toMatchObject({ reason: 'ServerAdded' })
 })

@@ -6,6 +6,7 @@ import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isStoreError } from '../../store/errors.ts'
 import type { Key, Store } from '../../store/port.ts'
+import type { Quota } from '../quota/quota.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { waitingFor } from '../shared-instance/indexes.ts'
 import type { Places } from '../shared-instance/places.ts'
@@ -17,6 +18,7 @@ export interface FleetDeps {
   readonly servers: Cache<typeof DatabaseServer>
   readonly instances: Cache<typeof SharedInstance>
   readonly places: Places
+  readonly quota: Pick<Quota<SharedInstance>, 'countAdmissible'>
   /** Shared instances on one server. */
   readonly capacity: number
   readonly now: () => Date
@@ -24,7 +26,7 @@ export interface FleetDeps {
 
 /** Sees to it that a region has as many shared servers of each motor as its instances need. */
 export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Outcome> {
-  const { store, regions, servers, instances, places } = deps
+  const { store, regions, servers, instances, places, quota } = deps
 
   async function add(motor: Motor, region: Region, ordinal: number): Promise<void> {
     try {
@@ -60,9 +62,10 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
         // A server takes a second or more to start, in which half of the one before can fill up.
         headroom: Math.ceil(deps.capacity / 2),
         free: useful.reduce((sum, { server }) => sum + places.freeOn(server), 0),
-        waiting: instances
-          .byIndex('waiting', waitingFor(region.spec.id, motor))
-          .filter((waiting) => !places.has(waiting.metadata.uid)).length,
+        // No server is started for those that their quota will keep out, and that nobody has told so yet.
+        waiting: quota.countAdmissible(
+          instances.byIndex('waiting', waitingFor(region.spec.id, motor)).filter(({ metadata }) => !places.has(metadata.uid)),
+        ),
         ordinals: names.map((name) => Number(name.slice(name.lastIndexOf('-') + 1))),
       })
       if (ordinal === undefined) continue

@@ -14,6 +14,7 @@ function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
   return {
     world: {
       ...{ instance, now: 0, region: 'served', template: 'none', oversize: false, missing: false, secret: undefined },
+      full: undefined,
       placement: { found: 'reachable', host: 'h', port: 1 },
     },
     ...{ credentials: undefined, server: databaseServer(), template: undefined },

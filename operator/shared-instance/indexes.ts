@@ -1,8 +1,10 @@
 import type { Motor } from '../../crds/motor.ts'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import { isReady } from '../../store/conditions.ts'
 import { keyToString } from '../../store/key-string.ts'
+import { isOverQuota, quotaIndexes } from '../quota/indexes.ts'
 import { tenantSuffix } from './naming.ts'
+import { isClaimed } from './plan.ts'
 
 /** Value of the index `waiting`. */
 export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`
@@ -13,13 +15,19 @@ export function isSettled(instance: SharedInstance): boolean {
   return metadata.deletionTimestamp === undefined && isReady(instance) && status?.observedGeneration === metadata.generation
 }
 
+const isOver = isOverQuota(InstanceReason.QuotaExceeded)
+
 /** Indexes that the cache of SharedInstances is made with. */
 export const instanceIndexes = {
+  ...quotaIndexes({ hasBegun: isClaimed, reason: InstanceReason.QuotaExceeded }),
   /** The DatabaseServer it lives on. */
   server: ({ status }: SharedInstance): readonly string[] => (status?.serverRef ? [status.serverRef.name] : []),
-  /** What it still needs a place for. */
-  waiting: ({ status, spec, metadata }: SharedInstance): readonly string[] =>
-    status?.serverRef || metadata.deletionTimestamp !== undefined ? [] : [waitingFor(spec.region, spec.motor)],
+  /** What it still needs a place for; nothing while it may not have one. */
+  waiting(instance: SharedInstance): readonly string[] {
+    const { status, spec, metadata } = instance
+    if (status?.serverRef || metadata.deletionTimestamp !== undefined || isOver(instance)) return []
+    return [waitingFor(spec.region, spec.motor)]
+  },
   /** What it is to be a copy of, as long as it is not. */
   template: ({ status, spec, metadata }: SharedInstance): readonly string[] =>
     spec.templateRef && status?.name === undefined ? [keyToString({ ...metadata, name: spec.templateRef.name })] : [],

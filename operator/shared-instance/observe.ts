@@ -6,6 +6,7 @@ import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
+import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
@@ -20,6 +21,7 @@ export interface ObserveDeps {
   readonly regions: Cache<typeof Region>
   readonly admins: Admins
   readonly places: Places
+  readonly quota: Pick<Quota<SharedInstance>, 'admit'>
   readonly suspicions: Suspicions
   /** PEM of the CA that callers check database servers by. */
   readonly ca: () => string
@@ -38,6 +40,23 @@ export interface Observation {
 
 /** Reads all that a decision about an instance needs; writes nothing, but holds a place for one that has none. */
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
+  const mayWait = !isClaimed(instance) && instance.metadata.deletionTimestamp === undefined
+  const full = mayWait ? deps.quota.admit(instance) : undefined
+  return full ? { ...NOTHING, world: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : look(deps, instance)
+}
+
+/** Of one that waits for room nothing is looked at: there may be thousands. */
+const NOTHING = { credentials: undefined, server: undefined, open: undefined, template: undefined }
+const UNSEEN: Omit<World, 'instance' | 'now' | 'full'> = {
+  region: 'served',
+  placement: { found: 'none' },
+  secret: undefined,
+  template: 'none',
+  oversize: false,
+  missing: false,
+}
+
+async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const secret = whereItMayLive(deps, instance, await secretOf(deps, instance))
   const credentials = typeof secret === 'object' ? secret : undefined
   const template = templateOf(deps, instance)
@@ -47,6 +66,7 @@ export async function observe(deps: ObserveDeps, instance: SharedInstance): Prom
   const world: World = {
     instance,
     now: deps.now().getTime(),
+    full: undefined,
     region: regionOf(deps, instance),
     placement,
     secret,

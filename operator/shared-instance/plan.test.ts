@@ -47,6 +47,7 @@ function world(given: Given, rest: Partial<World> = {}): World {
   return {
     instance: instance(given),
     now: NOW,
+    full: undefined,
     region: 'served',
     placement: { found: 'reachable', host: '127.0.0.1', port: 5432 },
     secret: given.status ? SECRET : undefined,
@@ -77,6 +78,18 @@ test.each<{ does: string; given: World; actions: readonly string[]; reason: stri
     given: world({ spec: { enabled: false } }),
     actions: ['secret', 'claim', 'disable'],
     reason: 'Disabled',
+  },
+  {
+    does: 'waits while its namespace is full, without so much as a finalizer',
+    given: world({ metadata: { finalizers: [] } }, { full: { taken: 50, max: 50 } }),
+    actions: [],
+    reason: 'QuotaExceeded',
+  },
+  {
+    does: 'expires while its namespace is full',
+    given: world({ spec: { expiresAt: '2026-01-01T00:00:00.000Z' } }, { full: { taken: 50, max: 50 } }),
+    actions: ['expire'],
+    reason: undefined,
   },
   {
     does: 'waits for a server with room',

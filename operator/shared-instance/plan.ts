@@ -1,6 +1,7 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { type Full, fullMessage } from '../quota/quota.ts'
 import type { Credentials } from './kept-secret.ts'
 
 /** Where the instance can live, or lives. */
@@ -18,6 +19,8 @@ export interface World {
   readonly instance: SharedInstance
   /** Milliseconds since the epoch. */
   readonly now: number
+  /** Set when its namespace is full, and it is none of those that have their place: then nothing else was looked at. */
+  readonly full: Full | undefined
   readonly region: 'served' | 'unknown' | 'motor-missing'
   readonly placement: Placement
   /** What its Secret says (kept-secret.ts); undefined when there is none. */
@@ -66,9 +69,17 @@ export function planInstance(world: World): Plan {
   if (instance.metadata.deletionTimestamp !== undefined) return planDeletion(world)
   const end = endOf(world)
   if (end !== undefined && end <= world.now) return doing(['expire'])
+  const plan = planLiving(world)
+  return { ...plan, requeueAfterMs: plan.requeueAfterMs ?? (end === undefined ? undefined : end - world.now) }
+}
+
+function planLiving(world: World): Plan {
+  const { instance, full } = world
+  // It has nothing that would have to be cleaned up, so it gets no finalizer.
+  if (full) return doing([], notReady(InstanceReason.QuotaExceeded, fullMessage(full, 'instances')))
   const plan = refusal(world) ?? (isClaimed(instance) ? planClaimed(world) : planClaim(world))
-  const actions = instance.metadata.finalizers?.includes(FINALIZER) ? plan.actions : (['add-finalizer', ...plan.actions] as const)
-  return { ...plan, actions, requeueAfterMs: plan.requeueAfterMs ?? (end === undefined ? undefined : end - world.now) }
+  const isGuarded = instance.metadata.finalizers?.includes(FINALIZER) === true
+  return isGuarded ? plan : { ...plan, actions: ['add-finalizer', ...plan.actions] }
 }
 
 /** Claimed once: from then on its database is never made anew but by a reset. */

@@ -9,10 +9,13 @@ import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
+import { createQuota } from '../quota/quota.ts'
+import { roomIn } from '../quota/room.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, wishOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
+import { hasHostname } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
 import { createTunnelReconciler } from './reconciler.ts'
 
@@ -24,6 +27,8 @@ export interface TunnelControllersDeps {
   readonly tunnels: Cache<typeof Tunnel>
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
   readonly issuers: Issuers
+  /** Tunnels in a namespace. */
+  readonly max: number
   readonly runtime: EdgeRuntime
   readonly report: Report
   readonly now: () => Date
@@ -40,6 +45,7 @@ const ADMIT_AFTER_MS = 100
 /** Tunnels, their passwords, and the endpoints that serve them. */
 export function createTunnelControllers(deps: TunnelControllersDeps): readonly Controller[] {
   const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, toldOf } = deps
+  const quota = createQuota({ cache: tunnels, max: deps.max, hasBegun: hasHostname })
 
   /** Tunnels that had no endpoint to be assigned to, or whose endpoint this is. */
   const aroundEndpoint = ({ name }: Key): readonly Key[] => [...tunnels.byIndex('endpoint', name).map(keyOf), ...waiting()]
@@ -91,8 +97,13 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       name: 'tunnel',
       concurrency: 8,
       onFailure: toldOf(tunnels),
-      reconcile: createTunnelReconciler(deps),
-      sources: [objectsOf(tunnels), aspectChangesOf(endpoints, wishOf, aroundEndpoint), changesOf(regions, waiting)],
+      reconcile: createTunnelReconciler({ ...deps, quota }),
+      sources: [
+        objectsOf(tunnels),
+        aspectChangesOf(endpoints, wishOf, aroundEndpoint),
+        changesOf(regions, waiting),
+        roomIn(tunnels, quota),
+      ],
     }),
     controller({
       name: 'tunnel-password',

@@ -1,17 +1,24 @@
 import { tunnelNamedBy } from '../../crds/live-passwords.ts'
-import type { Tunnel } from '../../crds/tunnel.ts'
+import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { keyToString } from '../../store/key-string.ts'
+import { isOverQuota, quotaIndexes } from '../quota/indexes.ts'
 
 const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
 
+/** What its quota is about: from then on it is a tunnel for life. */
+export const hasHostname = ({ status }: Tunnel): boolean => status?.hostname !== undefined
+
+const isOver = isOverQuota(TunnelReason.QuotaExceeded)
+
 /** What tunnels are found by. */
 export const tunnelIndexes = {
+  ...quotaIndexes({ hasBegun: hasHostname, reason: TunnelReason.QuotaExceeded }),
   endpoint: ({ status }: Tunnel) => listed(status?.endpointRef?.name),
   hostname: ({ status }: Tunnel) => listed(status?.hostname),
-  /** `regionId` of one that has no endpoint yet. */
-  waiting: ({ spec, status }: Tunnel) => (status?.endpointRef ? [] : [String(spec.regionId)]),
+  /** `regionId` of one that has no endpoint yet, and waits for nothing else. */
+  waiting: (tunnel: Tunnel) => (tunnel.status?.endpointRef || isOver(tunnel) ? [] : [String(tunnel.spec.regionId)]),
 }
 
 /** What passwords are found by. */

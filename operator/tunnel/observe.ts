@@ -6,9 +6,11 @@ import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
+import type { Quota } from '../quota/quota.ts'
 import { keyPairIn } from '../secret-data.ts'
 import { describe, type Issuers, renewalTime } from './certificate-issuer.ts'
 import { markedHostname } from './hostname-mark.ts'
+import { hasHostname } from './indexes.ts'
 import type { HeldCertificate, KeptHostname, World } from './plan.ts'
 import { candidatesOf, certificateKey, certificateName } from './resources.ts'
 
@@ -22,8 +24,12 @@ export interface ObserveDeps {
   readonly now: () => Date
 }
 
-/** Reads all that a decision about a tunnel needs. */
-export async function observe(deps: ObserveDeps, tunnel: Tunnel): Promise<World> {
+export interface AdmitDeps {
+  readonly quota: Pick<Quota<Tunnel>, 'admit'>
+}
+
+/** Reads all that a decision about a tunnel needs; writes nothing, but lets one that has no hostname in, if there is room. */
+export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<World> {
   const { tunnels, endpoints, regions } = deps
   const { endpointRef, hostname } = tunnel.status ?? {}
   const region = regions.list().find(({ spec }) => spec.regionId === tunnel.spec.regionId)
@@ -32,6 +38,7 @@ export async function observe(deps: ObserveDeps, tunnel: Tunnel): Promise<World>
   return {
     tunnel,
     now: deps.now().getTime(),
+    full: hasHostname(tunnel) || tunnel.metadata.deletionTimestamp !== undefined ? undefined : deps.quota.admit(tunnel),
     region: region !== undefined,
     assigned,
     candidates: region ? candidatesOf(endpoints.list(), region.spec.id, tunnelsOn) : [],

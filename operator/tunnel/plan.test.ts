@@ -34,12 +34,39 @@ const assigned = { hostname: '0123456789abcdef', endpointRef: { name: 'a' } }
 const good: HeldCertificate = { issuer: 'i', obtainedAt: NOW - HOUR, expiresAt: NOW + 3 * HOUR, renewAt: NOW + HOUR, fits: true }
 
 const world = (about: Partial<World>): World => ({
-  ...{ tunnel: tunnel(), now: NOW, region: true, assigned: undefined, candidates: [], certificate: undefined, kept: undefined },
+  ...{
+    tunnel: tunnel(),
+    now: NOW,
+    full: undefined,
+    region: true,
+    assigned: undefined,
+    candidates: [],
+    certificate: undefined,
+    kept: undefined,
+  },
   ...about,
 })
 const mine = { tunnel: tunnel(assigned), assigned: endpoint('a') }
 
+const full = { taken: 50, max: 50 }
+
 test.each([
+  {
+    does: 'waits while its namespace is full, and gets nothing, not even a finalizer',
+    seen: { full, tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')] },
+    ...{ actions: [], reason: 'QuotaExceeded', again: undefined },
+  },
+  { does: 'waits for room before it waits for a region', seen: { full, region: false }, actions: [], reason: 'QuotaExceeded' },
+  {
+    does: 'that waits for room looks again when it expires',
+    seen: { full, tunnel: tunnel(undefined, { expiresAt: '2026-01-02T03:04:06Z' }) },
+    ...{ actions: [], reason: 'QuotaExceeded', again: 1_000 },
+  },
+  {
+    does: 'that waits for room is deleted when its time has come',
+    seen: { full, tunnel: tunnel(undefined, { expiresAt: '2026-01-02T03:04:05Z' }) },
+    ...{ actions: ['expire'], reason: undefined },
+  },
   { does: 'waits while its region is unknown', seen: { region: false }, actions: [], reason: 'UnknownRegion' },
   { does: 'waits while its region has no active endpoint', seen: {}, actions: [], reason: 'NoActiveEndpoint' },
   {

@@ -2,6 +2,7 @@ import { annotations, FINALIZER } from '../../crds/names.ts'
 import { RenewingReason, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { type Full, fullMessage } from '../quota/quota.ts'
 import { certificateName, hostOf, urlOf } from './resources.ts'
 
 /** A certificate as its Secret has it. Times in milliseconds since the epoch. */
@@ -20,6 +21,8 @@ export interface World {
   readonly tunnel: Tunnel
   /** Milliseconds since the epoch. */
   readonly now: number
+  /** Set when its namespace is full, and it is none of those that have their place. */
+  readonly full: Full | undefined
   /** Whether a Region has its `regionId`. */
   readonly region: boolean
   /** The endpoint assigned earlier; it stays for life, even when inactive. */
@@ -60,6 +63,7 @@ const DAY_MS = 86_400_000
  * Decides what a tunnel needs. Pure: each branch is a row in plan.test.ts.
  *
  *     created ──► hostname marked ──► hostname and endpoint in status ──► certificate ──► Ready
+ *     created, its namespace full ──another goes──► the same
  *     restored, with its mark ──────► the same hostname
  *     valid ──two thirds of its lifetime──► obtained anew, valid all the while, condition Renewing
  *     deleted ──► certificate forgotten ──► gone, and with it the hostname
@@ -69,11 +73,12 @@ export function planTunnel(world: World): Plan {
   if (tunnel.metadata.deletionTimestamp !== undefined) return planDeletion(tunnel)
   const expiresInMs = tunnel.spec.expiresAt === undefined ? Infinity : Date.parse(tunnel.spec.expiresAt) - now
   if (expiresInMs <= 0) return { actions: [{ do: 'expire' }] }
-  const plan = planLiving(world)
+  const plan = world.full ? wait(TunnelReason.QuotaExceeded, fullMessage(world.full, 'tunnels')) : planLiving(world)
   const again = Math.min(expiresInMs, plan.requeueAfterMs ?? Infinity)
   return {
     ...plan,
-    actions: [...preparation(world, plan), ...plan.actions],
+    // One that waits for room has nothing yet: no write but to say so.
+    actions: world.full ? [] : [...preparation(world, plan), ...plan.actions],
     requeueAfterMs: Number.isFinite(again) ? Math.max(1, Math.min(again, DAY_MS)) : undefined,
   }
 }

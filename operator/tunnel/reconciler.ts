@@ -8,10 +8,10 @@ import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
 import { changedAt, conditionsOf, failure, findings } from './findings.ts'
-import { observe, type ObserveDeps } from './observe.ts'
+import { type AdmitDeps, observe, type ObserveDeps } from './observe.ts'
 import { type Action, isGood, planTunnel, type World } from './plan.ts'
 
-export interface TunnelReconcilerDeps extends ObserveDeps {
+export interface TunnelReconcilerDeps extends ObserveDeps, AdmitDeps {
   readonly report: Report
 }
 

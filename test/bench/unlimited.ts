@@ -1,5 +1,5 @@
 /** Flags that keep a measure from running into quotas and rate limits, which are none of its business. */
 export const UNLIMITED = [
   ...['--write-rate', '1000000', '--write-burst', '1000000', '--read-rate', '1000000', '--read-burst', '1000000'],
-  ...['--quota-instances', '1000000'],
+  ...['--quota-instances', '1000000', '--quota-tunnels', '1000000'],
 ] as const

@@ -99,6 +99,12 @@ describe('values that are wrong are refused, with the value and the rule', () =>
   })
 })
 
+test('the operator and the API hold the same quotas', async () => {
+  const text = await template({ apiserver: { quotaInstances: 7, quotaTunnels: 9 } })
+  expect(text.match(/MOORING_QUOTA_INSTANCES, value: "7"/g)).toHaveLength(2)
+  expect(text.match(/MOORING_QUOTA_TUNNELS, value: "9"/g)).toHaveLength(2)
+})
+
 test('a ServiceMonitor is rendered only where the cluster knows that kind', async () => {
   const kind = 'monitoring.coreos.com/v1/ServiceMonitor'
   expect(await template({})).not.toContain('kind: ServiceMonitor')

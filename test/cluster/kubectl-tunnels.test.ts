@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { clientsOf } from './setup/kubectl.ts'
 import { type Member, memberOf } from './setup/member.ts'
+import { openTenantNamespace } from './setup/tenant-namespace.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { SOON } from './tunnels/edges.ts'
 
@@ -57,6 +58,34 @@ test('an editor makes and deletes temporary passwords; a viewer sees them, and t
   await expect(viewer.kubectl(['delete', 'tunnelpassword', 'once'])).rejects.toThrow(FORBIDDEN)
   await bench.editor(['delete', 'tunnelpassword', 'once', '--timeout=60s'])
   expect(await bench.editor(['get', 'tunnelpasswords', '--output', 'name'])).toBe('')
+})
+
+test('of 51 tunnels that are applied at once fifty are served; the last says why it is not, and is when another goes', async () => {
+  await using opened = new AsyncDisposableStack()
+  const namespace = `full-${Date.now().toString(36)}--prod`
+  opened.use(await openTenantNamespace(bench.kubectl, namespace))
+  const about = { namespace, role: 'editor' } as const
+  const { kubectl } = opened.use(await memberOf(clientsOf(process.env.KUBECONFIG ?? ''), about))
+  const items = Array.from({ length: 51 }, (_, index) => tunnel(`many-${index}`))
+  await kubectl(APPLY, { apiVersion: 'v1', kind: 'List', items })
+
+  const reason = '{.status.conditions[?(@.type=="Ready")].reason}'
+  const each = `jsonpath={range .items[*]}{.metadata.name} ${reason}{"\\n"}{end}`
+  const namesBy = async () => {
+    const lines = (await kubectl(['get', 'tunnels', '--output', each])).split('\n').map((line) => line.trim().split(' '))
+    return Map.groupBy(lines, ([, said = '']) => said)
+  }
+  const counts = async () => Object.fromEntries([...(await namesBy())].map(([said, { length }]) => [said, length]))
+  await expect.poll(counts, SOON).toEqual({ Assigned: 50, QuotaExceeded: 1 })
+  const by = await namesBy()
+  const [[waiting = ''] = [], [served = ''] = []] = [by.get('QuotaExceeded')?.[0], by.get('Assigned')?.[0]]
+  const message = 'the namespace has 50 tunnels, and may have 50: delete one, or ask for a higher quota'
+  await expect
+    .poll(() => kubectl(['describe', 'tunnel', waiting]), SOON)
+    .toMatch(new RegExp(`Warning +QuotaExceeded .*${message}`))
+
+  await kubectl(['delete', 'tunnel', served, '--timeout=60s'])
+  await kubectl(['wait', '--for=condition=Ready', `tunnel/${waiting}`, '--timeout=60s'])
 })
 
 const LIE = JSON.stringify({ status: { hostname: '0'.repeat(16), url: 'https://evil.example' } })

@@ -49,6 +49,7 @@ export interface OperatorOptions {
 const DEFAULTS: OperatorSettings = {
   warmPool: 2,
   capacity: 50,
+  quotas: { instances: 50, tunnels: 50 },
   statementMs: 300_000,
   sizeBytes: 2 ** 40,
   every: { statementsMs: 60_000, sweepMs: 60_000 },

@@ -34,6 +34,8 @@ interface Options {
   readonly issuer?: (real: CertificateIssuer) => CertificateIssuer
   /** In place of one edge that answers. */
   readonly ensure?: EdgeRuntime['ensure']
+  /** Tunnels in the namespace. */
+  readonly max?: number
   /** Whether Secrets of certificates are looked at without a cause, which makes it long to move on by days. */
   readonly sweeps?: boolean
 }
@@ -62,6 +64,7 @@ export async function startTunnels(options: Options = {}) {
   const controllers = createTunnelControllers({
     store: { ...store, get: read },
     ...{ regions, endpoints, tunnels, tunnelPasswords, now, report, issuers },
+    max: options.max ?? 50,
     runtime: { ensure, onChange: () => () => undefined },
     toldOf: (cache) => toldBy(events, cache),
     controller: (about) => createController({ ...about, clock, log: pino({ level: 'silent' }), onResult: () => undefined }),
