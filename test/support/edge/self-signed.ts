@@ -5,14 +5,17 @@ import { join } from 'node:path'
 import { createSecureContext, type SecureContext } from 'node:tls'
 
 /** A TLS context for all names below the domain, which nobody has signed. */
-export function selfSigned(domain: string): SecureContext {
+export const selfSigned = (domain: string): SecureContext => createSecureContext(selfSignedPem(domain))
+
+/** The same as PEM; who takes the certificate for an authority's trusts it. */
+export function selfSignedPem(domain: string): { readonly key: string; readonly cert: string } {
   const folder = mkdtempSync(join(tmpdir(), 'self-signed-'))
   try {
     const [key, cert] = [join(folder, 'key'), join(folder, 'cert')]
     const of = ['-subj', `/CN=${domain}`, '-addext', `subjectAltName=DNS:*.${domain},DNS:${domain}`]
     const made = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-keyout', key, '-out', cert]
     execFileSync('openssl', ['req', '-x509', ...made, ...of], { stdio: 'ignore' })
-    return createSecureContext({ key: readFileSync(key), cert: readFileSync(cert) })
+    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { createSecureContext } from 'node:tls'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
@@ -9,13 +10,18 @@ import { knownHostsFile } from '../../../crds/known-hosts.ts'
 import { generateHostKeys, parseHostKey } from '../../../edge/ssh/host-keys.ts'
 import { DEFAULT_SSH_LIMITS, type SshLimits } from '../../../edge/ssh/limits.ts'
 import { createSshServer } from '../../../edge/ssh/server.ts'
+import type { ConnectionRecord, RequestRecord } from '../../../journal/port.ts'
 import { openSqliteJournal } from '../../../journal/sqlite.ts'
 import { routesInMemory } from '../ssh-edge.ts'
-import { selfSigned } from './self-signed.ts'
+import { selfSignedPem } from './self-signed.ts'
 
 /** What it is started with, as JSON in its last argument. */
 export interface WholeEdgeOptions {
   readonly directory: string
+  /** Address that it listens on. */
+  readonly host: string
+  /** Milliseconds since the epoch that its clock stands at; without it, the clock goes. */
+  readonly clock: number | undefined
   readonly ssh: Partial<SshLimits>
   readonly proxy: Partial<ProxyLimits>
 }
@@ -24,6 +30,8 @@ export interface WholeEdgeOptions {
 export type Order =
   | { readonly do: 'set'; readonly hostname: string; readonly config: object; readonly passwords: readonly RoutedPassword[] }
   | { readonly do: 'usage' }
+  | { readonly do: 'records'; readonly hostname: string }
+  | { readonly do: 'metric'; readonly name: string }
   | { readonly do: 'stop' }
 
 /** Bytes of memory after a collection, and what lives. */
@@ -35,23 +43,37 @@ export interface Usage {
   readonly visitors: number
 }
 
+/** What its journal has of one tunnel, newest first: the last hundred of each. */
+export interface Records {
+  readonly requests: readonly RequestRecord[]
+  readonly connections: readonly ConnectionRecord[]
+}
+
+/** The values of a metric, each with its labels. */
+export type MetricValues = readonly { readonly labels: object; readonly value: number }[]
+
 export interface Ready {
   readonly ports: { readonly ssh: number; readonly http: number; readonly https: number }
   readonly knownHosts: string
+  /** Of its certificate, PEM. */
+  readonly ca: string
 }
 
-export type Reply = Ready | Usage | { readonly done: true }
+export type Reply = Ready | Usage | Records | MetricValues | { readonly done: true }
 
-const HOST = '127.0.0.1'
+/** Where the clients of most tests connect to. */
+const LOOPBACK = '127.0.0.1'
+const PAGE = { limit: 100 }
 
-async function main({ directory, ssh: sshLimits, proxy: proxyLimits }: WholeEdgeOptions): Promise<void> {
+async function main({ directory, host, clock, ssh: sshLimits, proxy: proxyLimits }: WholeEdgeOptions): Promise<void> {
   const tunnels = routesInMemory()
   const routes = tunnels.port
-  const [sessions, registry, now] = [createSessions(), new Registry(), () => Date.now()]
+  const [sessions, registry, now] = [createSessions(), new Registry(), () => clock ?? Date.now()]
   const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }))
   const journal = await openSqliteJournal({ path: join(directory, 'journal.db'), log, registry })
   const hostKeys = generateHostKeys()
-  const tls = selfSigned(routes.domain)
+  const pem = selfSignedPem(routes.domain)
+  const tls = createSecureContext(pem)
   const proxy = createProxy({
     ...{ routes, sessions, journal, registry, log, now },
     contextFor: async () => tls,
@@ -60,7 +82,7 @@ async function main({ directory, ssh: sshLimits, proxy: proxyLimits }: WholeEdge
   })
   const limits = { ...DEFAULT_SSH_LIMITS, ...sshLimits }
   const ssh = createSshServer({ ...{ edge: 'test', hostKeys, routes, sessions, journal, registry, log, now }, limits })
-  const [http, https, sshPort] = [await proxy.listenHttp(HOST, 0), await proxy.listenHttps(HOST, 0), await ssh.listen(HOST, 0)]
+  const [http, https, sshPort] = [await proxy.listenHttp(host, 0), await proxy.listenHttps(host, 0), await ssh.listen(host, 0)]
 
   async function usage(): Promise<Usage> {
     globalThis.gc?.()
@@ -72,8 +94,16 @@ async function main({ directory, ssh: sshLimits, proxy: proxyLimits }: WholeEdge
     }
   }
 
+  async function records(hostname: string): Promise<Records> {
+    const tunnel = routes.get(hostname)?.id ?? ''
+    const requests = await journal.requests({ tunnel }, PAGE)
+    return { requests, connections: await journal.connections({ tunnel, refused: true }, PAGE) }
+  }
+
   async function carryOut(order: Order): Promise<Reply> {
     if (order.do === 'usage') return usage()
+    if (order.do === 'records') return records(order.hostname)
+    if (order.do === 'metric') return (await registry.getSingleMetric(order.name)?.get())?.values ?? []
     if (order.do === 'set') tunnels.set(order.hostname, order.config, order.passwords)
     else {
       await proxy.close()
@@ -93,7 +123,7 @@ async function main({ directory, ssh: sshLimits, proxy: proxyLimits }: WholeEdge
   // Whoever started it has gone.
   process.on('disconnect', () => process.exit())
   const lines = hostKeys.map((key) => parseHostKey(key).publicLine)
-  tell({ ports: { ssh: sshPort, http, https }, knownHosts: knownHostsFile(lines, HOST, sshPort) })
+  tell({ ports: { ssh: sshPort, http, https }, knownHosts: knownHostsFile(lines, LOOPBACK, sshPort), ca: pem.cert })
 }
 
 await main(JSON.parse(process.argv.at(-1) ?? '') as WholeEdgeOptions)

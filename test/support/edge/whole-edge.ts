@@ -6,7 +6,7 @@ import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
 import type { RoutedPassword } from '../../../edge/route.ts'
 import type { SshLimits } from '../../../edge/ssh/limits.ts'
 import { scratch } from '../scratch.ts'
-import type { Order, Ready, Usage, WholeEdgeOptions } from './whole-edge-process.ts'
+import type { MetricValues, Order, Ready, Records, Usage, WholeEdgeOptions } from './whole-edge-process.ts'
 
 const PROGRAM = new URL('whole-edge-process.ts', import.meta.url)
 
@@ -19,6 +19,9 @@ export interface WholeEdge extends AsyncDisposable, Ready {
   /** Makes or changes a tunnel. Rejects when the edge has died, as all of these. */
   set(hostname: string, config?: object, passwords?: readonly RoutedPassword[]): Promise<void>
   usage(): Promise<Usage>
+  records(hostname: string): Promise<Records>
+  /** Empty when there is none of this name. */
+  metric(name: string): Promise<MetricValues>
 }
 
 export interface WholeEdgeLimits {
@@ -26,11 +29,16 @@ export interface WholeEdgeLimits {
   readonly proxy?: Partial<ProxyLimits>
   /** Where the journal is written; in memory where there is room unless given. */
   readonly folder?: string
+  /** Address that it listens on; that of the loopback unless given. */
+  readonly host?: string
+  /** Milliseconds since the epoch that its clock stands at, for limits of a minute on machines of any speed; it goes unless given. */
+  readonly clock?: number
 }
 
 export async function startWholeEdge(limits: WholeEdgeLimits = {}): Promise<WholeEdge> {
   const directory = await mkdtemp(join(limits.folder ?? (await scratch()), 'edge-'))
-  const options: WholeEdgeOptions = { directory, ssh: limits.ssh ?? {}, proxy: limits.proxy ?? {} }
+  const { host = '127.0.0.1', clock, ssh = {}, proxy = {} } = limits
+  const options: WholeEdgeOptions = { directory, host, clock, ssh, proxy }
   const child = fork(PROGRAM, [JSON.stringify(options)], {
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -49,6 +57,8 @@ export async function startWholeEdge(limits: WholeEdgeLimits = {}): Promise<Whol
       await ask({ do: 'set', hostname, config, passwords })
     },
     usage: async () => (await ask({ do: 'usage' })) as Usage,
+    records: async (hostname) => (await ask({ do: 'records', hostname })) as Records,
+    metric: async (name) => (await ask({ do: 'metric', name })) as MetricValues,
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null && child.signalCode === null) {
         const gone = once(child, 'exit')
