@@ -84,7 +84,14 @@ async function build(engine: Docker, tag: string, directory: string): Promise<vo
 async function tidy({ docker }: Docker, tag: string): Promise<void> {
   await docker(undefined, ['image', 'rm', tag])
   await docker(undefined, ['image', 'prune', '--force'])
-  await docker(undefined, ['builder', 'prune', '--force', '--keep-storage', KEPT])
+  const prune = (which: readonly string[]) => docker(undefined, ['builder', 'prune', '--force', ...which])
+  try {
+    await prune(['--keep-storage', KEPT])
+  } catch {
+    // An engine that was killed amid a build knows of layers that are gone, for ever, and cannot tell how large they are.
+    say('the build cache is damaged: all of it is removed')
+    await prune(['--all'])
+  }
 }
 
 /** The certificates that npm trusts here, where it was told of any. */
