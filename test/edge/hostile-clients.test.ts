@@ -227,7 +227,7 @@ describe('strangers', () => {
     const hostname = 'fedcba9876543210'
     await edge.set(hostname, {}, [routed])
     const localAddress = freshSource()
-    const guess = (guessed: string, username = hostname, from = localAddress) =>
+    const guess = (guessed: string, from = localAddress) =>
       new Promise<string>((resolve) => {
         const client = new Client()
         client.once('ready', () => {
@@ -235,24 +235,12 @@ describe('strangers', () => {
           resolve('in')
         })
         client.once('error', (error) => resolve(error.message))
-        client.connect({ host: '127.0.0.1', port: edge.ports.ssh, username, password: guessed, localAddress: from })
+        client.connect({ host: '127.0.0.1', port: edge.ports.ssh, username: hostname, password: guessed, localAddress: from })
       })
     for (let count = 0; count < 10; count++)
       expect(await guess(`mt_${count}`)).toContain('All configured authentication methods failed')
     // It is the right one, and not even looked at.
     expect(await guess(password)).toContain('too many failed logins')
-    for (let count = 0; count < 10; count++) await guess(`mt_${count}`, 'nobody')
-    // From here on the source is refused before the exchange of keys, which is what a guess costs.
-    const { sessions } = await edge.usage()
-    for (let round = 0; round < 60; round++) {
-      const closed = Array.from({ length: 50 }, () => {
-        const socket = connect({ host: '127.0.0.1', port: edge.ports.ssh, localAddress })
-        socket.on('error', () => socket.destroy())
-        return once(socket.resume(), 'close')
-      })
-      await Promise.all(closed)
-    }
-    expect((await edge.usage()).sessions).toBe(sessions)
-    expect(await guess(password, hostname, freshSource())).toBe('in')
+    expect(await guess(password, freshSource())).toBe('in')
   })
 })
