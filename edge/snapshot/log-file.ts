@@ -14,17 +14,17 @@ interface Deps {
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** Values by id that outlive the process: what they were a second ago. */
+/** Values by id that outlive the process: what they were a moment ago. */
 export interface LogFile extends AsyncDisposable {
   /** As the process before left them; the caller's, to forget what it needs no more. */
   readonly found: Map<string, unknown>
-  /** It is written within a second, and so is `undefined`, which ends it. */
+  /** It is written within a tenth of a second, and so is `undefined`, which ends it. */
   set(id: string, value: unknown): void
   /** Writes what waits now. */
   flush(): Promise<void>
 }
 
-const EVERY_MS = 1_000
+const EVERY_MS = 100
 /** Written beyond what is alive, before the file is made anew. */
 const SLACK_BYTES = 1024 * 1024
 /** Written at a time: turning it all into text in one go would hold up the visitors. */

@@ -47,7 +47,7 @@ interface Known {
   fresh: boolean
 }
 
-/** Reads what was left in the directory, and writes there from then on what is served: once a second when it changes. */
+/** Reads what was left in the directory, and writes there from then on what is served, within a tenth of a second of each change. */
 export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
   const { store, endpoint, directory, log, patienceMs = PATIENCE_MS } = deps
   const known = new Map(
