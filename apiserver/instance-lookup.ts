@@ -1,8 +1,10 @@
-import type { SharedInstance } from '../crds/shared-instance.ts'
+import { InstanceReason, type SharedInstance } from '../crds/shared-instance.ts'
 import type { Access, Verb } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
+import { conditionOf } from '../store/conditions.ts'
 import type { CatchUp } from './catch-up.ts'
 import { ApiError } from './errors.ts'
+import { isClaimed } from './instance-verdict.ts'
 import type { Principal } from './route.ts'
 import type { Scopes } from './scope.ts'
 
@@ -45,4 +47,14 @@ export function createInstanceLookup({ instances, access, scopes, catchUp }: Ins
 /** @throws ApiError `conflict` when the instance is being deleted */
 export function mustStay({ metadata }: SharedInstance): void {
   if (metadata.deletionTimestamp !== undefined) throw new ApiError('conflict', 'this instance is being deleted')
+}
+
+/**
+ * For what only a database can have done to it: one that waits for room in its namespace has none, for as long as that takes.
+ * @throws ApiError `quota_exceeded`, with what the operator said, when the instance waits for room
+ */
+export function mustHaveRoom(instance: SharedInstance): void {
+  const condition = conditionOf(instance, 'Ready')
+  if (isClaimed(instance) || condition?.reason !== InstanceReason.QuotaExceeded) return
+  throw new ApiError('quota_exceeded', condition.message)
 }

@@ -24,7 +24,7 @@ const STANDING: ReadonlySet<string> = new Set([InstanceReason.Disabled, Instance
 const RETRY_AFTER = '5'
 
 /** From its first claim on an instance holds data: whatever becomes of it, a repeated request is not refused it. */
-const isClaimed = ({ status }: SharedInstance): boolean => status?.name !== undefined
+export const isClaimed = ({ status }: SharedInstance): boolean => status?.name !== undefined
 
 /**
  * Where a claim stands: the instance when its database works or is switched off, undefined while it is under way.

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
+import type { SharedInstance } from '../crds/shared-instance.ts'
+import { sharedInstance } from '../test/builders/shared-instance.ts'
 import { organization } from '../test/support/scripted-store.ts'
 import { createCacheView } from './cache-view.ts'
 
@@ -43,4 +45,19 @@ test('a replacement tells exactly the keys that appeared, changed or went', () =
   view.replace([organization('same', 'u1', 1), organization('changed', 'u2', 2), organization('gone', 'u3', 3)])
   const keys = view.replace([organization('same', 'u1', 1), organization('changed', 'u2', 5), organization('new', 'u4', 4)])
   expect(keys.map(({ name }) => name).sort()).toEqual(['changed', 'gone', 'new'])
+})
+
+test('objects are counted by namespace and by index, as they come and go', () => {
+  const view = createCacheView<typeof SharedInstance>({ motor: ({ spec }) => [spec.motor] })
+  const [a, b] = [sharedInstance({ metadata: { name: 'a', uid: 'a' } }), sharedInstance({ metadata: { name: 'b', uid: 'b' } })]
+  const c = sharedInstance({ metadata: { name: 'c', uid: 'c', namespace: 'acme--test' } })
+  view.replace([a, b, c])
+  const counts = () => [view.count({}), view.count({ namespace: 'acme--prod' }), view.countByIndex('motor', a.spec.motor)]
+  expect(counts()).toEqual([3, 2, 3])
+  view.put({ ...a, metadata: { ...a.metadata, resourceVersion: '8' }, spec: { ...a.spec, motor: 'postgresql-14.4.0' } })
+  expect(counts()).toEqual([3, 2, 2])
+  view.remove(b)
+  expect(counts()).toEqual([2, 1, 1])
+  expect([view.count({ namespace: 'none' }), view.countByIndex('motor', 'none')]).toEqual([0, 0])
+  expect(() => view.countByIndex('colour', 'red')).toThrow(TypeError)
 })

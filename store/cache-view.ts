@@ -13,6 +13,10 @@ export interface CacheView<K extends Kind> {
   list(options: ListOptions): readonly Resource<K>[]
   /** @throws TypeError for an index that does not exist */
   byIndex(index: string, value: string): readonly Resource<K>[]
+  /** How many `list` would give, without a copy of them. */
+  count(options: Pick<ListOptions, 'namespace'>): number
+  /** How many `byIndex` would give. */
+  countByIndex(index: string, value: string): number
   /** Returns whether the view changed: it does not for what it has already, or for an older state of the same object. */
   put(object: Resource<K>): boolean
   /** Returns whether the view changed: it does not when it holds nothing, or a successor of the same name. */
@@ -65,10 +69,10 @@ export function createCacheView<K extends Kind>(indexes: Indexes<K> = {}): Cache
     return [...gone.map(([, object]) => object), ...items.filter(put)].map(keyOf)
   }
 
-  function byIndex(index: string, value: string): readonly Resource<K>[] {
-    const found = named.get(index)
-    if (!found) throw new TypeError(`the cache was made without an index ${index}`)
-    return found.get(value)
+  function indexOf(name: string): Index<K> {
+    const found = named.get(name)
+    if (!found) throw new TypeError(`the cache was made without an index ${name}`)
+    return found
   }
 
   function list({ namespace, labels }: ListOptions): readonly Resource<K>[] {
@@ -78,7 +82,15 @@ export function createCacheView<K extends Kind>(indexes: Indexes<K> = {}): Cache
     return objects.filter(({ metadata }) => wanted.every(([name, value]) => metadata.labels?.[name] === value))
   }
 
-  return { get: (key) => byKey.get(keyToString(key)), byUid: (uid) => byUid.get(uid), list, byIndex, put, remove, replace }
+  return {
+    get: (key) => byKey.get(keyToString(key)),
+    byUid: (uid) => byUid.get(uid),
+    list,
+    byIndex: (index, value) => indexOf(index).get(value),
+    count: ({ namespace }) => (namespace === undefined ? byKey.size : byNamespace.count(namespace)),
+    countByIndex: (index, value) => indexOf(index).count(value),
+    ...{ put, remove, replace },
+  }
 }
 
 const revisionOf = ({ metadata }: Resource<Kind>): string => metadata.resourceVersion
@@ -87,6 +99,8 @@ function supersedes(object: Resource<Kind>, held: Resource<Kind>): boolean {
   if (object.metadata.uid !== held.metadata.uid) return true
   return revisionOf(object) !== revisionOf(held) && !isOlder(revisionOf(object), revisionOf(held))
 }
+
+type Index<K extends Kind> = ReturnType<typeof createIndex<K>>
 
 function createIndex<K extends Kind>(valuesOf: (object: Resource<K>) => readonly string[]) {
   const byValue = new Map<string, Map<string, Resource<K>>>()
@@ -107,5 +121,8 @@ function createIndex<K extends Kind>(valuesOf: (object: Resource<K>) => readonly
     }
   }
 
-  return { add, drop, get: (value: string): readonly Resource<K>[] => [...(byValue.get(value)?.values() ?? [])] }
+  const get = (value: string): readonly Resource<K>[] => [...(byValue.get(value)?.values() ?? [])]
+  const count = (value: string): number => byValue.get(value)?.size ?? 0
+
+  return { add, drop, get, count }
 }

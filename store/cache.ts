@@ -24,6 +24,10 @@ export interface Cache<K extends Kind> {
   list(options?: ListOptions): readonly Resource<K>[]
   /** Objects whose index function gave `value`; index names are fixed when the cache is made. */
   byIndex(index: string, value: string): readonly Resource<K>[]
+  /** How many `list` would give, at the same cost whatever their number. */
+  count(options?: Pick<ListOptions, 'namespace'>): number
+  /** How many `byIndex` would give, in the same way. */
+  countByIndex(index: string, value: string): number
   /** `handler` is called with the key of each object that appeared, changed or went. Returns how to stop that. */
   onChange(handler: (key: Key) => void): () => void
   /**
@@ -99,6 +103,8 @@ export function createCache<K extends Kind>(deps: CacheDeps<K>): Cache<K> {
     byUid: (uid) => view.byUid(uid),
     list: (options = {}) => view.list(options),
     byIndex: (index, value) => view.byIndex(index, value),
+    count: (options = {}) => view.count(options),
+    countByIndex: (index, value) => view.countByIndex(index, value),
     onChange,
     waitFor: (key, wanted, signal) => waiters.wait(key, () => wanted(view.get(key)), signal),
   }

@@ -2,10 +2,13 @@ import { expect, test } from 'vitest'
 import { FINALIZER } from '../../crds/names.ts'
 import { Plan } from '../../crds/plan.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
+import { conditionOf } from '../../store/conditions.ts'
 import { REGION_ID } from '../../test/builders/shared-instance.ts'
 import { type InstanceApi, startInstanceApi } from '../../test/support/instance-api.ts'
 import { created, instanceOf, stored, wish } from '../../test/support/instance-calls.ts'
 import type { InstanceView } from '../instance-view.ts'
+
+const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 
 /** An instance that kubectl made and the operator claimed: no request's time limit was on it. */
 async function applied(api: InstanceApi): Promise<string> {
@@ -170,4 +173,39 @@ test('regions, engines and the metadata of creation say what can be had', async 
       addons: [],
     },
   })
+})
+
+test.each([
+  { what: 'POST', on: '/password', body: undefined, answered: '403 quota_exceeded' },
+  { what: 'POST', on: '/reset', body: undefined, answered: '403 quota_exceeded' },
+  { what: 'PATCH', on: '', body: { isEnabled: false }, answered: '403 quota_exceeded' },
+  { what: 'PATCH', on: '', body: { identifier: 'new', isEnabled: true }, answered: '403 quota_exceeded' },
+  { what: 'PATCH', on: '', body: { identifier: 'new' }, answered: '200' },
+  { what: 'PATCH', on: '', body: { expiresAt: inAnHour() }, answered: '200' },
+  { what: 'GET', on: '', body: undefined, answered: '200' },
+  { what: 'DELETE', on: '', body: undefined, answered: '200' },
+])('of one that waits for room, $what …$on with $body is answered $answered', async ({ what, on, body, answered }) => {
+  await using api = await startInstanceApi({ changeMs: 1_000 })
+  for (const identifier of [wish.identifier, 'new']) api.operator.refuse(identifier, 'QuotaExceeded')
+  const metadata = { name: 'applied', namespace: 'acme--prod' }
+  const { uid } = (await api.store.create(SharedInstance, { metadata, spec: wish })).metadata
+  await api.untilInstance(metadata, (instance) => instance?.status !== undefined)
+  const [before] = await stored(api)
+  const answer = await api.call(`${what} /v1/instances/${uid}${on}`, { body })
+  expect([answer.status, answer.body.error?.code].join(' ').trim()).toBe(answered)
+  if (answered === '200') return
+  expect(answer.body.msg).toBe('refused')
+  expect((await stored(api))[0]?.spec).toEqual(before?.spec)
+})
+
+test('what has its database is changed as ever, whatever its status says of the quota', async () => {
+  await using api = await startInstanceApi()
+  const id = await applied(api)
+  api.operator.refuse(wish.identifier, 'QuotaExceeded')
+  await api.call(`PATCH /v1/instances/${id}`, { body: { expiresAt: inAnHour() } })
+  await api.untilInstance(
+    { name: 'applied', namespace: 'acme--prod' },
+    (instance) => conditionOf(instance ?? {}, 'Ready')?.reason === 'QuotaExceeded',
+  )
+  expect((await api.call(`PATCH /v1/instances/${id}`, { body: { isEnabled: true } })).status).toBe(200)
 })

@@ -4,7 +4,7 @@ import { settled } from '../cache-waits.ts'
 import { changeSpec } from '../change-spec.ts'
 import { PatchInstanceBody, requireAhead } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
-import { mustStay } from '../instance-lookup.ts'
+import { mustHaveRoom, mustStay } from '../instance-lookup.ts'
 import { isSwitched } from '../instance-verdict.ts'
 import { type AnyRoute, route } from '../route.ts'
 
@@ -40,6 +40,7 @@ export function patchInstance({ store, instances, now, audit, find, waits, answe
     async handle({ principal, params, body, ifMatch, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
+      if (body.isEnabled !== undefined) mustHaveRoom(instance)
       if (body.expiresAt) requireAhead(body.expiresAt, now())
       const specOf = ({ spec }: SharedInstance) => specPatch(body, spec)
       const { before, after: patched, isChanged } = await changeSpec(store, SharedInstance, { found: instance, ifMatch, specOf })

@@ -1,6 +1,6 @@
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
-import { mustStay } from '../instance-lookup.ts'
+import { mustHaveRoom, mustStay } from '../instance-lookup.ts'
 import { raiseVersion } from '../raise-version.ts'
 import { type AnyRoute, route } from '../route.ts'
 
@@ -19,6 +19,7 @@ export function resetInstance({ store, audit, find, waits, answer }: InstanceDep
     async handle({ principal, params, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
+      mustHaveRoom(instance)
       const { before, after } = await raiseVersion(store, instance, 'resetVersion')
       const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
       const settled = ({ status }: SharedInstance) => (status?.resetVersion ?? 0) >= after.spec.resetVersion

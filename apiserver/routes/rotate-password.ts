@@ -1,6 +1,6 @@
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
-import { mustStay } from '../instance-lookup.ts'
+import { mustHaveRoom, mustStay } from '../instance-lookup.ts'
 import { tooLate } from '../instance-verdict.ts'
 import { raiseVersion } from '../raise-version.ts'
 import { type AnyRoute, route } from '../route.ts'
@@ -24,6 +24,7 @@ export function rotatePassword({ store, audit, find, waits, answer }: InstanceDe
     async handle({ principal, params, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
+      mustHaveRoom(instance)
       const raised = await raiseVersion(store, instance, 'passwordVersion')
       const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', ...raised })
       const { passwordVersion } = raised.after.spec

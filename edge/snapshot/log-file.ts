@@ -11,6 +11,8 @@ interface Deps {
   readonly live: () => Iterable<readonly [id: string, value: unknown]>
   /** Between two writes. */
   readonly everyMs?: number
+  /** After one that failed. */
+  readonly againMs?: number
   readonly log: Pick<Logger, 'warn'>
 }
 
@@ -25,6 +27,8 @@ export interface LogFile extends AsyncDisposable {
 }
 
 const EVERY_MS = 100
+/** After a failure: each try writes all there is, and a full disk stays full for long. */
+const AGAIN_MS = 10_000
 /** Written beyond what is alive, before the file is made anew. */
 const SLACK_BYTES = 1024 * 1024
 /** Written at a time: turning it all into text in one go would hold up the visitors. */
@@ -35,7 +39,7 @@ const CHUNK_CHARACTERS = 256 * 1024
  * its place, when half of it is of the past. A line that was cut off is passed over, so it can be read after any end.
  */
 export async function openLogFile(deps: Deps): Promise<LogFile> {
-  const { path, title, live, everyMs = EVERY_MS, log } = deps
+  const { path, title, live, everyMs = EVERY_MS, againMs = AGAIN_MS, log } = deps
   const found = await read(path, title)
   /** What waits to be written. */
   const changed = new Map<string, unknown>()
@@ -69,11 +73,13 @@ export async function openLogFile(deps: Deps): Promise<LogFile> {
       failed = false
     } catch (error) {
       log.warn({ err: error }, 'what is served could not be kept on disk')
-      await handle?.close()
+      await handle?.close().catch((closing: unknown) => log.warn({ err: closing }, 'a file could not be closed'))
       // All of it is written anew the next time: how far it got this time is not known.
       handle = undefined
       failed = true
-      timer ??= setTimeout(() => void flush(), everyMs).unref()
+      // Not before that time, whatever changes meanwhile.
+      clearTimeout(timer)
+      timer = setTimeout(() => void flush(), againMs).unref()
     }
   }
 

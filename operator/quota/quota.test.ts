@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { claimedStatus, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
@@ -121,6 +121,25 @@ test('room is for the oldest of those that wait, as many as there is room for', 
   expect(next(2)).toEqual([])
   expect(next(4).map(({ name }) => name)).toEqual(['w2', 'w3'])
   expect(next(9).map(({ name }) => name)).toEqual(['w2', 'w3', 'w4'])
+})
+
+test('of many that wait in a full namespace, none is looked at for another', () => {
+  const line = Array.from({ length: 50 }, (_, index) => waiting(`w${index}`))
+  const { quota, instances } = quotaOver(1, [begun('b1'), ...line])
+  const looks = [vi.spyOn(instances.cache, 'list'), vi.spyOn(instances.cache, 'byIndex')]
+  expect(quota.admit(waiting('w3'))).toEqual({ taken: 1, max: 1 })
+  for (const look of looks) expect(look).not.toHaveBeenCalled()
+})
+
+test('of a namespace from which all have gone, nothing is remembered', () => {
+  const { quota, instances } = quotaOver(1, [me])
+  const byUid = vi.spyOn(instances.cache, 'byUid')
+  quota.admit(me)
+  instances.remove(me)
+  quota.next('acme--prod')
+  expect(byUid).toHaveBeenCalledExactlyOnceWith('a5')
+  quota.next('acme--prod')
+  expect(byUid).toHaveBeenCalledTimes(1)
 })
 
 test('of those that have not begun, as many count as may be let in, namespace by namespace', () => {

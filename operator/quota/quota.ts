@@ -1,7 +1,7 @@
 import type { ObjectMeta } from '../../crds/kind.ts'
 import type { Conditioned } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
-import type { Key, ListOptions } from '../../store/port.ts'
+import type { Key } from '../../store/port.ts'
 
 /** An object of a kind that has a quota. */
 export interface Limited extends Conditioned {
@@ -11,8 +11,9 @@ export interface Limited extends Conditioned {
 export interface QuotaDeps<T extends Limited> {
   /** With the indexes of indexes.ts, by the same `hasBegun`. */
   readonly cache: {
-    list(options: ListOptions): readonly T[]
+    count(options: { readonly namespace: string }): number
     byIndex(index: string, value: string): readonly T[]
+    countByIndex(index: string, value: string): number
     byUid(uid: string): T | undefined
   }
   /** In one namespace. */
@@ -56,14 +57,13 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     return uids
   }
 
-  const unbegunIn = (namespace: string): readonly T[] => cache.byIndex('unbegun', namespace)
-  const begunIn = (namespace: string): number => cache.list({ namespace }).length - unbegunIn(namespace).length
+  const begunIn = (namespace: string): number => cache.count({ namespace }) - cache.countByIndex('unbegun', namespace)
 
   function admit(object: T): Full | undefined {
     const { namespace = '', uid } = object.metadata
     if (admitted.get(namespace)?.has(uid)) return undefined
     const others = admittedIn(namespace)
-    const isSmall = cache.list({ namespace }).length <= max
+    const isSmall = cache.count({ namespace }) <= max
     const full = isSmall ? undefined : fullFor(object, others)
     if (!full) admitted.set(namespace, others.add(uid))
     return full
@@ -74,9 +74,9 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     const taken = begunIn(namespace) + others.size
     const room = max - taken
     let older = 0
-    // Of thousands that wait, each is asked about: nothing is sorted, and most are answered by the first few.
+    // Of thousands that wait, each is asked about: in a full namespace they are not even listed, in another not sorted.
     if (room > 0) {
-      for (const { metadata: other } of unbegunIn(namespace)) {
+      for (const { metadata: other } of cache.byIndex('unbegun', namespace)) {
         const isBefore = other.deletionTimestamp === undefined && !others.has(other.uid) && byAge(other, metadata) < 0
         if (isBefore) older += 1
         if (older === room) break
@@ -97,6 +97,8 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
   }
 
   function next(namespace: string): readonly Key[] {
+    // Asked when one has gone: what is remembered of a namespace that nothing comes to any more goes with the last.
+    admittedIn(namespace)
     const waiting = cache.byIndex('overQuota', namespace)
     const room = waiting.length === 0 ? 0 : max - begunIn(namespace)
     if (room <= 0) return []

@@ -15,7 +15,8 @@ export function isSettled(instance: SharedInstance): boolean {
   return metadata.deletionTimestamp === undefined && isReady(instance) && status?.observedGeneration === metadata.generation
 }
 
-const isOver = isOverQuota(InstanceReason.QuotaExceeded)
+/** Whether it said last that it waits for room in its namespace. */
+export const isOver = isOverQuota(InstanceReason.QuotaExceeded)
 
 /** Indexes that the cache of SharedInstances is made with. */
 export const instanceIndexes = {

@@ -133,7 +133,7 @@ const SECRET_AGAIN_MS = 30_000
 const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret that is not its own has the name of its credentials')
 const templateMissing = notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready')
 const serverGone = notReady(InstanceReason.DatabaseMissing, 'the database server it lived on is gone')
-const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
+export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
 function planClaimed(world: World): Plan {
   const { placement, missing, template } = world

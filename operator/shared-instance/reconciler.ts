@@ -12,8 +12,9 @@ import type { Outcome } from '../runtime/controller.ts'
 import { applyActions, type ApplyDeps } from './apply.ts'
 import { secretName } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
+import { isOver } from './indexes.ts'
 import { observe, type Observation, type ObserveDeps } from './observe.ts'
-import { type Plan, planInstance, type World } from './plan.ts'
+import { type Plan, planInstance, unreachable, type World } from './plan.ts'
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
@@ -57,7 +58,12 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
       return { verdict: 'waiting', reason: InstanceReason.TemplateInUse, requeueAfterMs: TEMPLATE_AGAIN_MS }
     }
     const isGoing = seen.world.instance.metadata.deletionTimestamp !== undefined
-    if (!isGoing || (error.code !== EngineCode.unavailable && error.code !== EngineCode.failed)) throw error
+    if (error.code !== EngineCode.unavailable && error.code !== EngineCode.failed) throw error
+    if (!isGoing) {
+      // It has been let in: saying that it waits for room, it would be woken by no server.
+      if (isOver(seen.world.instance)) await report(seen.world, unreachable)
+      throw error
+    }
     // Said to be up, but it does not drop: to the tenant that is the same as a server that is down.
     const plan = planInstance({ ...seen.world, placement: { found: 'down' } })
     await carryOut(seen, plan)

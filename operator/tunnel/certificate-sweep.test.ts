@@ -3,9 +3,11 @@ import { Secret } from '../../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import type { Patch, Store } from '../../store/port.ts'
-import { hostnameOf, obtainedAt, startTunnels } from '../../test/support/tunnel-controllers.ts'
+import { DAY, endOf, hostnameOf, NAMESPACE, obtainedAt, startTunnels } from '../../test/support/tunnel-controllers.ts'
 
 const ROUND_MS = 10_000
+
+type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
 
 const keyOf = (tunnel: Tunnel) => ({ namespace: SYSTEM_NAMESPACE, name: `tunnel-${hostnameOf(tunnel)}-certificate` })
 const patch = (what: Patch) => (store: Store, tunnel: Tunnel) => store.mergePatch(Secret, keyOf(tunnel), what)
@@ -77,4 +79,31 @@ test('while nothing is wrong nothing is written, and no more than two Secrets ar
   expect(at.looks() - first).toBeLessThanOrEqual(5 * names.length)
   expect((await at.store.list(Tunnel)).resourceVersion).toBe(resourceVersion)
   expect((await at.store.list(Secret)).resourceVersion).toBe(resourceVersion)
+})
+
+test('of many that are lost at once each is back soon', async () => {
+  await using at = await startTunnels({ sweeps: true })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  const names = Array.from({ length: 40 }, (_, index) => `t-${index}`)
+  for (const name of names) await at.makeTunnel(name)
+  const before = await Promise.all(names.map((name) => at.reason('Assigned', name)))
+  for (const tunnel of before) await at.store.delete(Secret, keyOf(tunnel))
+  await at.advance(3 * ROUND_MS)
+  for (const [index, name] of names.entries())
+    await at.until(name, (tunnel) => before[index] !== undefined && obtainedAt(tunnel) > obtainedAt(before[index]))
+})
+
+test('a certificate that ends sooner than its tunnel says was put back: the status tells of that one', async () => {
+  await using at = await startTunnels({ sweeps: true })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const { status, metadata } = await at.reason('Assigned')
+  const certificate = { ...status?.certificate, expiresAt: new Date(endOf(status) + DAY).toISOString() } as Certificate
+  await at.store.patchStatus(Tunnel, { namespace: NAMESPACE, name: metadata.name }, { certificate })
+  await at.until('web', (tunnel) => endOf(tunnel.status) > endOf(status))
+  await at.advance(2 * ROUND_MS)
+  const mended = await at.until('web', (tunnel) => endOf(tunnel.status) === endOf(status))
+  expect(mended.status?.certificate).toEqual(status?.certificate)
 })

@@ -22,6 +22,8 @@ export interface CertificateSweepDeps extends Omit<ObserveDeps, 'regions' | 'sto
 
 /** Each costs the API server a read. Ten thousand tunnels are looked at in an hour and a half, twenty in ten seconds. */
 const LOOKS_A_SECOND = 2
+/** Where the last one had to be corrected, there may be more of them: of thousands that are lost at once. */
+const LOOKS_AFTER_A_LOSS = 50
 const TICK_MS = 1_000
 /** Of few tunnels, no more often than this. */
 const ROUND_MS = 10_000
@@ -33,6 +35,9 @@ interface Claim {
   readonly hostname: string
 }
 
+/** When a certificate ends by its tunnel's status, in milliseconds since the epoch. */
+const endOf = ({ status }: Tunnel): number => Date.parse(status?.certificate?.expiresAt ?? '')
+
 /**
  * Finds certificates that are valid by the status of their tunnel, and whose Secret is gone or damaged: nobody watches Secrets. Such a
  * status is corrected, which has the tunnel reconciled, and its certificate obtained anew; edges fetch it by the time in the status.
@@ -42,6 +47,8 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
   /** By uid of the tunnel, the version of its Secret that was found good: while it has that, nothing is looked at but the version. */
   const sound = new Map<string, string>()
   let round: readonly Key[] = []
+  /** In it, who is next. */
+  let next = 0
   let nextRound = clock.now()
 
   function claimOf(key: Key): Claim | undefined {
@@ -52,15 +59,19 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
     return endpoint && hostname !== undefined ? { tunnel, endpoint, hostname } : undefined
   }
 
-  async function look(claim: Claim): Promise<void> {
+  /** @returns whether all is well */
+  async function look(claim: Claim): Promise<boolean> {
     const { tunnel, endpoint, hostname } = claim
     const { uid } = tunnel.metadata
     const secret = await store.get(Secret, certificateKey(endpoint, hostname))
     const version = secret && `${secret.metadata.uid} ${secret.metadata.resourceVersion}`
-    if (version !== undefined && sound.get(uid) === version) return
+    if (version !== undefined && sound.get(uid) === version) return true
     const held = secret && certificateIn(secret, deps, { endpoint, hostname })
-    if (version !== undefined && isGood({ certificate: held, now: now().getTime() })) sound.set(uid, version)
+    // One that ends sooner than was said is an earlier one, put back; one that ends later was renewed for another tunnel meanwhile.
+    const isKept = isGood({ certificate: held, now: now().getTime() }) && !(held && held.expiresAt < endOf(tunnel))
+    if (version !== undefined && isKept) sound.set(uid, version)
     else await correct(claim)
+    return isKept
   }
 
   async function correct({ tunnel, endpoint, hostname }: Claim): Promise<void> {
@@ -78,19 +89,28 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
   function startRound(): void {
     nextRound = clock.now() + ROUND_MS
     round = tunnels.list().map(keyOf)
+    next = 0
     for (const uid of [...sound.keys()]) if (!tunnels.byUid(uid)) sound.delete(uid)
   }
 
   async function tick(): Promise<void> {
-    if (round.length === 0 && clock.now() >= nextRound) startRound()
-    const claims = round.slice(0, LOOKS_A_SECOND).flatMap((key) => claimOf(key) ?? [])
-    round = round.slice(LOOKS_A_SECOND)
-    for (const claim of claims) {
-      try {
-        await look(claim)
-      } catch (error) {
-        onError(error)
-      }
+    if (next >= round.length && clock.now() >= nextRound) startRound()
+    const from = next
+    let looks = LOOKS_A_SECOND
+    for (const key of round.slice(from, from + LOOKS_AFTER_A_LOSS)) {
+      if (next - from >= looks) break
+      next += 1
+      const claim = claimOf(key)
+      if (claim && !(await isWell(claim))) looks = LOOKS_AFTER_A_LOSS
+    }
+  }
+
+  async function isWell(claim: Claim): Promise<boolean> {
+    try {
+      return await look(claim)
+    } catch (error) {
+      onError(error)
+      return true
     }
   }
 

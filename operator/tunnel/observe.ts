@@ -71,12 +71,26 @@ export function statedCertificate(
   const issuer = issuers[endpoint.spec.issuer]?.name
   if (hostname === undefined || issuer === undefined || said?.status !== 'valid') return undefined
   if (said.domain !== certificateName(endpoint, hostname) || said.issuer !== issuer) return undefined
-  const times = { obtainedAt: timeOf(said.obtainedAt), expiresAt: timeOf(said.expiresAt) }
-  const renewAt = renewalTime(times, hostname)
-  return renewAt > now().getTime() ? { ...times, issuer, renewAt, fits: true } : undefined
+  return believed({ ...timesOf(said), issuer }, { endpoint, hostname, now: now().getTime() })
 }
 
-const timeOf = (text = ''): number => Date.parse(text)
+type Stated = NonNullable<NonNullable<Tunnel['status']>['certificate']>
+
+const timesOf = ({ obtainedAt = '', expiresAt = '' }: Stated) => ({
+  obtainedAt: Date.parse(obtainedAt),
+  expiresAt: Date.parse(expiresAt),
+})
+
+function believed(
+  said: Pick<HeldCertificate, 'obtainedAt' | 'expiresAt' | 'issuer'>,
+  about: { readonly endpoint: TunnelEndpoint; readonly hostname: string; readonly now: number },
+): HeldCertificate | undefined {
+  const { spec, metadata } = about.endpoint
+  // That of all tunnels of an endpoint is owned by it, and went with an earlier one of its name.
+  const isGone = spec.certificates === 'wildcard' && said.obtainedAt < Date.parse(metadata.creationTimestamp)
+  const renewAt = renewalTime(said, about.hostname)
+  return renewAt > about.now && !isGone ? { ...said, renewAt, fits: true } : undefined
+}
 
 async function certificateOf(
   deps: ObserveDeps,

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
+import { Secret } from '../../crds/core.ts'
+import { annotations, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { CertificateIssuer } from './certificate-issuer.ts'
-import { DAY, endOf, hostnameOf, obtainedAt, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+import { DAY, endOf, HOUR, hostnameOf, obtainedAt, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
 
 type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
 
@@ -156,4 +159,24 @@ test.each([
   const mended = await at.until('web', (tunnel) => Number(tunnel.metadata.resourceVersion) > Number(metadata.resourceVersion))
   expect(mended.status?.certificate).toEqual(status?.certificate)
   expect(conditionOf(mended, 'Ready')?.status).toBe('True')
+})
+
+test('the certificate of all tunnels of an endpoint goes with it: under a new one of its name another is obtained', async () => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a', { certificates: 'wildcard' })
+  await at.makeTunnel()
+  const { status } = await at.reason('Assigned')
+  const secret = { namespace: SYSTEM_NAMESPACE, name: 'endpoint-a-certificate' }
+  const before = new Date(at.now().getTime() - HOUR / 2).toISOString()
+  await at.store.mergePatch(Secret, secret, { metadata: { annotations: { [annotations.obtainedAt]: before } } })
+  const certificate = { ...status?.certificate, status: 'obtaining' } as Certificate
+  await at.store.patchStatus(Tunnel, web, { certificate })
+  await at.until('web', (tunnel) => obtainedAt(tunnel) === Date.parse(before))
+  await at.store.delete(TunnelEndpoint, { name: 'a' })
+  await at.reason('EndpointMissing')
+  expect(await at.store.get(Secret, secret)).toBeUndefined()
+  await at.makeEndpoint('a', { certificates: 'wildcard' })
+  await at.until('web', (tunnel) => obtainedAt(tunnel) > Date.parse(before))
+  expect(await at.store.get(Secret, secret)).toBeDefined()
 })

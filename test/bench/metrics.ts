@@ -20,11 +20,19 @@ export const sumOf = async (urls: readonly string[], name: string, labels?: stri
 export const areSettled = async (urls: readonly string[], labels: string, count: number): Promise<boolean> =>
   (await sumOf(urls, 'mooring_reconcile_total', labels)) >= count && (await sumOf(urls, 'mooring_queue_depth')) === 0
 
-/** Looks again and again until `holds`. @throws Error after `patienceMs`, two minutes unless given */
-export async function until(what: string, holds: () => Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
+export interface Looks {
+  /** Two minutes unless given. */
+  readonly patienceMs?: number
+  /** Between two looks: seldom where a look costs what is measured its processor. */
+  readonly everyMs?: number
+}
+
+/** Looks again and again until `holds`. @throws Error after `patienceMs` */
+export async function until(what: string, holds: () => Promise<boolean>, looks: Looks = {}): Promise<void> {
+  const { patienceMs = PATIENCE_MS, everyMs = LOOK_MS } = looks
   const end = performance.now() + patienceMs
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`it took too long until ${what}`)
-    await delay(LOOK_MS)
+    await delay(everyMs)
   }
 }

@@ -21,7 +21,7 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Access } from '../../store/access.ts'
 import { createCache } from '../../store/cache.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
-import type { Store } from '../../store/port.ts'
+import type { Key, Store } from '../../store/port.ts'
 import { region } from '../builders/region.ts'
 import { type InstancePlayer, playOperator } from './instance-player.ts'
 
@@ -49,6 +49,8 @@ export interface CallOptions {
 export interface InstanceApi extends AsyncDisposable {
   readonly store: Awaited<ReturnType<typeof createEmbeddedStore>>
   readonly operator: InstancePlayer
+  /** Waits until the API sees an instance as wanted. */
+  untilInstance(key: Key, wanted: (instance: SharedInstance | undefined) => boolean): Promise<void>
   /** `call('GET /v1/instances')`, by erin on the shared listener unless told otherwise. */
   call(what: string, options?: CallOptions): Promise<Answer>
 }
@@ -146,8 +148,12 @@ export async function startInstanceApi({ between = (store) => store, ...limits }
   }
 
   const operator = playOperator(store, caches.instances)
+  async function untilInstance(key: Key, wanted: (instance: SharedInstance | undefined) => boolean): Promise<void> {
+    await caches.instances.waitFor(key, (instance) => wanted(instance) || undefined, stop.signal)
+  }
+
   const all = opened.move()
-  return { store, operator, call, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  return { store, operator, untilInstance, call, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
 async function seed(store: InstanceApi['store']): Promise<void> {

@@ -22,6 +22,8 @@ export function settableCache<K extends Kind>(kind: K, indexes?: Indexes<K>): Se
       byUid: (uid) => view.byUid(uid),
       list: (options = {}) => view.list(options),
       byIndex: (index, value) => view.byIndex(index, value),
+      count: (options = {}) => view.count(options),
+      countByIndex: (index, value) => view.countByIndex(index, value),
       onChange: () => () => undefined,
       waitFor: () => Promise.reject(new Error('nobody may wait on a settable cache')),
     },

@@ -58,7 +58,7 @@ export async function startTunnels(options: Options = {}) {
   const issuers = { local: { ...own, ...issuer(own) }, acme: undefined }
   let reads = 0
   const read: Store['get'] = (kind, key) => {
-    if (kind.kind === Secret.kind) reads += 1
+    if (kind.kind === Secret.kind && key.name.endsWith('-certificate')) reads += 1
     return store.get(kind, key)
   }
   const controllers = createTunnelControllers({
@@ -94,7 +94,7 @@ export async function startTunnels(options: Options = {}) {
     tunnels.waitFor(inNamespace(name), (found) => (found && wanted(found) ? found : undefined), stop.signal)
   return {
     ...{ store, now, until, advance: (ms: number) => clock.advance(ms) },
-    /** Secrets that reconciles have read. */
+    /** Secrets with certificates that reconciles have read. */
     reads: () => reads,
     /** Secrets that the sweep has read. */
     looks: () => looks,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { codeOf } from '../../support/answers.ts'
 import { query } from '../../support/sql.ts'
 import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
@@ -76,4 +77,9 @@ test('with the API server of Kubernetes away databases and tunnels go on, the AP
   // Kubernetes' own controllers take their time to come back, which deletes namespaces.
   await bench.clients.kubectl(['create', 'namespace', PROBE])
   await bench.clients.kubectl(['delete', 'namespace', PROBE, '--timeout=120s'])
+  // So do those who say where a Service leads.
+  const service = ['--namespace', SYSTEM_NAMESPACE, '--selector', 'kubernetes.io/service-name=mooring-apiserver']
+  const readiness = ['get', 'endpointslices', ...service, '--output', 'jsonpath={.items[*].endpoints[*].conditions.ready}']
+  await expect.poll(() => bench.clients.kubectl(readiness), PATIENT).toBe('true true')
+  await expect.poll(async () => codeOf(await bench.editor('GET', '/v1/me')), PATIENT).toBe('200 OK')
 }, 360_000)

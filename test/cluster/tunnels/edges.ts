@@ -20,16 +20,28 @@ export interface Edges {
   process(pod: string): Promise<number>
 }
 
+/** Of pods that were put out nothing but the record is left. */
+const hasNotEnded = ({ status }: V1PodList['items'][number]): boolean => !/^(Failed|Succeeded)$/.test(status?.phase ?? '')
+
 export function edgesOf({ kubectl }: Pick<Kubernetes, 'kubectl'>): Edges {
   /** Names of all pods with their addresses, which those that are not ready or that end do not have. */
   async function pods(): Promise<ReadonlyMap<string, string | undefined>> {
     const { items } = JSON.parse(await kubectl(['get', 'pods', ...IN_SYSTEM, ...OF_DEFAULT, '--output', 'json'])) as V1PodList
     return new Map(
-      items.map(({ metadata, status }) => {
+      items.filter(hasNotEnded).map(({ metadata, status }) => {
         const serves = status?.containerStatuses?.[0]?.ready === true && metadata?.deletionTimestamp === undefined
         return [metadata?.name ?? '', serves ? status.podIP : undefined]
       }),
     )
+  }
+
+  async function fields<Name extends string>(
+    what: readonly string[],
+    paths: Record<Name, string>,
+  ): Promise<Record<Name, string>> {
+    const names = Object.keys(paths) as Name[]
+    const text = await kubectl(['get', ...what, '--output', `jsonpath=${names.map((name) => `{.${paths[name]}}`).join(' ')}`])
+    return Object.fromEntries(text.split(' ').map((value, index) => [names[index], value])) as Record<Name, string>
   }
 
   return {
@@ -38,14 +50,20 @@ export function edgesOf({ kubectl }: Pick<Kubernetes, 'kubectl'>): Edges {
     },
     settled: () =>
       vi.waitFor(async () => {
+        // Asked first: what these say has begun is to be seen among the pods.
+        const { generation } = await fields(['tunnelendpoint', 'default'], { generation: 'metadata.generation' })
+        const endpoint = { observed: 'status.observedGeneration', ready: 'status.readyReplicas' }
+        expect(await fields(['tunnelendpoint', 'default'], endpoint)).toEqual({ observed: generation, ready: `${REPLICAS}` })
+        const { wanted, ...rollout } = await fields(DEPLOYMENT, {
+          wanted: 'metadata.generation',
+          observed: 'status.observedGeneration',
+          replicas: 'status.replicas',
+          updated: 'status.updatedReplicas',
+        })
+        expect(rollout).toEqual({ observed: wanted, replicas: `${REPLICAS}`, updated: `${REPLICAS}` })
         // What a change by hand began, and its end, may be under way: pods that start and pods that end count.
         const addresses = [...(await pods()).values()]
         expect([addresses.length, addresses.includes(undefined)]).toEqual([REPLICAS, false])
-        const seen = '{.metadata.generation} {.status.observedGeneration}'
-        const [now, observed] = (await kubectl(['get', ...DEPLOYMENT, '--output', `jsonpath=${seen}`])).split(' ')
-        expect(observed).toBe(now)
-        const said = await kubectl(['get', 'tunnelendpoint', 'default', '--output', 'jsonpath={.status.readyReplicas}'])
-        expect(said).toBe(String(REPLICAS))
       }, SOON),
     async process(pod) {
       const id = 'jsonpath={.status.containerStatuses[0].containerID}'

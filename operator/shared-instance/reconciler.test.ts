@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { Namespace } from '../../crds/core.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { Region } from '../../crds/region.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { conditionOf, notReady, withCondition } from '../../store/conditions.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { keyOf } from '../../store/key-string.ts'
+import type { Store } from '../../store/port.ts'
+import { databaseServer } from '../../test/builders/database-server.ts'
+import { region } from '../../test/builders/region.ts'
+import { sharedInstance } from '../../test/builders/shared-instance.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import { createReporter } from '../reporter.ts'
+import { createAdmins } from '../server/admins.ts'
+import { instanceIndexes, waitingFor } from './indexes.ts'
+import { createPlaces } from './places.ts'
+import { createInstanceReconciler } from './reconciler.ts'
+import { createSuspicions } from './suspicions.ts'
+
+const NOW = new Date('2026-01-02T03:05:00Z')
+
+/** One that was never looked at, or was told last that its namespace is full. */
+async function make(store: Store, reason: string | undefined): Promise<SharedInstance> {
+  const { metadata, spec } = sharedInstance()
+  await store.create(Namespace, { metadata: { name: 'acme--prod' } })
+  const made = await store.create(SharedInstance, { metadata: { name: metadata.name, namespace: 'acme--prod' }, spec })
+  if (reason === undefined) return made
+  const conditions = withCondition([], notReady(reason, 'as it was'), { type: 'Ready', generation: 1, now: NOW })
+  return store.patchStatus(SharedInstance, made.metadata, { observedGeneration: 1, conditions })
+}
+
+/** A reconciler that lets all in, with a server that says of itself that it is ready, and no way into it. */
+function reconcilerOver(store: Store, instance: SharedInstance) {
+  const instances = settableCache(SharedInstance, instanceIndexes)
+  instances.put(instance)
+  const servers = settableCache(DatabaseServer)
+  servers.put(databaseServer())
+  const regions = settableCache(Region)
+  regions.put(region())
+  const caches = { instances: instances.cache, servers: servers.cache, regions: regions.cache }
+  const now = () => NOW
+  return createInstanceReconciler({
+    ...{ store, now, ...caches, admins: createAdmins(), places: createPlaces(caches), suspicions: createSuspicions() },
+    quota: { admit: () => undefined },
+    report: createReporter({ store, now }),
+    limits: { connections: 1 },
+    ca: () => '',
+  })
+}
+
+test.each([
+  { who: 'waited for room', before: 'QuotaExceeded', after: 'ServerUnavailable' },
+  { who: 'was never looked at', before: undefined, after: undefined },
+  { who: 'waited for a server', before: 'WaitingForServer', after: 'WaitingForServer' },
+])('who $who and is let in to a server that does not answer says $after, and waits for a server', async ({ before, after }) => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  const instance = await make(store, before)
+  await expect(reconcilerOver(store, instance)(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
+  const now = await store.get(SharedInstance, keyOf(instance))
+  if (!now) expect.fail('it is gone')
+  expect(conditionOf(now, 'Ready')?.reason).toBe(after)
+  const { region: id, motor } = now.spec
+  expect([instanceIndexes.waiting(now), instanceIndexes.overQuota(now)]).toEqual([[waitingFor(id, motor)], []])
+})
