@@ -89,7 +89,10 @@ describe('while the API is away', () => {
     await served(edge, hostname)
     const secure = { port: edge.ports.https, hostname, ca: home.ca.certificate }
     const kept = join(edge.dataDir, 'snapshot')
-    await vi.waitFor(async () => expect(await readFile(kept, 'utf8')).toContain(`pem/tunnel-${hostname}-certificate`), soon)
+    await vi.waitFor(async () => {
+      const text = await readFile(kept, 'utf8')
+      for (const what of [`pem/tunnel-${hostname}-certificate`, hostname, gone.hostname]) expect(text).toContain(what)
+    }, soon)
     expect((await stat(kept)).mode & 0o777).toBe(0o600)
 
     await api.leave()
