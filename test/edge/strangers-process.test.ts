@@ -37,8 +37,8 @@ afterAll(async () => {
 const start = async (before?: EdgeProcess) =>
   startEdgeProcess(home, { name: 'edge', kubeconfig, metricsPort: await freePort(), ...(before && { dataDir: before.dataDir }) })
 
-/** As the operator does it: the Secret, and then what the endpoint says of it. */
-async function keepCertificate(): Promise<void> {
+/** As the operator does it: the Secret, and then what the endpoint says of it. @returns the certificate, PEM */
+async function keepCertificate(): Promise<string> {
   const { certificate, key } = await issueCertificate({ ca: home.ca, names: [`*.${DOMAIN}`, DOMAIN], now: new Date() })
   const data = encodeSecret({ 'tls.crt': certificate, 'tls.key': key })
   if (await home.store.get(Secret, secretKey)) await home.store.mergePatch(Secret, secretKey, { data })
@@ -48,6 +48,7 @@ async function keepCertificate(): Promise<void> {
   }
   const strangersCertificate = { notBefore: new Date().toISOString(), notAfter: new Date().toISOString() }
   await home.store.patchStatus(TunnelEndpoint, { name: ENDPOINT }, { strangersCertificate })
+  return certificate
 }
 
 const ask = ({ ports }: EdgeProcess, hostname = STRANGE) => visit({ port: ports.https, hostname, ca: home.ca.certificate })
@@ -122,10 +123,14 @@ test('a tunnel whose certificate this edge may read a moment later than others i
 })
 
 test('started without the API, an edge tells strangers as before', async () => {
-  await keepCertificate()
+  const certificate = await keepCertificate()
   const kept = join(edge.dataDir, 'snapshot')
   const { strangersCertificate } = (await home.store.get(TunnelEndpoint, { name: ENDPOINT }))?.status ?? {}
-  await vi.waitFor(async () => expect(await readFile(kept, 'utf8')).toContain(strangersCertificate?.notBefore), soon)
+  await vi.waitFor(async () => {
+    const text = await readFile(kept, 'utf8')
+    expect(text).toContain(strangersCertificate?.notBefore)
+    expect(text).toContain(JSON.stringify(certificate))
+  }, soon)
   const { serialNumber } = await shown(edge)
   await api.leave()
   edge.kill('SIGKILL')
