@@ -1,10 +1,9 @@
-import { InstanceReason, type SharedInstance } from '../crds/shared-instance.ts'
+import { InstanceReason, isClaimed, type SharedInstance } from '../crds/shared-instance.ts'
 import type { Access, Verb } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import { conditionOf } from '../store/conditions.ts'
 import type { CatchUp } from './catch-up.ts'
 import { ApiError } from './errors.ts'
-import { isClaimed } from './instance-verdict.ts'
 import type { Principal } from './route.ts'
 import type { Scopes } from './scope.ts'
 

@@ -1,4 +1,4 @@
-import { InstanceReason, type SharedInstance } from '../crds/shared-instance.ts'
+import { InstanceReason, isClaimed, type SharedInstance } from '../crds/shared-instance.ts'
 import { conditionOf } from '../store/conditions.ts'
 import { type ApiCode, ApiError } from './errors.ts'
 
@@ -23,9 +23,6 @@ const STANDING: ReadonlySet<string> = new Set([InstanceReason.Disabled, Instance
 /** Seconds after which a caller of a POST that ran out of time may try again. */
 const RETRY_AFTER = '5'
 
-/** From its first claim on an instance holds data: whatever becomes of it, a repeated request is not refused it. */
-export const isClaimed = ({ status }: SharedInstance): boolean => status?.name !== undefined
-
 /**
  * Where a claim stands: the instance when its database works or is switched off, undefined while it is under way.
  * @throws ApiError when the operator refused it, or somebody deletes it
@@ -35,6 +32,7 @@ export function claimOutcome(instance: SharedInstance): SharedInstance | undefin
   const condition = conditionOf(instance, 'Ready')
   if (!condition || (condition.observedGeneration ?? 0) < instance.metadata.generation) return undefined
   if (condition.status === 'True') return instance
+  // Whatever becomes of it, a repeated request is not refused it.
   if (isClaimed(instance)) return STANDING.has(condition.reason) ? instance : undefined
   const refusal = REFUSALS.get(condition.reason)
   if (!refusal) return undefined

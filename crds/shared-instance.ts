@@ -96,3 +96,6 @@ export const SharedInstance = defineKind({
   ],
 })
 export type SharedInstance = Resource<typeof SharedInstance>
+
+/** Claimed once: from then on it holds data, and its database is never made anew but by a reset. */
+export const isClaimed = ({ status }: SharedInstance): boolean => status?.name !== undefined

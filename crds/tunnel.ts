@@ -105,3 +105,4 @@ export const Tunnel = defineKind({
   ],
 })
 export type Tunnel = Resource<typeof Tunnel>
+export type TunnelCertificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>

@@ -37,7 +37,7 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
       hostKeys: publicKeys,
       readyReplicas: state.ready,
       strangersCertificate: state.strangersCertificate,
-      tunnels: tunnels.byIndex('endpoint', key.name).length,
+      tunnels: tunnels.countByIndex('endpoint', key.name),
     })
     return { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason }
   }

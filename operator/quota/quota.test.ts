@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { SharedInstance } from '../../crds/shared-instance.ts'
+import { isClaimed, SharedInstance } from '../../crds/shared-instance.ts'
 import { claimedStatus, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
-import { isClaimed } from '../shared-instance/plan.ts'
 import { createQuota, fullMessage } from './quota.ts'
 
 type Metadata = Partial<SharedInstance['metadata']>

@@ -31,7 +31,7 @@ export function createPoolReconciler({ servers, instances, admins, size }: PoolD
       return { verdict: 'waiting', reason: 'ServerNotReady' }
     // After a start of the operator a server that is up is found to be so, and changes nothing that would wake anybody.
     if (!open) return { verdict: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: LOOK_AGAIN_MS }
-    const free = Math.max(0, server.spec.capacity - instances.byIndex('server', key.name).length)
+    const free = Math.max(0, server.spec.capacity - instances.countByIndex('server', key.name))
     const more = await open.admin.tidy(Math.min(size, free))
     return more ? { verdict: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { verdict: 'settled', reason: 'Full' }
   }

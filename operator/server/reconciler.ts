@@ -76,7 +76,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
 
   /** How many live on a server that is to go, unless somebody has said that their data may go along. */
   function tenantsToWaitFor({ metadata }: DatabaseServer): number {
-    return metadata.annotations?.[annotations.forceDelete] === 'true' ? 0 : instances.byIndex('server', metadata.name).length
+    return metadata.annotations?.[annotations.forceDelete] === 'true' ? 0 : instances.countByIndex('server', metadata.name)
   }
 
   function held(server: DatabaseServer) {

@@ -1,10 +1,9 @@
 import type { Motor } from '../../crds/motor.ts'
-import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
+import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import { isReady } from '../../store/conditions.ts'
 import { keyToString } from '../../store/key-string.ts'
 import { isOverQuota, quotaIndexes } from '../quota/indexes.ts'
 import { tenantSuffix } from './naming.ts'
-import { isClaimed } from './plan.ts'
 
 /** Value of the index `waiting`. */
 export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`

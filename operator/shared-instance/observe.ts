@@ -1,7 +1,7 @@
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import type { Region } from '../../crds/region.ts'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
@@ -11,7 +11,7 @@ import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import type { Places } from './places.ts'
-import { isClaimed, type Placement, type World } from './plan.ts'
+import type { Placement, World } from './plan.ts'
 import type { Suspicions } from './suspicions.ts'
 
 export interface ObserveDeps {

@@ -1,5 +1,5 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
-import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
+import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
 import type { Credentials } from './kept-secret.ts'
@@ -80,11 +80,6 @@ function planLiving(world: World): Plan {
   const plan = refusal(world) ?? (isClaimed(instance) ? planClaimed(world) : planClaim(world))
   const isGuarded = instance.metadata.finalizers?.includes(FINALIZER) === true
   return isGuarded ? plan : { ...plan, actions: ['add-finalizer', ...plan.actions] }
-}
-
-/** Claimed once: from then on its database is never made anew but by a reset. */
-export function isClaimed({ status }: SharedInstance): boolean {
-  return status?.name !== undefined
 }
 
 /** When it is to go: its expiry, or the moment a request that nobody can repeat gives up. */

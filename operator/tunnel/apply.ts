@@ -83,7 +83,7 @@ function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Verdic
  */
 function hostnameFor({ tunnels, issuers }: ObserveDeps, { status, metadata }: Tunnel): string {
   if (status?.hostname !== undefined) return status.hostname
-  const isTaken = (name: string) => tunnels.byIndex('hostname', name).length > 0
+  const isTaken = (name: string) => tunnels.countByIndex('hostname', name) > 0
   const marked = markedHostname(issuers.local.mac, metadata)
   return marked !== undefined && !isTaken(marked) ? marked : draw(isTaken)
 }

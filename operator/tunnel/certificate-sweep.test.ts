@@ -1,13 +1,11 @@
 import { expect, test } from 'vitest'
 import { Secret } from '../../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { Tunnel } from '../../crds/tunnel.ts'
+import { Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import type { Patch, Store } from '../../store/port.ts'
 import { DAY, endOf, hostnameOf, NAMESPACE, obtainedAt, startTunnels } from '../../test/support/tunnel-controllers.ts'
 
 const ROUND_MS = 10_000
-
-type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
 
 const keyOf = (tunnel: Tunnel) => ({ namespace: SYSTEM_NAMESPACE, name: `tunnel-${hostnameOf(tunnel)}-certificate` })
 const patch = (what: Patch) => (store: Store, tunnel: Tunnel) => store.mergePatch(Secret, keyOf(tunnel), what)
@@ -100,7 +98,7 @@ test('a certificate that ends sooner than its tunnel says was put back: the stat
   await at.makeEndpoint('a')
   await at.makeTunnel()
   const { status, metadata } = await at.reason('Assigned')
-  const certificate = { ...status?.certificate, expiresAt: new Date(endOf(status) + DAY).toISOString() } as Certificate
+  const certificate = { ...status?.certificate, expiresAt: new Date(endOf(status) + DAY).toISOString() } as TunnelCertificate
   await at.store.patchStatus(Tunnel, { namespace: NAMESPACE, name: metadata.name }, { certificate })
   await at.until('web', (tunnel) => endOf(tunnel.status) > endOf(status))
   await at.advance(2 * ROUND_MS)

@@ -1,12 +1,10 @@
 import type { Condition } from '../../crds/kind.ts'
 import { annotations } from '../../crds/names.ts'
-import { RENEWING, type Tunnel } from '../../crds/tunnel.ts'
+import { RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Findings } from '../reporter.ts'
 import { type HeldCertificate, isGood, renewal, type World } from './plan.ts'
 import { certificateName } from './resources.ts'
-
-type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
 
 /** The conditions beside `Ready`. */
 export function conditionsOf({ tunnel, now }: World, renewing: Verdict | undefined): readonly Condition[] {
@@ -24,7 +22,7 @@ export function findings(world: World): Findings<typeof Tunnel> {
   const status = certificateStatus(certificate, certificateName(assigned, hostname))
   // A failed renewal stays in view until it is made good; a merge patch takes out what is null.
   const isMended = certificate.renewAt > now && hasFailure(before)
-  return { certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as Certificate) : status }
+  return { certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
 }
 
 /**
@@ -42,7 +40,7 @@ export function changedAt({
   return { updatedAt: at(isNews ? said : now) }
 }
 
-const hasFailure = (before: Certificate | undefined): boolean => (before?.lastError ?? before?.nextAttemptAt) !== undefined
+const hasFailure = (before: TunnelCertificate | undefined): boolean => (before?.lastError ?? before?.nextAttemptAt) !== undefined
 
 const NO_FAILURE = { lastError: null, nextAttemptAt: null }
 
@@ -58,7 +56,7 @@ export function failure(world: World, lastError: string, nextAttemptAt: number):
 
 const at = (ms: number): string => new Date(ms).toISOString()
 
-const certificateStatus = ({ issuer, obtainedAt, expiresAt }: HeldCertificate, domain: string): Certificate => ({
+const certificateStatus = ({ issuer, obtainedAt, expiresAt }: HeldCertificate, domain: string): TunnelCertificate => ({
   ...{ status: 'valid', domain, issuer },
   ...{ obtainedAt: at(obtainedAt), expiresAt: at(expiresAt) },
 })

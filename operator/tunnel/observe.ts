@@ -1,7 +1,7 @@
 import { Secret } from '../../crds/core.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import type { Region } from '../../crds/region.ts'
-import { HostnameKeptReason, type Tunnel } from '../../crds/tunnel.ts'
+import { HostnameKeptReason, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady } from '../../store/conditions.ts'
@@ -34,7 +34,7 @@ export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Pr
   const { endpointRef, hostname } = tunnel.status ?? {}
   const region = regions.list().find(({ spec }) => spec.regionId === tunnel.spec.regionId)
   const assigned = endpointRef && endpoints.get({ name: endpointRef.name })
-  const tunnelsOn = (name: string) => tunnels.byIndex('endpoint', name).length
+  const tunnelsOn = (name: string) => tunnels.countByIndex('endpoint', name)
   return {
     tunnel,
     now: deps.now().getTime(),
@@ -54,7 +54,7 @@ function keptHostname({ issuers, tunnels }: ObserveDeps, { metadata }: Tunnel): 
     const message = `its annotation ${annotations.hostname} was not made for it by this installation: it gets another hostname`
     return { refused: notReady(HostnameKeptReason.InvalidMark, message) }
   }
-  if (tunnels.byIndex('hostname', hostname).length === 0) return { hostname }
+  if (tunnels.countByIndex('hostname', hostname) === 0) return { hostname }
   return { refused: notReady(HostnameKeptReason.HostnameTaken, `another tunnel has the hostname ${hostname}: it gets another`) }
 }
 
@@ -62,7 +62,7 @@ function keptHostname({ issuers, tunnels }: ObserveDeps, { metadata }: Tunnel): 
  * The certificate as the tunnel's status has it since its Secret was read: to read ten thousand anew takes a start of the operator a minute.
  * Undefined when it is not what is to be had now, or it is due: then the Secret must be read. Whether that is still there is for the sweep.
  */
-export function statedCertificate(
+function statedCertificate(
   { issuers, now }: Pick<ObserveDeps, 'issuers' | 'now'>,
   { status }: Tunnel,
   endpoint: TunnelEndpoint,
@@ -74,9 +74,7 @@ export function statedCertificate(
   return believed({ ...timesOf(said), issuer }, { endpoint, hostname, now: now().getTime() })
 }
 
-type Stated = NonNullable<NonNullable<Tunnel['status']>['certificate']>
-
-const timesOf = ({ obtainedAt = '', expiresAt = '' }: Stated) => ({
+const timesOf = ({ obtainedAt = '', expiresAt = '' }: TunnelCertificate) => ({
   obtainedAt: Date.parse(obtainedAt),
   expiresAt: Date.parse(expiresAt),
 })

@@ -1,13 +1,11 @@
 import { expect, test } from 'vitest'
 import { Secret } from '../../crds/core.ts'
 import { annotations, SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { Tunnel } from '../../crds/tunnel.ts'
+import { Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { CertificateIssuer } from './certificate-issuer.ts'
 import { DAY, endOf, HOUR, hostnameOf, obtainedAt, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
-
-type Certificate = NonNullable<NonNullable<Tunnel['status']>['certificate']>
 
 const awayWhile = (isDown: () => boolean) => (real: CertificateIssuer) => ({
   ...real,
@@ -154,7 +152,7 @@ test.each([
   await at.makeEndpoint('a')
   await at.makeTunnel()
   const { status } = await at.reason('Assigned')
-  const certificate = { ...status?.certificate, ...said } as Certificate
+  const certificate = { ...status?.certificate, ...said } as TunnelCertificate
   const { metadata } = await at.store.patchStatus(Tunnel, web, { certificate })
   const mended = await at.until('web', (tunnel) => Number(tunnel.metadata.resourceVersion) > Number(metadata.resourceVersion))
   expect(mended.status?.certificate).toEqual(status?.certificate)
@@ -170,7 +168,7 @@ test('the certificate of all tunnels of an endpoint goes with it: under a new on
   const secret = { namespace: SYSTEM_NAMESPACE, name: 'endpoint-a-certificate' }
   const before = new Date(at.now().getTime() - HOUR / 2).toISOString()
   await at.store.mergePatch(Secret, secret, { metadata: { annotations: { [annotations.obtainedAt]: before } } })
-  const certificate = { ...status?.certificate, status: 'obtaining' } as Certificate
+  const certificate = { ...status?.certificate, status: 'obtaining' } as TunnelCertificate
   await at.store.patchStatus(Tunnel, web, { certificate })
   await at.until('web', (tunnel) => obtainedAt(tunnel) === Date.parse(before))
   await at.store.delete(TunnelEndpoint, { name: 'a' })

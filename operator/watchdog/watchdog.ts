@@ -34,13 +34,15 @@ export interface Watchdog {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
+const resetsOf = (status: SharedInstance['status']): number => status?.resetVersion ?? 0
+
 export function createWatchdog(deps: WatchdogDeps): Watchdog {
   const { instances, admins, suspicions, log, limits, every } = deps
   const wakers = new Set<(key: Key) => void>()
   let suspects: ReadonlySet<string> = new Set()
 
   const wake = (instance: SharedInstance) => wakers.forEach((waker) => waker(keyOf(instance)))
-  const isOccupied = (server: string) => instances.byIndex('server', server).length > 0
+  const isOccupied = (server: string) => instances.countByIndex('server', server) > 0
   const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
 
   async function eachServer(look: (name: string, open: OpenServer) => Promise<void>): Promise<void> {
@@ -61,11 +63,14 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       if (cancelled > 0) log.info({ server, cancelled }, 'statements past their time were cancelled')
     })
 
-  async function checkSizes({ admin }: OpenServer): Promise<void> {
+  async function checkSizes(server: string, { admin }: OpenServer): Promise<void> {
+    const resets = new Map(instances.byIndex('server', server).map(({ metadata, status }) => [metadata.uid, resetsOf(status)]))
     for (const [name, bytes] of await admin.sizes()) {
       const owner = ownerOf(name)
       if (!owner) continue
       const { uid } = owner.metadata
+      // What is or was being emptied meanwhile may have been measured full: its new database would be switched off for it.
+      if (owner.spec.resetVersion > (resets.get(uid) ?? resetsOf(owner.status))) continue
       if (bytes > limits.sizeBytes === suspicions.oversize.has(uid)) continue
       if (bytes > limits.sizeBytes) suspicions.oversize.add(uid)
       else suspicions.oversize.delete(uid)
@@ -107,7 +112,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   async function sweep(): Promise<void> {
     const next = new Set<string>()
     await eachServer(async (server, open) => {
-      if (isOccupied(server)) await checkSizes(open)
+      if (isOccupied(server)) await checkSizes(server, open)
       await checkCatalog(server, open, next)
     })
     suspects = next
