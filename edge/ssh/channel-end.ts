@@ -1,3 +1,4 @@
+import type { LineShare } from './line-share.ts'
 import type { ChannelRequest, RemoteEnd } from './wire/messages.ts'
 
 /** What a client's message about a channel is handed to. */
@@ -49,6 +50,7 @@ export interface Carrier {
   /** False while the client's line is full or keys are being exchanged: what is written then waits in its channel. */
   readonly ready: boolean
   readonly roundTripMs: number
+  readonly share: LineShare
   /** Has {@link Sender.flush} called when `ready` is true again. */
   block(sender: Sender): void
   /** Received bytes that nobody has read: more, or (negative) less. */

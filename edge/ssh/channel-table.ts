@@ -2,6 +2,7 @@ import type { Channel, ChannelEvents } from '../channel.ts'
 import type { Origin } from '../session.ts'
 import type { Carrier, ChannelEnd, ChannelLine, Hoarder, Sender } from './channel-end.ts'
 import { LightChannel } from './light-channel.ts'
+import { LineShare } from './line-share.ts'
 import type { Output } from './output.ts'
 import { type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
 import type { ChannelMessages, ChannelRequest, RemoteEnd } from './wire/messages.ts'
@@ -34,6 +35,7 @@ interface Deps<Line> {
 export class ChannelTable<Line extends ChannelLine = Wire> implements Carrier, ChannelMessages {
   readonly wire: Line
   readonly #deps: Deps<Line>
+  readonly share = new LineShare()
   roundTripMs = 0
   readonly #ends: (ChannelEnd | undefined)[] = []
   readonly #free: number[] = []

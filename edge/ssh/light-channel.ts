@@ -174,7 +174,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
     }
     const { remote } = this.#outgoing
     if (this.#over || this.#gotEof || this.#sentClose || !remote) return
-    const bytes = this.#incoming.grant(this.#carrier.roundTripMs)
+    const bytes = this.#incoming.grant(this.#carrier)
     if (bytes > 0) this.#carrier.wire.channels.channelWindowAdjust(remote.id, bytes)
   }
 

@@ -1,3 +1,4 @@
+import type { Carrier } from './channel-end.ts'
 import { KeptBytes } from './kept-bytes.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 
@@ -80,8 +81,10 @@ export class ReceiveQueue {
   }
 
   /** Bytes to allow the client now; 0 while it has enough. */
-  grant(roundTripMs: number): number {
-    return this.#window.isDue ? this.#window.grant(performance.now(), roundTripMs) : 0
+  grant({ roundTripMs, share }: Pick<Carrier, 'roundTripMs' | 'share'>): number {
+    if (!this.#window.isDue) return 0
+    const now = performance.now()
+    return this.#window.grant(now, roundTripMs, share.drawing(this, now))
   }
 
   shrink(): void {

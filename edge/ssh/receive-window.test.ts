@@ -11,7 +11,7 @@ function readOn(window: ReceiveWindow, rounds: number, roundTripMs: number): voi
     now += roundTripMs / 2
     expect(window.arrived(bytes)).toBe(true)
     window.read(bytes)
-    expect(window.grant(now, roundTripMs)).toBeGreaterThanOrEqual(bytes)
+    expect(window.grant(now, roundTripMs, 1)).toBeGreaterThanOrEqual(bytes)
   }
 }
 
@@ -20,9 +20,9 @@ describe('a receive window', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
     window.arrived(FIRST_WINDOW_BYTES)
     window.read(FIRST_WINDOW_BYTES / 2 - 1)
-    expect(window.grant(1, 1)).toBe(0)
+    expect(window.grant(1, 1, 1)).toBe(0)
     window.read(1)
-    expect(window.grant(2, 1)).toBe(FIRST_WINDOW_BYTES / 2)
+    expect(window.grant(2, 1, 1)).toBe(FIRST_WINDOW_BYTES / 2)
   })
 
   test('says when more arrives than it allowed', () => {
@@ -57,6 +57,47 @@ describe('a receive window', () => {
     window.release()
     expect(budget.take(FIRST_WINDOW_BYTES)).toBe(true)
     expect(budget.take(1)).toBe(false)
+  })
+
+  test('is a share of the line where several draw from one that is near, and whole again when they are done', () => {
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
+    const sizes = [1, 2, 4, 8, 100, 1, 1, 1, 1].map((drawing, at) => {
+      // As much as it may: what it was promised before stands.
+      const bytes = window.size
+      expect(window.arrived(bytes)).toBe(true)
+      window.read(bytes)
+      expect(window.grant(at, 0.2, drawing)).toBe(window.size)
+      return window.size / 1024
+    })
+    expect(sizes).toEqual([256, 256, 128, 64, 64, 256, 256, 256, 256])
+    window.release()
+  })
+
+  test('gives no less than nothing: what it was to give up goes with what is read', () => {
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
+    window.arrived(FIRST_WINDOW_BYTES)
+    window.read(FIRST_WINDOW_BYTES / 2)
+    expect([window.grant(1, 0.2, 8), window.size]).toEqual([0, FIRST_WINDOW_BYTES / 2])
+    window.read(FIRST_WINDOW_BYTES / 2)
+    expect([window.grant(2, 0.2, 8), window.size]).toEqual([64 * 1024, 64 * 1024])
+  })
+
+  test('smaller than at first, it has nothing of the budget', () => {
+    const budget = new Budget(1)
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, budget, 0)
+    window.arrived(FIRST_WINDOW_BYTES)
+    window.read(FIRST_WINDOW_BYTES)
+    window.grant(1, 0.2, 8)
+    window.shrink()
+    window.release()
+    expect([budget.take(1), budget.take(1)]).toEqual([true, false])
+  })
+
+  test('is not cut for a client that is far away', () => {
+    const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
+    window.arrived(FIRST_WINDOW_BYTES)
+    window.read(FIRST_WINDOW_BYTES)
+    expect(window.grant(1, FAR_MS, 8)).toBe(FIRST_WINDOW_BYTES)
   })
 
   test('is smaller at first where there are many', () => {

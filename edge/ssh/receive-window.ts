@@ -1,6 +1,10 @@
 export const FIRST_WINDOW_BYTES = 256 * 1024
 export const MAX_WINDOW_BYTES = 16 * 1024 * 1024
 const MIN_WINDOW_BYTES = 32 * 1024
+/** What may be under way on the line of a client that is near, of all channels that draw from it: what comes for a small answer waits behind it. */
+const NEAR_LINE_BYTES = 512 * 1024
+/** Smaller windows cost more than the others wait. */
+const MIN_SHARE_BYTES = 64 * 1024
 /** Closer clients fill the first window's worth of line anyway; a longer queue would only delay the others. */
 const FAR_MS = 5
 
@@ -31,6 +35,7 @@ export function firstWindow(channels: number, allBytes: number): number {
 /**
  * How much a client may still send on a channel (RFC 4254, section 5.2). A window is given back when half of it has been read, and
  * doubles while the line holds more than half of it under way, from 256 KiB up to 16 MiB; a slow reader takes it back to its first size.
+ * Where the client is near, the channels that draw at the same time share 512 KiB.
  */
 export class ReceiveWindow {
   readonly #first: number
@@ -46,6 +51,11 @@ export class ReceiveWindow {
     this.#size = first
     this.#left = first
     this.#since = now
+  }
+
+  /** What it has of the budget. */
+  get #grown(): number {
+    return Math.max(0, this.#size - this.#first)
   }
 
   get size(): number {
@@ -67,30 +77,41 @@ export class ReceiveWindow {
     return this.#read >= this.#size / 2
   }
 
-  /** Bytes to allow the client now; 0 while it has enough. `roundTripMs`: of its connection. */
-  grant(now: number, roundTripMs: number): number {
+  /** Bytes to allow the client now; 0 while it has enough. `roundTripMs`: of its connection, from which so many channels are `drawing`. */
+  grant(now: number, roundTripMs: number, drawing: number): number {
     if (!this.isDue) return 0
+    if (roundTripMs <= FAR_MS && this.#size <= this.#first) return this.#share(now, drawing)
     const onTheWay = (this.#read / Math.max(now - this.#since, 0.1)) * roundTripMs
     const growth = Math.min(this.#size, MAX_WINDOW_BYTES - this.#size)
     const grows = roundTripMs > FAR_MS && onTheWay > this.#size / 2 && growth > 0 && this.#budget.take(growth)
-    const bytes = this.#read + (grows ? growth : 0)
-    if (grows) this.#size += growth
+    return this.#resize(now, grows ? growth : 0)
+  }
+
+  #share(now: number, drawing: number): number {
+    const share = Math.max(MIN_SHARE_BYTES, Math.floor(NEAR_LINE_BYTES / drawing))
+    return this.#resize(now, Math.max(Math.min(share, this.#first) - this.#size, -this.#read))
+  }
+
+  /** Gives back what was read, and by so much more or less. */
+  #resize(now: number, bytes: number): number {
+    const given = this.#read + bytes
+    this.#size += bytes
     this.#read = 0
     this.#since = now
-    this.#left += bytes
-    return bytes
+    this.#left += given
+    return given
   }
 
   /** The reader does not keep up: what it reads next is not given back until the window has its first size. */
   shrink(): void {
-    const back = Math.min(this.#size - this.#first, this.#read)
+    const back = Math.min(this.#grown, this.#read)
     this.#size -= back
     this.#read -= back
     this.#budget.give(back)
   }
 
   release(): void {
-    this.#budget.give(this.#size - this.#first)
-    this.#size = this.#first
+    this.#budget.give(this.#grown)
+    this.#size = Math.min(this.#size, this.#first)
   }
 }

@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
-import { randomBytes } from 'node:crypto'
-import ssh2, { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
+import { openSshPrivateKey, publicLine } from '../../../operator/endpoint/openssh.ts'
 import type { WholeEdge } from './whole-edge.ts'
 
 /** What ssh2's client has inside: the way to say what no honest client says. */
@@ -48,10 +49,10 @@ export function sendMessage(client: Client, payload: Uint8Array): void {
   packets.sendPacket(protocol, write.finalize(packet))
 }
 
-/** A key pair as OpenSSH writes it. */
+/** A key pair as OpenSSH writes it. One of some 400 that ssh2 generates cannot be read. */
 export function newKey(): { readonly privateKey: string; readonly publicKey: string } {
-  const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519')
-  return { privateKey, publicKey }
+  const { privateKey } = generateKeyPairSync('ed25519')
+  return { privateKey: openSshPrivateKey(privateKey), publicKey: publicLine(privateKey) }
 }
 
 /** One of which many tests can do. */
