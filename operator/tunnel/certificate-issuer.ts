@@ -90,8 +90,11 @@ export function describe(
   }
 }
 
-/** Somebody's own text, or a time that the certificate is not good at, does not count: then it is where the certificate begins to. */
+/** Issuers let a certificate begin some hours before they sign it: within this share of its lifetime it was signed. */
+const EARLY = 0.1
+
+/** What cannot be, somebody's own text or a time that would put its renewal off, does not count: then it is where the certificate begins. */
 function signedAt(said: string | undefined, from: Date, to: Date): number {
-  const at = Date.parse(said ?? '')
-  return at >= from.getTime() && at <= to.getTime() ? at : from.getTime()
+  const [at, begin] = [Date.parse(said ?? ''), from.getTime()]
+  return at >= begin && at - begin <= (to.getTime() - begin) * EARLY ? at : begin
 }

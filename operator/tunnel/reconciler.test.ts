@@ -53,7 +53,10 @@ test('tunnels get hostnames of their own, spread over the endpoints, and keep th
   expect([hostnameOf(after), after.status?.endpointRef]).toEqual([made.map(hostnameOf)[0], { name: 'a' }])
 })
 
-test.each(['', 'yesterday', '2020-01-01T00:00:00.000Z', '9999-01-01T00:00:00.000Z'])(
+/** It is within the lifetime of what was just signed, and later than any signature. */
+const IN_A_MONTH = new Date(Date.now() + 30 * 24 * HOUR).toISOString()
+
+test.each(['', 'yesterday', '2020-01-01T00:00:00.000Z', '9999-01-01T00:00:00.000Z', IN_A_MONTH])(
   'of a certificate whose Secret says %j, what it says itself counts',
   async (words) => {
     await using at = await startTunnels()
@@ -78,6 +81,8 @@ test('when its settings were last changed is told by whoever changed them, else 
   await at.makeEndpoint('a')
   await at.makeTunnel()
   expect((await at.reason('Assigned')).status?.updatedAt).toBeUndefined()
+  // Versions are of the whole store: the endpoint has counted its tunnel, and writes no more.
+  await expect.poll(async () => (await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.tunnels).toBe(1)
   const change = async (generation: number, config: object, marks: Readonly<Record<string, string>> = {}) => {
     const { metadata } = await at.store.mergePatch(Tunnel, web, { metadata: { annotations: marks }, spec: { config } })
     const { metadata: last, status } = await at.until('web', (tunnel) => tunnel.status?.observedGeneration === generation)
