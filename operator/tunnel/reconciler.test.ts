@@ -82,7 +82,7 @@ test('when its settings were last changed is told by whoever changed them, else 
   await at.makeTunnel()
   expect((await at.reason('Assigned')).status?.updatedAt).toBeUndefined()
   // Versions are of the whole store: the endpoint has counted its tunnel, and writes no more.
-  await expect.poll(async () => (await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.tunnels).toBe(1)
+  await expect.poll(async () => (await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.tunnels, { timeout: 15_000 }).toBe(1)
   const change = async (generation: number, config: object, marks: Readonly<Record<string, string>> = {}) => {
     const { metadata } = await at.store.mergePatch(Tunnel, web, { metadata: { annotations: marks }, spec: { config } })
     const { metadata: last, status } = await at.until('web', (tunnel) => tunnel.status?.observedGeneration === generation)
