@@ -1,0 +1,58 @@
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import type { Admins } from '../server/admins.ts'
+import { instanceIndexes } from '../shared-instance/indexes.ts'
+import { tenantName } from '../shared-instance/naming.ts'
+import { createSuspicions } from '../shared-instance/suspicions.ts'
+import { createWatchdog } from './watchdog.ts'
+
+const [FULL, LIMIT] = [2_000, 1_000]
+
+/** One instance, too large for its server; `during` happens while sizes are looked at. */
+async function lookAt(given: SharedInstance, during: (put: (instance: SharedInstance) => void) => unknown) {
+  await using opened = await openTemporaryStore()
+  const instances = settableCache(SharedInstance, instanceIndexes)
+  instances.put(given)
+  const suspicions = createSuspicions()
+  const admin = {
+    async sizes() {
+      during((next) => instances.put({ ...next, metadata: { ...next.metadata, resourceVersion: '8' } }))
+      return new Map([[given.status?.name, FULL]])
+    },
+    catalog: async () => ({ tenants: new Map([[given.status?.name, { database: true }]]) }),
+  }
+  const watchdog = createWatchdog({
+    ...{ store: opened.store, instances: instances.cache, suspicions, ca: () => '', log: pino({ level: 'silent' }) },
+    admins: { names: () => ['s'], get: () => ({ admin }) } as unknown as Admins,
+    limits: { statementMs: 1, sizeBytes: LIMIT },
+    every: { statementsMs: 1, sweepMs: 1 },
+  })
+  await watchdog.sweep()
+  return suspicions.oversize.has(given.metadata.uid)
+}
+
+function instance(wished: number, done: number): SharedInstance {
+  const { metadata } = sharedInstance()
+  const status = { ...claimedStatus, name: tenantName('pr-42', metadata.uid), serverRef: { name: 's' }, resetVersion: done }
+  return sharedInstance({ spec: { resetVersion: wished }, status })
+}
+
+test('an instance that is too large is suspected, whether it was ever reset or not', async () => {
+  expect(await lookAt(instance(0, 0), () => undefined)).toBe(true)
+  expect(await lookAt(instance(3, 3), () => undefined)).toBe(true)
+})
+
+test('what was measured before a reset, or in its middle, says nothing of what there is after it', async () => {
+  expect(await lookAt(instance(1, 0), () => undefined)).toBe(false)
+  expect(await lookAt(instance(1, 0), (put) => put(instance(1, 1)))).toBe(false)
+  expect(await lookAt(instance(0, 0), (put) => put(instance(1, 0)))).toBe(false)
+  expect(await lookAt(instance(0, 0), (put) => put(instance(1, 1)))).toBe(false)
+})
+
+test('a wish for fewer resets than there were keeps nobody from being measured', async () => {
+  expect(await lookAt(instance(0, 2), () => undefined)).toBe(true)
+})
