@@ -1,6 +1,6 @@
-import { randomUUIDv7 } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { idAt } from '../../../journal/conformance/records.ts'
 import type { RequestRecord } from '../../../journal/port.ts'
 import { openSqliteJournal } from '../../../journal/sqlite.ts'
 import { finding, type Measure } from '../measure.ts'
@@ -17,7 +17,7 @@ const TUNNEL = 'bench'
 
 const record = (at: number, number: number): RequestRecord => ({
   ...{
-    id: randomUUIDv7(),
+    id: idAt(at),
     tunnel: TUNNEL,
     at,
     method: 'GET',
