@@ -4,6 +4,9 @@ import { OwnOrder } from './test/support/own-order.ts'
 /** Processes killed at each of their steps, beside the source: too slow for `npm test`. */
 const CRASHES = '{store,journal,operator}/**/{crash,faults,*-crash,*-faults}.test.ts'
 
+/** What is waited for comes within moments, but for a machine that has other things to do: vitest's second is too short for that. */
+const PATIENT = { expect: { poll: { timeout: 15_000 } } }
+
 const CLUSTER_FAULTS = 'test/cluster/faults/**/*.test.ts'
 const ON_A_CLUSTER = { globalSetup: ['test/cluster/setup.ts'], testTimeout: 120_000, hookTimeout: 240_000 }
 /** These wait for others most of the time, so that more of them run than there are cores. */
@@ -19,6 +22,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          ...PATIENT,
           include: ['{crds,store,journal,process,operator,apiserver,edge,embedded,test/bench}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, CRASHES],
           testTimeout: 20_000,
@@ -33,6 +37,7 @@ export default defineConfig({
       {
         test: {
           name: 'behaviour',
+          ...PATIENT,
           include: ['test/behaviour/**/*.test.ts'],
           globalSetup: ['test/support/home-setup.ts'],
           testTimeout: 60_000,
@@ -45,6 +50,7 @@ export default defineConfig({
       {
         test: {
           name: 'embedded',
+          ...PATIENT,
           include: ['test/embedded/**/*.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
@@ -56,6 +62,7 @@ export default defineConfig({
       {
         test: {
           name: 'edge',
+          ...PATIENT,
           include: ['test/edge/**/*.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
@@ -66,6 +73,7 @@ export default defineConfig({
       {
         test: {
           name: 'control-plane',
+          ...PATIENT,
           include: ['test/control-plane/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 1_200_000,
@@ -76,6 +84,7 @@ export default defineConfig({
       {
         test: {
           name: 'cluster',
+          ...PATIENT,
           include: ['test/behaviour/**/*.test.ts', 'test/cluster/**/*.test.ts'],
           exclude: [...configDefaults.exclude, CLUSTER_FAULTS],
           ...ON_A_CLUSTER,
@@ -86,6 +95,7 @@ export default defineConfig({
       {
         test: {
           name: 'cluster-faults',
+          ...PATIENT,
           include: [CLUSTER_FAULTS],
           ...ON_A_CLUSTER,
           fileParallelism: false,
@@ -96,6 +106,7 @@ export default defineConfig({
       {
         test: {
           name: 'faults',
+          ...PATIENT,
           include: ['test/faults/**/*.test.ts', CRASHES],
           testTimeout: 60_000,
           hookTimeout: 120_000,
