@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { requestRecord } from './conformance/records.ts'
-import { PATH_MAX, requestRows, requestText } from './request-text.ts'
+import { METHOD_MAX, PATH_MAX, requestRows, requestText } from './request-text.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 40 })
 const records = fc.array(
@@ -27,7 +27,7 @@ test('what is written is read again, whatever visitors send, but that it is on o
       const expected = given.map((record) => ({
         ...record,
         path: oneLine(record.path),
-        method: oneLine(record.method),
+        method: oneLine(record.method.slice(0, METHOD_MAX)),
         reason: record.reason === null ? null : oneLine(record.reason),
         // There is one zero.
         durationMs: record.durationMs + 0,
@@ -40,6 +40,11 @@ test('what is written is read again, whatever visitors send, but that it is on o
 test('a long path is cut', () => {
   const [row] = requestRows(requestText(requestRecord({ tunnel: 't', path: 'x'.repeat(PATH_MAX + 1) })))
   expect(row?.path).toHaveLength(PATH_MAX)
+})
+
+test('a long method is cut', () => {
+  const [row] = requestRows(requestText(requestRecord({ tunnel: 't', method: 'M'.repeat(30_000) })))
+  expect(row?.method).toHaveLength(METHOD_MAX)
 })
 
 test('a batch that was cut off is refused', () => {

@@ -2,6 +2,8 @@ import type { RequestRecord } from './port.ts'
 
 /** Longest path that is kept; the rest is cut off. */
 export const PATH_MAX = 2_048
+/** No method is as long; whatever is one to its sender is cut. */
+export const METHOD_MAX = 32
 const FIELDS = 13
 const LINE_END = /[\n\r]/g
 
@@ -14,7 +16,7 @@ const oneLine = (text: string): string => (text.includes('\n') ? text.replaceAll
 export function requestText(record: RequestRecord): string {
   const { id, tunnel, at, method, status, durationMs, bytesIn, bytesOut, sourceIp, origin, reason, protocol } = record
   const path = oneLine(record.path.length > PATH_MAX ? record.path.slice(0, PATH_MAX) : record.path)
-  return `${id}\n${tunnel}\n${at}\n${oneLine(method)}\n${path}\n${status}\n${durationMs}\n${bytesIn}\n${bytesOut}\n${sourceIp}\n${origin}\n${reason === null ? '' : oneLine(reason)}\n${protocol}\n`
+  return `${id}\n${tunnel}\n${at}\n${oneLine(method.length > METHOD_MAX ? method.slice(0, METHOD_MAX) : method)}\n${path}\n${status}\n${durationMs}\n${bytesIn}\n${bytesOut}\n${sourceIp}\n${origin}\n${reason === null ? '' : oneLine(reason)}\n${protocol}\n`
 }
 
 /** The rows of a batch. @throws TypeError when it is not whole records */
