@@ -27,7 +27,7 @@ export class Body {
   }
 
   /**
-   * Reads on from `from`. With a sink, it gets what is payload.
+   * Reads on from `from`. With a sink, it is told what is payload.
    * @returns where the body or the buffer ended; -1: it is not valid
    */
   take(chunk: Buffer, from: number, sink?: PayloadSink): number {
@@ -35,7 +35,7 @@ export class Body {
     const end = this.kind === 'close' ? chunk.length : Math.min(chunk.length, from + this.#left)
     if (this.kind === 'length') this.#left -= end - from
     this.#taken += end - from
-    if (end > from) sink?.payload(chunk.subarray(from, end))
+    if (end > from) sink?.payload(chunk, from, end)
     return end
   }
 }

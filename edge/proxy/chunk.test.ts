@@ -7,7 +7,9 @@ function scanned(text: string, size = text.length) {
   const scanner = new ChunkScanner()
   const bytes = Buffer.from(text, 'latin1')
   const parts: string[] = []
-  const sink = { payload: (part: Buffer) => void parts.push(part.toString('latin1')) }
+  const sink = {
+    payload: (chunk: Buffer, start: number, end: number) => void parts.push(chunk.toString('latin1', start, end)),
+  }
   let used = 0
   for (let at = 0; at < bytes.length && !scanner.done; at += size) {
     const piece = bytes.subarray(at, at + size)

@@ -57,9 +57,10 @@ const FORBIDDEN = new NameTable(
   ),
 )
 
-/** Takes the payload of chunks, for those who do not pass the framing on. */
+/** Is told where the payload is in a buffer, for those who do not pass the framing on. */
 export interface PayloadSink {
-  payload(part: Buffer): void
+  /** From `start` to before `end`; what was read before it may be written over. */
+  payload(chunk: Buffer, start: number, end: number): void
 }
 
 /**
@@ -85,7 +86,7 @@ export class ChunkScanner {
   }
 
   /**
-   * Reads on from `from`. With a sink, it gets the payload as parts of the same memory.
+   * Reads on from `from`. With a sink, it is told what is payload.
    * @returns where the body ended or the buffer did; -1: it is not valid
    */
   scan(chunk: Buffer, from: number, sink?: PayloadSink): number {
@@ -105,7 +106,7 @@ export class ChunkScanner {
     this.#size -= end - at
     this.payload += end - at
     if (this.#size === 0) this.#state = DATA_CR
-    sink?.payload(chunk.subarray(at, end))
+    sink?.payload(chunk, at, end)
     return end
   }
 

@@ -110,13 +110,13 @@ export function httpDate(now: number): string {
   return date
 }
 
-/** The answer as an HTTP/1.1 message. */
-export function answerText(answer: Answer, method: string, now: number, close: boolean): string {
+/** The answer as an HTTP/1.1 message: what it repeats of the visitor's fields has the bytes that came. */
+export function answerBytes(answer: Answer, method: string, now: number, close: boolean): Buffer {
   let out = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nDate: ${httpDate(now)}\r\n`
   for (const [name, value] of Object.entries(answer.headers)) out += `${titleCase(name)}: ${value}\r\n`
   if (answer.status !== 204) out += `Content-Length: ${Buffer.byteLength(answer.body)}\r\n`
   if (close) out += 'Connection: close\r\n'
-  return `${out}\r\n${method === 'HEAD' ? '' : answer.body}`
+  return Buffer.concat([Buffer.from(`${out}\r\n`, 'latin1'), Buffer.from(method === 'HEAD' ? '' : answer.body)])
 }
 
 const titleCase = (name: string): string => name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase())

@@ -66,6 +66,11 @@ export class Exchange implements LinkUser, RelayOwner {
     return this.#state === 'over'
   }
 
+  /** Whether the visitor has got the beginning of the response: then it need not send the rest of its request (RFC 9110, section 10.1.1). */
+  get began(): boolean {
+    return this.#relay.began
+  }
+
   start(): void {
     this.#context.load.enter(this.#asked.route.id)
     this.#connect(this.#asked.at)
@@ -224,16 +229,19 @@ export class Exchange implements LinkUser, RelayOwner {
   /** Nobody had been reached: nothing of the request is known to anybody. */
   #sessionLost(): void {
     if (this.#streamed) this.#fail('offline')
+    else if (this.#use.fresh) this.#fail('reset')
     else this.#connect()
   }
 
   /** Closed before the response: a link that waited too long may have been closed before the request came. */
   #unanswered(): void {
     this.#close()
-    if (this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched) {
-      this.#use.fresh = true
-      this.#connect()
-    } else this.#fail('reset')
+    const session = this.#context.sessions.pick(this.#asked.route.hostname)
+    const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched
+    // Without a session it was no stale link: the client went with the request.
+    if (!isStale || !session) return this.#fail('reset')
+    this.#use.fresh = true
+    this.#attach(session, this.#context.now())
   }
 
   #fail(upstream: Exclude<Upstream, 'unknown'>): void {

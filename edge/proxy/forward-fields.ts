@@ -1,6 +1,6 @@
 import { type Fields, STRIDE } from './fields.ts'
 import type { Modifications } from './modifications.ts'
-import { DROP, HOST, PLAIN, SET_COOKIE } from './names.ts'
+import { DATE, DROP, HOST, PLAIN, SET_COOKIE } from './names.ts'
 
 const NONE: readonly string[] = []
 const COMMON = new Set(['close', 'keep-alive', 'upgrade'])
@@ -18,7 +18,7 @@ export function hopFields(connection: readonly string[]): readonly string[] {
 export function isKept({ text, at }: Fields, field: number, hops: readonly string[], modifications: Modifications): boolean {
   const kind = at[field + 4]
   if (kind === HOST) return true
-  if (kind !== PLAIN && kind !== SET_COOKIE) return false
+  if (kind !== PLAIN && kind !== SET_COOKIE && kind !== DATE) return false
   if (hops.length === 0 && modifications.removed === undefined) return true
   return isWanted(text.slice(at[field], at[field + 1]), hops, modifications)
 }

@@ -1,8 +1,9 @@
 import { scopedCookie } from './cookie-scope.ts'
+import { httpDate } from './errors.ts'
 import { STRIDE } from './fields.ts'
 import { hopFields, isKept, keptLines } from './forward-fields.ts'
-import type { Modifications } from './modifications.ts'
-import { SET_COOKIE } from './names.ts'
+import { isCookie, type Modifications } from './modifications.ts'
+import { DATE, DROP, SET_COOKIE } from './names.ts'
 import type { BodyKind, ResponseHead } from './response-head.ts'
 
 /** A response of a backend on its way to the visitor. */
@@ -26,36 +27,53 @@ const AFTER: Readonly<Record<After, string>> = {
 
 /** A head as it is passed on, latin1. */
 export interface ForwardedResponse {
+  /** All of it, or up to the Date that it is to be given. */
   readonly text: string
+  readonly isWhole: boolean
   /** What it depends on beside the head. */
   readonly reply: Reply
   readonly after: After
   readonly chunked: boolean
 }
 
-/** The head that an HTTP/1.x visitor is sent, latin1: hop-by-hop fields left out, framing said anew. */
-export function forwardedResponse(reply: Reply, after: After, chunked: boolean): string {
+/**
+ * The head that an HTTP/1.x visitor is sent, latin1: hop-by-hop fields left out, framing said anew, and dated where the backend has not done so (RFC 9110,
+ * section 6.6.1). `now`: milliseconds since the epoch.
+ */
+export function forwardedResponse(reply: Reply, after: After, chunked: boolean, now: () => number): string {
   const known = reply.head.forwarded
-  if (known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)) return known.text
-  const text = compose(reply, after, chunked)
-  reply.head.forwarded = { text, reply, after, chunked }
-  return text
+  const isKnown = known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)
+  const { text, isWhole } = isKnown ? known : (reply.head.forwarded = compose(reply, after, chunked))
+  return isWhole ? text : `${text}Date: ${httpDate(now())}\r\n\r\n`
 }
 
 const isSameReply = (one: Reply, other: Reply): boolean =>
   one.kind === other.kind && one.host === other.host && one.modifications === other.modifications
 
-function compose(reply: Reply, after: After, chunked: boolean): string {
+function compose(reply: Reply, after: After, chunked: boolean): ForwardedResponse {
   const { head, modifications } = reply
   const { text, fieldsAt, minor } = head
   const hops = hopFields(head.framing.connection)
-  const fields = hasCookie(head) ? keptWithCookies(reply, hops) : keptLines(head, fieldsAt, hops, modifications)
+  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply, hops) : keptLines(head, fieldsAt, hops, modifications)
   let out = (minor === 1 ? text.slice(0, fieldsAt) : `HTTP/1.1${text.slice(8, fieldsAt)}`) + fields
   if (chunked) out += 'Transfer-Encoding: chunked\r\n'
   else out += lengthLine(reply)
   if (after === 'upgrade' && head.framing.upgrade !== undefined) out += `Upgrade: ${head.framing.upgrade}\r\n`
-  return `${out}${AFTER[after]}${modifications.lines}\r\n`
+  out += `${AFTER[after]}${modifications.lines}${cookieLines(reply)}`
+  const isWhole = !wantsDate(reply)
+  return { text: isWhole ? `${out}\r\n` : out, isWhole, reply, after, chunked }
 }
+
+/** Those that the tunnel sets reach no further than those of its backend. */
+const cookieLines = ({ modifications, host }: Reply): string =>
+  modifications.cookies.map((value) => `Set-Cookie: ${scopedCookie(value, host)}\r\n`).join('')
+
+/** Whether it is final and has no Date; what the tunnel's settings say of that stands. */
+function wantsDate({ head, modifications: { removed } }: Reply): boolean {
+  return head.status >= 200 && !hasField(head, DATE) && removed?.kindOf(DATE_NAME, 0, DATE_NAME.length) !== DROP
+}
+
+const DATE_NAME = Buffer.from('date')
 
 /** RFC 9110, section 8.6: none in 1xx and 204; in answers to HEAD and in 304 it speaks of a body that is not there. */
 function lengthLine({ head, kind }: Reply): string {
@@ -64,8 +82,8 @@ function lengthLine({ head, kind }: Reply): string {
   return length === undefined ? '' : `Content-Length: ${length}\r\n`
 }
 
-function hasCookie({ at }: ResponseHead): boolean {
-  for (let field = 4; field < at.length; field += STRIDE) if (at[field] === SET_COOKIE) return true
+function hasField({ at }: ResponseHead, kind: number): boolean {
+  for (let field = 4; field < at.length; field += STRIDE) if (at[field] === kind) return true
   return false
 }
 
@@ -73,6 +91,11 @@ function keptWithCookies({ head, host, modifications }: Reply, hops: readonly st
   return keptFields(head, hops, modifications, host)
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')
+}
+
+/** The fields that the tunnel sets, its cookies scoped as those of its backend. */
+export function addedFields({ modifications, host }: Reply): (readonly [string, string])[] {
+  return modifications.added.map(({ name, value }) => [name, isCookie(name) ? scopedCookie(value, host) : value] as const)
 }
 
 /** The fields that are passed on, one by one. */

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
+import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import { forwardedRequest, type Visit } from './forward-request.ts'
-import { type After, forwardedResponse, type Reply } from './forward-response.ts'
-import type { Modifications } from './modifications.ts'
+import { addedFields, type After, forwardedResponse, type Reply } from './forward-response.ts'
+import { createModifications, type Modifications } from './modifications.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { readResponseHead } from './response-head.ts'
 
-const NONE: Modifications = { removed: undefined, added: [], lines: '' }
-const SOME: Modifications = { removed: undefined, added: [{ name: 'A', value: 'b' }], lines: 'A: b\r\n' }
+const NONE: Modifications = { removed: undefined, added: [], lines: '', cookies: [] }
+const SOME: Modifications = { removed: undefined, added: [{ name: 'A', value: 'b' }], lines: 'A: b\r\n', cookies: [] }
 
 function request(): RequestHead {
   const head = readRequestHead('GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-For: 9.9.9.9\r\n')
@@ -41,6 +42,9 @@ test('the body follows the head', () => {
   }
 })
 
+const DAY_MS = 86_400_000
+const now = () => 0
+
 function reply(differs: Partial<Reply> = {}): Reply {
   const head = readResponseHead('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b; Domain=test\r\n')
   if (!head) throw new Error('it is not valid')
@@ -56,6 +60,39 @@ test.each<{ of: string; differs: Partial<Reply>; after: After; chunked: boolean 
   { of: 'in chunks', differs: {}, after: 'keep', chunked: true },
 ])('a response that was passed on before is passed on as if it were the first: $of', ({ differs, after, chunked }) => {
   const { head } = reply()
-  forwardedResponse(reply({ head }), 'keep', false)
-  expect(forwardedResponse(reply({ ...differs, head }), after, chunked)).toBe(forwardedResponse(reply(differs), after, chunked))
+  forwardedResponse(reply({ head }), 'keep', false, now)
+  const again = forwardedResponse(reply({ ...differs, head }), after, chunked, now)
+  expect(again).toBe(forwardedResponse(reply(differs), after, chunked, now))
+})
+
+test.each([
+  { of: 'that has none', head: 'HTTP/1.1 200 OK\r\n', date: 'Fri, 02 Jan 1970 00:00:00 GMT' },
+  { of: 'that has one', head: 'HTTP/1.1 200 OK\r\nDate: yesterday\r\n', date: 'yesterday' },
+  { of: 'that is not final', head: 'HTTP/1.1 103 Early Hints\r\n', date: undefined },
+])('a response $of is dated by when it is passed on: $date', ({ head: text, date }) => {
+  const head = readResponseHead(text)
+  if (!head) throw new Error('it is not valid')
+  const dates = [0, DAY_MS].map((at) => {
+    const said = forwardedResponse(reply({ head, kind: 'none' }), 'keep', false, () => at)
+    expect(said).toMatch(/[^\n]\r\n\r\n$/)
+    return /^Date: (.*)\r$/m.exec(said)?.[1]
+  })
+  expect(dates.at(-1)).toBe(date)
+})
+
+test('what the settings of a tunnel say of Date stands', () => {
+  const { response } = createModifications()(
+    TunnelConfig.parse({ liveHeaderModifications: [{ type: 'response', name: 'Date', value: '' }] }),
+  )
+  expect(forwardedResponse(reply({ modifications: response }), 'keep', false, now)).not.toMatch(/^Date:/m)
+})
+
+test('cookies that a tunnel sets by its settings reach no further than its host', () => {
+  const value = 'sid=evil; Domain=test; Path=/'
+  const { response } = createModifications()(
+    TunnelConfig.parse({ liveHeaderModifications: [{ type: 'response', name: 'Set-Cookie', value }] }),
+  )
+  const given = reply({ modifications: response })
+  expect(forwardedResponse(given, 'keep', false, now).match(/^Set-Cookie: .*\r$/gm)).toEqual(['Set-Cookie: sid=evil; Path=/\r'])
+  expect(addedFields(given)).toEqual([['Set-Cookie', 'sid=evil; Path=/']])
 })

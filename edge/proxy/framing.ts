@@ -25,6 +25,11 @@ interface Draft {
 const NONE: readonly string[] = []
 const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
+/** Each field of a message is looked for among them. */
+const MAX_NAMES = 32
+/** With the empty ones. */
+const MAX_PARTS = 2 * MAX_NAMES
+
 /** Below 2^53: every reader of it counts alike. */
 const LENGTH = /^\d{1,15}$/
 
@@ -74,7 +79,7 @@ TAKES[CONNECTION] = (draft, value) => {
   const names = value === 'keep-alive' ? KEEP_ALIVE : namesIn(value)
   if (names === undefined) return 'Connection is not a list of names'
   draft.connection = draft.connection.length === 0 ? names : [...draft.connection, ...names]
-  return undefined
+  return draft.connection.length > MAX_NAMES ? `Connection has more than ${MAX_NAMES} names` : undefined
 }
 TAKES[UPGRADE] = (draft, value) => {
   draft.upgrade = draft.upgrade === undefined ? value : `${draft.upgrade}, ${value}`
@@ -87,7 +92,9 @@ TAKES[EXPECT] = (draft, value) => {
 
 function namesIn(value: string): string[] | undefined {
   const names: string[] = []
-  for (const part of value.toLowerCase().split(',')) {
+  const parts = value.toLowerCase().split(',', MAX_PARTS + 1)
+  if (parts.length > MAX_PARTS) return undefined
+  for (const part of parts) {
     const name = part.trim()
     if (name === '') continue
     if (!isToken(name)) return undefined

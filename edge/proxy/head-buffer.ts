@@ -18,15 +18,18 @@ export class HeadBuffer {
   rest: Buffer = END.subarray(0, 0)
   #held: Buffer | undefined
   #length = 0
+  /** An empty line has come before the head. */
+  #skipped = false
 
   get isEmpty(): boolean {
-    return this.#length === 0
+    return this.#length === 0 && !this.#skipped
   }
 
-  /** One empty line before a head is no part of it (RFC 9112, section 2.2). */
+  /** One empty line before a head is no part of it (RFC 9112, section 2.2), however it comes. */
   push(chunk: Buffer): HeadState {
-    const part = this.#length === 0 && chunk[0] === CR && chunk[1] === LF ? chunk.subarray(2) : chunk
-    const data = this.#held ? this.#append(part) : part
+    const gathered = this.#held ? this.#append(chunk) : chunk
+    const isEmptyLine = !this.#skipped && gathered[0] === CR && gathered[1] === LF
+    const [part, data] = isEmptyLine ? this.#skip(gathered) : [chunk, gathered]
     const end = data.indexOf(END, Math.max(0, this.#length - 3))
     if (end >= 0) return this.#take(data, end)
     const wrong = this.#wrong(data)
@@ -39,6 +42,15 @@ export class HeadBuffer {
   reset(): void {
     this.#held = undefined
     this.#length = 0
+    this.#skipped = false
+  }
+
+  /** What is gathered by then is a first byte of it at the most: the rest begins anew. */
+  #skip(gathered: Buffer): readonly [Buffer, Buffer] {
+    this.reset()
+    this.#skipped = true
+    const part = gathered.subarray(2)
+    return [part, part]
   }
 
   #take(data: Buffer, end: number): HeadState {

@@ -5,7 +5,7 @@ import { readBytes } from '../read-garbage.ts'
 import type { Accepted } from './accepted.ts'
 import { type Body, requestBody } from './body.ts'
 import type { ProxyContext, Watched } from './context.ts'
-import { type Answer, answerText, answerTo } from './errors.ts'
+import { type Answer, answerBytes, answerTo } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { type After, forwardedResponse, type Reply } from './forward-response.ts'
 import { HeadReader } from './head-reader.ts'
@@ -84,24 +84,24 @@ export class Http1Connection implements Visitor, Watched {
 
   answer(answer: Answer): void {
     this.#close = !this.#survivesAnswer
-    this.#socket.write(answerText(answer, this.#request?.method ?? 'GET', this.#context.now(), this.#close))
+    this.#socket.write(answerBytes(answer, this.#request?.method ?? 'GET', this.#context.now(), this.#close))
     this.#next()
   }
 
   interim(reply: Reply): void {
-    if (this.#request?.minor === 1) this.#socket.write(forwardedResponse(reply, 'keep', false), 'latin1')
+    if (this.#request?.minor === 1) this.#socket.write(forwardedResponse(reply, 'keep', false, this.#context.now), 'latin1')
   }
 
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
     const after = this.#after(reply, early)
     this.#close = after === 'close'
     if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
-    return this.#writeHead(forwardedResponse(reply, after, reply.kind === 'chunked' && this.wire), first)
+    return this.#writeHead(forwardedResponse(reply, after, reply.kind === 'chunked' && this.wire, this.#context.now), first)
   }
 
   upgrade(reply: Reply, first: Buffer | undefined): boolean {
     this.#phase = 'raw'
-    const go = this.#writeHead(forwardedResponse(reply, 'upgrade', false), first)
+    const go = this.#writeHead(forwardedResponse(reply, 'upgrade', false, this.#context.now), first)
     const waiting = this.#waiting
     this.#waiting = undefined
     this.#socket.resume()
@@ -279,6 +279,7 @@ export class Http1Connection implements Visitor, Watched {
   #tickBusy(now: number): void {
     this.#exchange?.tick(now)
     this.#tickEnded(now, this.#context.limits.halfClosedMs)
+    if (this.#exchange?.began === true) return
     if (this.#body?.done === false && this.#progress.isSenderStuck(now, this.#body.payload)) this.#badBody(TOO_SLOW)
   }
 

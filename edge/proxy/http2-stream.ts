@@ -4,7 +4,7 @@ import { readBytes } from '../read-garbage.ts'
 import type { ProxyContext } from './context.ts'
 import { type Answer, httpDate } from './errors.ts'
 import type { Exchange } from './exchange.ts'
-import { keptFields, type Reply } from './forward-response.ts'
+import { addedFields, keptFields, type Reply } from './forward-response.ts'
 import { hopFields } from './forward-fields.ts'
 import { readTrailers } from './chunk.ts'
 import { fieldObject, streamFields } from './http2-fields.ts'
@@ -64,7 +64,8 @@ export class Http2Stream implements Visitor {
   tick(now: number): void {
     this.exchange?.tick(now)
     if (this.#progress.isReaderStuck(now)) this.#reset(constants.NGHTTP2_CANCEL)
-    else if (!this.#requestEnded && this.#progress.isSenderStuck(now, this.bytesIn)) this.#stop(TOO_SLOW)
+    else if (!this.#requestEnded && this.exchange?.began !== true && this.#progress.isSenderStuck(now, this.bytesIn))
+      this.#stop(TOO_SLOW)
   }
 
   answer(answer: Answer): void {
@@ -114,9 +115,10 @@ export class Http2Stream implements Visitor {
   }
 
   /** Those that are passed on, and those that the tunnel sets. */
-  #fieldsOf({ head, modifications, host }: Reply): string[] {
+  #fieldsOf(reply: Reply): string[] {
+    const { head, modifications, host } = reply
     const kept = keptFields(head, hopFields(head.framing.connection), modifications, host)
-    return streamFields([...kept, ...modifications.added.map(({ name, value }) => [name, value] as const)])
+    return streamFields([...kept, ...addedFields(reply)])
   }
 
   #sendTrailers(): void {

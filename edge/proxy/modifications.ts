@@ -7,8 +7,10 @@ export interface Modifications {
   readonly removed: NameTable | undefined
   /** Fields that are set. */
   readonly added: readonly { readonly name: string; readonly value: string }[]
-  /** The same as lines of a head, latin1. */
+  /** The same as lines of a head, latin1; those of a response without its cookies, which depend on the host. */
   readonly lines: string
+  /** Values of Set-Cookie in a response. */
+  readonly cookies: readonly string[]
 }
 
 export interface PreparedModifications {
@@ -29,6 +31,8 @@ export function createModifications(): (config: TunnelConfig) => PreparedModific
   }
 }
 
+export const isCookie = (name: string): boolean => name.toLowerCase() === 'set-cookie'
+
 /** The last item of a name decides. */
 function prepare(config: TunnelConfig, direction: 'request' | 'response'): Modifications {
   const items = new Map<string, { readonly name: string; readonly value: string }>()
@@ -39,6 +43,10 @@ function prepare(config: TunnelConfig, direction: 'request' | 'response'): Modif
   return {
     removed: items.size === 0 ? undefined : new NameTable(Object.fromEntries([...items.keys()].map((name) => [name, DROP]))),
     added,
-    lines: added.map(({ name, value }) => `${name}: ${value}\r\n`).join(''),
+    lines: added
+      .filter(({ name }) => direction === 'request' || !isCookie(name))
+      .map(({ name, value }) => `${name}: ${value}\r\n`)
+      .join(''),
+    cookies: direction === 'request' ? [] : added.filter(({ name }) => isCookie(name)).map(({ value }) => value),
   }
 }

@@ -10,6 +10,7 @@ export const UPGRADE = 6
 export const EXPECT = 7
 export const SET_COOKIE = 8
 export const FORWARDED = 9
+export const DATE = 10
 
 const UNDERSCORE = 0x5f
 const DASH = 0x2d
@@ -92,4 +93,10 @@ export const REQUEST_NAMES = new NameTable({
   'http2-settings': DROP,
 })
 
-export const RESPONSE_NAMES = new NameTable({ ...HOP_BY_HOP, ...FRAMING, 'set-cookie': SET_COOKIE, 'mooring-error': DROP })
+export const RESPONSE_NAMES = new NameTable({
+  ...HOP_BY_HOP,
+  ...FRAMING,
+  'set-cookie': SET_COOKIE,
+  date: DATE,
+  'mooring-error': DROP,
+})

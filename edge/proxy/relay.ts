@@ -1,8 +1,8 @@
 import { Body } from './body.ts'
-import type { PayloadSink } from './chunk.ts'
 import type { Reply } from './forward-response.ts'
 import type { HeadReader } from './head-reader.ts'
 import type { Modifications } from './modifications.ts'
+import { GatheredPayload } from './gathered-payload.ts'
 import type { RequestHead } from './request-head.ts'
 import { bodyKindOf, type ResponseHead } from './response-head.ts'
 import type { Visitor } from './visitor.ts'
@@ -34,7 +34,7 @@ interface Deps {
 const MAX_INTERIM = 64
 
 /** Reads one response and passes it to the visitor: the head anew, the body as it comes. */
-export class Relay implements PayloadSink {
+export class Relay {
   /** Of the final response, once it has begun. */
   status = 0
   #stage: 'head' | 'body' | 'raw' | 'over' = 'head'
@@ -43,7 +43,6 @@ export class Relay implements PayloadSink {
   #body: Body | undefined
   #interim = 0
   #keeps = false
-  #go = true
   #rawOut = 0
 
   constructor(deps: Deps) {
@@ -91,11 +90,6 @@ export class Relay implements PayloadSink {
     this.#deps.owner.responseEnded(false)
   }
 
-  /** A part of a chunked body, for a visitor who is not given the framing. */
-  payload(part: Buffer): void {
-    if (part.length > 0) this.#go = this.#deps.visitor.body(part) && this.#go
-  }
-
   #headData(chunk: Buffer): void {
     const heads = this.#heads
     let state = heads?.push(chunk)
@@ -141,11 +135,14 @@ export class Relay implements PayloadSink {
     else this.#moved(visitor.body(end === chunk.length ? chunk : chunk.subarray(0, end)), chunk.length - end)
   }
 
+  /** For a visitor who is not given the framing of a chunked body. */
   #unwrap(body: Body, chunk: Buffer, go: boolean): void {
-    this.#go = go
-    const end = body.take(chunk, 0, this)
+    const payload = new GatheredPayload()
+    const end = body.take(chunk, 0, payload)
+    const part = payload.of(chunk)
+    const goes = part.length === 0 || this.#deps.visitor.body(part)
     if (end < 0) this.#broken()
-    else this.#moved(this.#go, chunk.length - end)
+    else this.#moved(goes && go, chunk.length - end)
   }
 
   /** After a part of the body: `surplus` bytes follow what should be the end of it. */

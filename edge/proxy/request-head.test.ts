@@ -13,6 +13,8 @@ const statusOf = (line: string, fields?: string) => {
   return isStop(head) ? head.status : 200
 }
 
+const names = (count: number) => Array.from({ length: count }, (_, index) => `x${index}`).join()
+
 describe('a request line', () => {
   test.each([
     { does: 'is method, target and version', line: 'GET /a?b HTTP/1.1', status: 200 },
@@ -59,9 +61,24 @@ describe('fields', () => {
     { does: 'may hold bytes past ASCII', fields: `A: \xe4\r\n${HOST}`, status: 200 },
     { does: 'are a hundred at most', fields: HOST + 'a: b\r\n'.repeat(99), status: 200 },
     { does: 'are no more than a hundred', fields: HOST + 'a: b\r\n'.repeat(100), status: 431 },
+    {
+      does: 'name 32 more in Connection',
+      fields: `${HOST}Connection: ${names(20)}\r\nConnection: ${names(12)}\r\n`,
+      status: 200,
+    },
+    {
+      does: 'name no more than 32 there',
+      fields: `${HOST}Connection: ${names(20)}\r\nConnection: ${names(13)}\r\n`,
+      status: 400,
+    },
+    { does: 'do not hide names behind empty ones', fields: `${HOST}Connection: ${','.repeat(64)}close\r\n`, status: 400 },
     { does: 'expect 100-continue', fields: `${HOST}Expect: 100-Continue\r\n`, status: 200 },
     { does: 'expect nothing else', fields: `${HOST}Expect: tea\r\n`, status: 417 },
   ])('$does', ({ fields, status }) => expect(statusOf('GET / HTTP/1.1', fields)).toBe(status))
+})
+
+test('a method has 32 characters at most', () => {
+  expect([32, 33, 30_000].map((length) => statusOf(`${'M'.repeat(length)} / HTTP/1.1`, HOST))).toEqual([200, 400, 400])
 })
 
 describe('framing', () => {

@@ -30,6 +30,8 @@ export interface RequestHead extends Fields {
   forwarded: ForwardedRequest | undefined
 }
 
+/** The longest that is registered has 17 (IANA, HTTP Method Registry). */
+const METHOD_MAX = 32
 const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?$/
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
 /** Changes of protocol that would take later requests out of the edge's sight. */
@@ -46,6 +48,7 @@ export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(te
   const methodEnd = tokenEnd(bytes, 0)
   const end = targetEnd(bytes, methodEnd + 1)
   const minor = versionAt(text, end)
+  if (methodEnd > METHOD_MAX) return bad(`the method is longer than ${METHOD_MAX} characters`)
   if (methodEnd === 0 || bytes[methodEnd] !== 0x20 || end === methodEnd + 1 || minor === undefined)
     return bad('the request line is not valid')
   const fieldsAt = end + 11

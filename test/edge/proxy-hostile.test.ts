@@ -172,6 +172,22 @@ describe('visitors who are slow', () => {
     await using raw = await rawBackend(() => undefined)
     expect(await answered(edge.httpPort, post(tunnelTo(raw.port), 'Content-Length: 100\r\n', 'a'))).toMatch(/^HTTP\/1.1 408 /)
   })
+
+  test('with a body whose answer has begun are not: nobody waits for the rest', async () => {
+    const parts = 20
+    await using raw = await rawBackend((_received, socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+      let sent = 0
+      const timer = setInterval(() => {
+        sent += 1
+        socket.write(sent < parts ? '1\r\nx\r\n' : '0\r\n\r\n')
+        if (sent === parts) clearInterval(timer)
+      }, 100)
+    })
+    const got = await answered(edge.httpPort, post(tunnelTo(raw.port), 'Expect: 100-continue\r\nContent-Length: 10\r\n', ''))
+    expect(got).toMatch(/200 OK[^]*0\r\n\r\n$/)
+    expect(edge.records.at(-1)).toMatchObject({ status: 200, reason: null, bytesOut: parts - 1 })
+  })
 })
 
 test('requests of one tunnel beyond its bound are 429, and it is served again after', async () => {

@@ -69,6 +69,23 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(edge.records.at(-1)).toMatchObject({ status, reason, origin: 'edge' })
   })
 
+  test('a request whose client goes before the answer is 502 upstream_reset, also on a link that served before', async () => {
+    const backend = cleanup.use(
+      await rawBackend((received, socket) => {
+        if (!received.includes('/hang')) socket.write(OK)
+      }),
+    )
+    const hostname = (next++).toString(16).padStart(16, '0')
+    const { host } = edge.serve(hostname, undefined)
+    const session = edge.sessions.connect(hostname, backend.port)
+    expect((await curl(edge, { transport, host })).status).toBe(200)
+    const asked = curl(edge, { transport, host, path: '/hang' })
+    await vi.waitUntil(() => backend.received.some((received) => received.includes('/hang')), soon)
+    session.close('closed', 'its client goes')
+    const got = await asked
+    expect([got.status, got.reason]).toEqual([502, 'upstream_reset'])
+  })
+
   test('one request more than a tunnel may have under way is 429; other tunnels are served', async () => {
     const { own, host, other, leave } = await full('requestsPerTunnel')
     const answer = await curl(own, { transport, host })
