@@ -18,3 +18,14 @@ export async function withinBudget<T extends object>(
     clearTimeout(timer)
   }
 }
+
+/** The first of several waits that ends, however it ends; the others are told to stop by the signal that each is given. */
+export async function firstOf<T>(signal: AbortSignal, waits: readonly ((signal: AbortSignal) => Promise<T>)[]): Promise<T> {
+  const over = new AbortController()
+  const either = AbortSignal.any([signal, over.signal])
+  try {
+    return await Promise.race(waits.map((wait) => wait(either)))
+  } finally {
+    over.abort()
+  }
+}

@@ -1,7 +1,7 @@
 import type { Kind, Resource } from '../crds/kind.ts'
 import type { Cache } from '../store/cache.ts'
 import { type Conditioned, conditionOf } from '../store/conditions.ts'
-import { withinBudget } from './budget.ts'
+import { firstOf, withinBudget } from './budget.ts'
 import { ApiError } from './errors.ts'
 
 /** What a request waits for at the most, when the contract wants the result in its answer. */
@@ -9,10 +9,27 @@ export const WAIT_MS = 25_000
 
 const found = { found: true } as const
 
-/** Waits until the cache has the object, so that the caller's next request finds it. @throws ApiError `unavailable` */
-export async function untilKnown<K extends Kind>(cache: Cache<K>, object: Resource<K>, ms = WAIT_MS): Promise<void> {
+/** Waits for what makes another wait useless, and throws then; never resolves. */
+export type Hindrance = (signal: AbortSignal) => Promise<never>
+
+/**
+ * Waits until the cache has the object, so that the caller's next request finds it. With `unless`, no longer than that lasts: what went with
+ * what it belongs to, before the cache had it, would be waited for in vain.
+ * @throws ApiError `unavailable`; what `unless` throws
+ */
+export async function untilKnown<K extends Kind>(cache: Cache<K>, object: Resource<K>, unless?: Hindrance): Promise<void> {
   const isIt = (now: Resource<K> | undefined) => (now?.metadata.uid === object.metadata.uid ? found : undefined)
-  await inTime(ms, (signal) => cache.waitFor(object.metadata, isIt, signal))
+  const known = (signal: AbortSignal) => cache.waitFor(object.metadata, isIt, signal)
+  await inTime(WAIT_MS, (signal) => firstOf(signal, unless ? [known, unless] : [known]))
+}
+
+/** The end of this very object, which the cache has: that it is being deleted, or gone. @throws ApiError `conflict` with the message */
+export function endOf<K extends Kind>(cache: Cache<K>, { metadata }: Resource<K>, message: string): Hindrance {
+  const look = (now: Resource<K> | undefined): undefined => {
+    if (now?.metadata.uid !== metadata.uid || now.metadata.deletionTimestamp !== undefined)
+      throw new ApiError('conflict', message)
+  }
+  return (signal) => cache.waitFor<never>(metadata, look, signal)
 }
 
 /**

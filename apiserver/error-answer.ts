@@ -44,8 +44,13 @@ export function toApiError(error: unknown): ApiError {
 }
 
 function fromStore(error: StoreError): ApiError {
-  const details = error.fields.map(({ field, message }) => ({ field: field.replace(/^spec\./, ''), message }))
+  const details = error.fields.map(({ field, message }) => ({ field: fieldOfBody(field), message }))
   return new ApiError(CODE_OF_STORE[error.code], error.message, { cause: error, details })
+}
+
+/** A field of an object by its name in the API. */
+function fieldOfBody(field: string): string {
+  return field === 'spec.displayName' ? 'name' : field.replace(/^spec\./, '')
 }
 
 function withRetryAfter(error: ApiError): ApiError {

@@ -1,5 +1,6 @@
 import { SocketAddress, isIP } from 'node:net'
 import { z } from 'zod'
+import { plainAddress } from '../crds/address-list.ts'
 import { ApiError } from './errors.ts'
 
 const Time = z.iso
@@ -13,12 +14,13 @@ export const SpanQuery = {
   to: Time.optional().describe('Only what happened before this time.'),
 }
 
-/** An address as the journal writes it: `2001:DB8:0::7` is `2001:db8::7`. */
+/** An address as the journal writes it: `2001:DB8:0::7` is `2001:db8::7`, `::ffff:192.0.2.1` is `192.0.2.1`. */
 export const Address = z
   .string()
   .max(45)
   .refine((text) => isIP(text) !== 0, 'must be an IP address')
-  .transform((text) => (isIP(text) === 6 ? new SocketAddress({ address: text, family: 'ipv6' }).address : text))
+  .transform(plainAddress)
+  .transform((plain) => (isIP(plain) === 6 ? new SocketAddress({ address: plain, family: 'ipv6' }).address : plain))
 
 /** @throws ApiError `invalid_request` */
 export function requireOrder({ from, to }: { readonly from?: number | undefined; readonly to?: number | undefined }): void {

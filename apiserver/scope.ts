@@ -2,6 +2,7 @@ import type { Namespace } from '../crds/core.ts'
 import { isSlug, labels, namespaceName, parseNamespacePath } from '../crds/names.ts'
 import { type Access, ForbiddenError, type Question } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
+import type { Hindrance } from './cache-waits.ts'
 import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { ApiError } from './errors.ts'
 import type { Principal, RouteRequest, Scope } from './route.ts'
@@ -29,6 +30,11 @@ export interface Scopes {
    * @throws ApiError `namespace_required` when that leaves none or several, `not_found` as ofPath
    */
   home(request: Pick<RouteRequest, 'principal' | 'namespaceHeader'>): Promise<Scope>
+  /**
+   * The end of a namespace that was there: that it is being deleted, or gone. Whoever waits for something in it waits no longer.
+   * @throws ApiError `conflict`
+   */
+  endOf(scope: Pick<Scope, 'namespace'>): Hindrance
   /** @throws ApiError `forbidden` */
   require(principal: Principal, question: Question): Promise<void>
 }
@@ -67,7 +73,15 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
     if (!(await access.may(principal, question))) throw new ApiError('forbidden', new ForbiddenError(question).message)
   }
 
-  return { ofPath, home, require }
+  function endOf({ namespace: name }: Pick<Scope, 'namespace'>): Hindrance {
+    const look = (now: Namespace | undefined): undefined => {
+      if (now?.metadata.deletionTimestamp !== undefined || !now)
+        throw new ApiError('conflict', 'the namespace was deleted meanwhile')
+    }
+    return (signal) => namespaces.waitFor<never>({ name }, look, signal)
+  }
+
+  return { ofPath, home, endOf, require }
 }
 
 /** `acme/prod` → its slugs. @throws ApiError `invalid_request` */

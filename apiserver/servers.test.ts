@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request } from 'node:https'
 import { type AddressInfo, createConnection, createServer } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import type { RequestListener } from 'node:http'
 import { beforeAll, expect, test } from 'vitest'
@@ -123,6 +124,44 @@ test('ends answers that have no end of their own at once when it closes', async 
   const text = stream.text()
   await servers.close(60_000)
   expect(await text).toBe(':\n\n')
+})
+
+const REFUSED = [
+  { does: 'HTTP/1.1 without Host', request: 'GET / HTTP/1.1\r\n\r\n', status: 400, code: 'invalid_request' },
+  {
+    does: 'an expectation that it does not know',
+    request: 'GET / HTTP/1.1\r\nHost: x\r\nExpect: foo\r\n\r\n',
+    ...{ status: 417, code: 'invalid_request' },
+  },
+  { does: 'CONNECT', request: 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n', status: 405, code: 'method_not_allowed' },
+]
+test.each(REFUSED)('answers $does in JSON, with the caller’s request id, and closes', async ({ request, status, code }) => {
+  const servers = await start()
+  const { port: number = 0 } = servers.addresses.shared.http ?? {}
+  const socket = createConnection({ port: number, host: '127.0.0.1', allowHalfOpen: true })
+  socket.write(request.replace(/\r\n\r\n$/, '\r\nX-Request-Id: mine\r\n\r\n'))
+  const answer = await text(socket)
+  socket.destroy()
+  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  expect(answer).toMatch(/\r\nX-Request-Id: mine\r\n/)
+  expect(answer.includes('\r\nAllow: ')).toBe(status === 405)
+  const body = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as unknown
+  expect(body).toEqual({ msg: expect.any(String) as string, error: { code, details: [], requestId: 'mine' } })
+  await servers.close()
+})
+
+test('HTTP/1.0 needs no Host, and 100-continue may be expected', async () => {
+  const servers = await start()
+  const { port: number = 0 } = servers.addresses.shared.http ?? {}
+  for (const request of [
+    'GET / HTTP/1.0\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n',
+  ]) {
+    const socket = createConnection(number, '127.0.0.1')
+    socket.write(request)
+    expect(await text(socket)).toMatch(/HTTP\/1\.1 200 /)
+  }
+  await servers.close()
 })
 
 test('closes at once with an idle keep-alive connection open', async () => {

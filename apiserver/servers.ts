@@ -9,14 +9,16 @@ import { createServer as createHttpsServer, type Server as HttpsServer } from 'n
 import type { AddressInfo } from 'node:net'
 import { bindError } from '../process/bind-error.ts'
 import { closerOf } from '../process/closer.ts'
-import { answerClientError } from './client-error.ts'
+import { answerClientError, answerConnect, answerExpectation, requireHost } from './client-error.ts'
 import { type Listener, LISTENERS } from './route.ts'
 
 const LOOPBACK = '127.0.0.1'
 const CLOSE_DEADLINE_MS = 4_000
 
-/** Times for a caller to send its request in; how long the answer takes is the route's own matter (25 s at most). */
-const TIMEOUTS: ServerOptions = {
+/** Among others times for a caller to send its request in; how long the answer takes is the route's own matter (25 s at most). */
+const OPTIONS: ServerOptions = {
+  // Node's own refusal is empty: `requireHost` says the same in full.
+  requireHostHeader: false,
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   // Longer than the 60 s of common load balancers: the side that chose the connection should be the one that ends it.
@@ -72,7 +74,7 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
   }
 
   async function listen(server: Server, address: string, port: Port): Promise<AddressInfo> {
-    server.on('clientError', answerClientError)
+    server.on('clientError', answerClientError).on('checkExpectation', answerExpectation).on('connect', answerConnect)
     server.setTimeout(STALLED_MS)
     endIdleOnClose(server, closing.signal)
     endStreamsOnClose(server, closing.signal)
@@ -81,10 +83,12 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
   }
 
   async function start({ app, https, http }: ListenerConfig): Promise<BoundListener> {
-    const server = createHttpsServer({ ...TIMEOUTS, ...keyAndCert() }, app)
+    const server = createHttpsServer({ ...OPTIONS, ...keyAndCert() }, requireHost(app))
     secure.push(server)
     const bound = await listen(server, host, https)
-    return http ? { https: bound, http: await listen(createHttpServer(TIMEOUTS, app), LOOPBACK, http) } : { https: bound }
+    return http
+      ? { https: bound, http: await listen(createHttpServer(OPTIONS, requireHost(app)), LOOPBACK, http) }
+      : { https: bound }
   }
 
   async function close(deadlineMs = CLOSE_DEADLINE_MS): Promise<void> {

@@ -5,7 +5,8 @@ import { isWholeKey } from '../crds/ssh-public-key.ts'
 import { TTL_SECONDS } from './instance-body.ts'
 
 const nameRule = 'must be 1 to 63 printable characters'
-const Name = z.string(nameRule).regex(/^[^\p{Cc}]{1,63}$/u, nameRule)
+// No \p{Cc}: the pattern is published, and clients may read it without Unicode in mind.
+const Name = z.string(nameRule).regex(/^[^\u0000-\u001f\u007f-\u009f]{1,63}$/u, nameRule)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 type Check = z.core.$RefinementCtx

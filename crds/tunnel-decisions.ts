@@ -48,6 +48,21 @@ export interface Check<World> {
 /** Path below which a certificate authority looks for its answer (RFC 8555, section 8.3). */
 export const CHALLENGE_PATH = '/.well-known/acme-challenge/'
 
+/** Characters of the longest method that is taken; the longest that is registered has 17 (IANA, HTTP Method Registry). */
+export const METHOD_MAX = 32
+const LONG_METHOD: Stop = {
+  status: 400,
+  reason: 'bad_request',
+  detail: `the method is longer than ${METHOD_MAX} characters`,
+}
+const BAD_TARGET: Stop = { status: 400, reason: 'bad_request', detail: 'the request target is not valid' }
+
+/** Why a request with this method, of a target in origin form, cannot be understood: CONNECT is for proxies that are asked to be one (RFC 9112, section 3.2.3). */
+export function methodStop(method: string): Stop | undefined {
+  if (method.length > METHOD_MAX) return LONG_METHOD
+  return method === 'CONNECT' ? BAD_TARGET : undefined
+}
+
 const MISDIRECTED: Stop = { status: 421, reason: 'misdirected', detail: 'the TLS handshake named another host than the request' }
 const UNKNOWN_CHALLENGE: Stop = {
   status: 404,

@@ -62,8 +62,9 @@ export const TunnelSpec = z.object({
   regionId: z.int().min(1).max(2_147_483_647).describe('Number (`regionId`) of the Region that its endpoint is in.'),
   displayName: z
     .string()
-    .max(63)
-    .regex(/^[^\x00-\x1f\x7f]{1,63}$/, 'must be 1 to 63 printable characters')
+    .regex(/^[^\x00-\x1f\x7f]{1,63}$/u, 'must be 1 to 63 printable characters')
+    // For the API server, which counts characters: zod's own bound would count UTF-16's units.
+    .meta({ maxLength: 63 })
     .optional()
     .describe('What its owner calls it; its object’s name, when absent.'),
   config: TunnelConfig.prefault({}).describe('Its settings; a change is in force at once.'),

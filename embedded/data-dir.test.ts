@@ -45,13 +45,13 @@ test.each([
   expect(await modeOf(path)).toBe(refused === undefined ? '700' : mode.toString(8))
 })
 
-test('a file, a link, and a path below a file are refused with a sentence', async () => {
+test('a file, a link, a path below a file and one where nothing can be made are refused with a sentence', async () => {
   await using parent = await temporary()
   const file = join(parent.path, 'file')
   const link = join(parent.path, 'link')
   await writeFile(file, '')
   await symlink(parent.path, link)
-  for (const path of [file, link, join(file, 'below')]) {
+  for (const path of [file, link, join(file, 'below'), '/proc/nope/data']) {
     await expect(openDataDir(path)).rejects.toMatchObject({
       code: 'data_dir_unusable',
       message: expect.stringContaining(`the data directory ${path} `) as string,

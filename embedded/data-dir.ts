@@ -1,6 +1,7 @@
 import { chmod, lstat, mkdir, readdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { MooringError } from '../crds/errors.ts'
+import { makeDirectory } from './make-directory.ts'
 
 /** The directory of all state, and the files in it that people use. Paths are absolute. */
 export interface DataDir {
@@ -38,7 +39,7 @@ export function dataDirAt(path: string): DataDir {
 export async function openDataDir(path: string): Promise<DataDir> {
   const dir = dataDirAt(path)
   try {
-    await mkdir(dirname(dir.path), { recursive: true })
+    await makeDirectory(dirname(dir.path))
     await mkdir(dir.path, { mode: 0o700 }).catch(ignoreExisting)
     await checkOwner(dir.path)
     await chmod(dir.path, 0o700)

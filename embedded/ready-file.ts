@@ -1,6 +1,12 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { lstat, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { MooringError } from '../crds/errors.ts'
 import { writeFileAtomic } from './atomic-file.ts'
+import { makeDirectory } from './make-directory.ts'
+
+/** Code of a start that failed for its setting `--ready-file`. */
+export const READY_FILE_UNUSABLE = 'ready_file_unusable'
 
 /** What the ready file says (surface, section 1). Null is what does not run. */
 export interface Ready {
@@ -33,17 +39,38 @@ export interface ReadyFile {
   remove(): Promise<void>
 }
 
-/** Removes what an earlier run left, so that nobody takes it for this one. Without a path, nothing is ever written. */
+/**
+ * Removes what an earlier run left, so that nobody takes it for this one, and finds out whether it can be written when all is ready. Without
+ * a path, nothing is ever written.
+ * @throws MooringError `ready_file_unusable`, which says what is wrong with the setting
+ */
 export async function createReadyFile(path: string | undefined): Promise<ReadyFile> {
   if (path === undefined) return { write: async () => undefined, remove: async () => undefined }
   const file = resolve(path)
   const remove = () => rm(file, { force: true })
-  await remove()
-  return {
-    remove,
-    async write(ready) {
-      await mkdir(dirname(file), { recursive: true })
-      await writeFileAtomic(file, `${JSON.stringify(ready, undefined, 2)}\n`, 0o600)
-    },
+  const put = async (to: string, content: string) => {
+    await makeDirectory(dirname(to))
+    await writeFileAtomic(to, content, 0o600)
   }
+  try {
+    await requireFile(file)
+    await remove()
+    const trial = `${file}.${randomUUID()}`
+    await put(trial, '')
+    await rm(trial)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const sentence = `--ready-file must be a file that can be written, not ${JSON.stringify(path)}: ${why}.`
+    throw new MooringError(READY_FILE_UNUSABLE, sentence, { cause })
+  }
+  return { remove, write: (ready) => put(file, `${JSON.stringify(ready, undefined, 2)}\n`) }
+}
+
+/** A device or a pipe could be removed like a file, and would be missed. */
+async function requireFile(path: string): Promise<void> {
+  const there = await lstat(path).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+  })
+  if (there?.isDirectory()) throw new Error('it is a directory')
+  if (there && !there.isFile() && !there.isSymbolicLink()) throw new Error('it is there, and is not a file')
 }

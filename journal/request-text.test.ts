@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { METHOD_MAX } from '../crds/tunnel-decisions.ts'
 import { requestRecord } from './conformance/records.ts'
-import { METHOD_MAX, PATH_MAX, requestRows, requestText } from './request-text.ts'
+import { PATH_MAX, requestRows, requestText } from './request-text.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 40 })
 const records = fc.array(

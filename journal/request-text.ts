@@ -1,9 +1,8 @@
+import { METHOD_MAX } from '../crds/tunnel-decisions.ts'
 import type { RequestRecord } from './port.ts'
 
 /** Longest path that is kept; the rest is cut off. */
 export const PATH_MAX = 2_048
-/** No method is as long; whatever is one to its sender is cut. */
-export const METHOD_MAX = 32
 const FIELDS = 13
 const LINE_END = /[\n\r]/g
 

@@ -59,7 +59,7 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
       places.use(apiTokenQuota.reserve({ namespace, name }))
       const { object, created } = await createOnce(store, ApiToken, draft, requestHash(body))
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
-      await untilKnown(apiTokens, object)
+      await untilKnown(apiTokens, object, scopes.endOf({ namespace }))
       const shown = created ? token : tokenOf(object, tokenSecret)
       const { resourceVersion: etag } = (await settled(apiTokens, object)).metadata
       return { status: 201, data: { apiToken: { ...apiTokenView(object), token: shown } }, etag }

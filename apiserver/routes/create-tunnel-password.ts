@@ -5,7 +5,7 @@ import { LIVE_PASSWORDS_MAX } from '../../crds/live-passwords.ts'
 import { annotations } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { PASSWORD_LIFE_MS, TunnelPassword } from '../../crds/tunnel-password.ts'
-import { untilKnown } from '../cache-waits.ts'
+import { endOf, untilKnown } from '../cache-waits.ts'
 import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
 import { createOnce, objectName, requestHash } from '../idempotency.ts'
@@ -79,7 +79,7 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
       }
       const { object, created } = await createOnce(store, TunnelPassword, draft, requestHash({}))
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
-      await untilKnown(tunnelPasswords, object)
+      await untilKnown(tunnelPasswords, object, endOf(tunnels, tunnel, 'the tunnel was deleted meanwhile'))
       if (created && !livePasswordsOf(tunnel).some(({ metadata }) => metadata.uid === object.metadata.uid)) {
         // Others came by another API server, or by kubectl, at the same time: it would be refused.
         await store.delete(TunnelPassword, object.metadata, { uid: object.metadata.uid })

@@ -4,12 +4,12 @@ import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { takesTunnels } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { AuditedRequest } from '../audit.ts'
-import { withinBudget } from '../budget.ts'
+import { firstOf, withinBudget } from '../budget.ts'
 import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
 import { createOnce, objectName, requestHash } from '../idempotency.ts'
 import { tooLate } from '../instance-verdict.ts'
-import { type AnyRoute, route } from '../route.ts'
+import { type AnyRoute, route, type Scope } from '../route.ts'
 import { NamespaceParams } from '../tenancy-deps.ts'
 import { CreateTunnelBody } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
@@ -32,10 +32,21 @@ function refusal(code: Refused, message: string): ApiError {
   return new ApiError(code, message, { details: code === 'quota_exceeded' ? [] : [{ field: 'regionId', message }] })
 }
 
-/** The tunnel when it is ready; undefined while it is under way. @throws ApiError when it is refused, or somebody deletes it */
-function outcome(tunnel: Tunnel | undefined, uid: string): Tunnel | undefined {
-  if (tunnel?.metadata.uid !== uid) return undefined
-  if (tunnel.metadata.deletionTimestamp !== undefined) throw new ApiError('conflict', 'this tunnel was deleted meanwhile')
+/** What becomes of a tunnel, asked at each of its changes; undefined while it is under way. @throws ApiError when it is refused, or somebody deletes it */
+function outcomeOf(uid: string): (tunnel: Tunnel | undefined) => Tunnel | undefined {
+  let seen = false
+  return function outcome(tunnel) {
+    const isIt = tunnel?.metadata.uid === uid
+    // Until it was seen once, it has not come yet.
+    if (isIt ? tunnel.metadata.deletionTimestamp !== undefined : seen)
+      throw new ApiError('conflict', 'this tunnel was deleted meanwhile')
+    seen = isIt
+    return isIt ? settledOf(tunnel) : undefined
+  }
+}
+
+/** The tunnel when it is ready, or as good as it gets. @throws ApiError when it is refused */
+function settledOf(tunnel: Tunnel): Tunnel | undefined {
   const condition = conditionOf(tunnel, 'Ready')
   if (!condition || (condition.observedGeneration ?? 0) < tunnel.metadata.generation) return undefined
   if (condition.status === 'True' || isStuck(tunnel)) return tunnel
@@ -59,11 +70,9 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
     if (!isActive) throw refusal('no_active_endpoint', `region ${regionId} has no active endpoint with edges`)
   }
 
-  async function whenReady(created: Tunnel): Promise<Tunnel> {
-    const { uid } = created.metadata
-    const ready = await withinBudget(BUDGET_MS, (signal) =>
-      tunnels.waitFor(created.metadata, (found) => outcome(found, uid), signal),
-    )
+  async function whenReady({ metadata }: Tunnel, scope: Scope): Promise<Tunnel> {
+    const settled = (signal: AbortSignal) => tunnels.waitFor(metadata, outcomeOf(metadata.uid), signal)
+    const ready = await withinBudget(BUDGET_MS, (signal) => firstOf(signal, [settled, scopes.endOf(scope)]))
     if (ready) return ready
     throw tooLate('the tunnel did not become ready in time; try again')
   }
@@ -91,7 +100,7 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
       const { object, created } = await createOnce(store, Tunnel, draft, requestHash(body))
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       try {
-        return await deps.answer(201, await whenReady(object), scope)
+        return await deps.answer(201, await whenReady(object, scope), scope)
       } catch (error) {
         if (created && (key === undefined || (error instanceof ApiError && error.code !== 'unavailable'))) {
           await discard(object, { principal, requestId, sourceIp })

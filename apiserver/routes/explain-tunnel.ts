@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { METHOD_MAX } from '../../crds/tunnel-decisions.ts'
 import { type AnyRoute, route } from '../route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { explainLogin, explainRequest } from '../tunnel-explanation.ts'
@@ -18,7 +19,7 @@ const Body = z
     method: z
       .string()
       .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be a method of HTTP')
-      .max(32)
+      .max(METHOD_MAX)
       .optional()
       .describe('GET, when absent.'),
     path: z

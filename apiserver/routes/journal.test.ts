@@ -131,6 +131,21 @@ test('connections come as they were recorded, refused ones on request', async ()
   expect(all.body.data).toMatchObject({ connections: [{ id: refused.id, type: 'refused', reason: 'wrong_key' }] })
 })
 
+test('an IPv4 address may be asked for as a dual-stack socket writes it', async () => {
+  const { uid } = tunnel.metadata
+  const connect = connectionRecord({ tunnel: uid, clientIp: '198.51.100.99' })
+  const request = requestRecord({ tunnel: uid, sourceIp: '198.51.100.99' })
+  await kept.journal.connection(connect)
+  await keepRequests(kept.journal, [request])
+  for (const address of ['198.51.100.99', '::ffff:198.51.100.99', '::FFFF:c633:6463', '0:0:0:0:0:ffff:198.51.100.99']) {
+    const found = [
+      (await get(`${path}/connections?clientIp=${address}`)).body.data?.connections,
+      (await get(`${path}/requests?sourceIp=${address}`)).body.data?.requests,
+    ]
+    expect([address, found]).toMatchObject([address, [[{ id: connect.id }], [{ id: request.id }]]])
+  }
+})
+
 test('stats cover whole minutes up to the end of this one', async () => {
   const { uid } = tunnel.metadata
   await keepRequests(kept.journal, [requestRecord({ tunnel: uid, at: NOW.getTime(), sourceIp: '192.0.2.77', status: 500 })])

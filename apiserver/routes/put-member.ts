@@ -28,13 +28,14 @@ export function putMember({ store, scopes, roleBindings, now }: Deps): AnyRoute 
   async function attempt(namespace: string, member: MemberView): Promise<200 | 201 | undefined> {
     const before = await store.get(RoleBinding, { namespace, name: memberName(member.subject) })
     if (before && memberView(before)?.role === member.role) {
-      await untilKnown(roleBindings, before)
+      await untilKnown(roleBindings, before, scopes.endOf({ namespace }))
       return 200
     }
     try {
       // The role of a RoleBinding cannot change; without one the member has no role for a moment, which is the safe side.
       if (before) await remove(before)
-      await untilKnown(roleBindings, await store.create(RoleBinding, newMember(namespace, member, now())))
+      const made = await store.create(RoleBinding, newMember(namespace, member, now()))
+      await untilKnown(roleBindings, made, scopes.endOf({ namespace }))
       return before ? 200 : 201
     } catch (error) {
       if (isStoreError(error, 'already_exists') || isStoreError(error, 'conflict')) return undefined

@@ -1,4 +1,4 @@
-import type { Stop } from '../../crds/tunnel-decisions.ts'
+import { METHOD_MAX, type Stop } from '../../crds/tunnel-decisions.ts'
 import { type Fields, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
 import type { ForwardedRequest } from './forward-request.ts'
 import { type Framing, readFraming } from './framing.ts'
@@ -30,8 +30,6 @@ export interface RequestHead extends Fields {
   forwarded: ForwardedRequest | undefined
 }
 
-/** The longest that is registered has 17 (IANA, HTTP Method Registry). */
-const METHOD_MAX = 32
 const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?$/
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
 /** Changes of protocol that would take later requests out of the edge's sight. */

@@ -1,3 +1,6 @@
+import { isIP } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { connect } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/answers.ts'
 import { type CallOptions, openHome } from '../support/home.ts'
@@ -192,4 +195,31 @@ test('an answer is for its caller alone', async () => {
   expect(headers['cache-control']).toBe('no-store')
   expect(headers['x-content-type-options']).toBe('nosniff')
   expect(headers['x-powered-by']).toBeUndefined()
+})
+
+describe('what is refused before it is a request is answered like any other', () => {
+  /** Sends bytes as they are; resolves with all that came back once the connection was closed. */
+  async function send(bytes: string): Promise<string> {
+    const { sharedUrl, ca } = home.installation
+    const { hostname: host, port } = new URL(sharedUrl)
+    const socket = connect({ host, port: Number(port), ca, servername: isIP(host) === 0 ? host : '' })
+    socket.write(bytes)
+    return text(socket)
+  }
+
+  test.each([
+    { what: 'HTTP/1.1 without Host', bytes: 'GET /healthz HTTP/1.1\r\n\r\n', is: '400 invalid_request' },
+    {
+      what: 'an expectation that nobody knows',
+      bytes: 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: foo\r\n\r\n',
+      is: '417 invalid_request',
+    },
+    { what: 'CONNECT', bytes: 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n', is: '405 method_not_allowed' },
+    { what: 'a NUL in the target', bytes: 'GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n', is: '400 invalid_request' },
+  ])('$what', async ({ bytes, is }) => {
+    const [head = '', body = ''] = (await send(bytes)).split('\r\n\r\n')
+    const { error } = JSON.parse(body) as { error: { code: string; requestId: string } }
+    expect(`${head.split(' ')[1]} ${error.code}`).toBe(is)
+    expect(/\r\nX-Request-Id: (.+)/i.exec(head)?.[1]).toBe(error.requestId)
+  })
 })

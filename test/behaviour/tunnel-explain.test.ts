@@ -130,6 +130,24 @@ interface LoginRow {
   readonly recorded?: string
 }
 
+describe('a method that the edge refuses', () => {
+  const sourceIp = '203.0.113.7'
+  test('CONNECT is explained as one', async () => {
+    expect(await explain(await makeTunnel(), { sourceIp, method: 'CONNECT' })).toEqual({
+      steps: [{ check: 'parse', verdict: 'stop', detail: 'the request target is not valid' }],
+      answer: { status: 400, reason: 'bad_request' },
+    })
+  })
+
+  test('of more than 32 characters is refused here too', async () => {
+    const { id } = await makeTunnel()
+    const ask = (length: number) => call('POST', `/${id}/explain`, { body: { sourceIp, method: 'M'.repeat(length) } })
+    expect(codeOf(await ask(32))).toBe('200 OK')
+    const answer = await ask(33)
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['method']])
+  })
+})
+
 describe('a login ends as was explained', () => {
   test.concurrent.each<LoginRow>([
     { does: 'a key', authMethod: 'key' },

@@ -97,6 +97,21 @@ test('keys of each type that ssh-keygen makes are taken as it writes them', asyn
   expect((await makeTunnel({ authorizedKeys: keys })).config.authorizedKeys).toEqual(keys)
 })
 
+const ASTRAL = '🚢'.repeat(63)
+test('a name of 63 characters may be of any alphabet, and is refused with one more', async () => {
+  const made = await create({ name: ASTRAL, regionId: region })
+  expect(codeOf(made)).toBe('201 OK')
+  const { id, name: given } = made.body.data.tunnel
+  expect(given).toBe(ASTRAL)
+  const renamed = '🛟'.repeat(63)
+  const patched = await call('PATCH', `/${id}`, { body: { name: renamed } })
+  expect([codeOf(patched), patched.body.data.tunnel.name]).toEqual(['200 OK', renamed])
+  for (const name of [`${ASTRAL}a`, 'a\u0000', 'a\u0085', 'a\u007f']) {
+    const answer = await create({ name, regionId: region })
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['name']])
+  }
+})
+
 test.each([42, 0, -1, 9_999_999_999])('region %d is unknown', async (regionId) => {
   const answer = await create({ name: 'a', regionId })
   expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 unknown_region', ['regionId']])
@@ -169,6 +184,17 @@ describe('temporary passwords', () => {
       expect(entries).toHaveLength(1)
       expect(JSON.stringify(entries)).not.toMatch(/mt_|[0-9a-f]{64}/)
     })
+  })
+
+  test('asked for while the tunnel goes, it is there, or has a conflict, or is not found; nobody waits', async () => {
+    for (let round = 0; round < 4; round++) {
+      const { id } = await makeTunnel()
+      const since = Date.now()
+      const [gone, issued] = await Promise.all([call('DELETE', `/${id}`), call('POST', `/${id}/passwords`, { body: {} })])
+      expect(codeOf(gone)).toBe('200 OK')
+      expect(['201 OK', '404 not_found', '409 conflict']).toContain(codeOf(issued))
+      expect(Date.now() - since).toBeLessThan(20_000)
+    }
   })
 
   test('ten live ones at the most, also of those asked for at one moment', async () => {

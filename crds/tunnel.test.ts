@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { structuralSchema } from './structural-schema.ts'
+import { Tunnel, TunnelSpec } from './tunnel.ts'
+import { InvalidObjectError, validate } from './validate.ts'
+
+const metadata = { name: 'web', namespace: 'acme--prod' }
+const named = (displayName: string) => ({ metadata, spec: { regionId: 1, displayName } })
+
+test.each([
+  { does: 'of Latin letters', displayName: 'x'.repeat(63) },
+  { does: 'outside the Basic Multilingual Plane', displayName: '🚢'.repeat(63) },
+])('a display name has 63 characters $does, and not one more', ({ displayName }) => {
+  expect(validate(Tunnel, named(displayName)).spec.displayName).toBe(displayName)
+  for (const wrong of [`${displayName}x`, '', 'a\n', 'a\u{7f}'])
+    expect(() => validate(Tunnel, named(wrong))).toThrow(InvalidObjectError)
+})
+
+test('an API server, which counts characters too, is told the same bound', () => {
+  expect(structuralSchema(TunnelSpec).properties?.displayName).toMatchObject({
+    maxLength: 63,
+    'x-kubernetes-validations': [{ message: 'must be 1 to 63 printable characters' }],
+  })
+})
