@@ -175,8 +175,8 @@ export class Connection implements WireEvents {
     if (this.#login?.authMethod === 'token') this.recheck()
     this.#forwarding.tick(now)
     const route = this.#route
-    if (!this.#forwarding.granted && route && now - this.#loggedInAt > forwardGraceMs)
-      this.close('no_forward', sentences.forwardGrace(route))
+    const without = now - Math.max(this.#loggedInAt, this.#forwarding.cancelledAt)
+    if (!this.#forwarding.granted && route && without > forwardGraceMs) this.close('no_forward', sentences.forwardGrace(route))
     const state = this.#line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS })
     if (state === 'silent') this.close('keepalive_timeout', sentences.keepalive, Reason.connectionLost)
     if (state === 'replaced') this.close('replaced', sentences.replaced)
@@ -278,7 +278,7 @@ export class Connection implements WireEvents {
     }
     const forward = { host: request.bindHost, port: request.bindPort }
     const asks = request.name === 'tcpip-forward'
-    const done = asks ? this.#forwarding.ask(forward) : this.#forwarding.cancel(forward)
+    const done = asks ? this.#forwarding.ask(forward) : this.#forwarding.cancel(forward, performance.now())
     if (wantReply && this.#closedAt === undefined) this.#wire.reply(done)
     if (done && asks) this.#forwarding.begin(performance.now())
   }

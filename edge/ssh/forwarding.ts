@@ -35,6 +35,7 @@ export class Forwarding {
   #session: Session | undefined
   #serves = false
   #grantedAt = 0
+  #cancelledAt = 0
 
   constructor(deps: ForwardingDeps) {
     this.#deps = deps
@@ -43,6 +44,11 @@ export class Forwarding {
   /** The client has asked for it, and may. */
   get granted(): boolean {
     return this.#forward !== undefined
+  }
+
+  /** When the client cancelled the last one, or 0: it may do without one for a while after that, too. */
+  get cancelledAt(): number {
+    return this.#cancelledAt
   }
 
   get session(): Session | undefined {
@@ -61,10 +67,11 @@ export class Forwarding {
     return refusal === undefined
   }
 
-  cancel({ host, port }: Forward): boolean {
-    const known = this.#forward?.host === host && this.#forward.port === port
-    if (known) this.stop()
-    return known
+  cancel({ host, port }: Forward, now: number): boolean {
+    if (this.#forward?.host !== host || this.#forward.port !== port) return false
+    this.stop()
+    this.#cancelledAt = now
+    return true
   }
 
   /** The client has been told that it may. */

@@ -10,7 +10,7 @@ export interface SshLimits {
   /** For a trusted balancer to say whom it speaks for, and how long it may be silent before it is taken for one that does not say. */
   readonly balancerMs: number
   readonly balancerQuietMs: number
-  /** Keys and passwords that one connection may try. */
+  /** Keys, passwords and whatever else one connection may try; a first question what there is does not count. */
   readonly loginTries: number
   /** Failed logins of one source in a minute. */
   readonly failedPerSource: number

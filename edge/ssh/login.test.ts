@@ -46,8 +46,14 @@ describe('a login by password', () => {
     {
       does: 'as the hostname of another tunnel is wrong',
       user: MINE,
-      tunnels: { mine: [], theirs: [routed(secret)] },
+      tunnels: { mine: [routed('mt_x')], theirs: [routed(secret)] },
       outcome: ['password', MINE],
+    },
+    {
+      does: 'where none is live is told so, as explain says it',
+      user: MINE,
+      tunnels: { mine: [routed('mt_x', { expiresAt: NOW })], theirs: [routed(secret)] },
+      outcome: ['no_credential', MINE],
     },
     {
       does: 'as anybody is unknown where two tunnels have its hash',

@@ -37,6 +37,8 @@ const PASSWORD_PREFIX = 'mt_'
 interface Attempt {
   readonly source: string
   readonly authMethod: Login['authMethod']
+  /** Of a password that the tunnel does not have; else one is live at least, or was. */
+  readonly livePasswords?: number | undefined
   readonly sessions?: number
   readonly maxSessions?: number
 }
@@ -44,9 +46,9 @@ interface Attempt {
 /** What stands against a login before its key or password is looked at, or (with `sessions`) after that. */
 export function refusalOf(
   route: Route | undefined,
-  { source, authMethod, sessions = 0, maxSessions = 1 }: Attempt,
+  { source, authMethod, livePasswords: live = 1, sessions = 0, maxSessions = 1 }: Attempt,
 ): Refusal | undefined {
-  const world = { tunnel: route, sourceIp: source, authMethod, livePasswords: 1, sessions, maxSessions }
+  const world = { tunnel: route, sourceIp: source, authMethod, livePasswords: live, sessions, maxSessions }
   return firstStop(LOGIN_CHECKS, world)?.reason
 }
 
@@ -91,7 +93,8 @@ export function judgePassword(routes: Routes & PasswordRoutes, { user, password,
   const route = isTemporary ? (named ?? routes.ofPassword(sha256.toString('hex'))) : undefined
   const known = route && passwordIn(route, sha256, now)
   if (route === undefined || known === undefined) {
-    return { route: named, refusal: refusalOf(named, { source, authMethod: 'token' }) ?? 'password' }
+    const live = named && livePasswords(named.passwords, endOf, now).length
+    return { route: named, refusal: refusalOf(named, { source, authMethod: 'token', livePasswords: live }) ?? 'password' }
   }
   const refusal = refusalOf(route, { source, authMethod: 'token' }) ?? refusalOfPassword(route, known, now)
   if (refusal) return { route, refusal, passwordId: known.id }

@@ -3,11 +3,12 @@ import type { Login } from '../session.ts'
 import { type Denial, judgeKey, judgePassword, type PasswordLogin, type Refusal, refusalOf } from './login.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import type { PasswordRoutes, Routes } from '../route.ts'
-import { parsePublicKey } from './public-key.ts'
+import { fingerprintOf, parsePublicKey } from './public-key.ts'
 import { sentences } from './sentences.ts'
 import { type AuthRequest, Reason } from './wire/messages.ts'
 import type { Wire } from './wire/wire.ts'
 
+type PasswordRequest = Extract<AuthRequest, { readonly method: 'password' }>
 type KeyRequest = Extract<AuthRequest, { readonly method: 'publickey' }>
 
 /** A login that did not come to be, for the journal of its tunnel. */
@@ -41,18 +42,29 @@ export interface UserAuth {
   abandoned(): RefusedLogin | undefined
 }
 
+const proven = (login: Login): Pick<RefusedLogin, 'authMethod' | 'fingerprint' | 'passwordId'> =>
+  login.authMethod === 'key'
+    ? { authMethod: 'key', fingerprint: login.keyFingerprint, passwordId: undefined }
+    : { authMethod: 'token', fingerprint: undefined, passwordId: login.passwordId }
+
 export function createUserAuth(deps: Deps): UserAuth {
   const { wire, routes, source, sourceKey, failures, limits } = deps
   let tries = 0
+  let asked = false
   let keyFailed = false
   let explained = false
   let last: RefusedLogin | undefined
 
   function handle(request: AuthRequest): void {
-    if (request.method === 'none' || request.method === 'other') {
+    if (request.method === 'none' && !asked) {
+      // Clients begin with it, to be told what there is (RFC 4252, section 5.2).
+      asked = true
       wire.refuse()
-      return
-    }
+    } else if (request.method === 'none' || request.method === 'other') refuseAgain()
+    else judge(request)
+  }
+
+  function judge(request: PasswordRequest | KeyRequest): void {
     const route = routes.get(request.user)
     if (failures.bySource.reached(sourceKey) || (route && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`))) {
       refused({ route, refusal: 'rate' }, request)
@@ -76,7 +88,7 @@ export function createUserAuth(deps: Deps): UserAuth {
     else if (!request.signature) askForSignature(verdict.route, request)
     else if (verdict.key?.verify(request.signature.of, request.signature.bytes, request.hash))
       accept(verdict.route, verdict.login)
-    else refuseKey({ route, refusal: 'key' }, request)
+    else refuseKey({ route, refusal: 'key', fingerprint: fingerprintOf(request.blob) }, request)
   }
 
   function askForSignature(route: Route, request: KeyRequest): void {
@@ -94,7 +106,7 @@ export function createUserAuth(deps: Deps): UserAuth {
     const sessions = deps.sessionsOf(route.hostname)
     const refusal = refusalOf(route, { source, authMethod: login.authMethod, sessions, maxSessions: limits.sessions })
     if (refusal) {
-      last = { route, refusal, authMethod: login.authMethod, fingerprint: undefined, passwordId: undefined }
+      last = { route, refusal, ...proven(login) }
       deps.disconnect(Reason.tooManyConnections, sentences.refused(refusal))
       return
     }
@@ -112,15 +124,20 @@ export function createUserAuth(deps: Deps): UserAuth {
 
   function refuse(verdict: Denial, request: AuthRequest): void {
     refused(verdict, request)
-    tries += 1
-    if (tries >= limits.tries) {
-      deps.disconnect(Reason.noMoreAuthMethods, sentences.tries)
-      return
-    }
     // Stock ssh says "Permission denied" and no more. Once: who has many keys would read it for each.
-    if (!explained || verdict.refusal === 'expired') wire.banner(`${sentences.refused(verdict.refusal)}\r\n`)
+    const explain = !explained || verdict.refusal === 'expired'
     explained = true
-    wire.refuse()
+    refuseAgain(explain ? sentences.refused(verdict.refusal) : undefined)
+  }
+
+  /** Counts a try (RFC 4252, section 4), and is the end of the last. */
+  function refuseAgain(explanation?: string): void {
+    tries += 1
+    if (tries >= limits.tries) deps.disconnect(Reason.noMoreAuthMethods, sentences.tries)
+    else {
+      if (explanation !== undefined) wire.banner(`${explanation}\r\n`)
+      wire.refuse()
+    }
   }
 
   function countFailure(route: Route | undefined): void {

@@ -262,7 +262,7 @@ describe('a stranger', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => guess(`127.3.0.${index + 1}`)))
     expect(new Set(answers)).toEqual(new Set(['All configured authentication methods failed']))
     const counted = async () => (await own.registry.getSingleMetric('mooring_ssh_refused_logins_total')?.get())?.values
-    await vi.waitFor(async () => expect(await counted()).toEqual([{ labels: { reason: 'password' }, value: 20 }]), soon)
+    await vi.waitFor(async () => expect(await counted()).toEqual([{ labels: { reason: 'no_credential' }, value: 20 }]), soon)
     expect(own.records.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => 'refused'))
   })
 

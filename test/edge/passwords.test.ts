@@ -122,7 +122,7 @@ describe('a password whose hash somebody else has put beside a tunnel of theirs'
     const [theirs, mine] = [await makeTunnel(EVE), await makeTunnel(ACME)]
     const secret = await makePassword(theirs)
     expect(await logIn(mine.hostname, secret)).toBe(REFUSED)
-    await vi.waitFor(() => expect(recordsOf(mine)).toMatchObject([{ type: 'refused', reason: 'password' }]), soon)
+    await vi.waitFor(() => expect(recordsOf(mine)).toMatchObject([{ type: 'refused', reason: 'no_credential' }]), soon)
   })
 
   test('twice beside one tunnel opens it, whatever the user is called', async () => {

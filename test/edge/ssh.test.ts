@@ -63,7 +63,7 @@ describe('a login', () => {
     { does: 'a key that is not the tunnel’s', config: { authorizedKeys: [stranger] }, reason: 'key' },
     { does: 'an address that is not listed', config: { sshIPWhitelist: ['203.0.113.0/24'] }, reason: 'ip_denied' },
     { does: 'another authentication mode', config: { authMode: 'token' as const }, reason: 'auth_mode' },
-    { does: 'a wrong password', config: { authMode: 'token' as const }, password: 'mt_wrong', reason: 'password' },
+    { does: 'a wrong password', config: { authMode: 'token' as const }, password: 'mt_wrong', reason: 'no_credential' },
     {
       does: 'an expired password',
       config: {},
@@ -121,7 +121,10 @@ describe('a login', () => {
     const second = own.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
     expect(await second.exited).toBe(255)
     expect(second.output.text).toContain('as many connections as it may have')
-    expect(own.records.at(-1)).toMatchObject({ type: 'refused', reason: 'too_many_sessions' })
+    const [first] = own.records
+    const { keyFingerprint = null } = first ?? {}
+    expect(keyFingerprint).toMatch(/^SHA256:/)
+    expect(own.records.at(-1)).toMatchObject({ type: 'refused', reason: 'too_many_sessions', keyFingerprint })
   })
 
   test('that does not come in time ends the connection', async () => {

@@ -23,14 +23,21 @@ const before =
     else owner?.events.broken()
   }
 
+/** What a message did not have to its end is `undefined`; of numbers that follow each other the last is, when any is. */
+type Unread = undefined
+
 interface Opening {
-  readonly type: string
+  readonly type: string | Unread
+  readonly sender: number
+  readonly window: number
+  readonly packetSize: number | Unread
+}
+/** Whole: ssh2 has looked. */
+interface Confirmation {
+  readonly recipient: number
   readonly sender: number
   readonly window: number
   readonly packetSize: number
-}
-interface Confirmation extends Omit<Opening, 'type'> {
-  readonly recipient: number
 }
 
 /** One table for all connections, by the names that ssh2 calls them. */
@@ -40,18 +47,22 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
     if (name === 'ssh-userauth') protocol.serviceAccept(name)
     else protocol.owner?.events.broken()
   },
-  USERAUTH_REQUEST(protocol, ...[user, service, method, data]: [string, string, string, unknown]) {
+  USERAUTH_REQUEST(protocol, ...[user, service, method, data]: [string | Unread, string, string, unknown]) {
     const { owner } = protocol
-    if (owner?.accepted || service !== 'ssh-connection') owner?.events.broken()
-    else owner?.events.auth(authRequest(user, method, data))
+    const request = authRequest(user, method, data)
+    if (owner?.accepted || service !== 'ssh-connection' || !request) owner?.events.broken()
+    else owner?.events.auth(request)
   },
-  GLOBAL_REQUEST: before((events, name: string, wantReply: boolean, data: unknown) => {
-    events.global(globalRequest(name, data), wantReply)
+  GLOBAL_REQUEST: before((events, name: string | Unread, wantReply: boolean, data: unknown) => {
+    const request = globalRequest(name, data)
+    if (request) events.global(request, wantReply)
+    else events.broken()
   }),
   REQUEST_SUCCESS: before((events) => events.pong()),
   REQUEST_FAILURE: before((events) => events.pong()),
   CHANNEL_OPEN: before((events, { type, sender, window, packetSize }: Opening) => {
-    events.channels.opening(type, { id: sender, window, maxPacket: packetSize })
+    if (type === undefined || packetSize === undefined) events.broken()
+    else events.channels.opening(type, { id: sender, window, maxPacket: packetSize })
   }),
   CHANNEL_OPEN_CONFIRMATION: before((events, { recipient, sender, window, packetSize }: Confirmation) => {
     events.channels.confirmed(recipient, { id: sender, window, maxPacket: packetSize })
@@ -62,32 +73,36 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
   CHANNEL_EXTENDED_DATA: before((events, id: number, data: Buffer) => events.channels.data(id, data, true)),
   CHANNEL_EOF: before((events, id: number) => events.channels.ended(id)),
   CHANNEL_CLOSE: before((events, id: number) => events.channels.closed(id)),
-  CHANNEL_REQUEST: before((events, ...[id, type, wantReply, data]: [number, string, boolean, unknown]) => {
-    events.channels.request(id, { type, wantReply, detail: typeof data === 'string' ? data : '' })
+  CHANNEL_REQUEST: before((events, ...[id, type, wantReply, data]: [number, string | Unread, boolean, unknown]) => {
+    if (type === undefined) events.broken()
+    else events.channels.request(id, { type, wantReply, detail: typeof data === 'string' ? data : '' })
   }),
 }
 
 interface KeyMethod {
   readonly keyAlgo: string
-  readonly key: Buffer
+  readonly key: Buffer | Unread
   readonly hashAlgo?: RsaHash
   readonly signature?: Buffer
   readonly blob?: Buffer
 }
 
-function authRequest(user: string, method: string, data: unknown): AuthRequest {
+function authRequest(user: string | Unread, method: string, data: unknown): AuthRequest | Unread {
+  if (user === undefined) return undefined
   if (method === 'password') {
     // The other form asks to change the password (RFC 4252, section 8), which there is no way to.
     return typeof data === 'string' ? { method, user, password: data } : { method: 'other', user }
   }
   if (method !== 'publickey') return method === 'none' ? { method, user } : { method: 'other', user }
   const { key, hashAlgo, signature, blob } = data as KeyMethod
+  if (key === undefined) return undefined
   const signed = signature && blob ? { signature: { bytes: signature, of: blob } } : {}
   return { method, user, blob: key, hash: hashAlgo, ...signed }
 }
 
-function globalRequest(name: string, data: unknown): GlobalRequest {
+function globalRequest(name: string | Unread, data: unknown): GlobalRequest | Unread {
+  if (name === undefined) return undefined
   if (name !== 'tcpip-forward' && name !== 'cancel-tcpip-forward') return { name: 'other' }
-  const { bindAddr, bindPort } = data as { bindAddr: string; bindPort: number }
-  return { name, bindHost: bindAddr, bindPort }
+  const { bindAddr, bindPort } = data as { bindAddr: string | Unread; bindPort: number }
+  return bindAddr === undefined ? undefined : { name, bindHost: bindAddr, bindPort }
 }

@@ -9,6 +9,8 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     alloc(size: number, force?: boolean): Buffer
     finalize(packet: Buffer, force?: boolean): Buffer
   }
+  /** Handles a message; `Infinity`: none may follow it. */
+  type OnPayload = (payload: Buffer) => number | undefined
   /** What an exchange came to, once it is over. */
   export interface Exchanged {
     readonly sessionID?: Buffer
@@ -60,8 +62,12 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     _remoteIdentRaw: Buffer | undefined
     _offer: unknown
     _cipher: { allocPacket(payloadLength: number): Buffer; encrypt(packet: Buffer): void }
-    /** `_tag`: of an AEAD cipher, reused for each packet. */
-    _decipher: { _tag?: Buffer }
+    /** `_tag`: of an AEAD cipher, reused for each packet. `inSeqno`: of the packet after the one that is being handled. */
+    _decipher: { _tag?: Buffer; readonly inSeqno: number; _onPayload: OnPayload }
+    /** What deciphers are given once there are keys; while they are exchanged another stands in its place. */
+    _onPayload: OnPayload
+    /** Known once the client's first KEXINIT has come. */
+    readonly _strictMode: boolean | undefined
     _packetRW: { readonly write: PacketWriter; readonly read: { read(payload: Buffer): Buffer } }
     _onHandshakeComplete: (...args: unknown[]) => void
   }
@@ -73,6 +79,12 @@ declare module 'ssh2/lib/protocol/kex.js' {
   }
   const kex: { readonly KexInit: new (algorithms: object) => KexInit }
   export default kex
+}
+
+declare module 'ssh2/lib/protocol/handlers.js' {
+  /** By the number of a message; none where there is no use for it. */
+  const handlers: readonly (object | undefined)[]
+  export default handlers
 }
 
 declare module 'ssh2/lib/protocol/crypto.js' {

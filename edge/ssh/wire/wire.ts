@@ -5,6 +5,7 @@ import { KEY_EXCHANGES, peekOffer, type ClientOffer } from './algorithms.ts'
 import { HANDLERS, OwnedProtocol } from './handlers.ts'
 import { takeHybrid } from './hybrid-kex.ts'
 import type { Reason, WireEvents } from './messages.ts'
+import { answerUnknown, refuseEmpty } from './odd-packets.ts'
 import { type HostKeyRing, offerFor } from './offer.ts'
 import { refineHandshake, send } from './packets.ts'
 
@@ -40,11 +41,13 @@ export class Wire {
       offer: offerFor(ring, undefined),
       onWrite: (data: Buffer | string) => write(typeof data === 'string' ? Buffer.from(data) : data),
       onError: () => events.broken(),
+      onHeader: () => refuseEmpty(this.#protocol),
       onHandshakeComplete: () => events.keysExchanged(++this.#exchanges === 1),
       messageHandlers: HANDLERS,
     })
     this.#protocol.owner = this
     this.#protocol._identRaw = IDENT
+    answerUnknown(this.#protocol)
     refineHandshake(this.#protocol)
     takeHybrid(this.#protocol, KEY_EXCHANGES)
   }
