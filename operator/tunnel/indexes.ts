@@ -17,6 +17,8 @@ export const tunnelIndexes = {
   ...quotaIndexes({ hasBegun: hasHostname, reason: TunnelReason.QuotaExceeded }),
   endpoint: ({ status }: Tunnel) => listed(status?.endpointRef?.name),
   hostname: ({ status }: Tunnel) => listed(status?.hostname),
+  /** Those whose status says that somebody is connected. */
+  connected: ({ status }: Tunnel) => (status?.connected === true || (status?.sessions ?? 0) > 0 ? ['yes'] : []),
   /** `regionId` of one that has no endpoint yet, and waits for nothing else. */
   waiting: (tunnel: Tunnel) => (tunnel.status?.endpointRef || isOver(tunnel) ? [] : [String(tunnel.spec.regionId)]),
 }

@@ -1,5 +1,17 @@
-import { expect, test } from 'vitest'
-import { presenceOf } from './presence.ts'
+import { afterEach, expect, test, vi } from 'vitest'
+import type { Tunnel } from '../../crds/tunnel.ts'
+import type { ConnectionRecord } from '../../journal/port.ts'
+import { createCacheView } from '../../store/cache-view.ts'
+import type { Store } from '../../store/port.ts'
+import { tunnel } from '../../test/builders/tunnel.ts'
+import { tunnelIndexes } from './indexes.ts'
+import { createPresence, presenceOf } from './presence.ts'
+
+const LOOK_MS = 10_000
+
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 test.each([
   { open: [], says: { connected: false, sessions: 0 } },
@@ -7,4 +19,29 @@ test.each([
   { open: [{ at: 5 }, { at: 2_000 }], says: { connected: true, sessions: 2, lastConnectedAt: '1970-01-01T00:00:02.000Z' } },
 ])('$open.length open sessions are told as such, with the time of the newest', ({ open, says }) => {
   expect(presenceOf(open)).toEqual(says)
+})
+
+const there = { connected: true, sessions: 1, lastConnectedAt: '1970-01-01T00:00:00.000Z' }
+const gone = { ...there, connected: false, sessions: 0 }
+const named = (name: string, status?: Tunnel['status']) => tunnel({ metadata: { name, uid: name }, status })
+
+test('those are written whose status says something else than the journal: who came, and who went', async () => {
+  vi.useFakeTimers()
+  const tunnels = createCacheView<typeof Tunnel>(tunnelIndexes)
+  tunnels.replace([named('never'), named('came'), named('came-again', gone), named('stays', there), named('went', there)])
+  const open = ['came', 'came-again', 'stays', 'deleted'].map((of) => ({ tunnel: of, at: 0 }) as ConnectionRecord)
+  const written = new Map<string, unknown>()
+  const patchStatus = async (_kind: unknown, { name }: { readonly name: string }, status: unknown) => {
+    written.set(name, status)
+  }
+  const stop = new AbortController()
+  const presence = createPresence({
+    ...{ tunnels, store: { patchStatus } as unknown as Pick<Store, 'patchStatus'>, journal: { openSessions: async () => open } },
+    onError: (error) => expect.unreachable(String(error)),
+  })
+  const running = presence.run(stop.signal)
+  await vi.advanceTimersByTimeAsync(LOOK_MS)
+  stop.abort()
+  await running
+  expect(Object.fromEntries(written)).toEqual({ came: there, 'came-again': there, went: { connected: false, sessions: 0 } })
 })

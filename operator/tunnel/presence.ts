@@ -6,8 +6,9 @@ import { keyOf } from '../../store/key-string.ts'
 import type { Store } from '../../store/port.ts'
 
 export interface PresenceDeps {
-  readonly store: Store
-  readonly tunnels: Cache<typeof Tunnel>
+  readonly store: Pick<Store, 'patchStatus'>
+  /** With the indexes of indexes.ts. */
+  readonly tunnels: Pick<Cache<typeof Tunnel>, 'byUid' | 'byIndex'>
   readonly journal: Pick<JournalReader, 'openSessions'>
   /** What a look throws; the next one tries again. */
   readonly onError: (error: unknown) => void
@@ -33,7 +34,9 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
     const open = Map.groupBy(await journal.openSessions(), ({ tunnel }) => tunnel)
     const at = performance.now()
     for (const [uid, then] of writtenAt) if (at - then > WRITE_MS) writtenAt.delete(uid)
-    for (const tunnel of tunnels.list()) {
+    // Not all there are: each look at ten thousand takes 16 ms, and leaves garbage.
+    const connected = [...open.keys()].flatMap((uid) => tunnels.byUid(uid) ?? [])
+    for (const tunnel of new Set([...connected, ...tunnels.byIndex('connected', 'yes')])) {
       const now = presenceOf(open.get(tunnel.metadata.uid) ?? [])
       if (!differs(tunnel, now) || writtenAt.has(tunnel.metadata.uid)) continue
       writtenAt.set(tunnel.metadata.uid, at)
