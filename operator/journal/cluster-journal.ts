@@ -46,8 +46,6 @@ const SOON_MS = 1_000
 const SWEEP_MS = 3_600_000
 /** After a sweep that failed: each holds up readers of a piece for a moment. */
 const SWEEP_AGAIN_MS = 60_000
-/** Each opens a session of its own. At 20,000 records a second it is some hundred MB, of the gigabytes that are left. */
-const ROOM_MS = 60_000
 const OWNERSHIP = { 'app.kubernetes.io/name': 'mooring-edge' }
 
 export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
@@ -62,7 +60,6 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   let isLaidOut = false
   let failures = 0
   let sweepAt = -Infinity
-  let roomAt = -Infinity
 
   const login = async (): Promise<JournalLogin> => {
     if (owner) return owner
@@ -94,7 +91,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
 
   async function lookAfter(signal: AbortSignal): Promise<void> {
     if (performance.now() >= sweepAt) await steps.run('sweep', sweep)
-    if (performance.now() >= roomAt) await steps.run('make_room', makeRoom)
+    await steps.run('make_room', makeRoom)
     await steps.run('end_lost', () => endLost(signal))
   }
 
@@ -122,7 +119,6 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   async function makeRoom(): Promise<void> {
     if (maxBytes === undefined || deps.outside !== undefined) return
     const emptied = await tables.makeRoom(maxBytes)
-    roomAt = performance.now() + ROOM_MS
     if (emptied.length > 0)
       log.warn({ maxBytes, emptied }, 'the journal’s volume is nearly full: the oldest requests or refused logins were removed')
   }

@@ -53,8 +53,9 @@ export interface LoginKeeper {
 export function createLoginKeeper(store: Store): LoginKeeper {
   const known = new Map<User, string>()
 
-  async function write(user: User, { uri, ca = '' }: JournalLogin, found: Held | undefined): Promise<void> {
+  async function write(user: User, { uri, ca = '' }: JournalLogin): Promise<void> {
     const wanted = { uri, 'ca.crt': ca }
+    const found = await read(store, user)
     if (found?.uri === uri && found.ca === ca) return
     if (found) await keepSecret(store, secretOf(user), wanted)
     else await keptSecret(store, secretOf(user), () => Promise.resolve(wanted))
@@ -63,24 +64,17 @@ export function createLoginKeeper(store: Store): LoginKeeper {
   return {
     async keep(user, place) {
       const role = place.roleOf(user)
-      const found = await read(store, user)
-      const password = passwordIn(found?.uri, role) ?? known.get(user) ?? randomPassword()
+      const password = passwordIn((await read(store, user))?.uri, role) ?? known.get(user) ?? randomPassword()
       const login = { uri: uriOf(place, role, password), ca: place.ca, role, password }
-      await write(user, login, found)
+      await write(user, login)
       known.set(user, password)
       return login
     },
-    hand: async (user, login) => write(user, login, await read(store, user)),
+    hand: write,
   }
 }
 
-/** What a Secret holds, whoever wrote it. */
-interface Held {
-  readonly uri: string
-  readonly ca: string
-}
-
-async function read(store: Store, user: User): Promise<Held | undefined> {
+async function read(store: Store, user: User): Promise<{ readonly uri: string; readonly ca: string } | undefined> {
   const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: secretOf(user) })
   if (!secret) return undefined
   return { uri: decodeSecret(secret.data, 'uri') ?? '', ca: decodeSecret(secret.data, 'ca.crt') ?? '' }
