@@ -179,13 +179,10 @@ const nameOf = ({ resource, generation }: AuditedChange): string => `${resource}
 
 /** Resolves when `work` has, or `signal` aborts. Not a race against one promise, which would keep each of a day's 86,400 looks in memory. */
 function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
+  return new Promise((resolve, reject) => {
+    const end = () => resolve()
     signal.addEventListener('abort', end)
-    void work.then(end)
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end))
   })
 }
 
