@@ -80,9 +80,12 @@ describe('durability', () => {
     db.prepare('INSERT INTO objects VALUES (?, ?, ?, ?)').run('secrets', namespace, 'orphan', JSON.stringify(orphan))
     db.close()
     await using second = await createEmbeddedStore(dir)
-    await vi.waitFor(async () => {
-      expect(await second.get(Secret, { namespace, name: 'orphan' })).toBeUndefined()
-    })
+    await vi.waitFor(
+      async () => {
+        expect(await second.get(Secret, { namespace, name: 'orphan' })).toBeUndefined()
+      },
+      { timeout: 15_000 },
+    )
   })
 
   test('the file is for its owner alone', async () => {

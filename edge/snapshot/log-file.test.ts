@@ -37,7 +37,9 @@ test('values are there again, by themselves, the last that was set', async () =>
   set('gone', 3)
   await file.flush()
   set('gone', undefined)
-  await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', { b: [2] }]])))
+  await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', { b: [2] }]])), {
+    timeout: 15_000,
+  })
   await file[Symbol.asyncDispose]()
   const again = await opened(path)
   expect(again.file.found).toEqual(new Map([['a', { b: [2] }]]))
@@ -90,7 +92,9 @@ test('what cannot be written is written when it can be again', async () => {
   await file.flush()
   expect(warn).toHaveBeenCalled()
   await mkdir(join(path, '..'), { recursive: true })
-  await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', 1]])))
+  await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', 1]])), {
+    timeout: 15_000,
+  })
   await file[Symbol.asyncDispose]()
 })
 

@@ -127,7 +127,7 @@ test('a journal that is away is asked again', async () => {
   }
   await tunnel('web')
   const { warnings } = await looking(sometimes)
-  await vi.waitFor(() => expect(warnings.length).toBeGreaterThan(1))
+  await vi.waitFor(() => expect(warnings.length).toBeGreaterThan(1), { timeout: 15_000 })
   away = false
   await untilThere('nobody unknown create Tunnel web 1')
 })
@@ -146,7 +146,7 @@ test('of the changes that wait for a journal that is away for long the oldest ar
   for (const name of names) await tunnel(name)
   const gone = await tunnel('gone')
   await store.delete(Tunnel, gone.metadata)
-  await vi.waitFor(async () => expect(await forgotten()).toBe(9))
+  await vi.waitFor(async () => expect(await forgotten()).toBe(9), { timeout: 15_000 })
   away = false
   const created = ['before', ...names].map((name) => `nobody unknown create Tunnel ${name} 1`)
   await untilThere(...created, 'nobody unknown delete Tunnel gone -')

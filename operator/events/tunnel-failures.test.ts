@@ -91,13 +91,15 @@ test.each([
   await using at = await startTunnels(options)
   if (region) await at.makeRegion()
   await at.makeEndpoint('a')
-  await vi.waitFor(() => expect(at.told()).toContain(told))
+  await vi.waitFor(() => expect(at.told()).toContain(told), { timeout: 15_000 })
 })
 
 test('an endpoint whose edges start is told of by nobody', async () => {
   await using at = await startTunnels({ ensure: async () => ({ ready: 0, message: 'no edge answers yet' }) })
   await at.makeRegion()
   await at.makeEndpoint('a')
-  await vi.waitFor(async () => expect((await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.readyReplicas).toBe(0))
+  await vi.waitFor(async () => expect((await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.readyReplicas).toBe(0), {
+    timeout: 15_000,
+  })
   expect(at.told()).toEqual([])
 })

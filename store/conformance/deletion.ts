@@ -82,9 +82,12 @@ function namespaces(open: Open): void {
     await store.create(Secret, { metadata: { namespace, name: 'b' } })
     await store.delete(Namespace, { name: namespace })
     await whenGone(store, Secret, { namespace, name: 'b' })
-    await vi.waitFor(async () => {
-      expect((await store.get(SharedInstance, key))?.metadata.deletionTimestamp).toBeDefined()
-    })
+    await vi.waitFor(
+      async () => {
+        expect((await store.get(SharedInstance, key))?.metadata.deletionTimestamp).toBeDefined()
+      },
+      { timeout: 15_000 },
+    )
     const terminating = await store.get(Namespace, { name: namespace })
     expect(terminating?.metadata.deletionTimestamp).toBeDefined()
     expect(terminating?.status?.phase).toBe('Terminating')

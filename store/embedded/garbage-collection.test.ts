@@ -45,9 +45,12 @@ test.each([
 ])('a deletion that $what is tried again until it succeeds', async ({ error, reported }) => {
   const { collector, observe, tried, errors, isGone } = collectorOver(orphanOf([owner]), 3, error)
   observe()
-  await vi.waitFor(() => {
-    expect(isGone()).toBe(true)
-  })
+  await vi.waitFor(
+    () => {
+      expect(isGone()).toBe(true)
+    },
+    { timeout: 15_000 },
+  )
   await collector.close()
   expect([tried.length, errors.length]).toEqual([4, reported])
 })

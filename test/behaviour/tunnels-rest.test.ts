@@ -178,12 +178,15 @@ describe('temporary passwords', () => {
     expect(codeOf(first)).toBe('201 OK')
     expect(first.body.data.password.password).toMatch(/^mt_[0-9A-Za-z]{32}$/)
     expect(again.body.data.password).toEqual(first.body.data.password)
-    await vi.waitFor(async () => {
-      const audit = `${acme.path}/audit?kind=TunnelPassword&limit=1`
-      const { entries } = (await acme.as('viewer')('GET', audit)).body.data
-      expect(entries).toHaveLength(1)
-      expect(JSON.stringify(entries)).not.toMatch(/mt_|[0-9a-f]{64}/)
-    })
+    await vi.waitFor(
+      async () => {
+        const audit = `${acme.path}/audit?kind=TunnelPassword&limit=1`
+        const { entries } = (await acme.as('viewer')('GET', audit)).body.data
+        expect(entries).toHaveLength(1)
+        expect(JSON.stringify(entries)).not.toMatch(/mt_|[0-9a-f]{64}/)
+      },
+      { timeout: 15_000 },
+    )
   })
 
   test('asked for while the tunnel goes, it is there, or has a conflict, or is not found; nobody waits', async () => {

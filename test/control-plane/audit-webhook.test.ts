@@ -105,7 +105,7 @@ test('what kubectl makes, changes and deletes is told with who did it, and nothi
   )
   await apply(tunnel('web', { config: { httpsOnly: false } }), '--dry-run=server')
   await kubectl('delete', 'tunnel', 'web', '-n', 'acme--prod', '--as=ada', '--as-group=system:masters')
-  await vi.waitFor(() => expect(actionsOf('web')).toEqual(['create', 'update', 'delete']))
+  await vi.waitFor(() => expect(actionsOf('web')).toEqual(['create', 'update', 'delete']), { timeout: 15_000 })
   const [created, updated, deleted] = of('web')
   expect(created).toMatchObject({ namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin', kind: 'user' } })
   expect(updated?.changes).toEqual([{ path: 'spec.config.httpsOnly', from: false, to: true }])
@@ -118,7 +118,9 @@ test('a database is named by its identifier, as REST names it', async () => {
   const metadata = { name: 'by-hand', namespace: 'acme--prod' }
   const spec = { identifier: 'PR #7', region: REGION_ID, motor: 'postgresql-15.4.0' }
   await apply({ apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', metadata, spec })
-  await vi.waitFor(() => expect(of('PR #7')).toMatchObject([{ action: 'create', resource: { kind: 'SharedInstance' } }]))
+  await vi.waitFor(() => expect(of('PR #7')).toMatchObject([{ action: 'create', resource: { kind: 'SharedInstance' } }]), {
+    timeout: 15_000,
+  })
   expect(of('by-hand')).toEqual([])
 })
 
@@ -126,7 +128,7 @@ test('neither what Mooring does itself is told, nor what is in no tenant’s nam
   for (const account of ['mooring-apiserver', 'mooring-operator']) await apply(tunnel(account), `--as=${ACCOUNTS}${account}`)
   await apply(tunnel('elsewhere', {}, 'plain'))
   await apply(tunnel('last'))
-  await vi.waitFor(() => expect(actionsOf('last')).toEqual(['create']))
+  await vi.waitFor(() => expect(actionsOf('last')).toEqual(['create']), { timeout: 15_000 })
   expect(['mooring-apiserver', 'mooring-operator', 'elsewhere'].flatMap(actionsOf)).toEqual([])
 })
 

@@ -38,7 +38,7 @@ const backend = createServer((request, response) => {
     response.end(JSON.stringify({ method, url, headers, trailers: request.trailers, bytes: Buffer.concat(chunks).length }))
   })
 }).listen(0, '127.0.0.1')
-await vi.waitUntil(() => backend.listening)
+await vi.waitUntil(() => backend.listening, { timeout: 15_000 })
 const { port } = backend.address() as AddressInfo
 edge.serve(names.web, port)
 edge.serve(names.denied, port, { ingressIPWhitelist: ['203.0.113.0/24'] })
