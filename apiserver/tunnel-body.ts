@@ -2,11 +2,10 @@ import { z } from 'zod'
 import type { Rule } from '../crds/kind.ts'
 import { CONFIG_RULES, FIELD_RULES, TunnelConfig } from '../crds/tunnel-config.ts'
 import { isWholeKey } from '../crds/ssh-public-key.ts'
+import { DISPLAY_NAME, DISPLAY_NAME_RULE } from '../crds/tunnel.ts'
 import { TTL_SECONDS } from './instance-body.ts'
 
-const nameRule = 'must be 1 to 63 printable characters'
-// No \p{Cc}: the pattern is published, and clients may read it without Unicode in mind.
-const Name = z.string(nameRule).regex(/^[^\u0000-\u001f\u007f-\u009f]{1,63}$/u, nameRule)
+const Name = z.string(DISPLAY_NAME_RULE).regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 type Check = z.core.$RefinementCtx

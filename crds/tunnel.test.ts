@@ -11,7 +11,7 @@ test.each([
   { does: 'outside the Basic Multilingual Plane', displayName: '🚢'.repeat(63) },
 ])('a display name has 63 characters $does, and not one more', ({ displayName }) => {
   expect(validate(Tunnel, named(displayName)).spec.displayName).toBe(displayName)
-  for (const wrong of [`${displayName}x`, '', 'a\n', 'a\u{7f}'])
+  for (const wrong of [`${displayName}x`, '', 'a\n', 'a\u{7f}', 'a\u{85}'])
     expect(() => validate(Tunnel, named(wrong))).toThrow(InvalidObjectError)
 })
 

@@ -58,11 +58,15 @@ export const Certificate = z.object({
   nextAttemptAt: time('When the next attempt is made'),
 })
 
+/** Escapes that RE2 has too, and no class of Unicode's: the API server and clients read the pattern as well. */
+export const DISPLAY_NAME = /^[^\x00-\x1f\x7f-\x9f]{1,63}$/u
+export const DISPLAY_NAME_RULE = 'must be 1 to 63 printable characters'
+
 export const TunnelSpec = z.object({
   regionId: z.int().min(1).max(2_147_483_647).describe('Number (`regionId`) of the Region that its endpoint is in.'),
   displayName: z
     .string()
-    .regex(/^[^\x00-\x1f\x7f]{1,63}$/u, 'must be 1 to 63 printable characters')
+    .regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
     // For the API server, which counts characters: zod's own bound would count UTF-16's units.
     .meta({ maxLength: 63 })
     .optional()

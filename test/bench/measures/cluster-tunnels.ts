@@ -14,7 +14,8 @@ import { summary } from '../statistics.ts'
 const TUNNELS = 10_000
 /** Far beyond the targets, so that a miss has a figure. */
 const SELDOM = { patienceMs: 900_000, everyMs: 500 }
-const REST_MS = 20_000
+/** Beyond the looks that an operator has half a minute after its start. */
+const REST_MS = 90_000
 const WATCHED_MS = 60_000
 const CHANGES = 50
 const FIRST = 'first'
