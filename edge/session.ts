@@ -1,4 +1,4 @@
-import type { Channel, ChannelEvents } from './channel.ts'
+import type { Channel, ChannelEvents } from './channels/channel.ts'
 
 /** Who opened a connection, as told to the client (RFC 4254, section 7.2: originator). */
 export interface Origin {

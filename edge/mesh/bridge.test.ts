@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Session } from '../session.ts'
 import { Bridge } from './bridge.ts'
 

@@ -1,4 +1,4 @@
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Origin, Session } from '../session.ts'
 
 /** What a bridge says of its beginning. Either is called once. */

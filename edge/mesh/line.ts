@@ -1,4 +1,4 @@
-import type { ChannelLine } from '../ssh/channel-end.ts'
+import type { ChannelLine } from '../channels/channel-end.ts'
 import { dataHeader, Frame, frame } from './frames.ts'
 import { encodeOpen } from './messages.ts'
 

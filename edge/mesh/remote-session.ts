@@ -1,4 +1,4 @@
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Login, Origin, Session } from '../session.ts'
 import type { SessionEntry } from './messages.ts'
 

@@ -1,6 +1,6 @@
 import { HeadReader } from './head-reader.ts'
 import { readResponseHead, type ResponseHead } from './response-head.ts'
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Origin, Session } from '../session.ts'
 
 /** Why a way to the backend is of no more use. `ended` and `lost` come before an answer, or in its middle. */

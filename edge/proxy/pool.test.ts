@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ChannelEvents } from '../channel.ts'
+import type { ChannelEvents } from '../channels/channel.ts'
 import type { Session } from '../session.ts'
 import type { Link } from './link.ts'
 import { createPools, lend } from './pool.ts'

@@ -1,7 +1,8 @@
-import type { ChannelTable } from './channel-table.ts'
+import type { ChannelTable } from '../channels/channel-table.ts'
 import { sentences } from './sentences.ts'
 import { Terminal, type TerminalText } from './terminal.ts'
-import { OpenFailure, type RemoteEnd } from './wire/messages.ts'
+import { OpenFailure, type RemoteEnd } from '../channels/messages.ts'
+import type { Wire } from './wire/wire.ts'
 
 /** The channels that a client opens itself: one session, which shows a terminal, and nothing else. */
 export class ClientChannels {
@@ -16,7 +17,7 @@ export class ClientChannels {
     return this.#terminal ? 1 : 0
   }
 
-  open(table: ChannelTable, type: string, remote: RemoteEnd): void {
+  open(table: ChannelTable<Wire>, type: string, remote: RemoteEnd): void {
     const { wire } = table
     if (type !== 'session') wire.channels.channelOpenFail(remote.id, OpenFailure.prohibited, sentences.onlyForwards)
     else if (this.#terminal) wire.channels.channelOpenFail(remote.id, OpenFailure.resourceShortage, sentences.secondSession)

@@ -2,15 +2,15 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { PasswordRoutes, Route, Routes } from '../route.ts'
 import type { Login, Session } from '../session.ts'
-import { ChannelTable } from './channel-table.ts'
+import { ChannelTable } from '../channels/channel-table.ts'
 import { ClientChannels } from './client-channels.ts'
 import { Forwarding } from './forwarding.ts'
 import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
 import { revocationOf } from './login.ts'
 import { type MinuteCounter, sourceKey } from './login-limits.ts'
-import { Output, STRANGER_BYTES } from './output.ts'
-import type { Budget } from './receive-window.ts'
+import { Output, STRANGER_BYTES } from '../channels/output.ts'
+import type { Budget } from '../channels/receive-window.ts'
 import { sentences, terminalText } from './sentences.ts'
 import type { TerminalText } from './terminal.ts'
 import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
@@ -59,7 +59,7 @@ export class Connection implements WireEvents {
   readonly clientIp: string
   readonly sourceKey: string
   readonly since: number
-  readonly channels: ChannelTable
+  readonly channels: ChannelTable<Wire>
   readonly #deps: ConnectionDeps
   readonly #socket: Socket
   readonly #output: Output

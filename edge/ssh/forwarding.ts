@@ -1,19 +1,20 @@
 import { isTargetAllowed } from '../../crds/tunnel-config.ts'
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Route } from '../route.ts'
 import type { Login, Origin, Session } from '../session.ts'
-import { type ChannelTable, refusedChannel } from './channel-table.ts'
+import { type ChannelTable, refusedChannel } from '../channels/channel-table.ts'
 import { type Forward, forwardRefusal } from './forwards.ts'
 import type { LineWatch } from './line-watch.ts'
 import { sentences } from './sentences.ts'
 import { parseTarget, throughSocks } from './socks.ts'
+import type { Wire } from './wire/wire.ts'
 
 export interface ForwardingDeps {
   /** Of the connection; the session's, too. */
   readonly id: string
   readonly clientIp: string
   readonly since: number
-  readonly channels: ChannelTable
+  readonly channels: ChannelTable<Wire>
   readonly line: LineWatch
   /** Channels that the client opened itself. */
   readonly terminals: { readonly count: number }

@@ -1,5 +1,5 @@
 import type { SshLimits } from './limits.ts'
-import type { Output } from './output.ts'
+import type { Output } from '../channels/output.ts'
 import type { Wire } from './wire/wire.ts'
 
 interface Deps {

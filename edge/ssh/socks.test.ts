@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import { parseTarget, readSocksAnswer, socksRequest, throughSocks } from './socks.ts'
 
 const OK = Buffer.from('05000500000100000000' + '0000', 'hex')

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from '../channels/channel.ts'
 
 /** Where a client connects to on our behalf. */
 export interface Target {

@@ -1,5 +1,5 @@
-import type { ChannelEnd } from './channel-end.ts'
-import type { ChannelRequest, RemoteEnd } from './wire/messages.ts'
+import type { ChannelEnd } from '../channels/channel-end.ts'
+import type { ChannelRequest, RemoteEnd } from '../channels/messages.ts'
 import type { Wire } from './wire/wire.ts'
 
 const CTRL_C = 3

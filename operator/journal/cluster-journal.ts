@@ -9,7 +9,7 @@ import {
   type JournalLogin,
 } from '../../journal/postgresql.ts'
 import { type Clock, pause, systemClock } from '../../store/clock.ts'
-import { Pod } from '../server/kubernetes/kinds.ts'
+import { Pod } from '../kubernetes/kinds.ts'
 import { createLoginKeeper } from './logins.ts'
 import { createEndings, createPatience, lostSessions } from './lost-sessions.ts'
 import { createOwnServer, type OwnServer, type OwnServerDeps } from './own-server.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { connectionRecord } from '../../journal/conformance/records.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
-import type { Pod } from '../server/kubernetes/kinds.ts'
+import type { Pod } from '../kubernetes/kinds.ts'
 import { createEndings, createPatience, endOf, lostSessions } from './lost-sessions.ts'
 
 const BEGAN = Date.parse('2026-01-01T10:00:00Z')

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { ConnectionRecord } from '../../journal/port.ts'
-import type { Pod } from '../server/kubernetes/kinds.ts'
+import type { Pod } from '../kubernetes/kinds.ts'
 
 /** An edge's container begins its work anew with spooled records of the one before: the end of a session may be among them. */
 const GRACE_MS = 30_000

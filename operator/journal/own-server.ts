@@ -11,7 +11,7 @@ import type { AdminTarget } from '../engines/engine.ts'
 import { decodeSecret } from '../secret-data.ts'
 import { adminSecretName } from '../server/credentials.ts'
 import { serviceName } from '../server/kubernetes/addresses.ts'
-import { Service } from '../server/kubernetes/kinds.ts'
+import { Service } from '../kubernetes/kinds.ts'
 
 /** Sizes the server's connection slots, at twelve each. */
 const CAPACITY = 20

@@ -14,7 +14,7 @@ import {
   Pod,
   Service,
   StatefulSet,
-} from '../../operator/server/kubernetes/kinds.ts'
+} from '../../operator/kubernetes/kinds.ts'
 import { selectorOf } from '../../operator/server/kubernetes/names.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { objectPath } from '../../store/kubernetes/paths.ts'

@@ -1,4 +1,4 @@
-import type { Channel, ChannelEvents } from '../../edge/channel.ts'
+import type { Channel, ChannelEvents } from '../../edge/channels/channel.ts'
 import type { Session } from '../../edge/session.ts'
 
 /** A channel with all that it says, in order. */

@@ -1,3 +1,4 @@
+import type { ChannelMessages } from '../../channels/messages.ts'
 import type { RsaHash } from '../public-key.ts'
 
 /** RFC 4253, section 11.1. */
@@ -12,9 +13,6 @@ export const Reason = {
   noMoreAuthMethods: 14,
 } as const
 export type Reason = (typeof Reason)[keyof typeof Reason]
-
-/** RFC 4254, section 5.1. */
-export const OpenFailure = { prohibited: 1, connectFailed: 2, unknownType: 3, resourceShortage: 4 } as const
 
 /** A login attempt (RFC 4252, sections 5 to 8). Without `signature`: only the question whether the key would do. */
 export type AuthRequest =
@@ -33,33 +31,6 @@ export type AuthRequest =
 export type GlobalRequest =
   | { readonly name: 'tcpip-forward' | 'cancel-tcpip-forward'; readonly bindHost: string; readonly bindPort: number }
   | { readonly name: 'other' }
-
-/** A request about a channel (RFC 4254, section 5.4). */
-export interface ChannelRequest {
-  readonly type: string
-  readonly wantReply: boolean
-  /** The name of a signal, a command. */
-  readonly detail: string
-}
-
-/** The client's side of a channel. */
-export interface RemoteEnd {
-  readonly id: number
-  readonly window: number
-  readonly maxPacket: number
-}
-
-/** What comes from a client about channels, by their number on our side. */
-export interface ChannelMessages {
-  opening(type: string, remote: RemoteEnd): void
-  confirmed(id: number, remote: RemoteEnd): void
-  refused(id: number, reason: number): void
-  window(id: number, bytes: number): void
-  data(id: number, data: Buffer, extended: boolean): void
-  ended(id: number): void
-  closed(id: number): void
-  request(id: number, request: ChannelRequest): void
-}
 
 /** What comes from a client. Nothing but `keysExchanged`, `auth` and `broken` before `accept`. */
 export interface WireEvents {

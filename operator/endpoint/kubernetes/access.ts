@@ -1,6 +1,6 @@
 import type { V1PodDisruptionBudget, V1Role, V1RoleBinding, V1ServiceAccount } from '@kubernetes/client-node'
 import { strangersSecret, type TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import type { Plain } from '../../server/kubernetes/plain.ts'
+import type { Plain } from '../../kubernetes/plain.ts'
 import { edgeName, keyIn, metadataOf, selectorOf } from './names.ts'
 
 const RBAC = 'rbac.authorization.k8s.io'

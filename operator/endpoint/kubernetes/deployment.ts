@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { V1Affinity, V1Container, V1Deployment, V1EnvVar, V1PodSpec } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import type { Plain } from '../../server/kubernetes/plain.ts'
+import type { Plain } from '../../kubernetes/plain.ts'
 import { hostKeysName } from '../host-keys.ts'
 import { EDGE_PORTS, edgeName, meshSecretName, metadataOf, selectorOf } from './names.ts'
 import type { EdgePodSettings } from './settings.ts'

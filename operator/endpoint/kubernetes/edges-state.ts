@@ -1,5 +1,5 @@
-import type { Pod } from '../../server/kubernetes/kinds.ts'
-import { podState } from '../../server/kubernetes/pod-state.ts'
+import type { Pod } from '../../kubernetes/kinds.ts'
+import { podState } from '../../kubernetes/pod-state.ts'
 import type { EdgeState } from '../runtime.ts'
 import type { Deployment } from './kinds.ts'
 
@@ -25,5 +25,5 @@ function troubleOf(pods: readonly Pod[]): Omit<EdgeState, 'ready'> {
   const states = pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined).map((pod) => podState(pod, isShowable))
   const worst = states.find(({ phase }) => phase === 'failed') ?? states[0]
   if (!worst || worst.phase === 'serving') return { message: 'no edge answers yet' }
-  return { message: worst.message ?? 'no edge answers yet', ...(worst.phase === 'failed' && { isFailing: true }) }
+  return { message: worst.message, ...(worst.phase === 'failed' && { isFailing: true }) }
 }

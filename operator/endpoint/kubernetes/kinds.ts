@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Resource } from '../../../crds/kind.ts'
-import { kubernetes } from '../../server/kubernetes/kinds.ts'
+import { kubernetes } from '../../kubernetes/kinds.ts'
 
 export const Deployment = kubernetes({
   group: 'apps',

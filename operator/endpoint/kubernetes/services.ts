@@ -1,6 +1,6 @@
 import type { V1Service, V1ServicePort } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import type { Plain } from '../../server/kubernetes/plain.ts'
+import type { Plain } from '../../kubernetes/plain.ts'
 import { EDGE_PORTS, edgeName, meshName, metadataOf, selectorOf } from './names.ts'
 import type { EdgePodSettings } from './settings.ts'
 

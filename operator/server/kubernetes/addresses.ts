@@ -1,4 +1,4 @@
-import type { Node, Pod, Service } from './kinds.ts'
+import type { Node, Pod, Service } from '../../kubernetes/kinds.ts'
 import { childNames } from './names.ts'
 import type { Exposure, Wanted } from './wanted.ts'
 

@@ -9,7 +9,7 @@ import type { ServerState } from '../runtime.ts'
 import type { Address } from './addresses.ts'
 import { fingerprint, isFor } from './certificate.ts'
 import type { EnginePod } from './engine-pod.ts'
-import { Pod } from './kinds.ts'
+import { Pod } from '../../kubernetes/kinds.ts'
 import { podAnnotations } from './stateful-set.ts'
 
 export interface AnsweringDeps {

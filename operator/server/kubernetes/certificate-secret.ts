@@ -3,7 +3,7 @@ import type { Secret } from '../../../crds/core.ts'
 import type { KeyPair } from '../../certificates/local-ca.ts'
 import { decodeSecret, encodeSecret } from '../../secret-data.ts'
 import { childMetadata, childNames } from './names.ts'
-import type { Plain } from './plain.ts'
+import type { Plain } from '../../kubernetes/plain.ts'
 import type { Wanted } from './wanted.ts'
 
 /** `ca.crt` is for people who look at it; nobody in the pod needs it. */

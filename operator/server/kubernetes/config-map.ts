@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { V1ConfigMap } from '@kubernetes/client-node'
 import { JOURNAL_DATABASE } from '../../../crds/names.ts'
 import { childMetadata, childNames } from './names.ts'
-import type { Plain } from './plain.ts'
+import type { Plain } from '../../kubernetes/plain.ts'
 import type { Wanted } from './wanted.ts'
 
 /** The engine's configuration and the script that makes its data directory. Holds no secret. */

@@ -1,5 +1,5 @@
 import type { DatabaseServer } from '../../../crds/database-server.ts'
-import type { Node, Pod, Service } from './kinds.ts'
+import type { Node, Pod, Service } from '../../kubernetes/kinds.ts'
 import { postgresqlPod } from './postgresql.ts'
 import { POD_SETTINGS } from './settings.ts'
 import type { Wanted } from './wanted.ts'

@@ -3,9 +3,6 @@ import { DatabaseServer as Kind } from '../../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../../crds/kind.ts'
 import { labels } from '../../../crds/names.ts'
 
-/** Whose writes these are in `managedFields`. */
-export const FIELD_MANAGER = 'mooring-operator'
-
 /** On all that belongs to database servers; what is watched. */
 export const OWNERSHIP = { [labels.managedBy]: 'mooring', 'app.kubernetes.io/component': 'database-server' } as const
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { StoreError } from '../../../store/errors.ts'
 import type { Store, WatchEvent, WatchOptions } from '../../../store/port.ts'
 import { node } from './fixture.ts'
-import type { Node } from './kinds.ts'
+import type { Node } from '../../kubernetes/kinds.ts'
 import { createNodes } from './nodes.ts'
 
 type Event = WatchEvent<typeof Node>

@@ -4,7 +4,7 @@ import { createCache } from '../../../store/cache.ts'
 import { isStoreError } from '../../../store/errors.ts'
 import { keyToString } from '../../../store/key-string.ts'
 import type { Store } from '../../../store/port.ts'
-import { Node } from './kinds.ts'
+import { Node } from '../../kubernetes/kinds.ts'
 
 export interface NodesDeps {
   readonly store: Store

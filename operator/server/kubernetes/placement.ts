@@ -5,7 +5,7 @@ import type { Plan } from '../../../crds/plan.ts'
 import { EXPOSURES, type Region } from '../../../crds/region.ts'
 import type { ServerState } from '../runtime.ts'
 import { ENGINE_PODS } from './engine-pods.ts'
-import type { Service, StatefulSet } from './kinds.ts'
+import type { Service, StatefulSet } from '../../kubernetes/kinds.ts'
 import type { PodSettings, ServerSize } from './settings.ts'
 import type { Wanted } from './wanted.ts'
 

@@ -1,5 +1,5 @@
 import { BlockList, isIPv6 } from 'node:net'
-import type { Node } from './kinds.ts'
+import type { Node } from '../../kubernetes/kinds.ts'
 
 /** What tells which addresses are pods'. */
 export interface NetworkFacts {

@@ -4,7 +4,7 @@ import type { Kind, Resource } from '../../../crds/kind.ts'
 import { isStoreError } from '../../../store/errors.ts'
 import { keyOf } from '../../../store/key-string.ts'
 import type { Store } from '../../../store/port.ts'
-import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from './kinds.ts'
+import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from '../../kubernetes/kinds.ts'
 import { selectorOf } from './names.ts'
 
 /** In this order. Pods go with the StatefulSet, which would only make new ones. */

@@ -1,6 +1,6 @@
 import type { V1Service } from '@kubernetes/client-node'
 import { childMetadata, childNames, selectorOf } from './names.ts'
-import type { Plain } from './plain.ts'
+import type { Plain } from '../../kubernetes/plain.ts'
 import type { Wanted } from './wanted.ts'
 
 /**

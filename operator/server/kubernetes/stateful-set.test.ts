@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { StatefulSet } from './kinds.ts'
+import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { server, wanted } from './fixture.ts'
 import { statefulSetOf } from './stateful-set.ts'
 import { POD_SETTINGS } from './settings.ts'

@@ -1,8 +1,8 @@
 import type { V1Container, V1PersistentVolumeClaim, V1PodSpec, V1StatefulSet } from '@kubernetes/client-node'
 import { at } from './engine-pod.ts'
-import type { StatefulSet } from './kinds.ts'
+import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { childMetadata, childNames, selectorOf } from './names.ts'
-import type { Plain } from './plain.ts'
+import type { Plain } from '../../kubernetes/plain.ts'
 import type { ServerSize } from './settings.ts'
 import type { Wanted } from './wanted.ts'
 

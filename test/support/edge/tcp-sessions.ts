@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { randomUUIDv7 } from 'node:crypto'
-import type { Channel, ChannelEvents } from '../../../edge/channel.ts'
+import type { Channel, ChannelEvents } from '../../../edge/channels/channel.ts'
 import type { Origin, Session, Sessions } from '../../../edge/session.ts'
 
 /** Sessions whose channels are TCP connections to a backend on this machine: what an SSH session does, without SSH. */

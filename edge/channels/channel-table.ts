@@ -1,12 +1,11 @@
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from './channel.ts'
 import type { Origin } from '../session.ts'
 import type { Carrier, ChannelEnd, ChannelLine, Hoarder, Sender } from './channel-end.ts'
 import { LightChannel } from './light-channel.ts'
 import { LineShare } from './line-share.ts'
 import type { Output } from './output.ts'
 import { type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
-import type { ChannelMessages, ChannelRequest, RemoteEnd } from './wire/messages.ts'
-import type { Wire } from './wire/wire.ts'
+import type { ChannelMessages, ChannelRequest, RemoteEnd } from './messages.ts'
 
 /** Larger packets are no gain: clients send 32 KiB. */
 export const PACKET_BYTES = 32 * 1024
@@ -32,7 +31,7 @@ interface Deps<Line> {
 }
 
 /** The channels of one connection, by their number on our side. */
-export class ChannelTable<Line extends ChannelLine = Wire> implements Carrier, ChannelMessages {
+export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelMessages {
   readonly wire: Line
   readonly #deps: Deps<Line>
   readonly share = new LineShare()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pod } from './fixture.ts'
+import { pod } from '../server/kubernetes/fixture.ts'
 import type { ContainerStatus } from './kinds.ts'
 import { podState } from './pod-state.ts'
 

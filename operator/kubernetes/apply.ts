@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { Kind, Resource } from '../../../crds/kind.ts'
-import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
-import { objectPath } from '../../../store/kubernetes/paths.ts'
-import { resourceOf } from '../../../store/kubernetes/resource.ts'
-import { storeErrorOf } from '../../../store/kubernetes/status.ts'
-import type { Key } from '../../../store/port.ts'
+import type { Kind, Resource } from '../../crds/kind.ts'
+import type { KubernetesClient } from '../../store/kubernetes/client.ts'
+import { objectPath } from '../../store/kubernetes/paths.ts'
+import { resourceOf } from '../../store/kubernetes/resource.ts'
+import { storeErrorOf } from '../../store/kubernetes/status.ts'
+import type { Key } from '../../store/port.ts'
 import { foreignSpec } from './foreign-fields.ts'
 import type { Live } from './live.ts'
-import { FIELD_MANAGER } from './names.ts'
+
+/** Whose writes these are in `managedFields`. */
+const FIELD_MANAGER = 'mooring-operator'
 
 /** An object as it should be; at least what its builder sets of it. */
 export interface Manifest {

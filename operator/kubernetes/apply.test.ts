@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
+import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { createApplier } from './apply.ts'
 import { StatefulSet } from './kinds.ts'
 import type { Live } from './live.ts'

@@ -1,5 +1,5 @@
 import type { Carrier } from './channel-end.ts'
-import type { RemoteEnd } from './wire/messages.ts'
+import type { RemoteEnd } from './messages.ts'
 
 /** Larger packets are no gain: clients say 32 KiB. */
 const MAX_PACKET_BYTES = 32 * 1024

@@ -1,8 +1,8 @@
-import type { Kind, Resource } from '../../../crds/kind.ts'
-import { createCache } from '../../../store/cache.ts'
-import { keyToString } from '../../../store/key-string.ts'
-import type { Key, ListOptions, Store } from '../../../store/port.ts'
-import { isOlder } from '../../../store/revision.ts'
+import type { Kind, Resource } from '../../crds/kind.ts'
+import { createCache } from '../../store/cache.ts'
+import { keyToString } from '../../store/key-string.ts'
+import type { Key, ListOptions, Store } from '../../store/port.ts'
+import { isOlder } from '../../store/revision.ts'
 
 export interface LiveDeps<K extends Kind> {
   readonly store: Store

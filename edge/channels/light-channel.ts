@@ -1,9 +1,9 @@
-import type { Channel, ChannelEvents } from '../channel.ts'
+import type { Channel, ChannelEvents } from './channel.ts'
 import type { Carrier, ChannelEnd, Hoarder, Sender } from './channel-end.ts'
 import { ReceiveQueue } from './receive-queue.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import { MIN_PACKET_BYTES, SendQueue } from './send-queue.ts'
-import { type ChannelRequest, OpenFailure, type RemoteEnd } from './wire/messages.ts'
+import { type ChannelRequest, OpenFailure, type RemoteEnd } from './messages.ts'
 
 /** A forwarded connection without a stream object: its own windows, and callbacks. Some 1 KB each when idle. */
 export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {

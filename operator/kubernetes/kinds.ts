@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Kind, Resource } from '../../../crds/kind.ts'
+import type { Kind, Resource } from '../../crds/kind.ts'
 
 type About<B extends z.ZodObject> = Pick<Kind<B>, 'group' | 'kind' | 'plural' | 'body'> & { readonly namespaced?: boolean }
 

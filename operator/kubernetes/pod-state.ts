@@ -1,8 +1,10 @@
-import type { ServerState } from '../runtime.ts'
 import type { ContainerStatus, Pod } from './kinds.ts'
 
-/** What a server's pod says of the server. `serving`: its port is open; whether it takes a login is another question. */
-export type PodState = { readonly phase: 'serving' } | Extract<ServerState, { readonly phase: 'starting' | 'failed' }>
+/** What a pod says of its program. `serving`: its port is open; whether it takes a login is another question. `message`: what it waits for, or died of. */
+export type PodState =
+  | { readonly phase: 'serving' }
+  | { readonly phase: 'starting'; readonly message: string }
+  | { readonly phase: 'failed'; readonly reason: 'MotorUnavailable' | 'Crashed'; readonly message: string }
 
 /** The image is not to be had (kubelet's reasons; the last is Kubernetes 1.31's for a signature). */
 const NO_IMAGE = new Set([

@@ -1,5 +1,5 @@
 import type { LineShare } from './line-share.ts'
-import type { ChannelRequest, RemoteEnd } from './wire/messages.ts'
+import type { ChannelRequest, RemoteEnd } from './messages.ts'
 
 /** What a client's message about a channel is handed to. */
 export interface ChannelEnd {
