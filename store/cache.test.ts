@@ -117,22 +117,6 @@ async function* nothing(): AsyncGenerator<never> {
   // Ends at once.
 }
 
-test('starts a watch anew that is silent for too long, but not one that has bookmarks', async () => {
-  const scripted = createScriptedStore()
-  await using running = startCache(scripted.store, { silentMs: 5000 })
-  await running.cache.synced()
-  for (let i = 0; i < 5; i += 1) {
-    scripted.emit({ type: 'bookmark', resourceVersion: '10' })
-    await running.clock.advance(4000)
-  }
-  expect(scripted.calls.watches).toBe(1)
-  await scripted.strike('hang')
-  scripted.put('a')
-  await running.clock.advance(6000)
-  expect(scripted.calls).toEqual({ lists: 1, watches: 2 })
-  expect(running.cache.get({ name: 'a' })).toBeDefined()
-})
-
 test('a handler that throws is reported and disturbs nobody', async () => {
   const scripted = createScriptedStore()
   await using running = startCache(scripted.store)

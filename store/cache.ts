@@ -46,8 +46,6 @@ export interface CacheDeps<K extends Kind> {
   readonly indexes?: Indexes<K>
   /** Gets every failure of a list or watch (each is followed by another try) and whatever a handler throws. */
   readonly onError?: (error: unknown) => void
-  /** A list or watch that yields nothing for so long, not even a bookmark, is taken for dead and started anew. Absent: never. */
-  readonly silentMs?: number
   /** Between tries; 100 ms to 5 s unless given. */
   readonly backoff?: Backoff
   readonly clock?: Clock

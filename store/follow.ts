@@ -1,7 +1,7 @@
 import type { Kind, Resource } from '../crds/kind.ts'
 import { type Backoff, backoffMs } from '../crds/backoff.ts'
 import { type Clock, pause, systemClock } from './clock.ts'
-import { isStoreError, StoreCode, StoreError } from './errors.ts'
+import { isStoreError, StoreCode } from './errors.ts'
 import type { ListOptions, Store, WatchEvent } from './port.ts'
 import { isOlder } from './revision.ts'
 import { untilAborted } from './until-aborted.ts'
@@ -13,7 +13,6 @@ export interface FollowDeps<K extends Kind> {
   readonly store: Store
   readonly kind: K
   readonly scope?: ListOptions
-  readonly silentMs?: number
   readonly backoff?: Backoff
   readonly clock?: Clock
   readonly random?: () => number
@@ -54,22 +53,7 @@ export async function follow<K extends Kind>(deps: FollowDeps<K>, signal: AbortS
   }
 
   async function attempt(): Promise<void> {
-    const silence = new AbortController()
-    const either = AbortSignal.any([signal, silence.signal])
-    const arm = () => (deps.silentMs === undefined ? () => undefined : clock.after(deps.silentMs, () => silence.abort()))
-    let disarm = arm()
-    try {
-      for await (const step of untilAborted(steps(deps, revision, either), either)) {
-        disarm()
-        take(step)
-        disarm = arm()
-      }
-    } finally {
-      disarm()
-    }
-    if (silence.signal.aborted && !stopped()) {
-      throw new StoreError(StoreCode.unavailable, `nothing was heard of ${deps.kind.plural} for ${deps.silentMs ?? 0} ms`)
-    }
+    for await (const step of untilAborted(steps(deps, revision, signal), signal)) take(step)
   }
 
   while (!stopped()) {

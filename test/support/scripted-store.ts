@@ -7,7 +7,7 @@ type Event = WatchEvent<typeof Organization>
 
 export type ScriptedStore = ReturnType<typeof createScriptedStore>
 
-/** A store of organizations in memory whose list and watches fail, end and hang on demand. */
+/** A store of organizations in memory whose list and watches fail and end on demand. */
 export function createScriptedStore() {
   const objects = new Map<string, Organization>()
   const log: { revision: number; event: Event }[] = []
@@ -17,7 +17,7 @@ export function createScriptedStore() {
   let revision = 10
   let compacted = 10
   let wake = Promise.withResolvers<undefined>()
-  let fault: 'end' | 'hang' | StoreError | undefined
+  let fault: 'end' | StoreError | undefined
 
   function ring(): void {
     wake.resolve(undefined)
@@ -56,9 +56,10 @@ export function createScriptedStore() {
         seen = at
         yield event
       }
+      // What came while the last event was taken.
+      if (seen < compacted || log.some((entry) => entry.revision > seen)) continue
       await Promise.race([wake.promise, aborted(signal)])
       if (signal.aborted || fault === 'end') return
-      if (fault === 'hang') await new Promise(() => undefined)
       if (fault instanceof StoreError) throw fault
     }
   }
@@ -92,7 +93,7 @@ export function createScriptedStore() {
       log.length = 0
     },
     /** What every watch that is now open runs into. */
-    strike: async (what: 'end' | 'hang' | StoreError) => {
+    strike: async (what: 'end' | StoreError) => {
       fault = what
       ring()
       await settle()
