@@ -74,6 +74,10 @@ describe('a chunked body', () => {
     '0\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n',
     '0\r\nx_forwarded_for: 6.6.6.6\r\n\r\n',
     '0\r\nHost: a\r\n\r\n',
+    '0\r\nProxy-Authorization: Basic eA==\r\n\r\n',
+    '0\r\nProxy-Authenticate: Basic\r\n\r\n',
+    '0\r\nWWW-Authenticate: Basic\r\n\r\n',
+    '0\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
     `0\r\n${'a: b\r\n'.repeat(33)}\r\n`,
     `0\r\na: ${'b'.repeat(8_192)}\r\n\r\n`,
   ])('that can be read in two ways is refused, however it is cut: %j', (text) => {

@@ -51,6 +51,10 @@ const FORBIDDEN = new NameTable(
         'content-type',
         'content-range',
         'proxy-connection',
+        'proxy-authorization',
+        'proxy-authenticate',
+        'www-authenticate',
+        'http2-settings',
         'mooring-error',
       ])
       .map((name) => [name, DROP]),

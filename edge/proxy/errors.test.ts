@@ -13,6 +13,8 @@ test.each([
   { accept: 'text/html;q=0, application/json', html: false },
   { accept: 'text/html;q=0', html: false },
   { accept: 'text/html;q=junk', html: false },
+  { accept: `${'a/b,'.repeat(63)}text/html`, html: true },
+  { accept: `${'a/b,'.repeat(64)}text/html`, html: false },
 ])('Accept: $accept is HTML: $html', ({ accept, html }) => {
   expect(prefersHtml(accept)).toBe(html)
 })

@@ -62,11 +62,17 @@ function explained({ status, reason, detail }: Stop, { head, id }: Asked, more: 
   return { status, reason, headers, body }
 }
 
-/** Whether an Accept field names HTML before JSON, by weight and then by order (RFC 9110, section 12.5.1). Who names neither is no browser. */
+/** Browsers send some ten. */
+const MAX_RANGES = 64
+
+/**
+ * Whether an Accept field names HTML before JSON, by weight and then by order (RFC 9110, section 12.5.1). Who names neither, or many others first, is no
+ * browser.
+ */
 export function prefersHtml(accept: string): boolean {
   const named = accept
     .toLowerCase()
-    .split(',')
+    .split(',', MAX_RANGES)
     .map((range) => {
       const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
       const weight = parameters.find((parameter) => parameter.startsWith('q='))

@@ -36,6 +36,16 @@ test.each([
 })
 
 test.each([
+  ['HTTP/1.1 204 No Content\r\n', true],
+  ['HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n', true],
+  ['HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n', false],
+  ['HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n', false],
+  ['HTTP/1.1 200 OK\r\nContent-Length: 5\r\n', true],
+  ['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n', false],
+  ['HTTP/1.0 200 OK\r\nContent-Length: 5\r\n', false],
+])('after %j another request can follow: %s', (text, keeps) => expect(readResponseHead(text)?.keepAlive).toBe(keeps))
+
+test.each([
   'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n',
   'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n',
   'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n',

@@ -11,6 +11,7 @@ export interface ResponseHead extends Fields {
   readonly fieldsAt: number
   readonly minor: 0 | 1
   readonly framing: Framing
+  /** Whether the connection can take another request, as far as the head says. */
   readonly keepAlive: boolean
   /** What was last passed on of it: the next time it may be the same. */
   forwarded: ForwardedResponse | undefined
@@ -69,8 +70,15 @@ function withFields(
   if (typeof at === 'string' || at.length > MAX_FIELDS * STRIDE) return undefined
   const framing = readFraming(text, at)
   if (typeof framing === 'string' || (framing.chunked && minor === 0)) return undefined
-  return { text, at, fieldsAt, status, minor, framing, keepAlive: keepsAlive(framing, minor), forwarded: undefined }
+  const keepAlive = keepsAlive(framing, minor) && !(status === 204 && promisesBody(framing))
+  return { text, at, fieldsAt, status, minor, framing, keepAlive, forwarded: undefined }
 }
+
+/**
+ * A 204 must have no framing (RFC 9110, section 8.6; RFC 9112, section 6.1): whose has some sends a body after it, which would be taken for the next response. A length
+ * of 0 is said by many, and harms nobody.
+ */
+const promisesBody = ({ length, chunked }: Framing): boolean => chunked || (length ?? 0) > 0
 
 /** How the body of a response ends (RFC 9112, section 6.3). */
 export type BodyKind = 'none' | 'length' | 'chunked' | 'close'
