@@ -172,6 +172,17 @@ describe('a client that asks to be let in', () => {
     expect({ said, refused }).toEqual({ said: sentences.tries, refused: answers })
   })
 
+  test.each(['ssh-rsa', 'rsa-sha2-512', 'ecdsa-sha2-nistp256', 'ssh-ed25519-cert-v01@openssh.com', 'x'])(
+    'with its Ed25519 key under the name %s is refused (RFC 4252, section 7)',
+    async (name) => {
+      const hostname = freshHostname()
+      edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
+      const key = Buffer.from(edge.publicKey.split(' ')[1] ?? '', 'base64')
+      const fields = [string(hostname), string('ssh-connection'), string('publickey'), Buffer.of(0), string(name), string(key)]
+      expect(await asked(Buffer.concat([Buffer.of(50), ...fields]))).toEqual({ said: sentences.tries, refused: TRIES - 1 })
+    },
+  )
+
   test.each([
     { what: 'no name', message: [Buffer.of(50), cut, string('ssh-connection'), string('none')] },
     { what: 'no key', message: [asks(string('publickey'), Buffer.of(0), string('ssh-ed25519'), cut)] },

@@ -1,5 +1,6 @@
 import Protocol from 'ssh2/lib/protocol/Protocol.js'
 import type { RsaHash } from '../public-key.ts'
+import { WireReader } from '../wire-format.ts'
 import type { AuthRequest, GlobalRequest, WireEvents } from './messages.ts'
 
 /** Whose messages they are. */
@@ -94,8 +95,10 @@ function authRequest(user: string | Unread, method: string, data: unknown): Auth
     return typeof data === 'string' ? { method, user, password: data } : { method: 'other', user }
   }
   if (method !== 'publickey') return method === 'none' ? { method, user } : { method: 'other', user }
-  const { key, hashAlgo, signature, blob } = data as KeyMethod
+  const { key, keyAlgo, hashAlgo, signature, blob } = data as KeyMethod
   if (key === undefined) return undefined
+  // The name must be that of the key (RFC 4252, section 7): what ssh2 makes of `rsa-sha2-…` is `ssh-rsa` and a hash.
+  if (new WireReader(key).text() !== keyAlgo) return { method: 'other', user }
   const signed = signature && blob ? { signature: { bytes: signature, of: blob } } : {}
   return { method, user, blob: key, hash: hashAlgo, ...signed }
 }
