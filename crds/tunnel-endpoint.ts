@@ -11,6 +11,8 @@ export const EndpointReason = {
   /** None answers, and they do not come up by themselves: an image that cannot be had, pods that end or may not be made. */
   EdgesFailing: 'EdgesFailing',
   UnknownRegion: 'UnknownRegion',
+  /** Nobody in this installation signs the certificates that its tunnels are to have. */
+  IssuerMissing: 'IssuerMissing',
 } as const
 
 const port = (value: number, about: string) => z.int().min(1).max(65_535).default(value).describe(about)
@@ -121,4 +123,5 @@ export const TunnelEndpoint = defineKind({
 export type TunnelEndpoint = Resource<typeof TunnelEndpoint>
 
 /** Whether it may be given new tunnels. They are there for life: one that nobody serves would leave them without an answer. */
-export const takesTunnels = ({ spec }: Pick<TunnelEndpoint, 'spec'>): boolean => spec.active && spec.replicas > 0
+export const takesTunnels = ({ spec, status }: Pick<TunnelEndpoint, 'spec' | 'status'>): boolean =>
+  spec.active && spec.replicas > 0 && !status?.conditions?.some(({ reason }) => reason === EndpointReason.IssuerMissing)

@@ -15,6 +15,8 @@ export const TunnelReason = {
   EndpointMissing: 'EndpointMissing',
   DrawingHostname: 'DrawingHostname',
   ObtainingCertificate: 'ObtainingCertificate',
+  /** It has no certificate, and its endpoint wants one of an issuer that this installation has not. */
+  IssuerMissing: 'IssuerMissing',
   /** Its endpoint has no edges: nobody answers at its URL, which it keeps. */
   EndpointNotServed: 'EndpointNotServed',
   Deleting: 'Deleting',

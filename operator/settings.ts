@@ -39,7 +39,7 @@ const SETTINGS = {
   metricsPort: withDefault(ListenPort, '<port>', ['9464', 'plain HTTP port of metrics and probes']),
   identity: withDefault(Text, '<name>', [hostname(), 'name of this process among the operators, of which one leads']),
   issuerUrl: withDefault(HttpsUrl, '<url>', [
-    'https://mooring-apiserver.mooring-system.svc',
+    `https://mooring-apiserver.${SYSTEM_NAMESPACE}.svc`,
     'name of the issuer of Mooring’s own tokens; that of an installation which has one stays',
   ]),
   apiNames: withDefault(Hosts, '<hosts>', ['', 'names and addresses that the API is reached by, beside those of its Service']),

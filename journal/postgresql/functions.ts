@@ -73,14 +73,28 @@ const KEEP_REQUESTS = `
   )
   SELECT (SELECT count(*) FROM given WHERE NOT (id >= low AND id < high)), (SELECT count(*) FROM notified) INTO refused, told;`
 
+/**
+ * An end with the reason edge_lost is the operator's guess. The one that the edge tells of after all takes its place, and none is kept of a
+ * session that has ended. Only where one did end twice is the guess looked for, among all records of its tunnel.
+ */
 const KEEP_CONNECTIONS = `
+  IF EXISTS (
+    SELECT FROM json_to_recordset(records) AS g(type text, "sessionId" text) JOIN sessions AS s ON s.session = g."sessionId"
+    WHERE g.type = 'disconnect' AND s.ended
+  ) THEN
+    DELETE FROM connections AS c USING json_to_recordset(records) AS g(tunnel uuid, type text, "sessionId" text, reason text)
+    WHERE g.type = 'disconnect' AND g.reason IS DISTINCT FROM 'edge_lost'
+      AND c.tunnel = g.tunnel AND c.session = g."sessionId" AND c.type = 'disconnect' AND c.reason = 'edge_lost';
+  END IF;
   WITH given AS MATERIALIZED (
     SELECT * FROM json_to_recordset(records) AS g(id uuid, tunnel uuid, at double precision, type text, edge text, "clientIp" text,
       "authMethod" text, "sessionId" text, "keyFingerprint" text, "passwordId" text, reason text, "durationMs" double precision)
   ), fresh AS (
     INSERT INTO connections (tunnel, id, at, type, edge, ip, method, session, fingerprint, password, reason, ms)
     SELECT tunnel, id, at, type, edge, "clientIp", "authMethod", "sessionId", "keyFingerprint", "passwordId", reason, "durationMs"
-    FROM given WHERE id >= low AND id < high AND type IS DISTINCT FROM 'refused' ORDER BY tunnel, id ON CONFLICT DO NOTHING RETURNING *
+    FROM given WHERE id >= low AND id < high AND type IS DISTINCT FROM 'refused' AND (
+      reason IS DISTINCT FROM 'edge_lost' OR NOT EXISTS (SELECT FROM sessions AS s WHERE s.session = "sessionId" AND s.ended)
+    ) ORDER BY tunnel, id ON CONFLICT DO NOTHING RETURNING *
   ), turned_away AS (
     INSERT INTO refusals (tunnel, id, at, type, edge, ip, method, session, fingerprint, password, reason, ms)
     SELECT tunnel, id, at, type, edge, "clientIp", "authMethod", "sessionId", "keyFingerprint", "passwordId", reason, "durationMs"

@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
 import { createJournalOwner, createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../postgresql.ts'
@@ -102,6 +102,45 @@ test('records go when they are as old as they may be: requests, then sums and co
   expect(await after(98)).toEqual({ ...all, requests: 0, summedUp: 0, connections: 0 })
   expect(await after(400)).toMatchObject({ audit: 1, open: 1 })
   expect(await after(429)).toMatchObject({ audit: 0, open: 1 })
+})
+
+test.each([8, -8])('a sweep goes by the day of the database, with a clock here that is %i days from its own', async (days) => {
+  const admin = await server.server.client({ database: 'journal' })
+  await admin.query('DROP SCHEMA journal CASCADE')
+  await owner().migrate({ edge: 'journal_edge', reader: 'journal_reader' })
+  const request = requestRecord({ tunnel: randomUUIDv7() })
+  await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  const sweepElsewhen = async () => {
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + days * DAY_MS)
+    await owner()
+      .sweep()
+      .finally(() => clock.mockRestore())
+  }
+  await sweepElsewhen()
+  await keeper.keep({ requests: [requestText(request)], connections: [], audit: [] })
+  await sweepElsewhen()
+  expect(await reader.requests({ tunnel: request.tunnel }, { limit: 5 })).toEqual([request])
+})
+
+test('of a session that was taken for lost only the end counts that its own edge tells of, whichever is told first', async () => {
+  await owner().sweep()
+  const tunnel = randomUUIDv7()
+  await using edge = createPostgresqlWriter(by(server.logins.edge))
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  const records = () => reader.connections({ tunnel, refused: false }, { limit: 20 })
+  const [one, two, lost] = [connectionRecord({ tunnel }), connectionRecord({ tunnel }), connectionRecord({ tunnel })]
+  const ended = (session: typeof one, reason: string) =>
+    connectionRecord({ ...session, type: 'disconnect', reason, id: randomUUIDv7(), durationMs: 1_000 })
+  const [presumed, late] = [one, two].map((session) => ended(session, 'edge_lost'))
+  const [real, first] = [one, two].map((session) => ended(session, 'client_closed'))
+  const gone = ended(lost, 'edge_lost')
+  if (!presumed || !late || !real || !first) throw new Error('there are two of each')
+  for (const record of [one, two, lost, presumed, gone, first]) await edge.connection(record)
+  expect((await records()).map(({ id }) => id)).toContain(presumed.id)
+  for (const record of [real, late, real, gone]) await edge.connection(record)
+  const left = (await records()).map(({ id }) => id)
+  expect(left.toSorted()).toEqual([one, two, lost, gone, real, first].map(({ id }) => id).toSorted())
 })
 
 test('where there is too little room the oldest requests go, by the day, and nothing else', async () => {

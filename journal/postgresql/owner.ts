@@ -33,10 +33,12 @@ export interface JournalOwner {
    */
   migrate(roles: JournalRoles | undefined): Promise<void>
   /**
-   * Makes the pieces of the days to come and drops what is past its retention at `now` (ms since the epoch). After `migrate`. Does all that it
-   * can; throws then what the driver threw, of a piece that somebody reads for one, or an AggregateError of that.
+   * Makes the pieces of the days to come and drops what is past its retention. After `migrate`. Does all that it can; throws then what the
+   * driver threw, of a piece that somebody reads for one, or an AggregateError of that.
+   * @param at ms since the epoch; the database's own time when absent, by which it is judged what may be kept: the clock of a process that
+   *   is some days ahead would have all requests dropped
    */
-  sweep(now: number): Promise<void>
+  sweep(at?: number): Promise<void>
   /**
    * Removes the oldest requests, a day at a time, or the oldest refused logins, three days at a time, whichever take more room, until the
    * database has at most `bytes`: a full disk would stop all that is to be kept for longer. Returns the names of the tables that were
@@ -65,8 +67,9 @@ export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
 
   return {
     migrate: (roles) => inSession((client) => inTransaction(client, () => migrate(client, roles))),
-    sweep: (now) =>
+    sweep: (at) =>
       inSession(async (client) => {
+        const now = at ?? (await timeOf(client))
         const today = Math.floor(now / DAY_MS)
         await runAll([
           () => inTransaction(client, () => makePieces(client, today)),
@@ -76,6 +79,11 @@ export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
       }),
     makeRoom: (bytes) => inSession((client) => makeRoom(client, bytes)),
   }
+}
+
+async function timeOf(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ now: string }>('SELECT floor(extract(epoch FROM now()) * 1000) AS now')
+  return Number(rows[0]?.now)
 }
 
 async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {

@@ -1,24 +1,85 @@
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../crds/core.ts'
-import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
-import { createHostKeyring, hostKeysName } from './host-keys.ts'
+import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
+import { decodeSecret, encodeSecret } from '../secret-data.ts'
+import { createHostKeyring, hostKeysName, openHostKeys } from './host-keys.ts'
+import { ownersOf } from './owners.ts'
 
 const key = { namespace: SYSTEM_NAMESPACE, name: hostKeysName('eu') }
 const eu = { name: 'eu', owners: [] }
+const ENTRIES = ['ed25519', 'ed25519.pub', 'ecdsa', 'ecdsa.pub', 'rsa', 'rsa.pub']
+
+async function start() {
+  const { store, ...opened } = await openTemporaryStore()
+  await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
+  return {
+    store,
+    textOf: async (entry: string) => decodeSecret((await store.get(Secret, key))?.data ?? {}, entry) ?? '',
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+  }
+}
 
 test.each([
   { how: 'deleted', data: undefined },
   { how: 'robbed of a key', data: { rsa: null } },
+  { how: 'given what is no key', data: encodeSecret({ rsa: 'no key' }) },
 ])('host keys whose Secret was $how by hand are the same again: clients know them', async ({ data }) => {
-  await using opened = await openTemporaryStore()
-  const { store } = opened
-  await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
-  const open = createHostKeyring(store)
-  const before = await open(eu)
+  await using at = await start()
+  const { store } = at
+  const keyring = createHostKeyring(store)
+  const before = await keyring.open(eu)
   expect(before.publicKeys.map((line) => line.split(' ')[0])).toEqual(['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ssh-rsa'])
   if (data) await store.mergePatch(Secret, key, { data })
   else await store.delete(Secret, key)
-  expect(await open(eu)).toEqual(before)
-  expect(await createHostKeyring(store)(eu)).toEqual(before)
+  expect(await keyring.open(eu)).toEqual(before)
+  expect(await createHostKeyring(store).open(eu)).toEqual(before)
+})
+
+test.each(ENTRIES)('of a Secret that has lost %s while nobody knew it, all other host keys stay', async (lost) => {
+  await using at = await start()
+  const before = await createHostKeyring(at.store).open(eu)
+  await at.store.mergePatch(Secret, key, { data: { [lost]: null } })
+  const after = await createHostKeyring(at.store).open(eu)
+  const drawn = ENTRIES.indexOf(lost) % 2 === 0 ? ENTRIES.indexOf(lost) / 2 : -1
+  expect(after.privateKeys.map((text, index) => text === before.privateKeys[index])).toEqual([0, 1, 2].map((at) => at !== drawn))
+  expect(after.publicKeys.map((line, index) => line === before.publicKeys[index])).toEqual([0, 1, 2].map((at) => at !== drawn))
+  expect(await createHostKeyring(at.store).open(eu)).toEqual(after)
+  for (const entry of ENTRIES) expect(await at.textOf(entry)).not.toBe('')
+})
+
+test('a public half that is another’s is derived anew', async () => {
+  await using at = await start()
+  const before = await createHostKeyring(at.store).open(eu)
+  await at.store.mergePatch(Secret, key, { data: encodeSecret({ 'ecdsa.pub': await at.textOf('rsa.pub') }) })
+  expect(await createHostKeyring(at.store).open(eu)).toEqual(before)
+})
+
+test('host keys of an endpoint that is forgotten are in no memory', async () => {
+  await using at = await start()
+  const keyring = createHostKeyring(at.store)
+  const before = await keyring.open(eu)
+  keyring.forget('eu')
+  await at.store.delete(Secret, key)
+  const after = await keyring.open(eu)
+  expect(after.publicKeys.filter((line) => before.publicKeys.includes(line))).toEqual([])
+})
+
+test('host keys that were drawn before their endpoint was there are marked as its own when it is, and go with it', async () => {
+  await using at = await start()
+  const { store } = at
+  const before = await openHostKeys(store, 'eu')
+  expect((await store.get(Secret, key))?.metadata).toMatchObject({ labels: { [labels.endpoint]: 'eu' } })
+  const { spec } = tunnelEndpoint()
+  const endpoint = await store.create(TunnelEndpoint, { metadata: { name: 'eu' }, spec })
+  const keyring = createHostKeyring(store)
+  expect(await keyring.open({ name: 'eu', owners: ownersOf(endpoint) })).toEqual(before)
+  const marked = await store.get(Secret, key)
+  expect(marked?.metadata.ownerReferences).toMatchObject([{ uid: endpoint.metadata.uid }])
+  await keyring.open({ name: 'eu', owners: ownersOf(endpoint) })
+  expect((await store.get(Secret, key))?.metadata.resourceVersion).toBe(marked?.metadata.resourceVersion)
+  await store.delete(TunnelEndpoint, { name: 'eu' })
+  await expect.poll(() => store.get(Secret, key)).toBeUndefined()
 })

@@ -1,10 +1,10 @@
-import { generateKeyPair } from 'node:crypto'
+import { generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { labels } from '../../crds/names.ts'
 import type { OwnerReference } from '../../crds/kind.ts'
 import type { Store } from '../../store/port.ts'
 import { keepSecret, keptSecret } from '../installation/kept-secret.ts'
-import { openSshPrivateKey, publicLine } from './openssh.ts'
+import { openSshPrivateKey, publicLineIn } from './openssh.ts'
 
 /** Host keys of an endpoint's edges: all show the same, for ever, or clients are warned of an attack. */
 export interface HostKeys {
@@ -16,53 +16,76 @@ export interface HostKeys {
 
 const RSA_BITS = 3_072
 const TYPES = ['ed25519', 'ecdsa', 'rsa'] as const
-const ENTRIES = TYPES.flatMap((type) => [type, `${type}.pub`])
-const draw = promisify(generateKeyPair)
+type Type = (typeof TYPES)[number]
+const SSH_NAMES: Readonly<Record<Type, string>> = { ed25519: 'ssh-ed25519', ecdsa: 'ecdsa-sha2-nistp256', rsa: 'ssh-rsa' }
+const pairOf = promisify(generateKeyPair)
+const DRAW: Readonly<Record<Type, () => Promise<{ readonly privateKey: KeyObject }>>> = {
+  ed25519: () => pairOf('ed25519', {}),
+  ecdsa: () => pairOf('ec', { namedCurve: 'P-256' }),
+  rsa: () => pairOf('rsa', { modulusLength: RSA_BITS }),
+}
 
 export const hostKeysName = (endpoint: string): string => `endpoint-${endpoint}-host-keys`
 
+/** Private keys by type, public ones by type and `.pub`. */
 type Texts = Readonly<Record<string, string>>
-
-/** The endpoint's host keys, drawn the first time: Ed25519, ECDSA P-256, and RSA for old clients. */
-export async function openHostKeys(store: Store, endpoint: string): Promise<HostKeys> {
-  return keysOf(await keptSecret(store, hostKeysName(endpoint), generate))
-}
 
 /** Owner of the Secret, which goes with it. */
 export type HostKeysOf = { readonly name: string; readonly owners: readonly OwnerReference[] }
 
-/** {@link openHostKeys}, of the same keys again when somebody has deleted or damaged the Secret meanwhile: clients know them. */
-export function createHostKeyring(store: Store): (endpoint: HostKeysOf) => Promise<HostKeys> {
+export interface HostKeyring {
+  /**
+   * The endpoint's host keys, drawn the first time: Ed25519, ECDSA P-256, and RSA for old clients. Keys that are there stay; those that
+   * somebody has deleted or damaged meanwhile are the same again while this process knows them, as clients do, and drawn anew after that.
+   */
+  open(endpoint: HostKeysOf): Promise<HostKeys>
+  /** Of an endpoint that is gone. */
+  forget(endpoint: string): void
+}
+
+export function createHostKeyring(store: Store): HostKeyring {
   const known = new Map<string, Texts>()
-  return async function open({ name, owners }) {
-    const before = known.get(name)
-    const about = { ownerReferences: owners, labels: { [labels.endpoint]: name } }
-    const kept = await keptSecret(store, hostKeysName(name), async () => before ?? generate(), about)
-    if (ENTRIES.every((entry) => (kept[entry] ?? '') !== '')) {
-      known.set(name, kept)
-      return keysOf(kept)
-    }
-    const whole = before ?? (await generate())
-    await keepSecret(store, hostKeysName(name), whole)
-    return keysOf(whole)
+  return {
+    async open({ name, owners }) {
+      const before = known.get(name) ?? {}
+      const about = { ownerReferences: owners, labels: { [labels.endpoint]: name } }
+      const kept = await keptSecret(store, hostKeysName(name), () => whole([before]), about)
+      const wanted = await whole([kept, before])
+      if (Object.entries(wanted).some(([entry, value]) => kept[entry] !== value))
+        await keepSecret(store, hostKeysName(name), wanted)
+      known.set(name, wanted)
+      return keysOf(wanted)
+    },
+    forget: (endpoint) => void known.delete(endpoint),
   }
 }
+
+/** The host keys of an endpoint that is not there yet: its Secret is marked as its own when it is looked after. */
+export const openHostKeys = (store: Store, endpoint: string): Promise<HostKeys> =>
+  createHostKeyring(store).open({ name: endpoint, owners: [] })
 
 const keysOf = (kept: Texts): HostKeys => ({
   privateKeys: TYPES.map((type) => kept[type] ?? ''),
   publicKeys: TYPES.map((type) => kept[`${type}.pub`] ?? ''),
 })
 
-async function generate(): Promise<Texts> {
-  const [ed25519, ecdsa, rsa] = await Promise.all([
-    draw('ed25519', {}),
-    draw('ec', { namedCurve: 'P-256' }),
-    draw('rsa', { modulusLength: RSA_BITS }),
-  ])
-  return Object.fromEntries(
-    Object.entries({ ed25519, ecdsa, rsa }).flatMap(([type, { privateKey }]) => [
-      [type, openSshPrivateKey(privateKey)],
-      [`${type}.pub`, publicLine(privateKey)],
-    ]),
+/** Of each type the first key that is one, drawn where there is none. */
+async function whole(from: readonly Texts[]): Promise<Texts> {
+  const pairs = await Promise.all(
+    TYPES.map(async (type) => {
+      const key = from.map((texts) => texts[type] ?? '').find((text) => isOf(type, text)) ?? (await draw(type))
+      return [
+        [type, key],
+        [`${type}.pub`, publicLineIn(key) ?? ''],
+      ] as const
+    }),
   )
+  return Object.fromEntries(pairs.flat())
+}
+
+const isOf = (type: Type, file: string): boolean => publicLineIn(file)?.split(' ')[0] === SSH_NAMES[type]
+
+async function draw(type: Type): Promise<string> {
+  const { privateKey } = await DRAW[type]()
+  return openSshPrivateKey(privateKey)
 }

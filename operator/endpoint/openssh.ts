@@ -69,14 +69,64 @@ export function publicLine(key: KeyObject): string {
   return `${type} ${blob.toString('base64')}`
 }
 
+/** What a file with one key begins with that is not encrypted. */
+const HEAD = Buffer.concat([
+  Buffer.from('openssh-key-v1\0'),
+  ...[text('none'), text('none'), text('')],
+  Buffer.from([0, 0, 0, 1]),
+])
+const paddingOf = (length: number): Buffer => Buffer.from(Array.from({ length }, (_, index) => index + 1))
+
 /** A key in OpenSSH's own format, unencrypted (OpenSSH, PROTOCOL.key). @throws MooringError `unknown_key` */
 export function openSshPrivateKey(key: KeyObject): string {
   const { type, blob } = blobOf(key)
   const check = randomBytes(4)
   const inner = Buffer.concat([check, check, text(type), ...PRIVATE[type](fieldsOf(key.export({ format: 'jwk' }))), text('')])
-  const padding = Buffer.from(Array.from({ length: (8 - (inner.length % 8)) % 8 }, (_, index) => index + 1))
-  const one = Buffer.from([0, 0, 0, 1])
-  const head = [Buffer.from('openssh-key-v1\0'), text('none'), text('none'), text(''), one, text(blob)]
-  const body = Buffer.concat([...head, text(Buffer.concat([inner, padding]))]).toString('base64')
+  const padding = paddingOf((8 - (inner.length % 8)) % 8)
+  const body = Buffer.concat([HEAD, text(blob), text(Buffer.concat([inner, padding]))]).toString('base64')
   return `-----BEGIN OPENSSH PRIVATE KEY-----\n${(body.match(/.{1,70}/g) ?? []).join('\n')}\n-----END OPENSSH PRIVATE KEY-----\n`
+}
+
+const FILE = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----\s*$/
+
+/**
+ * The line of the public half of a key in OpenSSH's own format; undefined for what is no whole key of a type of ours, unencrypted. That the
+ * numbers in it belong together is not looked into.
+ */
+export function publicLineIn(file: string): string | undefined {
+  const bytes = Buffer.from(FILE.exec(file)?.[1] ?? '', 'base64')
+  if (!bytes.subarray(0, HEAD.length).equals(HEAD)) return undefined
+  const [blob, secret] = textsIn(bytes.subarray(HEAD.length)).texts
+  if (!blob || !secret) return undefined
+  const type = textsIn(blob).texts[0]?.toString()
+  return isType(type) && isWhole(secret, blob, type) ? `${type} ${blob.toString('base64')}` : undefined
+}
+
+const isType = (name = ''): name is KeyType => Object.hasOwn(PUBLIC, name)
+/** The type, what {@link PRIVATE} has, and a comment. */
+const PARTS: Readonly<Record<KeyType, number>> = { 'ssh-ed25519': 4, 'ecdsa-sha2-nistp256': 5, 'ssh-rsa': 8 }
+
+/** Whether a private part has two equal checks, all that it must have, of the same public key as `blob`, and its padding. */
+function isWhole(secret: Buffer, blob: Buffer, type: KeyType): boolean {
+  const { texts, rest } = textsIn(secret.subarray(8))
+  const key = textsIn(blob).texts.at(-1)
+  return (
+    secret.subarray(0, 4).equals(secret.subarray(4, 8)) &&
+    texts.length === PARTS[type] &&
+    texts[0]?.toString() === type &&
+    texts.some((part) => key?.equals(part)) &&
+    rest.equals(paddingOf(rest.length))
+  )
+}
+
+/** All that {@link text} wrote one after the other, and what follows that is none. */
+function textsIn(bytes: Buffer): { readonly texts: readonly Buffer[]; readonly rest: Buffer } {
+  const texts: Buffer[] = []
+  let rest = bytes
+  while (rest.length >= 4 && rest.readUInt32BE() <= rest.length - 4) {
+    const end = 4 + rest.readUInt32BE()
+    texts.push(rest.subarray(4, end))
+    rest = rest.subarray(end)
+  }
+  return { texts, rest }
 }

@@ -6,6 +6,8 @@ import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
+import { type Issuers, signsFor } from '../tunnel/certificate-issuer.ts'
+import { ISSUER_MISSING } from '../tunnel/issuer-missing.ts'
 import { createHostKeyring } from './host-keys.ts'
 import { ownersOf } from './owners.ts'
 import type { EdgeRuntime, EdgeState } from './runtime.ts'
@@ -16,6 +18,7 @@ export interface EndpointReconcilerDeps {
   readonly regions: Cache<typeof Region>
   /** With the index `endpoint` of tunnel/indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
+  readonly issuers: Issuers
   readonly runtime: EdgeRuntime
   readonly report: Report
 }
@@ -23,16 +26,17 @@ export interface EndpointReconcilerDeps {
 /** Keeps an endpoint's host keys and edges, and says how many tunnels it serves. */
 export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Key) => Promise<Outcome> {
   const { store, endpoints, regions, tunnels, runtime, report } = deps
-  const openHostKeys = createHostKeyring(store)
+  const keyring = createHostKeyring(store)
   return async function reconcileEndpoint(key) {
     const endpoint = endpoints.get(key)
     if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) {
+      keyring.forget(key.name)
       await runtime.forget?.(key.name)
       return { verdict: 'settled', reason: 'Gone' }
     }
-    const { publicKeys } = await openHostKeys({ name: endpoint.metadata.name, owners: ownersOf(endpoint) })
+    const { publicKeys } = await keyring.open({ name: endpoint.metadata.name, owners: ownersOf(endpoint) })
     const state = await runtime.ensure(endpoint)
-    const verdict = verdictOf(endpoint, regions.list(), state)
+    const verdict = verdictOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state })
     await report(TunnelEndpoint, endpoint, verdict, {
       hostKeys: publicKeys,
       readyReplicas: state.ready,
@@ -43,11 +47,20 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
   }
 }
 
+interface Seen {
+  readonly regions: readonly Region[]
+  readonly issuers: Issuers
+  readonly state: EdgeState
+}
+
 /** Pure. */
-export function verdictOf({ spec }: TunnelEndpoint, regions: readonly Region[], { ready: edges, ...why }: EdgeState): Verdict {
+function verdictOf(endpoint: TunnelEndpoint, { regions, issuers, state }: Seen): Verdict {
+  const { spec } = endpoint
+  const { ready: edges, ...why } = state
   if (!regions.some((region) => region.spec.id === spec.region)) {
     return notReady(EndpointReason.UnknownRegion, `there is no region ${spec.region}`)
   }
+  if (!signsFor(issuers, endpoint)) return ISSUER_MISSING
   if (edges === 0) {
     return notReady(why.isFailing ? EndpointReason.EdgesFailing : EndpointReason.Starting, why.message ?? 'no edge answers yet')
   }

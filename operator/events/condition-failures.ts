@@ -7,6 +7,7 @@ import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { Key } from '../../store/port.ts'
+import { ISSUER_MISSING } from '../tunnel/issuer-missing.ts'
 import type { Events } from './events.ts'
 
 /** Reasons of `Ready` that somebody has to do something about; the others are steps on a way. */
@@ -29,6 +30,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   TunnelReason.EndpointNotServed,
   EndpointReason.UnknownRegion,
   EndpointReason.EdgesFailing,
+  ISSUER_MISSING.reason,
 ])
 
 /** Reason of the event about a certificate that could not be obtained: whether its tunnel is ready hangs on the one before. */

@@ -9,11 +9,14 @@ type Texts = Readonly<Record<string, string>>
 /** What else its metadata has when it is made. */
 type About = Pick<DraftMeta, 'labels' | 'ownerReferences'>
 
-/** The texts of a Secret in mooring-system, made by `make` the first time. Of two that make it at once, both get what the first made. */
+/**
+ * The texts of a Secret in mooring-system, made by `make` the first time. Of two that make it at once, both get what the first made. One that
+ * was made without what it is to have `about` it is given that.
+ */
 export async function keptSecret(store: Store, name: string, make: () => Promise<Texts>, about: About = {}): Promise<Texts> {
   const key = { namespace: SYSTEM_NAMESPACE, name }
   const found = await store.get(Secret, key)
-  if (found) return texts(found)
+  if (found) return texts(await marked(store, found, about))
   try {
     return texts(await store.create(Secret, { metadata: { ...key, ...about }, data: encodeSecret(await make()) }))
   } catch (error) {
@@ -21,6 +24,14 @@ export async function keptSecret(store: Store, name: string, make: () => Promise
     if (!other) throw error
     return texts(other)
   }
+}
+
+function marked(store: Store, found: Secret, { labels = {}, ownerReferences = [] }: About): Promise<Secret> | Secret {
+  const { metadata } = found
+  const isLabelled = Object.entries(labels).every(([name, value]) => metadata.labels?.[name] === value)
+  const isOwned = ownerReferences.every(({ uid }) => metadata.ownerReferences?.some((owner) => owner.uid === uid))
+  if (isLabelled && isOwned) return found
+  return store.mergePatch(Secret, metadata, { metadata: { labels, ...(!isOwned && { ownerReferences }) } })
 }
 
 /** Replaces texts of a Secret that {@link keptSecret} made. */

@@ -1,5 +1,6 @@
+import { randomUUIDv7 } from 'node:crypto'
 import { Registry } from 'prom-client'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startPostgres, type ThrowAwayPostgres } from '../../test/support/postgres.ts'
 import { Namespace, Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
@@ -133,6 +134,38 @@ test('a server of Mooring’s own gets database, roles and Secrets; each role ma
   const client = await asEdge(pathname.slice(1))
   await expect(client.query("SELECT journal.keep_audit('[]')")).rejects.toMatchObject({ code: '42501' })
   await expect(client.query('CREATE TABLE public.mine ()')).rejects.toMatchObject({ code: '42501' })
+})
+
+test('edges are let in however many there are, on a server too where they were not', async () => {
+  {
+    await using running = await start()
+    await expectToWork(running)
+  }
+  const admin = await server.client()
+  await admin.query('ALTER ROLE mooring_journal_edge CONNECTION LIMIT 100')
+  await using running = await start()
+  await expect.poll(() => running.journal.openSessions().catch(() => undefined)).toBeDefined()
+  const { rows } = await admin.query('SELECT rolconnlimit FROM pg_roles WHERE rolname = $1', ['mooring_journal_edge'])
+  expect(rows).toEqual([{ rolconnlimit: -1 }])
+})
+
+test('an operator whose clock is eight days ahead drops no request of today', async () => {
+  const request = requestRecord({ tunnel: randomUUIDv7() })
+  {
+    await using running = await start()
+    await expectToWork(running)
+    await using writer = writerBy(await running.loginOf('edge'))
+    writer.request(request)
+    await writer.connection(connectionRecord({ tunnel, edge: 'edge-gone' }))
+  }
+  const now = Date.now.bind(Date)
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + 8 * 86_400_000)
+  onTestFinished(() => clock.mockRestore())
+  await using running = await start()
+  // Whose session it is, is looked at after the sweep.
+  const looks = vi.spyOn(running.store, 'list')
+  await expect.poll(() => looks.mock.calls.some(([kind]) => kind === Pod)).toBe(true)
+  expect(await running.journal.requests({ tunnel: request.tunnel }, { limit: 1 })).toEqual([request])
 })
 
 test('a Secret that was deleted comes back with its password; a password that was changed on the server is set right', async () => {

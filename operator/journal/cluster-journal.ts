@@ -112,7 +112,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
 
   async function sweep(): Promise<void> {
     sweepAt = performance.now() + SWEEP_AGAIN_MS
-    await tables.sweep(Date.now())
+    await tables.sweep()
     sweepAt = performance.now() + SWEEP_MS
   }
 

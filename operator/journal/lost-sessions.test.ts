@@ -9,11 +9,11 @@ const metadata = { uid: 'uid', resourceVersion: '1', generation: 1, creationTime
 type Container = NonNullable<Pod['status']>['containerStatuses'][number]
 type State = Container['state']
 
-function podWith(state: State, lastState: State = {}): Pod {
+function podWith(state: State, lastState: State = {}, startTime?: string): Pod {
   const container: Container = { name: 'edge', ready: true, restartCount: 0, state, lastState }
   return {
     ...{ apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'edge-a' }, spec: {} },
-    status: { conditions: [], initContainerStatuses: [], containerStatuses: [container] },
+    status: { startTime, conditions: [], initContainerStatuses: [], containerStatuses: [container] },
   }
 }
 const running = podWith({ running: { startedAt: '2026-01-01T10:00:00Z' } })
@@ -28,6 +28,18 @@ test.each([
     does: 'one of a container that is to be started anew',
     at: BEGAN - 1,
     pods: [podWith({ waiting: {} }, { terminated: ended })],
+    lost: true,
+  },
+  {
+    does: 'not one that is older than its pod, whose node’s clock was set back since',
+    at: BEGAN - 3_600_000,
+    pods: [podWith({ running: { startedAt: '2026-01-01T10:00:00Z' } }, {}, '2026-01-01T09:59:58Z')],
+    lost: false,
+  },
+  {
+    does: 'one of the container before, in a pod that is older',
+    at: BEGAN - 1,
+    pods: [podWith({ running: { startedAt: '2026-01-01T10:00:00Z' } }, {}, '2026-01-01T09:00:00Z')],
     lost: true,
   },
   { does: 'not one that came in the second in which the container began', at: BEGAN, pods: [running], lost: false },

@@ -23,9 +23,13 @@ export function lostSessions(open: readonly ConnectionRecord[], pods: readonly P
     const pod = byName.get(session.edge)
     if (!pod) return [{ session, since: undefined }]
     const since = beganAt(pod)
-    return since !== undefined && session.at < since ? [{ session, since }] : []
+    if (since === undefined || session.at >= since || isOlderThan(pod, session)) return []
+    return [{ session, since }]
   })
 }
+
+/** No session is: its node's clock, which all these times are of, was set back since the pod began, and tells nothing of this one. */
+const isOlderThan = ({ status }: Pod, { at }: ConnectionRecord): boolean => at < Date.parse(status?.startTime ?? '')
 
 /** When its container last began or ended, in whole seconds and so rather too early; undefined while that is not known. */
 function beganAt({ status }: Pod): number | undefined {

@@ -6,8 +6,12 @@ import { createScram } from '../engines/postgresql-scram.ts'
 import { claim } from './claim.ts'
 import type { Login, User } from './logins.ts'
 
-/** Sessions of each role: one a process of its kind, or a few. */
-const CONNECTIONS: Readonly<Record<User, number>> = { owner: 10, edge: 100, reader: 100 }
+/**
+ * Sessions of each role: some seven of the operator's, some six of each API server. An edge has one, and there may be any number of edges:
+ * one that is turned away ships nothing, and nobody but our own processes has that login. What the server admits is their limit (-1: no
+ * other), on one of Mooring's own some 250 edges by its CAPACITY.
+ */
+const CONNECTIONS: Readonly<Record<User, number>> = { owner: 10, edge: -1, reader: 100 }
 
 /** Makes the roles and the journal's database on a server of Mooring's own. What is there is set right. Throws what the driver throws. */
 export async function prepareServer(target: AdminTarget, logins: Readonly<Record<User, Login>>): Promise<void> {

@@ -85,6 +85,7 @@ export const Pod = kubernetes({
       .object({
         podIP: z.string().optional(),
         hostIP: z.string().optional(),
+        startTime: z.string().optional(),
         conditions: z
           .array(
             z.object({ type: z.string(), status: z.string(), reason: z.string().optional(), message: z.string().optional() }),

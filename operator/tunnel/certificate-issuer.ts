@@ -24,6 +24,9 @@ export interface Issuers extends Readonly<Record<TunnelEndpoint['spec']['issuer'
   readonly local: LocalIssuer
 }
 
+/** Whether there is somebody who signs the certificates of an endpoint's tunnels. */
+export const signsFor = (issuers: Issuers, { spec }: TunnelEndpoint): boolean => issuers[spec.issuer] !== undefined
+
 /** Of the key that hostnames are authenticated by (RFC 5869, section 3.2). */
 const MAC_INFO = 'mooring.dev/hostname'
 

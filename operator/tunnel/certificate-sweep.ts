@@ -7,6 +7,7 @@ import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
+import { signsFor } from './certificate-issuer.ts'
 import { changedAt } from './findings.ts'
 import { certificateIn, type ObserveDeps } from './observe.ts'
 import { isGood } from './plan.ts'
@@ -101,7 +102,9 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
     if (next >= round.length && clock.now() >= nextRound) startRound()
     const claims = round.slice(next, next + looks).flatMap((key) => claimOf(key) ?? [])
     next += looks
-    return (await Promise.all(claims.map(isWell))).every(Boolean)
+    // Where nobody signs, no other could be obtained.
+    const mendable = claims.filter(({ endpoint }) => signsFor(deps.issuers, endpoint))
+    return (await Promise.all(mendable.map(isWell))).every(Boolean)
   }
 
   async function isWell(claim: Claim): Promise<boolean> {

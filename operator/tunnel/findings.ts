@@ -1,10 +1,12 @@
 import type { Condition } from '../../crds/kind.ts'
 import { annotations } from '../../crds/names.ts'
 import { RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Findings } from '../reporter.ts'
-import { type HeldCertificate, isGood, renewal, type World } from './plan.ts'
-import { certificateName } from './resources.ts'
+import { ISSUER_MISSING } from './issuer-missing.ts'
+import { type HeldCertificate, isGood, leftMs, renewal, type World } from './plan.ts'
+import { certificateName, urlOf } from './resources.ts'
 
 /** The conditions beside `Ready`. */
 export function conditionsOf({ tunnel, now }: World, renewing: Verdict | undefined): readonly Condition[] {
@@ -17,12 +19,21 @@ export function conditionsOf({ tunnel, now }: World, renewing: Verdict | undefin
 export function findings(world: World): Findings<typeof Tunnel> {
   const { tunnel, assigned, certificate, now } = world
   const { hostname, certificate: before } = tunnel.status ?? {}
+  const place = placeOf(world)
+  if (!assigned || hostname === undefined) return place
+  if (!world.isSigned) return { ...place, certificate: unsigned(world, assigned) }
   // Of one that is no good, the attempt that failed has said all.
-  if (!assigned || hostname === undefined || !certificate || !isGood(world)) return {}
+  if (!certificate || !isGood(world)) return place
   const status = certificateStatus(certificate, certificateName(assigned, hostname))
   // A failed renewal stays in view until it is made good; a merge patch takes out what is null.
   const isMended = certificate.renewAt > now && hasFailure(before)
-  return { certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
+  return { ...place, certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
+}
+
+/** Its endpoint is for life, but may be deleted and made anew, with another domain. */
+function placeOf({ tunnel, assigned }: World): Findings<typeof Tunnel> {
+  const { hostname } = tunnel.status ?? {}
+  return assigned && hostname !== undefined ? { url: urlOf(assigned, hostname) } : {}
 }
 
 /**
@@ -49,12 +60,22 @@ export function failure(world: World, lastError: string, nextAttemptAt: number):
   const good = isGood(world)
   const status = good ? 'valid' : world.certificate?.fits === true ? 'expired' : 'failed'
   return {
+    ...placeOf(world),
     conditions: conditionsOf(world, good ? renewal(lastError) : undefined),
     certificate: { ...world.tunnel.status?.certificate, status, lastError, nextAttemptAt: at(nextAttemptAt) },
   }
 }
 
 const at = (ms: number): string => new Date(ms).toISOString()
+
+/** Nobody signs: what it has stays, and no attempt follows. */
+function unsigned(world: World, endpoint: TunnelEndpoint): TunnelCertificate {
+  const before = world.tunnel.status?.certificate
+  const hasEnded = Date.parse(before?.expiresAt ?? '') <= world.now
+  const status = leftMs(world, endpoint) > 0 ? 'valid' : hasEnded ? 'expired' : 'failed'
+  const none = before?.nextAttemptAt !== undefined && { nextAttemptAt: null as unknown as string }
+  return { ...before, status, lastError: ISSUER_MISSING.message, ...none }
+}
 
 const certificateStatus = ({ issuer, obtainedAt, expiresAt }: HeldCertificate, domain: string): TunnelCertificate => ({
   ...{ status: 'valid', domain, issuer },

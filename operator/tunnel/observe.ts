@@ -8,7 +8,7 @@ import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import type { Quota } from '../quota/quota.ts'
 import { keyPairIn } from '../secret-data.ts'
-import { describe, type Issuers, renewalTime } from './certificate-issuer.ts'
+import { describe, type Issuers, renewalTime, signsFor } from './certificate-issuer.ts'
 import { markedHostname } from './hostname-mark.ts'
 import { hasHostname } from './indexes.ts'
 import type { HeldCertificate, KeptHostname, World } from './plan.ts'
@@ -35,14 +35,16 @@ export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Pr
   const region = regions.list().find(({ spec }) => spec.regionId === tunnel.spec.regionId)
   const assigned = endpointRef && endpoints.get({ name: endpointRef.name })
   const tunnelsOn = (name: string) => tunnels.countByIndex('endpoint', name)
+  const isSigned = (endpoint: TunnelEndpoint) => signsFor(deps.issuers, endpoint)
   return {
     tunnel,
     now: deps.now().getTime(),
     full: hasHostname(tunnel) || tunnel.metadata.deletionTimestamp !== undefined ? undefined : deps.quota.admit(tunnel),
     region: region !== undefined,
     assigned,
-    candidates: region ? candidatesOf(endpoints.list(), region.spec.id, tunnelsOn) : [],
-    certificate: assigned && (statedCertificate(deps, tunnel, assigned) ?? (await certificateOf(deps, tunnel, assigned))),
+    isSigned: assigned !== undefined && isSigned(assigned),
+    candidates: region ? candidatesOf(endpoints.list().filter(isSigned), region.spec.id, tunnelsOn) : [],
+    certificate: assigned && (await certificateOf(deps, tunnel, assigned)),
     kept: hostname === undefined ? keptHostname(deps, tunnel) : undefined,
   }
 }
@@ -90,13 +92,11 @@ function believed(
   return renewAt > about.now && !isGone ? { ...said, renewAt, fits: true } : undefined
 }
 
-async function certificateOf(
-  deps: ObserveDeps,
-  { status }: Tunnel,
-  endpoint: TunnelEndpoint,
-): Promise<HeldCertificate | undefined> {
-  const { hostname } = status ?? {}
-  if (hostname === undefined) return undefined
+async function certificateOf(deps: ObserveDeps, tunnel: Tunnel, endpoint: TunnelEndpoint): Promise<HeldCertificate | undefined> {
+  const { hostname } = tunnel.status ?? {}
+  if (hostname === undefined || !signsFor(deps.issuers, endpoint)) return undefined
+  const stated = statedCertificate(deps, tunnel, endpoint)
+  if (stated) return stated
   const secret = await deps.store.get(Secret, certificateKey(endpoint, hostname))
   return secret && certificateIn(secret, deps, { endpoint, hostname })
 }

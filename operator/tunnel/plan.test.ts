@@ -40,6 +40,7 @@ const world = (about: Partial<World>): World => ({
     full: undefined,
     region: true,
     assigned: undefined,
+    isSigned: true,
     candidates: [],
     certificate: undefined,
     kept: undefined,
@@ -47,6 +48,9 @@ const world = (about: Partial<World>): World => ({
   ...about,
 })
 const mine = { tunnel: tunnel(assigned), assigned: endpoint('a') }
+
+/** A certificate that ends in a second, as a status has it. */
+const has = (domain: string) => ({ status: 'valid', domain, expiresAt: new Date(NOW + 1_000).toISOString() }) as const
 
 const full = { taken: 50, max: 50 }
 
@@ -135,11 +139,29 @@ test.each([
     ...{ actions: [], reason: 'ObtainingCertificate', again: 1_000 },
   },
   {
+    does: 'does not wait for an attempt that is further ahead than any is put off: the clock was set back since',
+    seen: {
+      ...mine,
+      tunnel: tunnel({ ...assigned, certificate: { status: 'failed', nextAttemptAt: new Date(NOW + HOUR).toISOString() } }),
+    },
+    ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
+  },
+  {
     does: 'looks again when its certificate is due',
     seen: { ...mine, certificate: good },
     actions: [],
     reason: 'Assigned',
     again: HOUR,
+  },
+  {
+    does: 'keeps the certificate it has where nobody signs, until that ends',
+    seen: { ...mine, isSigned: false, tunnel: tunnel({ ...assigned, certificate: has('0123456789abcdef.a.example') }) },
+    ...{ actions: [], reason: 'Assigned', again: 1_000 },
+  },
+  {
+    does: 'has no certificate where nobody signs and it had one for another name, and none is tried for',
+    seen: { ...mine, isSigned: false, tunnel: tunnel({ ...assigned, certificate: has('0123456789abcdef.b.example') }) },
+    ...{ actions: [], reason: 'IssuerMissing', again: undefined },
   },
   {
     does: 'is guarded by a finalizer before anything else, together with its mark',

@@ -3,6 +3,7 @@ import { RenewingReason, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
+import { ISSUER_MISSING } from './issuer-missing.ts'
 import { certificateName, hostOf, urlOf } from './resources.ts'
 
 /** A certificate as its Secret has it. Times in milliseconds since the epoch. */
@@ -27,8 +28,11 @@ export interface World {
   readonly region: boolean
   /** The endpoint assigned earlier; it stays for life, even when inactive. */
   readonly assigned: TunnelEndpoint | undefined
-  /** Active endpoints of the tunnel's region that somebody serves, fewest tunnels first, then by name. */
+  /** Whether there is somebody who signs its certificates. */
+  readonly isSigned: boolean
+  /** Active endpoints of the tunnel's region that somebody serves and somebody signs for, fewest tunnels first, then by name. */
   readonly candidates: readonly TunnelEndpoint[]
+  /** Undefined where nobody signs: then what the status says of it counts, see {@link leftMs}. */
   readonly certificate: HeldCertificate | undefined
   /** What the annotation says of one that has no hostname yet; undefined when it has none. */
   readonly kept: KeptHostname | undefined
@@ -58,6 +62,8 @@ export interface Plan {
 }
 
 const DAY_MS = 86_400_000
+/** Between tries of a certificate that could not be had. */
+export const AGAIN_MS = 60_000
 
 /**
  * Decides what a tunnel needs. Pure: each branch is a row in plan.test.ts.
@@ -126,22 +132,41 @@ export const isGood = ({ certificate, now }: Pick<World, 'certificate' | 'now'>)
 function planCertificate(world: World, endpoint: TunnelEndpoint): Plan {
   const { tunnel, certificate, now } = world
   const hostname = hostnameOf(tunnel)
+  if (!world.isSigned) return planUnsigned(world, endpoint)
   if (!isGood(world)) {
     const message = `a certificate for ${hostOf(endpoint, hostname)} is being obtained`
     return planAttempt(world, endpoint, { verdict: notReady(TunnelReason.ObtainingCertificate, message) })
   }
-  const verdict = isServed(endpoint)
-    ? ready(TunnelReason.Assigned, urlOf(endpoint, hostname))
-    : notReady(TunnelReason.EndpointNotServed, `no edge serves ${endpoint.spec.domain}`)
+  const verdict = servedVerdict(endpoint, hostname)
   const inMs = (certificate?.renewAt ?? now) - now
   if (inMs > 0) return { actions: [], verdict, requeueAfterMs: inMs }
   return planAttempt(world, endpoint, { verdict, renewing: renewal(tunnel.status?.certificate?.lastError) })
 }
 
+/** Nobody signs: what it has serves on until it ends. Nothing is tried: whoever changes its endpoint has it looked at again. */
+function planUnsigned(world: World, endpoint: TunnelEndpoint): Plan {
+  const inMs = leftMs(world, endpoint)
+  if (!(inMs > 0)) return { actions: [], verdict: ISSUER_MISSING }
+  return { actions: [], verdict: servedVerdict(endpoint, hostnameOf(world.tunnel)), requeueAfterMs: inMs }
+}
+
+/** Milliseconds for which the certificate that its status speaks of is good; none above 0 when it is not. */
+export function leftMs({ tunnel, now }: Pick<World, 'tunnel' | 'now'>, endpoint: TunnelEndpoint): number {
+  const { status, domain, expiresAt = '' } = tunnel.status?.certificate ?? {}
+  if (status !== 'valid' || domain !== certificateName(endpoint, hostnameOf(tunnel))) return 0
+  return Date.parse(expiresAt) - now
+}
+
+function servedVerdict(endpoint: TunnelEndpoint, hostname: string): Verdict {
+  if (isServed(endpoint)) return ready(TunnelReason.Assigned, urlOf(endpoint, hostname))
+  return notReady(TunnelReason.EndpointNotServed, `no edge serves ${endpoint.spec.domain}`)
+}
+
 /** One that failed is tried again when its status says, not with each change. */
 function planAttempt({ tunnel, now }: World, endpoint: TunnelEndpoint, said: Pick<Plan, 'verdict' | 'renewing'>): Plan {
-  const next = Date.parse(tunnel.status?.certificate?.nextAttemptAt ?? '')
-  if (next > now) return { actions: [], ...said, requeueAfterMs: next - now }
+  const inMs = Date.parse(tunnel.status?.certificate?.nextAttemptAt ?? '') - now
+  // None is put off for longer: the clock was set back since.
+  if (inMs > 0 && inMs <= AGAIN_MS) return { actions: [], ...said, requeueAfterMs: inMs }
   return { actions: [{ do: 'obtain', endpoint, name: certificateName(endpoint, hostnameOf(tunnel)) }], ...said }
 }
 

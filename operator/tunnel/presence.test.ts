@@ -45,3 +45,24 @@ test('those are written whose status says something else than the journal: who c
   await running
   expect(Object.fromEntries(written)).toEqual({ came: there, 'came-again': there, went: { connected: false, sessions: 0 } })
 })
+
+test('while a look is under way none follows: a journal that is slow is not asked by more and more of them', async () => {
+  vi.useFakeTimers()
+  const answer = Promise.withResolvers<ConnectionRecord[]>()
+  const openSessions = vi.fn(() => answer.promise)
+  const stop = new AbortController()
+  const presence = createPresence({
+    ...{ tunnels: createCacheView<typeof Tunnel>(tunnelIndexes), store: { patchStatus: () => expect.unreachable() } },
+    journal: { openSessions },
+    onError: (error) => expect.unreachable(String(error)),
+  })
+  const running = presence.run(stop.signal)
+  await vi.advanceTimersByTimeAsync(5 * LOOK_MS)
+  answer.resolve([])
+  await vi.advanceTimersByTimeAsync(LOOK_MS / 2)
+  expect(openSessions).toHaveBeenCalledTimes(1)
+  await vi.advanceTimersByTimeAsync(LOOK_MS)
+  expect(openSessions).toHaveBeenCalledTimes(2)
+  stop.abort()
+  await running
+})

@@ -1,4 +1,5 @@
 import { Tunnel } from '../../crds/tunnel.ts'
+import { every } from '../../journal/every.ts'
 import type { ConnectionRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isStoreError } from '../../store/errors.ts'
@@ -54,14 +55,10 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
 
   async function run(signal: AbortSignal): Promise<void> {
     const ended = Promise.withResolvers<undefined>()
-    let last: Promise<void> = Promise.resolve()
-    const timer = setInterval(() => {
-      last = last.then(look).catch(onError)
-    }, LOOK_MS)
+    const looking = every(LOOK_MS, () => look().catch(onError))
     signal.addEventListener('abort', () => ended.resolve(undefined), { once: true })
     if (!signal.aborted) await ended.promise
-    clearInterval(timer)
-    await last
+    await looking[Symbol.asyncDispose]()
   }
 
   return { run }

@@ -159,6 +159,49 @@ test.each([
   expect(conditionOf(mended, 'Ready')?.status).toBe('True')
 })
 
+test('an endpoint whose certificates nobody here signs says so and is given no tunnels, until somebody does', async () => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a', { issuer: 'acme' })
+  await at.makeTunnel()
+  await at.reason('NoActiveEndpoint')
+  const ready = async () => conditionOf((await at.store.get(TunnelEndpoint, { name: 'a' })) ?? {}, 'Ready')
+  await expect.poll(ready).toMatchObject({
+    ...{ status: 'False', reason: 'IssuerMissing' },
+    message: 'this installation has no ACME issuer: no certificate can be had',
+  })
+  expect(at.told()).toContain('TunnelEndpoint IssuerMissing: this installation has no ACME issuer: no certificate can be had')
+  await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer: 'local' } })
+  await at.reason('Assigned')
+})
+
+test('where nobody signs any more a tunnel keeps its certificate, says why no other comes, and tries for none', async () => {
+  await using at = await startTunnels({ sweeps: true })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const before = await at.reason('Assigned')
+  const version = async () => (await at.secretOf(hostnameOf(before)))?.metadata.resourceVersion
+  const kept = await version()
+  const sign = (issuer: string) => at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer } })
+  const lastError = 'this installation has no ACME issuer: no certificate can be had'
+  await sign('acme')
+  const told = await at.until('web', ({ status }) => status?.certificate?.lastError !== undefined)
+  expect(conditionOf(told, 'Ready')).toMatchObject({ status: 'True', reason: 'Assigned' })
+  expect(told.status?.certificate).toEqual({ ...before.status?.certificate, lastError })
+  await at.advance(80 * DAY)
+  expect((await at.store.get(Tunnel, web))?.metadata.resourceVersion).toBe(told.metadata.resourceVersion)
+  await at.advance(20 * DAY)
+  const ended = await at.reason('IssuerMissing')
+  expect(conditionOf(ended, 'Ready')).toMatchObject({ status: 'False', message: lastError })
+  expect(ended.status?.certificate).toEqual({ ...before.status?.certificate, status: 'expired', lastError })
+  expect(await version()).toBe(kept)
+  await sign('local')
+  const { status } = await at.reason('Assigned')
+  expect(endOf(status)).toBeGreaterThan(endOf(before.status))
+  expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
+})
+
 test('the certificate of all tunnels of an endpoint goes with it: under a new one of its name another is obtained', async () => {
   await using at = await startTunnels()
   await at.makeRegion()

@@ -117,6 +117,34 @@ test('a tunnel whose endpoint nobody serves is not ready, and is again when some
   expect((await at.reason('Assigned')).status?.url).toBe(status?.url)
 })
 
+test('a tunnel whose endpoint is made anew with another domain has its URL there, from before it has a certificate for it', async () => {
+  let isDown = false
+  await using at = await startTunnels({
+    issuer: (real) => ({
+      ...real,
+      obtain: (name) => (isDown ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
+    }),
+  })
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  const hostname = hostnameOf(await at.reason('Assigned'))
+  const isAt = (domain: string) => (tunnel: Tunnel) => tunnel.status?.url === `https://${hostname}.${domain}`
+  const move = async (domain: string) => {
+    await at.store.delete(TunnelEndpoint, { name: 'a' })
+    await at.reason('EndpointMissing')
+    await at.makeEndpoint('a', { domain })
+  }
+  await move('b.test')
+  await at.until('web', isAt('b.test'))
+  const moved = await at.reason('Assigned')
+  expect([moved.status?.certificate?.domain, isAt('b.test')(moved)]).toEqual([`${hostname}.b.test`, true])
+  isDown = true
+  await move('c.test')
+  const { status } = await at.until('web', (tunnel) => tunnel.status?.certificate?.lastError !== undefined)
+  expect(status?.url).toBe(`https://${hostname}.c.test`)
+})
+
 test('a tunnel is given to no endpoint that nobody serves: it waits for one that somebody does', async () => {
   await using at = await startTunnels()
   await at.makeRegion()

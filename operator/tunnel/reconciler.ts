@@ -9,15 +9,14 @@ import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
 import { changedAt, conditionsOf, failure, findings } from './findings.ts'
 import { type AdmitDeps, observe, type ObserveDeps } from './observe.ts'
-import { type Action, isGood, planTunnel, type World } from './plan.ts'
+import { type Action, AGAIN_MS, isGood, planTunnel, type World } from './plan.ts'
 
 export interface TunnelReconcilerDeps extends ObserveDeps, AdmitDeps {
   readonly report: Report
 }
 
-/** Between tries of a certificate that could not be had. */
-const AGAIN_MS = 60_000
 const MESSAGE_MAX = 1024
+const GONE: Outcome = { verdict: 'settled', reason: 'Gone' }
 
 /** Observe, plan, apply, report; again from the start after what changes the world, until nothing is left to do. */
 export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) => Promise<Outcome> {
@@ -40,11 +39,12 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: AGAIN_MS }
   }
 
-  /** Says that a valid certificate is about to be renewed: that may take long. Gives the tunnel that says so. */
-  async function announce(world: World, verdict: Verdict, renewing: Verdict): Promise<Tunnel> {
+  /** Says that a valid certificate is about to be renewed: that may take long. Gives the tunnel that says so; undefined when it is gone. */
+  async function announce(world: World, verdict: Verdict, renewing: Verdict): Promise<Tunnel | undefined> {
     const { tunnel } = world
     await deps.report(Tunnel, tunnel, verdict, { conditions: conditionsOf(world, renewing), ...changedAt(world) })
-    return (await deps.store.get(Tunnel, keyOf(tunnel))) ?? tunnel
+    const current = await deps.store.get(Tunnel, keyOf(tunnel))
+    return current?.metadata.uid === tunnel.metadata.uid ? current : undefined
   }
 
   async function step(tunnel: Tunnel, hasObtained: boolean): Promise<Step> {
@@ -65,6 +65,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
 
   async function obtain({ world, actions, verdict, renewing, hasObtained }: Obtaining): Promise<Step> {
     const tunnel = renewing ? await announce(world, verdict, renewing) : world.tunnel
+    if (!tunnel) return { outcome: GONE }
     try {
       // Else an authority that signs what is no good would be asked without end.
       if (hasObtained) throw new MooringError('certificate_unusable', 'the certificate that was signed is no good')
@@ -76,7 +77,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
 
   return async function reconcileTunnel(key) {
     let tunnel = deps.tunnels.get(key)
-    if (!tunnel) return { verdict: 'settled', reason: 'Gone' }
+    if (!tunnel) return GONE
     let hasObtained = false
     // To assign and to obtain are each done once, so this ends.
     for (;;) {

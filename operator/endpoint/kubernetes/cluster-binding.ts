@@ -1,4 +1,5 @@
 import { ClusterRoleBinding } from '../../../crds/core.ts'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import type { Store } from '../../../store/port.ts'
 import { subjectOf } from './access.ts'
 import { EDGE_CLUSTER_ROLE } from './names.ts'
@@ -6,12 +7,17 @@ import { EDGE_CLUSTER_ROLE } from './names.ts'
 /**
  * Binds the service accounts of the edges of all endpoints, and no others, to the ClusterRole with which they read what they serve. The
  * binding is the chart's, and holds one role for ever: whoever may change its subjects can hand out nothing else.
+ * @param endpoints all that there are when it is asked, which is not before the binding was read: several may be at it at once
  * @throws StoreError `not_found` when the binding was deleted: helm puts it back
  */
-export async function bindEdges(store: Store, endpoints: readonly string[]): Promise<void> {
+export async function bindEdges(store: Store, endpoints: () => readonly TunnelEndpoint[]): Promise<void> {
   const key = { name: EDGE_CLUSTER_ROLE }
   const found = await store.get(ClusterRoleBinding, key)
-  const wanted = endpoints.toSorted().map(subjectOf)
+  const living = endpoints().filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  const wanted = living
+    .map(({ metadata }) => metadata.name)
+    .sort()
+    .map(subjectOf)
   if (found && isSame(found.subjects, wanted)) return
   await store.mergePatch(ClusterRoleBinding, key, { subjects: wanted })
 }

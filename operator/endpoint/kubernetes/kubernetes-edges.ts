@@ -67,8 +67,8 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   const stopping = new AbortController()
   /** By endpoint, from when on its Role may be written again. */
   const grantableAt = new Map<string, number>()
-  /** By endpoint, how to call off a look that is due later. */
-  const waiting = new Map<string, () => void>()
+  /** By endpoint, the look that is due later. */
+  const waiting = new Map<string, { readonly at: number; readonly callOff: () => void }>()
   const applier = createApplier(store.client)
   const changed = (endpoint: string): void => {
     for (const listener of listeners) listener(endpoint)
@@ -77,7 +77,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   const children = createChildren({ store, onError, onChange: changed })
   const secrets = createSecretLooks(store)
   const running = Promise.all([children.run(stopping.signal), look()])
-  const keepMeshSecret = createMeshKeeper({ store, now })
+  const meshSecrets = createMeshKeeper({ store, now })
   const keepStrangersSecret = createStrangersKeeper({ store, ca: deps.ca, now })
   const find = (name: string) => deps.endpoints().find(({ metadata }) => metadata.name === name)
 
@@ -89,6 +89,18 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
       const mayBeDue = clock.now() >= renewalAt
       if (mayBeDue) renewalAt = clock.now() + RENEWAL_MS
       for (const endpoint of children.known()) if (mayBeDue || (await differ(endpoint))) changed(endpoint)
+      await mendBinding()
+    }
+  }
+
+  /** Nobody watches it, and edges read nothing any more when somebody has emptied it by hand. */
+  async function mendBinding(): Promise<void> {
+    // Before one is known, endpoints may not have been listed.
+    if (children.known().length === 0) return
+    try {
+      await bindEdges(store, deps.endpoints)
+    } catch (err) {
+      logger.debug({ err }, 'the binding of the edges could not be looked at')
     }
   }
 
@@ -108,8 +120,8 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     const { metadata } = await applier.apply(accounts, serviceAccountOf(endpoint))
     await grant(endpoint)
     await applier.apply({ kind: RoleBinding, live: children.bindings }, roleBindingOf(endpoint))
-    await bindEdges(store, namesOf(deps.endpoints()))
-    await keepMeshSecret(endpoint)
+    await bindEdges(store, deps.endpoints)
+    await meshSecrets.keep(endpoint)
     await guard(endpoint)
     return metadata.uid
   }
@@ -139,13 +151,21 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     }
   }
 
+  /** Each look is at everything: of two that are asked for, the earlier does. */
   function later(name: string, ms: number): void {
-    if (waiting.has(name)) return
-    const disarm = clock.after(ms, () => {
+    const at = clock.now() + ms
+    if ((waiting.get(name)?.at ?? Infinity) <= at) return
+    callOff(name)
+    const timer = clock.after(ms, () => {
       waiting.delete(name)
       changed(name)
     })
-    waiting.set(name, disarm)
+    waiting.set(name, { at, callOff: timer })
+  }
+
+  function callOff(name: string): void {
+    waiting.get(name)?.callOff()
+    waiting.delete(name)
   }
 
   async function guard(endpoint: TunnelEndpoint): Promise<void> {
@@ -175,8 +195,10 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     async forget(name) {
       children.forget(name)
       secrets.forget(name)
+      meshSecrets.forget(name)
       grantableAt.delete(name)
-      await bindEdges(store, namesOf(deps.endpoints()))
+      callOff(name)
+      await bindEdges(store, deps.endpoints)
     },
     async tunnelsChanged(name) {
       const endpoint = find(name)
@@ -190,14 +212,11 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     },
     async close() {
       stopping.abort()
-      for (const disarm of waiting.values()) disarm()
+      for (const name of [...waiting.keys()]) callOff(name)
       await running
     },
   }
 }
-
-const namesOf = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
-  endpoints.filter(({ metadata }) => metadata.deletionTimestamp === undefined).map(({ metadata }) => metadata.name)
 
 async function ignoringGone(work: Promise<unknown>): Promise<void> {
   try {

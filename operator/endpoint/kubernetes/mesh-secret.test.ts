@@ -25,10 +25,10 @@ async function start() {
   return {
     store,
     /** As an operator does that has just started. */
-    keep: (days = 0) => createMeshKeeper({ store, now: () => new Date(begin + days * DAY) })(eu),
+    keep: (days = 0) => createMeshKeeper({ store, now: () => new Date(begin + days * DAY) }).keep(eu),
     keepOn: () => {
-      const keep = createMeshKeeper({ store, now: () => new Date(begin) })
-      return () => keep(eu)
+      const keeper = createMeshKeeper({ store, now: () => new Date(begin) })
+      return { keep: () => keeper.keep(eu), forget: () => keeper.forget('eu') }
     },
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   }
@@ -90,11 +90,24 @@ test.each([
 ])('one that was $how while the operator knows it is the same again', async ({ data }) => {
   await using installation = await start()
   const { store, keepOn } = installation
-  const keep = keepOn()
+  const { keep } = keepOn()
   await keep()
   const { ca, cert } = await textsOf(store)
   if (data) await store.mergePatch(Secret, key, { data })
   else await store.delete(Secret, key)
   await keep()
   expect(await textsOf(store)).toMatchObject({ ca, cert })
+})
+
+test('that of an endpoint that is forgotten is in no memory', async () => {
+  await using installation = await start()
+  const { store, keepOn } = installation
+  const { keep, forget } = keepOn()
+  await keep()
+  const { ca, key: before } = await textsOf(store)
+  forget()
+  await store.delete(Secret, key)
+  await keep()
+  const after = await textsOf(store)
+  expect([after.ca === ca, after.key === before]).toEqual([false, false])
 })

@@ -1,4 +1,5 @@
 import { Secret } from '../../../crds/core.ts'
+import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import type { Store } from '../../../store/port.ts'
 import { createCa, isPair, issueCertificate, type KeyPair, renewalTime, stillGood } from '../../certificates/local-ca.ts'
@@ -13,14 +14,20 @@ export interface MeshSecretDeps {
 }
 
 /** Name that the certificate of an endpoint's edges is for. */
-export const meshHost = (endpoint: string): string => `${meshName(endpoint)}.mooring-system.svc`
+export const meshHost = (endpoint: string): string => `${meshName(endpoint)}.${SYSTEM_NAMESPACE}.svc`
 
-/**
- * Keeps the Secret with which the edges of an endpoint know each other: an authority of their own, and one certificate of it for both ends
- * of a connection, renewed at two thirds of its lifetime. What was deleted or damaged by hand is the same again, as edges take up changes one
- * after the other; what nobody knows any more is made anew.
- */
-export function createMeshKeeper({ store, now }: MeshSecretDeps): (endpoint: TunnelEndpoint) => Promise<void> {
+/** Keeps the Secrets with which the edges of an endpoint know each other. */
+export interface MeshKeeper {
+  /**
+   * An authority of their own, and one certificate of it for both ends of a connection, renewed at two thirds of its lifetime. What was
+   * deleted or damaged by hand is the same again, as edges take up changes one after the other; what nobody knows any more is made anew.
+   */
+  keep(endpoint: TunnelEndpoint): Promise<void>
+  /** Of an endpoint that is gone. */
+  forget(endpoint: string): void
+}
+
+export function createMeshKeeper({ store, now }: MeshSecretDeps): MeshKeeper {
   const known = new Map<string, Texts>()
 
   async function write(endpoint: TunnelEndpoint, wanted: Texts, isThere: boolean): Promise<void> {
@@ -32,14 +39,17 @@ export function createMeshKeeper({ store, now }: MeshSecretDeps): (endpoint: Tun
     }
   }
 
-  return async function keepMeshSecret(endpoint) {
-    const { name } = endpoint.metadata
-    const found = await store.get(Secret, keyIn(meshSecretName(name)))
-    const texts = textsOf(found)
-    const isWhole = isGood(texts, name, now())
-    const wanted = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())
-    known.set(name, wanted)
-    if (!isWhole) await write(endpoint, wanted, found !== undefined)
+  return {
+    async keep(endpoint) {
+      const { name } = endpoint.metadata
+      const found = await store.get(Secret, keyIn(meshSecretName(name)))
+      const texts = textsOf(found)
+      const isWhole = isGood(texts, name, now())
+      const wanted = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())
+      known.set(name, wanted)
+      if (!isWhole) await write(endpoint, wanted, found !== undefined)
+    },
+    forget: (endpoint) => void known.delete(endpoint),
   }
 }
 

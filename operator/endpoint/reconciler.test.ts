@@ -1,0 +1,39 @@
+import { expect, test, vi } from 'vitest'
+import { Namespace, Secret } from '../../crds/core.ts'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { Region } from '../../crds/region.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
+import { settableCache } from '../../test/support/settable-cache.ts'
+import { ca } from '../../test/support/tunnel-controllers.ts'
+import { localIssuer } from '../tunnel/certificate-issuer.ts'
+import { tunnelIndexes } from '../tunnel/indexes.ts'
+import { hostKeysName } from './host-keys.ts'
+import { createEndpointReconciler } from './reconciler.ts'
+
+test('nothing is remembered of an endpoint that is gone: one that is made under its name has host keys of its own', async () => {
+  await using opened = await openTemporaryStore()
+  const { store } = opened
+  await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
+  const endpoints = settableCache(TunnelEndpoint)
+  const report = vi.fn<(...said: readonly unknown[]) => Promise<void>>(() => Promise.resolve())
+  const reconcile = createEndpointReconciler({
+    ...{ store, endpoints: endpoints.cache, issuers: { local: localIssuer(() => ca), acme: undefined }, report },
+    ...{ regions: settableCache(Region).cache, tunnels: settableCache(Tunnel, tunnelIndexes).cache },
+    runtime: { ensure: async () => ({ ready: 1 }), onChange: () => () => undefined },
+  })
+  const endpoint = tunnelEndpoint()
+  const { metadata } = endpoint
+  endpoints.put(endpoint)
+  await reconcile(metadata)
+  endpoints.remove(endpoint)
+  await reconcile(metadata)
+  // Its owner is not in the store.
+  await expect.poll(() => store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: hostKeysName(metadata.name) })).toBeUndefined()
+  endpoints.put(endpoint)
+  await reconcile(metadata)
+  const [before, after] = report.mock.calls.map((said) => (said[3] as { readonly hostKeys: readonly string[] }).hostKeys)
+  expect(after?.filter((line) => before?.includes(line))).toEqual([])
+})
