@@ -2,7 +2,7 @@ import type { Kind } from '../../crds/kind.ts'
 import { tunnelNamedBy } from '../../crds/live-passwords.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
@@ -100,7 +100,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       reconcile: createTunnelReconciler({ ...deps, quota }),
       sources: [
         objectsOf(tunnels),
-        aspectChangesOf(endpoints, wishOf, aroundEndpoint),
+        aspectChangesOf(endpoints, (endpoint) => `${wishOf(endpoint)} ${takesTunnels(endpoint)}`, aroundEndpoint),
         changesOf(regions, waiting),
         roomIn(tunnels, quota),
       ],
