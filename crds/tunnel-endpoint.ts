@@ -1,3 +1,4 @@
+import { MESH_SUFFIX } from './edge-objects.ts'
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
 import { isAddressOrRange } from './tunnel-config.ts'
@@ -57,15 +58,8 @@ export const TunnelEndpointSpec = z.object({
 })
 
 /** Its edges are called after it, and what they consist of must be a label (RFC 1123) of at most 63 characters. */
-const NAME = '^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$'
-/**
- * Of an endpoint `x`, clients have the Service `edge-x` and its edges the Service `edge-x-mesh`, which would be that for clients of an
- * endpoint `x-mesh`: no endpoint's name ends so.
- */
-export const MESH_SUFFIX = '-mesh'
-
-/** Its Secret with the certificate for visitors of hostnames that no tunnel has; no other Secret of any endpoint is called so. */
-export const strangersSecret = (endpoint: string): string => `endpoint-${endpoint}-strangers`
+export const ENDPOINT_NAME_MAX = 50
+const NAME = `^[a-z0-9]([-a-z0-9]{0,${ENDPOINT_NAME_MAX - 2}}[a-z0-9])?$`
 
 /** A domain under which tunnels get their hostnames, and where its edges are reached. */
 export const TunnelEndpoint = defineKind({
@@ -93,7 +87,7 @@ export const TunnelEndpoint = defineKind({
   rules: [
     {
       cel: `self.metadata.name.matches('${NAME}')`,
-      message: 'must be at most 50 lower-case letters, digits and hyphens, a letter or digit first and last',
+      message: `must be at most ${ENDPOINT_NAME_MAX} lower-case letters, digits and hyphens, a letter or digit first and last`,
       field: 'metadata.name',
       holds: (_spec: unknown, { name }: { readonly name: string }) => new RegExp(NAME).test(name),
     },

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { HOSTNAME } from '../crds/tunnel.ts'
-import { strangersSecret } from '../crds/tunnel-endpoint.ts'
+import { ownCertificate, sharedCertificate, strangersSecret } from '../crds/edge-objects.ts'
 import { createPems } from './pems.ts'
 import type { Pem, PemStore } from './pem-store.ts'
 import type { ListedRoutes } from './route.ts'
@@ -39,14 +39,13 @@ export interface Certificates extends Disposable {
 export function createCertificates(deps: CertificatesDeps, onChange: (serverName: string) => void): Certificates {
   const { endpoint, routes, isWildcard, kept } = deps
   const suffix = `.${routes.domain}`
-  const shared = `endpoint-${endpoint}-certificate`
-  const ownOf = (hostname: string) => `tunnel-${hostname}-certificate`
+  const shared = sharedCertificate(endpoint)
   const pems = createPems(deps)
-  const nameOf = (hostname: string) => (isWildcard() ? shared : ownOf(hostname))
+  const nameOf = (hostname: string) => (isWildcard() ? shared : ownCertificate(hostname))
 
   /** Which may be it, the likelier first: the endpoint may have gone over from one kind to the other a moment ago. */
   function candidates(hostname: string): readonly string[] {
-    const own = routes.get(hostname) ? [ownOf(hostname)] : []
+    const own = routes.get(hostname) ? [ownCertificate(hostname)] : []
     return isWildcard() ? [shared, ...own] : own
   }
 
@@ -62,7 +61,7 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
     const route = routes.get(hostname)
     const serverName = hostname + suffix
     if (!route) {
-      pems.forget(ownOf(hostname))
+      pems.forget(ownCertificate(hostname))
       onChange(serverName)
       return
     }
@@ -80,7 +79,7 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
   }
 
   const stopWatching = routes.onChange(refresh)
-  const used = new Set([shared, strangersSecret(endpoint), ...[...routes.hostnames()].map(ownOf)])
+  const used = new Set([shared, strangersSecret(endpoint), ...[...routes.hostnames()].map(ownCertificate)])
   // Of tunnels that went while no edge was there to see it.
   for (const name of pems.names()) if (!used.has(name)) pems.forget(name)
   if (kept) for (const hostname of routes.hostnames()) prefetch(hostname)

@@ -1,3 +1,4 @@
+import { EDGE_PATHS, EDGE_PORTS } from '../crds/edge-objects.ts'
 import { hostname } from 'node:os'
 import type { CommandLine } from '../process/command-line.ts'
 import { LOG_SETTINGS } from '../process/log.ts'
@@ -8,18 +9,18 @@ const SETTINGS = {
   endpoint: setting(Text, '<name>', 'name of the TunnelEndpoint that it serves'),
   podName: withDefault(Text, '<name>', [hostname(), 'name of this edge among those of its endpoint; POD_NAME means the same']),
   listen: withDefault(Address, '<address>', ['0.0.0.0', 'address to listen on']),
-  sshPort: withDefault(ListenPort, '<port>', ['22222', 'port for SSH clients']),
-  httpPort: withDefault(ListenPort, '<port>', ['28080', 'port for visitors, plain HTTP']),
-  httpsPort: withDefault(ListenPort, '<port>', ['28443', 'port for visitors, HTTPS']),
-  meshPort: withDefault(ListenPort, '<port>', ['28444', 'port for the other edges of the endpoint']),
-  metricsPort: withDefault(ListenPort, '<port>', ['9464', 'plain HTTP port of metrics and probes']),
-  hostKeys: withDefault(Path, '<path>', ['/etc/mooring/host-keys', 'where the Secret with the host keys is mounted']),
+  sshPort: withDefault(ListenPort, '<port>', [String(EDGE_PORTS.ssh), 'port for SSH clients']),
+  httpPort: withDefault(ListenPort, '<port>', [String(EDGE_PORTS.http), 'port for visitors, plain HTTP']),
+  httpsPort: withDefault(ListenPort, '<port>', [String(EDGE_PORTS.https), 'port for visitors, HTTPS']),
+  meshPort: withDefault(ListenPort, '<port>', [String(EDGE_PORTS.mesh), 'port for the other edges of the endpoint']),
+  metricsPort: withDefault(ListenPort, '<port>', [String(EDGE_PORTS.metrics), 'plain HTTP port of metrics and probes']),
+  hostKeys: withDefault(Path, '<path>', [EDGE_PATHS.hostKeys, 'where the Secret with the host keys is mounted']),
   meshFiles: withDefault(Path, '<path>', [
-    '/etc/mooring/mesh',
+    EDGE_PATHS.mesh,
     'where the Secret with the certificate for the other edges is mounted',
   ]),
-  journalFiles: withDefault(Path, '<path>', ['/etc/mooring/journal', 'where the Secret with the journal’s address is mounted']),
-  dataDir: withDefault(Path, '<path>', ['/var/lib/mooring', 'what outlives a restart of the process']),
+  journalFiles: withDefault(Path, '<path>', [EDGE_PATHS.journal, 'where the Secret with the journal’s address is mounted']),
+  dataDir: withDefault(Path, '<path>', [EDGE_PATHS.data, 'what outlives a restart of the process']),
   drainSeconds: withDefault(whole(0, 3_600), '<n>', [
     '45',
     'seconds in which clients are asked to go and requests may end, when it stops',

@@ -5,8 +5,9 @@ import type { Registry } from 'prom-client'
 import type { Secret } from '../crds/core.ts'
 import { knownHostsFile } from '../crds/known-hosts.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
-import { MESH_SUFFIX, TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { ENDPOINT_NAME_MAX, TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../crds/tunnel-password.ts'
+import { MESH_SUFFIX } from '../crds/edge-objects.ts'
 import { createEdge, type EdgeDeps, type EdgePorts } from '../edge/edge.ts'
 import type { Journal } from '../journal/port.ts'
 import { openHostKeys } from '../operator/endpoint/host-keys.ts'
@@ -48,8 +49,6 @@ export interface RunningEdge extends AsyncDisposable {
 }
 
 const GRACE_MS = 1_500
-/** As crds/tunnel-endpoint.ts has it. */
-const NAME_MAX = 50
 const numbered = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
 
 interface Named {
@@ -66,8 +65,8 @@ export function endpointName(domain: string, there: readonly Named[]): string {
   if (own) return own.metadata.name
   const name = domain.replaceAll('.', '-')
   const isTaken = there.some(({ metadata }) => metadata.name === name)
-  if (name.length <= NAME_MAX && !name.endsWith(MESH_SUFFIX) && !isTaken) return name
-  return `${name.slice(0, NAME_MAX - 13)}-${createHash('sha256').update(domain).digest('hex').slice(0, 12)}`
+  if (name.length <= ENDPOINT_NAME_MAX && !name.endsWith(MESH_SUFFIX) && !isTaken) return name
+  return `${name.slice(0, ENDPOINT_NAME_MAX - 13)}-${createHash('sha256').update(domain).digest('hex').slice(0, 12)}`
 }
 
 export function createEdges(deps: EdgesDeps): Edges {

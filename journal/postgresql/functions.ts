@@ -1,4 +1,4 @@
-import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from './tables.ts'
+import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
 
 /** Channel of notifications: uid of a tunnel that somebody follows, and ids of requests that were kept, with spaces between. */
 export const CHANNEL = 'journal_requests'

@@ -5,7 +5,8 @@ import { dialling, ignore, type LoginSource } from './login.ts'
 import { makeRoom } from './make-room.ts'
 import { piecesOver, piecesWanted } from './partitions.ts'
 import { runAll } from './run-all.ts'
-import { CUTS, EVENT_DAYS, GENERATIONS, REFUSALS, REQUEST_DAYS, TABLES } from './tables.ts'
+import { EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
+import { CUTS, GENERATIONS, REFUSALS, TABLES } from './tables.ts'
 
 /** Layout of the schema; one of a newer Mooring is refused rather than misread. Each step makes the next out of the one before. */
 const STEPS: readonly string[] = [TABLES, GENERATIONS, REFUSALS]

@@ -1,3 +1,5 @@
+import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
+
 /** How a partitioned table is cut, and how long a piece is kept (design, "Journal"): days in UTC, counted from the epoch. */
 export interface Cut {
   readonly table: string
@@ -11,15 +13,10 @@ export interface Cut {
   readonly lateDays: number
 }
 
-export const REQUEST_DAYS = 7
-export const EVENT_DAYS = 90
-export const AUDIT_DAYS = 400
-
 export const CUTS: readonly Cut[] = [
   { table: 'requests', by: 'id', days: 1, keepDays: REQUEST_DAYS, lateDays: REQUEST_DAYS },
   { table: 'minutes', by: 'minute', days: 1, keepDays: EVENT_DAYS, lateDays: REQUEST_DAYS },
-  // Counts by address and minute serve only what the request log still shows.
-  { table: 'client_minutes', by: 'minute', days: 1, keepDays: REQUEST_DAYS + 1, lateDays: REQUEST_DAYS },
+  { table: 'client_minutes', by: 'minute', days: 1, keepDays: CLIENT_MINUTE_DAYS, lateDays: REQUEST_DAYS },
   { table: 'client_hours', by: 'minute', days: 7, keepDays: EVENT_DAYS, lateDays: REQUEST_DAYS },
   { table: 'connections', by: 'id', days: 7, keepDays: EVENT_DAYS, lateDays: EVENT_DAYS },
   // Few enough days in a piece for it to be emptied when it fills the disk, few enough pieces for a page to look through them.

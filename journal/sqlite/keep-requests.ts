@@ -4,7 +4,7 @@ import { DAY_MS, dayTable, makeDay } from './layout.ts'
 import { timeOfIdText } from './record-id.ts'
 import type { RequestRecord } from '../port.ts'
 import { requestRows } from '../request-text.ts'
-import { REQUEST_DAYS } from './retention.ts'
+import { REQUEST_DAYS } from '../retention-days.ts'
 import { createSums, type KeptRequest, sumsOf } from './sums.ts'
 import type { TunnelNumbers } from './tunnel-numbers.ts'
 

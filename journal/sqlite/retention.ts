@@ -1,13 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
 import { DAY_MS, dayTable, MINUTE_MS } from './layout.ts'
 import { lowestId } from './record-id.ts'
-
-/** How long records are kept (design, "Journal"). A day of requests goes as a whole, once its last one is that old. */
-export const REQUEST_DAYS = 7
-const EVENT_DAYS = 90
-const AUDIT_DAYS = 400
-/** Counts by address and minute serve only what the request log still shows. */
-const CLIENT_MINUTE_DAYS = REQUEST_DAYS + 1
 
 /** Rows that one step removes: it holds up what is to be kept for some milliseconds. */
 const STEP_ROWS = 2_000

@@ -2,13 +2,14 @@ import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { hostKeysSecret } from '../../crds/edge-objects.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
 import { decodeSecret, encodeSecret } from '../secret-data.ts'
-import { createHostKeyring, hostKeysName, openHostKeys } from './host-keys.ts'
+import { createHostKeyring, openHostKeys } from './host-keys.ts'
 import { ownersOf } from './owners.ts'
 
-const key = { namespace: SYSTEM_NAMESPACE, name: hostKeysName('eu') }
+const key = { namespace: SYSTEM_NAMESPACE, name: hostKeysSecret('eu') }
 const eu = { name: 'eu', owners: [] }
 const ENTRIES = ['ed25519', 'ed25519.pub', 'ecdsa', 'ecdsa.pub', 'rsa', 'rsa.pub']
 

@@ -2,6 +2,7 @@ import { generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { labels } from '../../crds/names.ts'
 import type { OwnerReference } from '../../crds/kind.ts'
+import { HOST_KEY_TYPES, hostKeysSecret } from '../../crds/edge-objects.ts'
 import type { Store } from '../../store/port.ts'
 import { keepSecret, keptSecret } from '../installation/kept-secret.ts'
 import { openSshPrivateKey, publicLineIn } from './openssh.ts'
@@ -15,8 +16,7 @@ export interface HostKeys {
 }
 
 const RSA_BITS = 3_072
-const TYPES = ['ed25519', 'ecdsa', 'rsa'] as const
-type Type = (typeof TYPES)[number]
+type Type = (typeof HOST_KEY_TYPES)[number]
 const SSH_NAMES: Readonly<Record<Type, string>> = { ed25519: 'ssh-ed25519', ecdsa: 'ecdsa-sha2-nistp256', rsa: 'ssh-rsa' }
 const pairOf = promisify(generateKeyPair)
 const DRAW: Readonly<Record<Type, () => Promise<{ readonly privateKey: KeyObject }>>> = {
@@ -24,8 +24,6 @@ const DRAW: Readonly<Record<Type, () => Promise<{ readonly privateKey: KeyObject
   ecdsa: () => pairOf('ec', { namedCurve: 'P-256' }),
   rsa: () => pairOf('rsa', { modulusLength: RSA_BITS }),
 }
-
-export const hostKeysName = (endpoint: string): string => `endpoint-${endpoint}-host-keys`
 
 /** Private keys by type, public ones by type and `.pub`. */
 type Texts = Readonly<Record<string, string>>
@@ -49,10 +47,10 @@ export function createHostKeyring(store: Store): HostKeyring {
     async open({ name, owners }) {
       const before = known.get(name) ?? {}
       const about = { ownerReferences: owners, labels: { [labels.endpoint]: name } }
-      const kept = await keptSecret(store, hostKeysName(name), () => whole([before]), about)
+      const kept = await keptSecret(store, hostKeysSecret(name), () => whole([before]), about)
       const wanted = await whole([kept, before])
       if (Object.entries(wanted).some(([entry, value]) => kept[entry] !== value))
-        await keepSecret(store, hostKeysName(name), wanted)
+        await keepSecret(store, hostKeysSecret(name), wanted)
       known.set(name, wanted)
       return keysOf(wanted)
     },
@@ -65,14 +63,14 @@ export const openHostKeys = (store: Store, endpoint: string): Promise<HostKeys> 
   createHostKeyring(store).open({ name: endpoint, owners: [] })
 
 const keysOf = (kept: Texts): HostKeys => ({
-  privateKeys: TYPES.map((type) => kept[type] ?? ''),
-  publicKeys: TYPES.map((type) => kept[`${type}.pub`] ?? ''),
+  privateKeys: HOST_KEY_TYPES.map((type) => kept[type] ?? ''),
+  publicKeys: HOST_KEY_TYPES.map((type) => kept[`${type}.pub`] ?? ''),
 })
 
 /** Of each type the first key that is one, drawn where there is none. */
 async function whole(from: readonly Texts[]): Promise<Texts> {
   const pairs = await Promise.all(
-    TYPES.map(async (type) => {
+    HOST_KEY_TYPES.map(async (type) => {
       const key = from.map((texts) => texts[type] ?? '').find((text) => isOf(type, text)) ?? (await draw(type))
       return [
         [type, key],

@@ -4,13 +4,13 @@ import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { hostKeysSecret } from '../../crds/edge-objects.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
 import { ca } from '../../test/support/tunnel-controllers.ts'
 import { localIssuer } from '../tunnel/certificate-issuer.ts'
 import { tunnelIndexes } from '../tunnel/indexes.ts'
-import { hostKeysName } from './host-keys.ts'
 import { createEndpointReconciler } from './reconciler.ts'
 
 test('nothing is remembered of an endpoint that is gone: one that is made under its name has host keys of its own', async () => {
@@ -31,7 +31,7 @@ test('nothing is remembered of an endpoint that is gone: one that is made under 
   endpoints.remove(endpoint)
   await reconcile(metadata)
   // Its owner is not in the store.
-  await expect.poll(() => store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: hostKeysName(metadata.name) })).toBeUndefined()
+  await expect.poll(() => store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: hostKeysSecret(metadata.name) })).toBeUndefined()
   endpoints.put(endpoint)
   await reconcile(metadata)
   const [before, after] = report.mock.calls.map((said) => (said[3] as { readonly hostKeys: readonly string[] }).hostKeys)

@@ -3,13 +3,14 @@ import { Secret } from '../../crds/core.ts'
 import { annotations, FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { MooringError } from '../../crds/errors.ts'
 import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
+import { ownCertificate } from '../../crds/edge-objects.ts'
 import { type Verdict, withCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { hostnameMark, markedHostname } from './hostname-mark.ts'
 import type { ObserveDeps } from './observe.ts'
 import type { Action } from './plan.ts'
-import { certificateKey, certificateName, certificateSecret, ownCertificate, urlOf } from './resources.ts'
+import { certificateKey, certificateName, certificateSecret, urlOf } from './resources.ts'
 
 const HOSTNAME_BYTES = 8
 

@@ -1,6 +1,7 @@
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { annotations, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { ownCertificate, sharedCertificate } from '../../crds/edge-objects.ts'
 import { encodeSecret } from '../secret-data.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { ownersOf } from '../endpoint/owners.ts'
@@ -25,10 +26,6 @@ export function certificateKey(endpoint: TunnelEndpoint, hostname: string) {
   const name = endpoint.spec.certificates === 'wildcard' ? sharedCertificate(endpoint.metadata.name) : ownCertificate(hostname)
   return { namespace: SYSTEM_NAMESPACE, name }
 }
-
-/** Of all tunnels of an endpoint. */
-export const sharedCertificate = (endpoint: string): string => `endpoint-${endpoint}-certificate`
-export const ownCertificate = (hostname: string): string => `tunnel-${hostname}-certificate`
 
 /** Names of the Secrets that an endpoint's edges need: sorted, so that the same are written alike. */
 export function certificatesOf(endpoint: TunnelEndpoint, tunnels: readonly Tunnel[]): readonly string[] {

@@ -1,13 +1,12 @@
 import { RoleBinding } from '../../crds/core.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { strangersSecret, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { hostKeysSecret, meshSecret, sharedCertificate, strangersSecret } from '../../crds/edge-objects.ts'
 import { pause, systemClock } from '../../store/clock.ts'
-import { hostKeysName } from '../endpoint/host-keys.ts'
 import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from '../endpoint/kubernetes/kinds.ts'
-import { meshSecretName, OWNERSHIP } from '../endpoint/kubernetes/names.ts'
+import { OWNERSHIP } from '../endpoint/kubernetes/names.ts'
 import { NetworkPolicy, Pod, Service } from '../kubernetes/kinds.ts'
-import { sharedCertificate } from '../tunnel/resources.ts'
 import type { UninstallDeps } from './data.ts'
 import { listed } from './inventory.ts'
 
@@ -20,7 +19,7 @@ const KINDS: readonly Kind[] = [
 /** Names of the Secrets of endpoints' edges. Their owners' end takes them along; whoever made one by hand gave it no owner. */
 export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
   endpoints.flatMap(({ metadata: { name } }) =>
-    [hostKeysName, meshSecretName, sharedCertificate, strangersSecret].map((nameOf) => nameOf(name)),
+    [hostKeysSecret, meshSecret, sharedCertificate, strangersSecret].map((nameOf) => nameOf(name)),
   )
 
 /**

@@ -1,7 +1,8 @@
 import type { V1PodDisruptionBudget, V1Role, V1RoleBinding, V1ServiceAccount } from '@kubernetes/client-node'
-import { strangersSecret, type TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { edgeName, strangersSecret } from '../../../crds/edge-objects.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
-import { edgeName, keyIn, metadataOf, selectorOf } from './names.ts'
+import { keyIn, metadataOf, selectorOf } from './names.ts'
 
 const RBAC = 'rbac.authorization.k8s.io'
 

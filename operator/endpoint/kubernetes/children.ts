@@ -1,12 +1,13 @@
 import { RoleBinding } from '../../../crds/core.ts'
 import type { Kind } from '../../../crds/kind.ts'
+import { edgeName, meshName } from '../../../crds/edge-objects.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { createCache } from '../../../store/cache.ts'
 import type { Key, Store } from '../../../store/port.ts'
 import { NetworkPolicy, Pod, Service } from '../../kubernetes/kinds.ts'
 import { createLive, type Live } from '../../kubernetes/live.ts'
 import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from './kinds.ts'
-import { edgeName, meshName, OWNERSHIP } from './names.ts'
+import { OWNERSHIP } from './names.ts'
 
 export interface ChildrenDeps {
   readonly store: Store

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { V1Affinity, V1Container, V1Deployment, V1EnvVar, V1PodSpec } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { EDGE_PATHS, EDGE_PORTS, edgeName, hostKeysSecret, meshSecret } from '../../../crds/edge-objects.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
-import { hostKeysName } from '../host-keys.ts'
-import { EDGE_PORTS, edgeName, meshSecretName, metadataOf, selectorOf } from './names.ts'
+import { metadataOf, selectorOf } from './names.ts'
 import type { EdgePodSettings } from './settings.ts'
 
 /** Hash of what an edge takes from its endpoint when it starts: a change of it replaces the pods one by one. */
@@ -68,9 +68,9 @@ function podSpec({ metadata: { name } }: TunnelEndpoint, settings: EdgePodSettin
     affinity: affinityOf(name, settings),
     containers: [containerOf(name, settings)],
     volumes: [
-      secret('host-keys', hostKeysName(name)),
+      secret('host-keys', hostKeysSecret(name)),
       // The authority's own key stays with the operator.
-      secret('mesh', meshSecretName(name), { keys: ['ca.crt', 'tls.crt', 'tls.key'] }),
+      secret('mesh', meshSecret(name), { keys: ['ca.crt', 'tls.crt', 'tls.key'] }),
       // Of a journal outside it is made when that has answered: visitors need not wait for it.
       secret('journal', JOURNAL_SECRET, { optional: journalOutside }),
       { name: 'data', emptyDir: { sizeLimit: `${DATA_MIB}Mi` } },
@@ -127,10 +127,10 @@ function containerOf(name: string, settings: EdgePodSettings): Plain<V1Container
     // Why it ended is in the pod's status then, where it is looked for.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
-      { name: 'host-keys', mountPath: '/etc/mooring/host-keys', readOnly: true },
-      { name: 'mesh', mountPath: '/etc/mooring/mesh', readOnly: true },
-      { name: 'journal', mountPath: '/etc/mooring/journal', readOnly: true },
-      { name: 'data', mountPath: '/var/lib/mooring' },
+      { name: 'host-keys', mountPath: EDGE_PATHS.hostKeys, readOnly: true },
+      { name: 'mesh', mountPath: EDGE_PATHS.mesh, readOnly: true },
+      { name: 'journal', mountPath: EDGE_PATHS.journal, readOnly: true },
+      { name: 'data', mountPath: EDGE_PATHS.data },
     ],
   }
 }

@@ -6,16 +6,17 @@ import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { meshSecret } from '../../../crds/edge-objects.ts'
 import { openTemporaryStore } from '../../../store/embedded/open-temporary.ts'
 import type { Store } from '../../../store/port.ts'
 import { decodeSecret } from '../../secret-data.ts'
 import { endpoint } from './fixture.ts'
 import { createMeshKeeper, meshHost } from './mesh-secret.ts'
-import { keyIn, meshSecretName } from './names.ts'
+import { keyIn } from './names.ts'
 
 const DAY = 86_400_000
 const begin = Date.now()
-const key = keyIn(meshSecretName('eu'))
+const key = keyIn(meshSecret('eu'))
 
 async function start() {
   const opened = await openTemporaryStore()

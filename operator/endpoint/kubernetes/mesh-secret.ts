@@ -1,12 +1,13 @@
 import { Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { meshName, meshSecret } from '../../../crds/edge-objects.ts'
 import type { Store } from '../../../store/port.ts'
 import { createCa, isPair, issueCertificate, type KeyPair, renewalTime, stillGood } from '../../certificates/local-ca.ts'
 import { keepSecret, keptSecret } from '../../installation/kept-secret.ts'
 import { decodeSecret } from '../../secret-data.ts'
 import { ownersOf } from '../owners.ts'
-import { keyIn, meshName, meshSecretName, selectorOf } from './names.ts'
+import { keyIn, selectorOf } from './names.ts'
 
 export interface MeshSecretDeps {
   readonly store: Store
@@ -32,17 +33,17 @@ export function createMeshKeeper({ store, now }: MeshSecretDeps): MeshKeeper {
 
   async function write(endpoint: TunnelEndpoint, wanted: Texts, isThere: boolean): Promise<void> {
     const { name } = endpoint.metadata
-    if (isThere) await keepSecret(store, meshSecretName(name), wanted)
+    if (isThere) await keepSecret(store, meshSecret(name), wanted)
     else {
       const about = { ownerReferences: ownersOf(endpoint), labels: selectorOf(name) }
-      await keptSecret(store, meshSecretName(name), () => Promise.resolve(wanted), about)
+      await keptSecret(store, meshSecret(name), () => Promise.resolve(wanted), about)
     }
   }
 
   return {
     async keep(endpoint) {
       const { name } = endpoint.metadata
-      const found = await store.get(Secret, keyIn(meshSecretName(name)))
+      const found = await store.get(Secret, keyIn(meshSecret(name)))
       const texts = textsOf(found)
       const isWhole = isGood(texts, name, now())
       const wanted = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())

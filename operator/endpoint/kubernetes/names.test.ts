@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { strangersSecret, TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { sharedCertificate } from '../../tunnel/resources.ts'
-import { hostKeysName } from '../host-keys.ts'
-import { edgeName, meshName, meshSecretName } from './names.ts'
+import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { edgeName, hostKeysSecret, meshName, meshSecret, sharedCertificate, strangersSecret } from '../../../crds/edge-objects.ts'
 
 const rules = TunnelEndpoint.rules.filter(({ field }) => field === 'metadata.name')
 const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined as never, { name }))
@@ -11,7 +9,7 @@ const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined a
 /** Names of what an endpoint consists of, by kind where there is more than one. */
 const servicesOf = (endpoint: string) => [edgeName(endpoint), meshName(endpoint)]
 const secretsOf = (endpoint: string) =>
-  [hostKeysName, meshSecretName, sharedCertificate, strangersSecret].map((nameOf) => nameOf(endpoint))
+  [hostKeysSecret, meshSecret, sharedCertificate, strangersSecret].map((nameOf) => nameOf(endpoint))
 
 const parts = fc.constantFrom('x', 'mesh', 'host-keys', 'host', 'keys', 'certificate', 'strangers', 'edge', 'endpoint', '1')
 const endpointName = fc

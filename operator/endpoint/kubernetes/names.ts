@@ -1,6 +1,6 @@
 import type { OwnerReference } from '../../../crds/kind.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import { MESH_SUFFIX, type TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { ownersOf } from '../owners.ts'
 
 /** On all that edges consist of; what is watched. */
@@ -8,16 +8,6 @@ export const OWNERSHIP = { 'app.kubernetes.io/name': 'mooring-edge', [labels.man
 
 /** ClusterRole with which edges read what they serve, and its binding, which the chart makes. */
 export const EDGE_CLUSTER_ROLE = 'mooring-edge'
-
-/** What an edge's container listens on, whatever its Service's ports are. */
-export const EDGE_PORTS = { ssh: 22_222, http: 28_080, https: 28_443, mesh: 28_444, metrics: 9_464 } as const
-
-/** Name of an endpoint's Deployment, Service, ServiceAccount, Role, and whatever else there is one of. */
-export const edgeName = (endpoint: string): string => `edge-${endpoint}`
-/** Its Service without an address: by it the edges find each other. */
-export const meshName = (endpoint: string): string => `${edgeName(endpoint)}${MESH_SUFFIX}`
-/** Its Secret with the certificate that they show each other. */
-export const meshSecretName = (endpoint: string): string => `endpoint-${endpoint}-mesh`
 
 export const keyIn = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name })
 

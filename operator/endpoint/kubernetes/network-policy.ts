@@ -1,5 +1,6 @@
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { EDGE_PORTS, edgeName, metadataOf, selectorOf } from './names.ts'
+import { EDGE_PORTS, edgeName } from '../../../crds/edge-objects.ts'
+import { metadataOf, selectorOf } from './names.ts'
 
 /** Clients, visitors and who reads metrics come from anywhere; to the port of the mesh come the other edges of the endpoint alone. */
 export function networkPolicyOf(endpoint: TunnelEndpoint) {

@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import { strangersSecret } from '../../../crds/tunnel-endpoint.ts'
+import { hostKeysSecret, meshSecret, strangersSecret } from '../../../crds/edge-objects.ts'
 import { openTemporaryStore } from '../../../store/embedded/open-temporary.ts'
-import { hostKeysName } from '../host-keys.ts'
-import { keyIn, meshSecretName } from './names.ts'
+import { keyIn } from './names.ts'
 import { createSecretLooks } from './secret-looks.ts'
 
 test.each([
-  { what: 'host keys', nameOf: hostKeysName },
-  { what: 'the certificate of its mesh', nameOf: meshSecretName },
+  { what: 'host keys', nameOf: hostKeysSecret },
+  { what: 'the certificate of its mesh', nameOf: meshSecret },
   { what: 'the certificate for strangers', nameOf: strangersSecret },
 ])('$what: differ at the first look, and when changed or deleted since the one before', async ({ nameOf }) => {
   await using opened = await openTemporaryStore()

@@ -1,8 +1,7 @@
 import { Secret } from '../../../crds/core.ts'
-import { strangersSecret } from '../../../crds/tunnel-endpoint.ts'
+import { hostKeysSecret, meshSecret, strangersSecret } from '../../../crds/edge-objects.ts'
 import type { Store } from '../../../store/port.ts'
-import { hostKeysName } from '../host-keys.ts'
-import { keyIn, meshSecretName } from './names.ts'
+import { keyIn } from './names.ts'
 
 /** The Secrets of an endpoint, which are not watched: whether they are others than at the last look, or gone. */
 export interface SecretLooks {
@@ -11,7 +10,7 @@ export interface SecretLooks {
   forget(endpoint: string): void
 }
 
-const NAMES = [hostKeysName, meshSecretName, strangersSecret]
+const NAMES = [hostKeysSecret, meshSecret, strangersSecret]
 
 export function createSecretLooks(store: Pick<Store, 'get'>): SecretLooks {
   const seen = new Map<string, string>()
