@@ -8,6 +8,7 @@ import type { JournalWriter } from '../journal/port.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
 import { createCertificates } from './certificates.ts'
+import { systemClock } from './clock.ts'
 import { createMesh, type MeshMembership } from './mesh/mesh.ts'
 import { ticketKeysOf } from './mesh/ticket-keys.ts'
 import type { PemStore } from './pem-store.ts'
@@ -70,9 +71,8 @@ export function createEdge(deps: EdgeDeps): Edge {
   const { endpoint, spec, tunnels, passwords, endpoints, journal, registry, log } = deps
   const { domain } = spec
   const publicPorts = { http: spec.publicHttpPort, https: spec.publicHttpsPort }
-  const now = () => Date.now()
   const routes = createRoutes({
-    ...{ endpoint, domain, tunnels, passwords },
+    ...{ endpoint, domain, tunnels, passwords, date: systemClock.date },
     onError: (error) => log.error({ err: error }, 'a change of a tunnel was not taken up'),
   })
   const sessions = createSessions()
@@ -83,7 +83,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     proxy.forget(name),
   )
   const proxy = createProxy({
-    ...{ routes, sessions, journal, registry, log, now },
+    ...{ routes, sessions, journal, registry, log, ...systemClock },
     contextFor: (name) => certificates.contextFor(name),
     strangers: deps.strangers,
     publicPorts,
@@ -99,7 +99,7 @@ export function createEdge(deps: EdgeDeps): Edge {
       onRetired: (session) => proxy.retire(session),
     })
   const ssh = createSshServer({
-    ...{ edge: deps.name, hostKeys: deps.hostKeys, routes, journal, registry, log, now },
+    ...{ edge: deps.name, hostKeys: deps.hostKeys, routes, journal, registry, log, ...systemClock },
     sessions: mesh?.own ?? sessions,
     onRetired: (session) => proxy.retire(session),
     ...{ limits: DEFAULT_SSH_LIMITS, trusted },

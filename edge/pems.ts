@@ -15,7 +15,7 @@ interface Deps {
 
 /** Certificates by the name of their Secret: some 1.4 KB each, so all of them stay in memory. */
 export interface Pems extends Disposable {
-  /** The one obtained at that time or later, fetched if need be; an older one when it cannot be had now. */
+  /** The one that is said to be obtained at that time (empty: any), fetched if need be; the one that is held when it cannot be had now. */
   get(name: string, obtainedAt: string): Promise<Pem | undefined>
   has(name: string): boolean
   /** The one that is held, of whatever time. */
@@ -43,8 +43,10 @@ interface Wish {
 
 export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   const held = new Map<string, Pem>(kept?.all() ?? [])
+  /** By name, the time of the one that was held before: of tunnels that share one, some speak of that for a while. */
+  const before = new Map<string, string>()
   const missing = new Map<string, number>()
-  /** By name, the latest fetch under way: of one that was forgotten meanwhile nothing is kept. */
+  /** By name, the latest fetch under way: what comes of another one, or of one that was forgotten meanwhile, is not kept. */
   const fetching = new Map<string, symbol>()
   /** Questions of handshakes that are under way. */
   const asking = new Map<string, Promise<Pem | undefined>>()
@@ -55,22 +57,37 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   let working = 0
   let disposed = false
 
-  const isCurrent = (name: string, obtainedAt: string) => (held.get(name)?.obtainedAt ?? '') >= obtainedAt && held.has(name)
+  /** Another time is another certificate, be it an earlier one: the clock of who signs may be set back. */
+  function isCurrent(name: string, obtainedAt: string): boolean {
+    const pem = held.get(name)
+    return pem !== undefined && ['', pem.obtainedAt, before.get(name)].includes(obtainedAt)
+  }
 
   /** @throws StoreError */
   async function fetch(name: string, obtainedAt: string): Promise<Pem | undefined> {
     const mine = Symbol(name)
     fetching.set(name, mine)
-    const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
-    const pem = secret && pemOf(secret, { endpoint, obtainedAt })
-    if (!pem) missing.set(name, performance.now() + MISSING_MS)
-    else if (fetching.get(name) === mine) {
-      fetching.delete(name)
-      missing.delete(name)
-      held.set(name, pem)
-      kept?.keep(name, pem)
+    let pem: Pem | undefined
+    try {
+      const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
+      pem = secret && pemOf(secret, { endpoint, obtainedAt })
+      return pem
+    } finally {
+      if (fetching.get(name) === mine) fetched(name, pem)
     }
-    return pem
+  }
+
+  function fetched(name: string, pem: Pem | undefined): void {
+    fetching.delete(name)
+    if (!pem) {
+      missing.set(name, performance.now() + MISSING_MS)
+      return
+    }
+    missing.delete(name)
+    const former = held.get(name)
+    if (former) before.set(name, former.obtainedAt)
+    held.set(name, pem)
+    kept?.keep(name, pem)
   }
 
   async function get(name: string, obtainedAt: string): Promise<Pem | undefined> {
@@ -87,7 +104,6 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     try {
       return (await fetch(name, obtainedAt)) ?? held.get(name)
     } catch (error) {
-      missing.set(name, performance.now() + MISSING_MS)
       log.warn({ err: error }, 'a certificate could not be fetched')
       return held.get(name)
     }
@@ -151,6 +167,7 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
       drop(name)
       fetching.delete(name)
       missing.delete(name)
+      before.delete(name)
       if (held.delete(name)) kept?.keep(name, undefined)
     },
     [Symbol.dispose]() {

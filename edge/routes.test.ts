@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Namespace } from '../crds/core.ts'
 import type { DraftMeta } from '../crds/kind.ts'
 import { Tunnel } from '../crds/tunnel.ts'
@@ -7,6 +7,7 @@ import { PASSWORD_LIFE_MS, TunnelPassword } from '../crds/tunnel-password.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import { openTemporaryStore } from '../store/embedded/open-temporary.ts'
 import type { Store } from '../store/port.ts'
+import { settableClock } from '../test/support/edge/settable-clock.ts'
 import { createRoutes, routedPasswordIndexes } from './routes.ts'
 
 const NAMESPACE = 'acme--prod'
@@ -15,6 +16,8 @@ const OTHER = 'fedcba9876543210'
 const web = { namespace: NAMESPACE, name: 'web' }
 const key = { namespace: NAMESPACE, name: 'p' }
 const SHA256 = 'a'.repeat(64)
+const HOUR_MS = 3_600_000
+const soon = { timeout: 10_000, interval: 10 }
 const assigned = (hostname: string, endpoint = 'mine') => ({ hostname, endpointRef: { name: endpoint } })
 
 /** The routes of the endpoint `mine` over a real store, and whom they told of what. */
@@ -30,7 +33,8 @@ async function start(prepare: (store: Store) => Promise<unknown> = () => Promise
   const stop = new AbortController()
   const work = set.run(stop.signal)
   await set.synced()
-  const routes = createRoutes({ endpoint: 'mine', domain: 'tunnel.test', tunnels, passwords, onError })
+  const clock = settableClock()
+  const routes = createRoutes({ endpoint: 'mine', domain: 'tunnel.test', tunnels, passwords, onError, date: clock.date })
   const told: string[] = []
   routes.onChange((hostname) => told.push(hostname))
 
@@ -50,7 +54,7 @@ async function start(prepare: (store: Store) => Promise<unknown> = () => Promise
   }
 
   return {
-    ...{ store, routes, errors, after },
+    ...{ store, routes, errors, after, clock, told },
     async [Symbol.asyncDispose]() {
       routes[Symbol.dispose]()
       stop.abort()
@@ -60,8 +64,8 @@ async function start(prepare: (store: Store) => Promise<unknown> = () => Promise
   }
 }
 
-async function makeTunnel(store: Store, status: object = assigned(HOSTNAME)): Promise<void> {
-  await store.create(Tunnel, { metadata: { ...web, finalizers: ['mooring.dev/test'] }, spec: { regionId: 1 } })
+async function makeTunnel(store: Store, status: object = assigned(HOSTNAME), spec: object = {}): Promise<void> {
+  await store.create(Tunnel, { metadata: { ...web, finalizers: ['mooring.dev/test'] }, spec: { regionId: 1, ...spec } })
   await store.patchStatus(Tunnel, web, status)
 }
 const makePassword = (store: Store, metadata: DraftMeta = key) =>
@@ -121,6 +125,35 @@ test.each<{ does: string; first?: Step; change: Step; told: readonly string[]; s
   await using at = await start(first)
   expect([...new Set(await at.after(() => change(at.store)))].slice(-told.length || undefined)).toEqual(told)
   expect([HOSTNAME, OTHER].filter((hostname) => at.routes.get(hostname))).toEqual(served)
+})
+
+test('a tunnel is served until it expires by the machine’s clock, and again where that was set too far ahead or it lives for longer', async () => {
+  await using at = await start()
+  const { routes, clock, told, store } = at
+  const expiresAt = new Date(clock.date() + HOUR_MS).toISOString()
+  await at.after(async () => {
+    await makeTunnel(store, assigned(HOSTNAME), { expiresAt })
+    await makePassword(store)
+  })
+  expect(routes.get(HOSTNAME)?.name).toBe('web')
+  told.length = 0
+  for (const [ms, isServed] of [
+    [HOUR_MS, false],
+    [-1, true],
+    [1, false],
+  ] as const) {
+    clock.step(ms)
+    await vi.waitFor(() => expect(routes.get(HOSTNAME) !== undefined).toBe(isServed), soon)
+    expect(routes.ofPassword(SHA256) !== undefined).toBe(isServed)
+  }
+  expect(told).toEqual([HOSTNAME, HOSTNAME, HOSTNAME])
+  await at.after(() => store.mergePatch(Tunnel, web, { spec: { expiresAt: new Date(clock.date() + 1).toISOString() } }))
+  expect(routes.get(HOSTNAME)?.name).toBe('web')
+})
+
+test('one that has expired before the start is not served', async () => {
+  await using at = await start((store) => makeTunnel(store, assigned(HOSTNAME), { expiresAt: '2020-01-01T00:00:00Z' }))
+  expect([...at.routes.hostnames()]).toEqual([])
 })
 
 test('a password that goes is told as a change of its tunnel, which has it no more', async () => {

@@ -5,9 +5,10 @@ import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
 import { keyToString } from '../store/key-string.ts'
 import type { Key } from '../store/port.ts'
+import type { EdgeClock } from './clock.ts'
 import type { ListedRoutes, PasswordRoutes, Route, RoutedPassword } from './route.ts'
 
-export interface RoutesDeps {
+export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
   /** Name of the TunnelEndpoint whose tunnels these are. */
   readonly endpoint: string
   readonly domain: string
@@ -17,17 +18,22 @@ export interface RoutesDeps {
   readonly onError: (error: unknown) => void
 }
 
-/** The tunnels of an endpoint, made ready as they change. A tunnel that is being deleted is one no more. */
+/** How often tunnels that have expired are looked for. */
+const LOOK_MS = 500
+
+/** The tunnels of an endpoint, made ready as they change. One that is being deleted is one no more, and so is one that has expired: who deletes it may be away. */
 export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & Disposable {
-  const { endpoint, domain, tunnels, passwords, onError } = deps
+  const { endpoint, domain, tunnels, passwords, onError, date } = deps
   const byHostname = new Map<string, Route>()
   /** Of each tunnel, by key: a deleted one does not say it any more. */
   const hostnames = new Map<string, string>()
+  /** When those expire that do, in milliseconds since the epoch. */
+  const ends = new Map<string, { readonly key: Key; readonly end: number }>()
   const listeners = new Set<(hostname: string) => void>()
 
   function refresh(key: Key): void {
     const id = keyToString(key)
-    const route = routeOf(key)
+    const route = livingRoute(id, key)
     const before = hostnames.get(id)
     if (before !== undefined && before !== route?.hostname) byHostname.delete(before)
     if (route) {
@@ -44,6 +50,26 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
       } catch (error) {
         onError(error)
       }
+    }
+  }
+
+  function livingRoute(id: string, key: Key): Route | undefined {
+    const route = routeOf(key)
+    const end = Date.parse(tunnels.get(key)?.spec.expiresAt ?? '')
+    if (!route || Number.isNaN(end)) {
+      ends.delete(id)
+      return route
+    }
+    ends.set(id, { key, end })
+    return end > date() ? route : undefined
+  }
+
+  /** A clock may be set back, too: then it was not yet the end. */
+  function look(): void {
+    const now = date()
+    for (const [id, { key, end }] of ends) {
+      const isOver = end <= now
+      if (isOver === hostnames.has(id)) refresh(key)
     }
   }
 
@@ -99,6 +125,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
   for (const { metadata } of passwords.list()) ownerOf(metadata)
   for (const { metadata } of tunnels.list()) refresh(metadata)
   const subscriptions = [tunnels.onChange(refresh), passwords.onChange(onPassword)]
+  const timer = setInterval(look, LOOK_MS).unref()
 
   return {
     domain,
@@ -113,6 +140,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
       return () => void listeners.delete(listener)
     },
     [Symbol.dispose]() {
+      clearInterval(timer)
       for (const unsubscribe of subscriptions) unsubscribe()
     },
   }

@@ -8,6 +8,7 @@ import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { meshName } from '../crds/edge-objects.ts'
 import { openSpool } from '../journal/spool.ts'
 import { bindError } from '../process/bind-error.ts'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
@@ -105,7 +106,7 @@ interface About {
 function follow(store: Store, { endpoint, log }: About) {
   const onError = (error: unknown) => log.warn({ err: error }, 'a watch was restarted')
   const set = createCacheSet({ store, onError })
-  const scope = { namespace: SYSTEM_NAMESPACE, labels: { 'kubernetes.io/service-name': `edge-${endpoint}-mesh` } }
+  const scope = { namespace: SYSTEM_NAMESPACE, labels: { 'kubernetes.io/service-name': meshName(endpoint) } }
   const slices = createCache({ store, kind: EndpointSlice, scope, onError })
   return {
     endpoints: set.cached(TunnelEndpoint),

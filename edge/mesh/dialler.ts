@@ -24,7 +24,7 @@ export interface Dialler {
   again(): void
   /** This address is our own. */
   isSelf(peer: PeerAddress): void
-  /** Resolves when each peer that is known by now is linked or did not answer. */
+  /** Resolves when each peer that is known by now is linked, or did not answer the first time. */
   tried(): Promise<void>
   close(): void
 }
@@ -36,17 +36,19 @@ interface Attempt {
   failures: number
   socket: TLSSocket | undefined
   timer: NodeJS.Timeout | undefined
+  /** Resolves when it has led to a link, has failed once, or is not wanted any more. */
+  readonly tried: PromiseWithResolvers<void>
 }
 
 /**
  * Of two edges the one whose name comes first dials, and the other when nothing has come of that for a while: then each pair has one link.
- * An edge that no slice names yet dials all: nobody can dial it.
+ * An edge that starts dials all, for it is ready when it knows their sessions; and so does one that no slice names yet: nobody can dial it.
  */
 export function createDialler(deps: Deps): Dialler {
   const { name, peers, identity, limits, log } = deps
   const attempts = new Map<string, Attempt>()
   const selves = new Set<string>()
-  const waiting = new Set<() => void>()
+  let started = false
   let closed = false
 
   const others = () => peers.list().filter((peer) => peer.name !== name && !selves.has(keyOf(peer)))
@@ -57,27 +59,28 @@ export function createDialler(deps: Deps): Dialler {
     const wanted = others()
     const keys = new Set(wanted.map(keyOf))
     for (const [key, attempt] of attempts) if (!keys.has(key)) forget(key, attempt)
-    const listed = isListed()
+    const isPatient = started && isListed()
+    started = true
     for (const peer of wanted) {
       if (attempts.has(keyOf(peer)) || deps.isLinked(peer.name)) continue
-      const attempt: Attempt = { failures: 0, socket: undefined, timer: undefined }
+      const attempt: Attempt = { failures: 0, socket: undefined, timer: undefined, tried: Promise.withResolvers() }
       attempts.set(keyOf(peer), attempt)
-      if (listed && peer.name < name) attempt.timer = setTimeout(dial, limits.patienceMs, peer, attempt)
+      if (isPatient && peer.name < name) attempt.timer = setTimeout(dial, limits.patienceMs, peer, attempt)
       else dial(peer, attempt)
     }
-    settle()
   }
 
-  function forget(key: string, { socket, timer }: Attempt): void {
+  function forget(key: string, { socket, timer, tried }: Attempt): void {
     attempts.delete(key)
     clearTimeout(timer)
     socket?.destroy()
+    tried.resolve()
   }
 
   function dial(peer: PeerAddress, attempt: Attempt): void {
     attempt.timer = undefined
     if (deps.isLinked(peer.name)) {
-      attempts.delete(keyOf(peer))
+      forget(keyOf(peer), attempt)
       return
     }
     const { host, port } = peer
@@ -94,7 +97,7 @@ export function createDialler(deps: Deps): Dialler {
       socket.setTimeout(0)
       attempts.delete(keyOf(peer))
       deps.connected(socket, peer)
-      settle()
+      attempt.tried.resolve()
     })
   }
 
@@ -104,30 +107,20 @@ export function createDialler(deps: Deps): Dialler {
     if (!closed && attempts.get(keyOf(peer)) === attempt) {
       attempt.timer = setTimeout(dial, backoffMs(BACKOFF, attempt.failures, Math.random), peer, attempt)
     }
-    settle()
-  }
-
-  function settle(): void {
-    const isOpen = [...attempts.values()].some(({ failures, socket }) => socket !== undefined && failures === 0)
-    if (isOpen) return
-    for (const resolve of waiting) resolve()
-    waiting.clear()
+    attempt.tried.resolve()
   }
 
   const stop = peers.onChange(again)
   return {
     again,
     isSelf: (peer) => void selves.add(keyOf(peer)),
-    tried: () =>
-      new Promise((resolve) => {
-        waiting.add(resolve)
-        settle()
-      }),
+    async tried() {
+      await Promise.all([...attempts.values()].map(({ tried }) => tried.promise))
+    },
     close() {
       closed = true
       stop()
       for (const [key, attempt] of attempts) forget(key, attempt)
-      settle()
     },
   }
 }

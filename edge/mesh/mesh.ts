@@ -7,6 +7,7 @@ import { closerOf } from '../../process/closer.ts'
 import type { Session } from '../session.ts'
 import type { SharedSessions } from '../sessions.ts'
 import { Budget } from '../channels/receive-window.ts'
+import { startTicker } from '../ticker.ts'
 import { createDialler } from './dialler.ts'
 import { createDirectory } from './directory.ts'
 import { type MeshLimits, MESH_LIMITS } from './limits.ts'
@@ -165,13 +166,9 @@ export function createMesh(deps: Deps): Mesh {
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   files.onChange((identity) => server.setSecureContext({ ...identity, ...MESH_TLS }))
 
-  let ticked = performance.now()
-  const ticker = setInterval(() => {
-    const now = performance.now()
-    const stalledMs = Math.max(0, now - ticked - limits.tickMs)
-    ticked = now
+  const ticker = startTicker(limits.tickMs, (now, stalledMs) => {
     for (const link of links) link.tick(now, stalledMs)
-  }, limits.tickMs)
+  })
 
   return {
     own: directory.own,
@@ -195,7 +192,7 @@ export function createMesh(deps: Deps): Mesh {
     async close() {
       closed = true
       clearTimeout(redial)
-      clearInterval(ticker)
+      ticker[Symbol.dispose]()
       dialler.close()
       // A peer that takes nothing any more, or is amid its handshake, is not waited for.
       const gone = closeServer(CLOSE_MS)

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { AddressList } from '../../crds/address-list.ts'
 import type { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { JournalWriter } from '../../journal/port.ts'
+import type { EdgeClock } from '../clock.ts'
 import type { Routes } from '../route.ts'
 import type { Sessions } from '../session.ts'
 import type { ProxyLimits } from './limits.ts'
@@ -19,13 +20,12 @@ export interface Watched {
 }
 
 /** What all connections of a proxy share. */
-export interface ProxyContext {
+export interface ProxyContext extends EdgeClock {
   readonly routes: Routes
   readonly sessions: Pick<Sessions, 'pick' | 'waitFor'>
   readonly journal: Pick<JournalWriter, 'request'>
   readonly metrics: ProxyMetrics
   readonly log: Pick<Logger, 'warn' | 'error'>
-  readonly now: () => number
   readonly limits: ProxyLimits
   readonly publicPorts: { readonly http: number; readonly https: number }
   /** Balancers that are believed; undefined: none. */

@@ -18,8 +18,6 @@ export interface Asked {
   readonly visit: Visit
   /** Without the query. */
   readonly path: string
-  /** When the head had come, in milliseconds since the epoch. */
-  readonly at: number
   readonly sourceIp: string
 }
 
@@ -73,7 +71,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   start(): void {
     this.#context.load.enter(this.#asked.route.id)
-    this.#connect(this.#asked.at)
+    this.#connect(this.#asked.arrival.began)
   }
 
   /** More of the request's body, as the backend is to see it; `ended`: that was all. */
@@ -189,7 +187,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   #hold(): void {
     const { sessions, limits, now, log } = this.#context
-    const left = this.#asked.at + limits.holdMs - now()
+    const left = this.#asked.arrival.began + limits.holdMs - now()
     this.#state = 'waiting'
     if (left <= 0) return this.#fail('offline')
     this.#abort = new AbortController()
@@ -268,15 +266,15 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#state = 'over'
     this.#message = undefined
     const { journal, metrics, load, now } = this.#context
-    const { arrival, route, visit, path, at, sourceIp } = this.#asked
+    const { arrival, route, visit, path, sourceIp } = this.#asked
     const record = {
       id: visit.id,
       tunnel: route.id,
-      at,
+      at: arrival.at,
       method: arrival.head.method,
       path,
       status,
-      durationMs: now() - at,
+      durationMs: Math.round(now() - arrival.began),
       bytesIn: this.#visitor.bytesIn + this.#rawIn,
       bytesOut: this.#relay.bytesOut + this.#answered,
       sourceIp,

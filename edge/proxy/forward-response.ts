@@ -38,13 +38,13 @@ export interface ForwardedResponse {
 
 /**
  * The head that an HTTP/1.x visitor is sent, latin1: hop-by-hop fields left out, framing said anew, and dated where the backend has not done so (RFC 9110,
- * section 6.6.1). `now`: milliseconds since the epoch.
+ * section 6.6.1). `date`: milliseconds since the epoch.
  */
-export function forwardedResponse(reply: Reply, after: After, chunked: boolean, now: () => number): string {
+export function forwardedResponse(reply: Reply, after: After, chunked: boolean, date: () => number): string {
   const known = reply.head.forwarded
   const isKnown = known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)
   const { text, isWhole } = isKnown ? known : (reply.head.forwarded = compose(reply, after, chunked))
-  return isWhole ? text : `${text}Date: ${httpDate(now())}\r\n\r\n`
+  return isWhole ? text : `${text}Date: ${httpDate(date())}\r\n\r\n`
 }
 
 const isSameReply = (one: Reply, other: Reply): boolean =>

@@ -84,24 +84,24 @@ export class Http1Connection implements Visitor, Watched {
 
   answer(answer: Answer): void {
     this.#close = !this.#survivesAnswer
-    this.#socket.write(answerBytes(answer, this.#request?.method ?? 'GET', this.#context.now(), this.#close))
+    this.#socket.write(answerBytes(answer, this.#request?.method ?? 'GET', this.#context.date(), this.#close))
     this.#next()
   }
 
   interim(reply: Reply): void {
-    if (this.#request?.minor === 1) this.#socket.write(forwardedResponse(reply, 'keep', false, this.#context.now), 'latin1')
+    if (this.#request?.minor === 1) this.#socket.write(forwardedResponse(reply, 'keep', false, this.#context.date), 'latin1')
   }
 
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
     const after = this.#after(reply, early)
     this.#close = after === 'close'
     if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
-    return this.#writeHead(forwardedResponse(reply, after, reply.kind === 'chunked' && this.wire, this.#context.now), first)
+    return this.#writeHead(forwardedResponse(reply, after, reply.kind === 'chunked' && this.wire, this.#context.date), first)
   }
 
   upgrade(reply: Reply, first: Buffer | undefined): boolean {
     this.#phase = 'raw'
-    const go = this.#writeHead(forwardedResponse(reply, 'upgrade', false, this.#context.now), first)
+    const go = this.#writeHead(forwardedResponse(reply, 'upgrade', false, this.#context.date), first)
     const waiting = this.#waiting
     this.#waiting = undefined
     this.#socket.resume()
@@ -196,13 +196,13 @@ export class Http1Connection implements Visitor, Watched {
     this.#body = body
     this.#phase = 'busy'
     this.wire = head.minor === 1
-    const at = this.#context.now()
-    this.#progress.restart(at)
+    const began = this.#context.now()
+    this.#progress.restart(began)
     // Until the exchange has a link.
     if (!body.done) this.#socket.pause()
     const { scheme, serverName, surplus, peer } = this.#accepted
-    const from = { peer: peer.address, peerPort: peer.port, protocol: 'http/1.1' as const }
-    const exchange = serve(this.#context, this, { head, at, scheme, serverName, surplus, first, ended: body.done, ...from })
+    const from = { at: this.#context.date(), began, peer: peer.address, peerPort: peer.port, protocol: 'http/1.1' as const }
+    const exchange = serve(this.#context, this, { head, scheme, serverName, surplus, first, ended: body.done, ...from })
     this.#exchange = exchange?.isOver === false ? exchange : undefined
   }
 

@@ -90,7 +90,7 @@ export class Http2Stream implements Visitor {
     const raw = [':status', String(head.status), ...this.#fieldsOf(reply)]
     if (kind !== 'chunked' && head.framing.length !== undefined && head.status !== 204)
       raw.push('content-length', String(head.framing.length))
-    if (!raw.some((text, index) => index % 2 === 0 && text === 'date')) raw.push('date', httpDate(this.#context.now()))
+    if (!raw.some((text, index) => index % 2 === 0 && text === 'date')) raw.push('date', httpDate(this.#context.date()))
     this.#send(() => this.#stream.respond(raw, { endStream: kind === 'none', waitForTrailers: kind === 'chunked' }))
     return true
   }

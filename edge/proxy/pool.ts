@@ -2,7 +2,7 @@ import type { Origin, Session } from '../session.ts'
 import { Link, type LinkUser } from './link.ts'
 
 interface Deps {
-  /** Milliseconds. */
+  /** Milliseconds since some moment. */
   readonly now: () => number
   /** How long a link may wait for its next request. A client's cost per request grows with the channels that are open. */
   readonly idleMs: number

@@ -3,6 +3,7 @@ import type { SecureContext } from 'node:tls'
 import type { Registry } from 'prom-client'
 import type { AddressList } from '../../crds/address-list.ts'
 import type { JournalWriter } from '../../journal/port.ts'
+import type { EdgeClock } from '../clock.ts'
 import type { Routes } from '../route.ts'
 import type { Session, Sessions } from '../session.ts'
 import type { ProxyContext } from './context.ts'
@@ -13,7 +14,7 @@ import { createProxyMetrics } from './metrics.ts'
 import { createModifications } from './modifications.ts'
 import { createPools } from './pool.ts'
 
-interface Deps {
+interface Deps extends EdgeClock {
   readonly routes: Routes
   readonly sessions: Pick<Sessions, 'pick' | 'waitFor'>
   readonly journal: Pick<JournalWriter, 'request'>
@@ -24,8 +25,6 @@ interface Deps {
   readonly limits?: Partial<ProxyLimits>
   readonly registry: Registry
   readonly log: Pick<Logger, 'warn' | 'error'>
-  /** Milliseconds since the epoch. */
-  readonly now: () => number
   /** Ports that visitors use: what backends and redirects are told. */
   readonly publicPorts: { readonly http: number; readonly https: number }
   /** Balancers whose PROXY headers and X-Forwarded-… fields are believed. Undefined: none; an empty list would be all. */

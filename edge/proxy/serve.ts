@@ -13,6 +13,8 @@ export interface Arrival {
   readonly head: RequestHead
   /** When it had come, in milliseconds since the epoch. */
   readonly at: number
+  /** The same by the clock that deadlines and durations go by. */
+  readonly began: number
   readonly scheme: 'http' | 'https'
   readonly serverName: string | undefined
   /** Plain, as {@link plainAddress} makes it. */
@@ -29,7 +31,7 @@ export interface Arrival {
 /** Decides about a request. Answers it, or returns the exchange that has begun. */
 export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {
   const { routes, trusted } = context
-  const { head, at, peer, scheme } = arrival
+  const { head, peer, scheme } = arrival
   const id = randomUUIDv7()
   const { hostname: host, path } = head
   const route = routeOf(host, routes)
@@ -53,11 +55,11 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
   const stop = firstStop(REQUEST_CHECKS, world)
   if (stop === undefined && route) {
     const visit = { id, scheme: believed.scheme, peer, trusted: isTrusted, port: context.publicPorts[believed.scheme] }
-    const exchange = new Exchange(context, visitor, { arrival, route, visit, path, at, sourceIp: believed.sourceIp })
+    const exchange = new Exchange(context, visitor, { arrival, route, visit, path, sourceIp: believed.sourceIp })
     exchange.start()
     return exchange
   }
-  refuse(context, visitor, { stop: stop ?? UNREACHABLE, world, arrival, route, id, at, challenge })
+  refuse(context, visitor, { stop: stop ?? UNREACHABLE, world, arrival, route, id, challenge })
   return undefined
 }
 
@@ -70,21 +72,20 @@ interface Refusal {
   readonly arrival: Arrival
   readonly route: Route | undefined
   readonly id: string
-  readonly at: number
   readonly challenge: string | undefined
 }
 
 function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void {
-  const { stop, world, arrival, route, id, at, challenge } = refusal
+  const { stop, world, arrival, route, id, challenge } = refusal
   const { status, reason } = stop
   const location = `https://${world.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : arrival.head.target}`
   const answer = answerTo(stop, { id, head: arrival.head, location, challenge })
   visitor.answer(answer)
   if (!route) return context.metrics.stopped(status, reason)
   const { method, path, sourceIp } = world
-  const durationMs = context.now() - at
   const [bytesIn, bytesOut] = [visitor.bytesIn, method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)]
-  const { protocol } = arrival
+  const { at, began, protocol } = arrival
+  const durationMs = Math.round(context.now() - began)
   const record = {
     id,
     tunnel: route.id,

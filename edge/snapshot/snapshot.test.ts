@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Namespace } from '../../crds/core.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { createCache } from '../../store/cache.ts'
 import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
 import { StoreError } from '../../store/errors.ts'
@@ -17,13 +18,13 @@ const away = () => Promise.reject(new StoreError('unavailable', 'away'))
 
 /** A store of tunnels, of which a test may take the API away, and a directory that outlives each edge. */
 async function setUp() {
-  const opened = await openTemporaryStore()
+  const temporary = await openTemporaryStore()
   const directory = await mkdtemp(join(tmpdir(), 'mooring-snapshot-'))
   onTestFinished(async () => {
-    await opened[Symbol.asyncDispose]()
+    await temporary[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })
-  const { store } = opened
+  const { store } = temporary
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
   const state = { away: false }
   const reached: Store = {
@@ -42,9 +43,11 @@ async function setUp() {
     },
   }
 
+  const opened = (endpoint = 'main') => openSnapshot({ store: reached, endpoint, directory, log, everyMs: 5 })
+
   /** What an edge of the endpoint would know; it ends as one that is killed. */
   async function edge(endpoint = 'main') {
-    const snapshot = await openSnapshot({ store: reached, endpoint, directory, log, everyMs: 5 })
+    const snapshot = await opened(endpoint)
     const stop = new AbortController()
     const backoff = { baseMs: 5, maxMs: 20 }
     const cache = createCache({ store: snapshot.store, kind: Tunnel, backoff })
@@ -73,7 +76,7 @@ async function setUp() {
     return key
   }
 
-  return { store, state, edge, tunnel, file: () => readFile(join(directory, 'snapshot'), 'utf8') }
+  return { store, state, opened, edge, tunnel, file: () => readFile(join(directory, 'snapshot'), 'utf8') }
 }
 
 test('an edge that starts without the API knows what the one before knew, and catches up when it is back', async () => {
@@ -122,6 +125,39 @@ test('with the API there the snapshot is not asked', async () => {
   const second = await edge()
   expect(second.names()).toEqual([])
   await second.stop()
+})
+
+test('what the one before left is kept until the API has said what there is now, one kind after the other', async () => {
+  const { state, edge, tunnel, opened } = await setUp()
+  for (const name of ['one', 'two']) await tunnel(name)
+  await (await edge()).stop()
+
+  // Killed when it knew no more than this.
+  const second = await opened()
+  await second.store.list(TunnelEndpoint)
+  await second.flush()
+  state.away = true
+  const { items } = await (await opened()).store.list(Tunnel)
+  expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(['one', 'two'])
+})
+
+test('of what the one before left there is nothing left that the first list does not have', async () => {
+  const { store, state, edge, tunnel, opened } = await setUp()
+  await tunnel('stays')
+  const goes = await tunnel('goes')
+  const moves = await tunnel('moves')
+  await (await edge()).stop()
+  await store.delete(Tunnel, goes)
+  await store.patchStatus(Tunnel, moves, { endpointRef: { name: 'other' } })
+  const second = await opened()
+  for (const kind of [TunnelEndpoint, Tunnel]) {
+    await second.store.list<typeof TunnelEndpoint | typeof Tunnel>(kind)
+    await second.flush()
+  }
+  state.away = true
+  const third = await edge()
+  expect(third.names()).toEqual(['stays'])
+  await third.stop()
 })
 
 test('tunnels of other endpoints are not kept, nor what an edge does not go by', async () => {

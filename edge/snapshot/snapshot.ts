@@ -40,10 +40,10 @@ const PEM = 'pem/'
 interface Known {
   readonly kind: Kind
   readonly objects: Map<string, Resource<Kind>>
-  /** Of each object as it was written. */
+  /** Of each object as it was written; empty, of those that the process before left. */
   readonly hashes: Map<string, string>
   revision: string
-  /** Whether what the process before left may still be needed. */
+  /** Whether a list of it has come; until then there is what the process before left. */
   fresh: boolean
 }
 
@@ -65,19 +65,28 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
     log,
     ...(deps.everyMs && { everyMs: deps.everyMs }),
   })
-  for (const [id, value] of file.found) if (id.startsWith(PEM)) takePem(id.slice(PEM.length), value)
+  for (const [id, value] of file.found) {
+    const slash = id.indexOf('/')
+    if (id.startsWith(PEM)) takePem(id.slice(PEM.length), value)
+    else known.get(id.slice(0, slash))?.hashes.set(id.slice(slash + 1), '')
+  }
 
   function* live(): Generator<readonly [string, unknown]> {
-    for (const { kind, objects, revision } of known.values()) {
-      for (const [key, object] of objects) {
-        const kept = keptOf(object, endpoint)
-        if (kept) yield [`${kind.kind}/${key}`, kept]
-      }
-      // After the objects: they are at least as new as it says.
-      yield [revisionId(kind), revision]
-    }
+    for (const state of known.values()) yield* state.fresh ? current(state) : left(state.kind)
     for (const [name, pem] of pems) yield [PEM + name, pem]
   }
+
+  function* current({ kind, objects, revision }: Known): Generator<readonly [string, unknown]> {
+    for (const [key, object] of objects) {
+      const kept = keptOf(object, endpoint)
+      if (kept) yield [`${kind.kind}/${key}`, kept]
+    }
+    // After the objects: they are at least as new as it says.
+    yield [revisionId(kind), revision]
+  }
+
+  /** What the process before left of a kind: a copy, for it may be forgotten while it is being written. */
+  const left = (kind: Kind) => [...file.found].filter(([id]) => id.startsWith(`${kind.kind}/`) || id === revisionId(kind))
 
   function takePem(name: string, value: unknown): void {
     const { data } = Pem.safeParse(value)
@@ -102,7 +111,7 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
 
   function onList<K extends Kind>(state: Known, { items, resourceVersion }: ListResult<K>): void {
     const keys = new Set(items.map(({ metadata }) => keyToString(metadata)))
-    for (const key of state.objects.keys()) if (!keys.has(key)) remove(state, key)
+    for (const key of [...state.objects.keys(), ...state.hashes.keys()]) if (!keys.has(key)) remove(state, key)
     for (const item of items) put(state, item)
     onRevision(state, resourceVersion)
     state.fresh = true

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import type { ConnectionRecord } from '../../journal/port.ts'
+import { settableClock } from '../../test/support/edge/settable-clock.ts'
 import { routesInMemory } from '../../test/support/ssh-edge.ts'
 import { createConnectionJournal } from './connection-journal.ts'
 import { createSshMetrics } from './metrics.ts'
@@ -9,7 +10,7 @@ const ROUTES = routesInMemory()
 const [web, shop] = [ROUTES.set('0123456789abcdef', {}), ROUTES.set('fedcba9876543210', {})]
 
 function start() {
-  const at = { now: 0 }
+  const clock = settableClock()
   const records: ConnectionRecord[] = []
   const registry = new Registry()
   const told = createConnectionJournal({
@@ -18,11 +19,11 @@ function start() {
     limits: { refusalsPerTunnel: 60 },
     metrics: createSshMetrics(registry, () => ({ connections: 0, sessions: 0, channels: 0 })),
     log: { error: () => undefined },
-    now: () => at.now,
+    ...clock,
   })
   const sourceOf = (index: number) => `2001:db8:${(index >> 16).toString(16)}:${(index & 0xffff).toString(16)}::1`
   return {
-    ...{ at, records },
+    ...{ clock, records },
     refuse(route: typeof web, index: number) {
       const connection = { id: `c${index}`, clientIp: sourceOf(index), login: undefined }
       const login = { route, refusal: 'key', authMethod: 'key', fingerprint: 'SHA256:x', passwordId: undefined } as const
@@ -37,17 +38,19 @@ function start() {
 
 test('of refused logins as many are recorded in a minute as a tunnel has for it, from however many sources; all are counted', async () => {
   const told = start()
-  const { at, records } = told
+  const { clock, records } = told
   for (let source = 0; source < 10_000; source += 1) {
-    at.now = source
     told.refuse(web, source)
+    clock.pass(1)
   }
   told.refuse(shop, 1)
   expect(records.filter(({ tunnel }) => tunnel === web.id)).toHaveLength(60)
   expect(records.at(-1)).toMatchObject({ tunnel: shop.id, type: 'refused', reason: 'key', keyFingerprint: 'SHA256:x' })
   expect(await told.counted('mooring_ssh_refused_logins_total')).toBe(10_001)
   expect(await told.counted('mooring_ssh_unrecorded_refusals_total')).toBe(9_940)
-  at.now = 60_000
+  // The minute goes on, whatever somebody sets the machine's clock to.
+  clock.step(-3_600_000)
+  clock.pass(50_000)
   told.refuse(web, 7)
-  expect(records.at(-1)).toMatchObject({ tunnel: web.id, clientIp: '2001:db8:0:7::1' })
+  expect(records.at(-1)).toMatchObject({ tunnel: web.id, at: clock.date(), clientIp: '2001:db8:0:7::1' })
 })

@@ -1,21 +1,20 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { ConnectionRecord, JournalWriter } from '../../journal/port.ts'
+import type { EdgeClock } from '../clock.ts'
 import type { Connection, End } from './connection.ts'
 import type { SshLimits } from './limits.ts'
 import { MinuteCounter } from './login-limits.ts'
 import type { SshMetrics } from './metrics.ts'
 import type { RefusedLogin } from './user-auth.ts'
 
-export interface ConnectionJournalDeps {
+export interface ConnectionJournalDeps extends EdgeClock {
   /** Name of this edge, which its records carry. */
   readonly edge: string
   readonly journal: Pick<JournalWriter, 'connection'>
   readonly limits: Pick<SshLimits, 'refusalsPerTunnel'>
   readonly metrics: Pick<SshMetrics, 'loggedIn' | 'refused' | 'unrecorded' | 'ended'>
   readonly log: Pick<Logger, 'error'>
-  /** Milliseconds since the epoch. */
-  readonly now: () => number
 }
 
 /** A connection, as far as its records tell of it. */
@@ -38,7 +37,7 @@ interface Happened extends Pick<ConnectionRecord, 'type' | 'reason' | 'durationM
 }
 
 export function createConnectionJournal(deps: ConnectionJournalDeps): ConnectionJournal {
-  const { edge, journal, limits, metrics, log, now } = deps
+  const { edge, journal, limits, metrics, log, now, date } = deps
   const refusals = new MinuteCounter(limits.refusalsPerTunnel, now)
   /** The tunnel may be gone when the connection ends, for that very reason. */
   const tunnels = new WeakMap<Recorded, string | undefined>()
@@ -46,7 +45,7 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
   function record({ id: sessionId, clientIp }: Recorded, { tunnel, who, ...happened }: Happened): void {
     if (tunnel === undefined) return
     journal
-      .connection({ id: randomUUIDv7(), tunnel, at: now(), edge, clientIp, sessionId, ...who, ...happened })
+      .connection({ id: randomUUIDv7(), tunnel, at: date(), edge, clientIp, sessionId, ...who, ...happened })
       .catch((error: unknown) => {
         log.error({ err: error, type: happened.type }, 'a connection could not be journalled')
       })

@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
+import type { EdgeClock } from '../clock.ts'
 import type { PasswordRoutes, Route, Routes } from '../route.ts'
 import type { Login, Session } from '../session.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
@@ -25,7 +26,7 @@ export interface ConnectionDeps {
   readonly limits: SshLimits
   readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
   readonly growth: Budget
-  readonly now: () => number
+  readonly date: EdgeClock['date']
   sessionsOf(hostname: string): number
   loggedIn(connection: Connection): void
   /** It serves its tunnel from now on; `false`: no more. */
@@ -80,7 +81,7 @@ export class Connection implements WireEvents {
     this.#socket = socket
     this.clientIp = clientIp
     this.sourceKey = sourceKey(this.clientIp)
-    this.since = deps.now()
+    this.since = deps.date()
     this.#output = new Output(socket, STRANGER_BYTES)
     this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
@@ -102,7 +103,7 @@ export class Connection implements WireEvents {
     this.#auth = createUserAuth({
       ...{ wire: this.#wire, routes: deps.routes, source: this.clientIp, sourceKey: this.sourceKey, failures: deps.failures },
       limits: { tries: deps.limits.loginTries, sessions: deps.limits.sessionsPerTunnel },
-      now: deps.now,
+      date: deps.date,
       sessionsOf: (hostname) => deps.sessionsOf(hostname),
       accepted: (route, login) => this.#accepted(route, login),
       disconnect: (reason, sentence) => this.#farewell('refused', { reason, sentence }),
@@ -150,18 +151,18 @@ export class Connection implements WireEvents {
   recheck(): void {
     if (!this.#login || this.#closedAt !== undefined) return
     const route = this.#route
-    const why = revocationOf(route, { source: this.clientIp, login: this.#login, now: this.#deps.now() })
+    const why = revocationOf(route, { source: this.clientIp, login: this.#login, now: this.#deps.date() })
     const refusal = route && this.#forwarding.refusal(route)
     if (why) this.close(why, sentences.revoked(why))
     else if (refusal) this.close('forward_refused', refusal)
   }
 
-  /** What time alone decides; called twice a second. */
-  tick(now: number): void {
+  /** What time alone decides; called twice a second. `stalledMs`: how much later this process has come to it. */
+  tick(now: number, stalledMs: number): void {
     if (this.#closedAt !== undefined) {
       if (now - this.#closedAt > FAREWELL_MS) this.#socket.destroy()
     } else if (this.#login === undefined) this.#tickLogin(now)
-    else this.#tickSession(now)
+    else this.#tickSession(now, stalledMs)
   }
 
   #tickLogin(now: number): void {
@@ -170,14 +171,14 @@ export class Connection implements WireEvents {
     else if (age > PATIENCE_MS) this.#guarded(() => this.#wire.beginAnyway())
   }
 
-  #tickSession(now: number): void {
+  #tickSession(now: number, stalledMs: number): void {
     const { keepaliveMs, forwardGraceMs } = this.#deps.limits
     if (this.#login?.authMethod === 'token') this.recheck()
     this.#forwarding.tick(now)
     const route = this.#route
     const without = now - Math.max(this.#loggedInAt, this.#forwarding.cancelledAt)
     if (!this.#forwarding.granted && route && without > forwardGraceMs) this.close('no_forward', sentences.forwardGrace(route))
-    const state = this.#line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS })
+    const state = this.#line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS, stalledMs })
     if (state === 'silent') this.close('keepalive_timeout', sentences.keepalive, Reason.connectionLost)
     if (state === 'replaced') this.close('replaced', sentences.replaced)
     if (state === 'stuck') this.close('protocol_error', sentences.rekey, Reason.keyExchangeFailed)

@@ -9,6 +9,14 @@ interface Deps {
   readonly now: number
 }
 
+/** In milliseconds. */
+interface Pace {
+  readonly keepaliveMs: number
+  readonly keyExchangeMs: number
+  /** How long this process itself has not looked: the client may have answered meanwhile. */
+  readonly stalledMs: number
+}
+
 /** `silent`: no answers; `replaced`: none to a probe; `stuck`: a key exchange that does not end. */
 export type LineState = 'fine' | 'silent' | 'replaced' | 'stuck'
 
@@ -70,7 +78,10 @@ export class LineWatch {
     this.#exchangeAt = undefined
   }
 
-  tick(now: number, { keepaliveMs, keyExchangeMs }: { readonly keepaliveMs: number; readonly keyExchangeMs: number }): LineState {
+  tick(now: number, { keepaliveMs, keyExchangeMs, stalledMs }: Pace): LineState {
+    this.#heardAt += stalledMs
+    if (this.#probedAt !== undefined) this.#probedAt += stalledMs
+    if (this.#exchangeAt !== undefined) this.#exchangeAt += stalledMs
     if (this.#probedAt !== undefined && now - this.#probedAt > this.#limits.probeMs) return 'replaced'
     if (now - this.#heardAt > keepaliveMs * (this.#misses + 1)) {
       if (this.#misses >= this.#limits.keepaliveMisses) return 'silent'

@@ -26,6 +26,7 @@ export class MinuteCounter {
   readonly #now: () => number
   readonly #windows = new Map<string, Window>()
 
+  /** @param now milliseconds since some moment, whatever the machine's clock is set to: who reached the limit waits for a minute and no longer */
   constructor(limit: number, now: () => number) {
     this.#limit = limit
     this.#now = now

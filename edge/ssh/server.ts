@@ -5,9 +5,11 @@ import type { AddressList } from '../../crds/address-list.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import type { Peer } from '../balancers/peer.ts'
+import type { EdgeClock } from '../clock.ts'
 import type { PasswordRoutes, Routes } from '../route.ts'
 import type { LiveSessions } from '../sessions.ts'
 import type { Session } from '../session.ts'
+import { startTicker } from '../ticker.ts'
 import { Connection, type ConnectionDeps } from './connection.ts'
 import { createConnectionJournal } from './connection-journal.ts'
 import { type DrainPlan, drainEvenly, type Leaver } from './drain.ts'
@@ -21,7 +23,7 @@ import { Reason } from './wire/messages.ts'
 import { hostKeyRing } from './wire/offer.ts'
 import { ciphersReady, nativeCiphers } from './wire/packets.ts'
 
-export interface SshServerDeps {
+export interface SshServerDeps extends EdgeClock {
   /** Name of this edge, which its connection records carry. */
   readonly edge: string
   /** Private keys in OpenSSH's format, one of each type. */
@@ -36,8 +38,6 @@ export interface SshServerDeps {
   readonly trusted?: AddressList | undefined
   readonly log: Logger
   readonly registry: Registry
-  /** Milliseconds since the epoch. */
-  readonly now: () => number
 }
 
 export interface SshServer {
@@ -57,7 +57,7 @@ const LEAVE_MS = 50
 
 /** The SSH side of an edge (surface, section 5, "SSH"): clients log in, forward port 80, and become sessions of their tunnel. */
 export function createSshServer(given: SshServerDeps): SshServer {
-  const { edge, hostKeys, routes, sessions, journal, limits, log, registry, now, onRetired = () => undefined } = given
+  const { edge, hostKeys, routes, sessions, journal, limits, log, registry, now, date, onRetired = () => undefined } = given
   const connections = new Set<Connection>()
   const byHostname = new Map<string, Set<Connection>>()
   const waiting = new Map<string, number>()
@@ -73,11 +73,11 @@ export function createSshServer(given: SshServerDeps): SshServer {
     sessions: serves.size,
     channels: [...connections].reduce((sum, { channels }) => sum + channels.size, 0),
   }))
-  const told = createConnectionJournal({ edge, journal, limits, metrics, log, now })
+  const told = createConnectionJournal({ edge, journal, limits, metrics, log, now, date })
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
-    ...{ routes, limits, failures, now },
+    ...{ routes, limits, failures, date },
     growth: new Budget(limits.windowGrowthBytes),
     sessionsOf: (hostname) => (byHostname.get(hostname)?.size ?? 0) + elsewhere(hostname),
     loggedIn,
@@ -168,16 +168,15 @@ export function createSshServer(given: SshServerDeps): SshServer {
   const server = createServer({ noDelay: true, keepAlive: true }, (socket) =>
     entrance.admit(socket, (peer) => accept(socket, peer)),
   )
-  let ticker: NodeJS.Timeout | undefined
+  let ticker: Disposable | undefined
   const stopWatching = routes.onChange((hostname) => {
     for (const connection of byHostname.get(hostname) ?? []) connection.recheck()
   })
 
-  function tick(): void {
-    const time = performance.now()
-    for (const connection of connections) connection.tick(time)
+  function tick(time: number, stalledMs: number): void {
+    for (const connection of connections) connection.tick(time, stalledMs)
     for (const connection of closing) {
-      connection.tick(time)
+      connection.tick(time, stalledMs)
       if (connection.gone) closing.delete(connection)
     }
   }
@@ -192,7 +191,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
       })
     })
     server.on('error', (error) => log.error({ err: error }, 'the SSH listener failed'))
-    ticker = setInterval(tick, TICK_MS)
+    ticker = startTicker(TICK_MS, tick)
     if (!nativeCiphers)
       log.warn('SSH runs on JavaScript ciphers, several times slower: ssh2’s native addon is not built for this Node')
     return (server.address() as AddressInfo).port
@@ -206,7 +205,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     entrance[Symbol.dispose]()
     for (const connection of connections) dismiss(connection)
     await closed
-    clearInterval(ticker)
+    ticker?.[Symbol.dispose]()
     stopWatching()
   }
 

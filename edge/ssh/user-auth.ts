@@ -1,3 +1,4 @@
+import type { EdgeClock } from '../clock.ts'
 import type { Route } from '../route.ts'
 import type { Login } from '../session.ts'
 import { type Denial, judgeKey, judgePassword, type PasswordLogin, type Refusal, refusalOf } from './login.ts'
@@ -28,7 +29,7 @@ interface Deps {
   readonly sourceKey: string
   readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
   readonly limits: { readonly tries: number; readonly sessions: number }
-  readonly now: () => number
+  readonly date: EdgeClock['date']
   sessionsOf(hostname: string): number
   /** The client is who it says; it has not been told. */
   accepted(route: Route, login: Login): void
@@ -69,7 +70,7 @@ export function createUserAuth(deps: Deps): UserAuth {
     if (failures.bySource.reached(sourceKey) || (route && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`))) {
       refused({ route, refusal: 'rate' }, request)
       deps.disconnect(Reason.noMoreAuthMethods, sentences.refused('rate'))
-    } else if (request.method === 'password') password({ ...request, source, now: deps.now() }, request)
+    } else if (request.method === 'password') password({ ...request, source, now: deps.date() }, request)
     else publicKey(route, request)
   }
 

@@ -9,6 +9,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { connectClient, makeKey, visit } from '../support/edge/mesh-client.ts'
 import { DOMAIN, type MeshEdge, openMeshHome, startMeshEdge } from '../support/edge/mesh-edges.ts'
+import { freePort } from '../support/free-port.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 const quick = { limits: { pingMs: 50, silentMs: 1_000, tickMs: 20, helloMs: 1_000 } }
@@ -129,6 +130,23 @@ test('three edges have a link each, and know the sessions of all when one comes 
   for (const edge of [first, second, third]) await linked(edge, 2)
   await third[Symbol.asyncDispose]()
   for (const edge of [first, second]) await linked(edge, 1)
+})
+
+test('an edge that starts again where it is listed still knows the sessions of all when it has joined', async () => {
+  const { home: here, key } = await home()
+  const first = await edgeOf(here, 'edge-a')
+  const { hostname } = await here.tunnel(key.publicKey)
+  const client = await connectClient(here, { sshPort: first.ports.ssh, hostname, key, target: await backend() })
+  onTestFinished(() => client[Symbol.asyncDispose]())
+  await vi.waitFor(async () => expect(await visit({ port: first.ports.http, hostname })).toMatchObject({ status: 200 }), soon)
+  // Of the two the other is to dial, and does not find it where it is listed; a third one is listed that does not answer.
+  const gone = await freePort()
+  await here.announce('edge-b', gone)
+  await here.announce('edge-0', gone)
+  const second = await edgeOf(here, 'edge-b', { announce: async () => undefined })
+  await second.edge.joined()
+  expect(await metric(second, 'mooring_edge_mesh_sessions')).toBe(1)
+  expect(await visit({ port: second.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
 })
 
 test('a tunnel that is deleted ends its sessions at their own edge, for the visitors of all', async () => {

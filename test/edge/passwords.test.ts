@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { Namespace } from '../../crds/core.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { PASSWORD_LIFE_MS, TunnelPassword } from '../../crds/tunnel-password.ts'
+import { systemClock } from '../../edge/clock.ts'
 import { createRoutes, routedPasswordIndexes } from '../../edge/routes.ts'
 import { createSessions } from '../../edge/sessions.ts'
 import { generateHostKeys } from '../../edge/ssh/host-keys.ts'
@@ -23,10 +24,11 @@ const stop = new AbortController()
 const onError = vi.fn()
 const set = createCacheSet({ store, onError })
 const [tunnels, passwords] = [set.cached(Tunnel), set.cached(TunnelPassword, routedPasswordIndexes)]
-const routes = createRoutes({ endpoint: 'main', domain: 'tunnel.test', tunnels, passwords, onError })
-const records: ConnectionRecord[] = []
 /** Milliseconds that the edge's clock is ahead. */
 let ahead = 0
+const date = () => Date.now() + ahead
+const routes = createRoutes({ endpoint: 'main', domain: 'tunnel.test', tunnels, passwords, onError, date })
+const records: ConnectionRecord[] = []
 const server = createSshServer({
   ...{ edge: 'edge-a', hostKeys: generateHostKeys(), routes, sessions: createSessions(), registry: new Registry() },
   journal: {
@@ -35,7 +37,7 @@ const server = createSshServer({
   limits: DEFAULT_SSH_LIMITS,
   trusted: undefined,
   log: pino({ level: 'silent' }),
-  now: () => Date.now() + ahead,
+  ...{ now: systemClock.now, date },
 })
 const work = set.run(stop.signal)
 const port = await server.listen('127.0.0.1', 0)
@@ -61,9 +63,9 @@ interface Served {
   readonly uid: string
 }
 
-async function makeTunnel(namespace: string, name = `web-${randomBytes(4).toString('hex')}`): Promise<Served> {
+async function makeTunnel(namespace: string, name = `web-${randomBytes(4).toString('hex')}`, spec = {}): Promise<Served> {
   const hostname = randomBytes(8).toString('hex')
-  const { metadata } = await store.create(Tunnel, { metadata: { namespace, name }, spec: { regionId: 1 } })
+  const { metadata } = await store.create(Tunnel, { metadata: { namespace, name }, spec: { regionId: 1, ...spec } })
   await store.patchStatus(Tunnel, { namespace, name }, { hostname, endpointRef: { name: 'main' } })
   await vi.waitFor(() => expect(routes.get(hostname)?.id).toBe(metadata.uid), soon)
   return { namespace, name, hostname, uid: metadata.uid }
@@ -159,6 +161,19 @@ test('a password that is owned by an earlier tunnel does not open a later one of
   const later = await makeTunnel(ACME, earlier.name)
   expect(await logIn(later.hostname, secret)).toBe(REFUSED)
   expect(await logIn('anyone', secret)).toBe(REFUSED)
+})
+
+test('a tunnel that expires while nobody deletes it ends its sessions and takes no login', async () => {
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+  const mine = await makeTunnel(ACME, undefined, { expiresAt })
+  const secret = await makePassword(mine)
+  expect(await logIn(mine.hostname, secret)).toBe(mine.uid)
+  onTestFinished(() => {
+    ahead = 0
+  })
+  ahead = 3_600_000
+  await vi.waitFor(() => expect(recordsOf(mine).at(-1)).toMatchObject({ type: 'disconnect', reason: 'tunnel_deleted' }), soon)
+  for (const user of [mine.hostname, 'anyone']) expect(await logIn(user, secret)).toBe(REFUSED)
 })
 
 test('a password that was made to last for years ends after four hours, with the session that it let in', async () => {

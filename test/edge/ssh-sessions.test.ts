@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
+import { DEFAULT_SSH_LIMITS } from '../../edge/ssh/limits.ts'
 import { openChannel } from '../support/channel-recorder.ts'
 import { startEchoTunnels } from '../support/edge/echo-tunnels.ts'
 import { freshHostname, startSshEdge } from '../support/ssh-edge.ts'
@@ -245,6 +246,20 @@ describe('a session', () => {
     expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason: 'replaced', sessionId: session.id })
     second.kill()
     await second.exited
+  })
+
+  test('that answers is not closed because the edge itself came to nothing meanwhile', async () => {
+    const { hostname, session } = await served()
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    // Here, the timers that look at its deadline come before what it has sent.
+    setImmediate(() => {
+      edge.server.probe(hostname)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DEFAULT_SSH_LIMITS.probeMs + 1_000)
+      resolve(undefined)
+    })
+    await promise
+    await vi.waitFor(() => expect(edge.sessions.heardAfter(session)).toBe(session.id), soon)
+    expect(await echoed(session)).toBe('ping')
   })
 
   test('shares the load with a newer one that it lives beside', async () => {

@@ -8,6 +8,7 @@ import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { addressList } from '../../crds/address-list.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
+import { type EdgeClock, systemClock } from '../../edge/clock.ts'
 import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../../edge/route.ts'
 import { createSessions } from '../../edge/sessions.ts'
 import { knownHostsFile } from '../../crds/known-hosts.ts'
@@ -80,7 +81,11 @@ export function temporaryPassword(lifetimeMs = 60_000): { readonly password: str
 }
 
 /** The SSH side of an edge on a free port, with a key of a user and a backend. */
-export async function startSshEdge(limits: Partial<SshLimits> = {}, trusted: readonly string[] = []) {
+export async function startSshEdge(
+  limits: Partial<SshLimits> = {},
+  trusted: readonly string[] = [],
+  clock: EdgeClock = systemClock,
+) {
   const directory = mkdtempSync(join(tmpdir(), 'mooring-ssh-'))
   const routes = routesInMemory()
   const sessions = createSessions()
@@ -98,7 +103,7 @@ export async function startSshEdge(limits: Partial<SshLimits> = {}, trusted: rea
     limits: { ...DEFAULT_SSH_LIMITS, ...limits },
     trusted: trusted.length > 0 ? addressList(trusted) : undefined,
     log: pino({ level: 'silent' }),
-    now: Date.now,
+    ...clock,
   })
   const port = await server.listen('127.0.0.1', 0)
   const file = (name: string) => join(directory, name)

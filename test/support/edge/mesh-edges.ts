@@ -132,8 +132,8 @@ export interface MeshEdge extends AsyncDisposable {
 
 interface Options {
   readonly limits?: Partial<MeshLimits>
-  /** Where its peers find it, when that is not its own port. */
-  readonly announce?: (port: number) => Promise<number>
+  /** Where its peers find it, when that is not its own port; undefined: where they were told already. */
+  readonly announce?: (port: number) => Promise<number | undefined>
 }
 
 export async function startMeshEdge(
@@ -173,7 +173,8 @@ export async function startMeshEdge(
   })
   const ports = await edge.listen('127.0.0.1', { ssh: 0, http: 0, https: 0, mesh: 0 })
   const mesh = ports.mesh ?? 0
-  await home.announce(name, await announce(mesh))
+  const announced = await announce(mesh)
+  if (announced !== undefined) await home.announce(name, announced)
   let ended: Promise<void> | undefined
   return {
     ...{ name, edge, ports: { ...ports, mesh }, requests, connections, registry, look: () => files.look() },

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import { addressList } from '../../../crds/address-list.ts'
 import { TunnelConfig } from '../../../crds/tunnel-config.ts'
+import { type EdgeClock, systemClock } from '../../../edge/clock.ts'
 import type { Route } from '../../../edge/route.ts'
 import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
 import type { RenewedCertificate } from '../../../edge/proxy/listener.ts'
@@ -36,10 +37,12 @@ interface Options {
   readonly strangers?: RenewedCertificate
   readonly trusted?: readonly string[]
   readonly challenge?: (host: string, token: string) => string | undefined
+  readonly clock?: EdgeClock
 }
 
 /** A proxy on loopback with tunnels that are only said to be there; what it writes to the journal is in `records`. */
-export async function startProxy({ limits, contextFor = async () => undefined, strangers, trusted, challenge }: Options = {}) {
+export async function startProxy(options: Options = {}) {
+  const { limits, contextFor = async () => undefined, strangers, trusted, challenge, clock = systemClock } = options
   const routes = new Map<string, Route>()
   const sessions = createTcpSessions()
   const records: RequestRecord[] = []
@@ -54,7 +57,7 @@ export async function startProxy({ limits, contextFor = async () => undefined, s
     limits: { ...PROXY_LIMITS, ...limits },
     registry,
     log: { warn: (...said: unknown[]) => void failures.push(said), error: (...said: unknown[]) => void failures.push(said) },
-    now: Date.now,
+    ...clock,
     publicPorts: { http: 80, https: 443 },
     trusted: trusted && addressList(trusted),
     ...(challenge && { challenge }),

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
+import { type EdgeClock, systemClock } from '../../../edge/clock.ts'
 import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { createProxy } from '../../../edge/proxy/proxy.ts'
 import type { RoutedPassword } from '../../../edge/route.ts'
@@ -68,20 +69,21 @@ const PAGE = { limit: 100 }
 async function main({ directory, host, clock, ssh: sshLimits, proxy: proxyLimits }: WholeEdgeOptions): Promise<void> {
   const tunnels = routesInMemory()
   const routes = tunnels.port
-  const [sessions, registry, now] = [createSessions(), new Registry(), () => clock ?? Date.now()]
+  const [sessions, registry] = [createSessions(), new Registry()]
+  const time: EdgeClock = clock === undefined ? systemClock : { now: () => clock, date: () => clock }
   const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }))
   const journal = await openSqliteJournal({ path: join(directory, 'journal.db'), log, registry })
   const hostKeys = generateHostKeys()
   const pem = selfSignedPem(routes.domain)
   const tls = createSecureContext(pem)
   const proxy = createProxy({
-    ...{ routes, sessions, journal, registry, log, now },
+    ...{ routes, sessions, journal, registry, log, ...time },
     contextFor: async () => tls,
     limits: { ...PROXY_LIMITS, ...proxyLimits },
     publicPorts: { http: 80, https: 443 },
   })
   const limits = { ...DEFAULT_SSH_LIMITS, ...sshLimits }
-  const ssh = createSshServer({ ...{ edge: 'test', hostKeys, routes, sessions, journal, registry, log, now }, limits })
+  const ssh = createSshServer({ ...{ edge: 'test', hostKeys, routes, sessions, journal, registry, log, ...time }, limits })
   const [http, https, sshPort] = [await proxy.listenHttp(host, 0), await proxy.listenHttps(host, 0), await ssh.listen(host, 0)]
 
   async function usage(): Promise<Usage> {

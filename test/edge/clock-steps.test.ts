@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import { Client } from 'ssh2'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Http1Connection } from '../../edge/proxy/http1-connection.ts'
+import { PROXY_LIMITS } from '../../edge/proxy/limits.ts'
+import { http2Client } from '../support/edge/http2-client.ts'
+import { openMeshHome, startMeshEdge } from '../support/edge/mesh-edges.ts'
+import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
+import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
+import { selfSigned } from '../support/edge/self-signed.ts'
+import { settableClock } from '../support/edge/settable-clock.ts'
+import { freshHostname, startSshEdge, temporaryPassword } from '../support/ssh-edge.ts'
+
+// The machine's clock is set while people are served: what they are granted is measured by another.
+
+const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000]
+const soon = { timeout: 10_000, interval: 5 }
+const context = selfSigned(DOMAIN)
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** An edge with a tunnel whose backend answers when a test lets it. */
+async function start() {
+  const clock = settableClock()
+  const edge = await startProxy({ contextFor: async () => context, limits: { sweepMs: 5 }, clock })
+  let answer: () => void = () => undefined
+  const backend = await rawBackend((received, socket) => {
+    if (received.lastIndexOf('/now') > received.lastIndexOf('/waits')) socket.write(OK)
+    else answer = () => socket.write(OK)
+  })
+  const { host } = edge.serve('0000000000000001', backend.port)
+  onTestFinished(async () => {
+    await edge.proxy.close()
+    await backend[Symbol.asyncDispose]()
+  })
+  return {
+    ...{ clock, edge, backend, host },
+    answer: () => answer(),
+    ask: (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+    /** The edge has looked at everybody's deadlines since. */
+    looked: async () => {
+      const before = clock.reads
+      await vi.waitFor(() => expect(clock.reads).toBeGreaterThan(before + 5), soon)
+    },
+  }
+}
+
+test.each([
+  ['an hour ahead', HOUR_MS],
+  ['back by an hour', -HOUR_MS],
+])('a clock that is set %s costs nobody an answer or a connection, and the journal says how long each took', async (_to, ms) => {
+  const { edge, clock, backend, host, ask, answer, looked } = await start()
+  const kept = rawVisitor(edge.httpPort, ask('/now'))
+  await kept.sees('ok')
+  await using http2 = http2Client(edge.httpsPort, host)
+  expect(await http2.ask([':path', '/now'])).toMatchObject({ status: 200 })
+  const at = clock.date()
+  const waiting = rawVisitor(edge.httpPort, ask('/waits'))
+  await vi.waitFor(() => expect(backend.received.join('')).toContain('/waits'), soon)
+
+  clock.step(ms)
+  await looked()
+  clock.pass(700)
+  answer()
+  await waiting.sees('\r\n\r\n')
+  expect(waiting.text()).toContain('200 OK')
+  expect(edge.records.at(-1)).toMatchObject({ path: '/waits', status: 200, at, durationMs: 700 })
+  kept.socket.write(ask('/now/again'))
+  await vi.waitFor(
+    () => expect(edge.records.at(-1)).toMatchObject({ path: '/now/again', at: at + ms + 700, durationMs: 0 }),
+    soon,
+  )
+  expect(await http2.ask([':path', '/now'])).toMatchObject({ status: 200 })
+  for (const { socket } of [kept, waiting]) socket.destroy()
+})
+
+test('a clock that is set back puts off no deadline', async () => {
+  const { edge, clock, looked } = await start()
+  const slow = rawVisitor(edge.httpPort, 'GET / HTTP/1.1\r\nHost')
+  const silent = rawVisitor(edge.httpPort)
+  await Promise.all([once(silent.socket, 'connect'), looked()])
+  clock.step(-HOUR_MS)
+  clock.pass(PROXY_LIMITS.headMs)
+  await slow.sees('408 Request Timeout')
+  clock.pass(PROXY_LIMITS.lingerMs)
+  await slow.over
+  expect(await silent.over).toBe('')
+})
+
+test('what an edge says the date is follows the clock', async () => {
+  const { edge, clock, host } = await start()
+  const unknown = `GET / HTTP/1.1\r\nHost: f${host.slice(1)}\r\n\r\n`
+  for (const ms of [0, -HOUR_MS]) {
+    clock.step(ms)
+    const visitor = rawVisitor(edge.httpPort, unknown)
+    await visitor.sees(`Date: ${new Date(clock.date()).toUTCString()}`)
+    visitor.socket.destroy()
+  }
+})
+
+test('a whole edge keeps a connection that waits, whatever the machine’s clock is set to', async () => {
+  await using home = await openMeshHome()
+  await using edge = await startMeshEdge(home, 'edge-a')
+  const visitor = rawVisitor(edge.ports.http, 'GET /first HTTP/1.1\r\nHost: x\r\n\r\n')
+  await visitor.sees('404 Not Found')
+  const looks = vi.spyOn(Http1Connection.prototype, 'tick')
+  const late = Date.now() + HOUR_MS
+  vi.spyOn(Date, 'now').mockReturnValue(late)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await vi.waitFor(() => expect(looks).toHaveBeenCalled(), soon)
+  visitor.socket.write('GET /again HTTP/1.1\r\nHost: x\r\n\r\n')
+  await visitor.sees(`Date: ${new Date(late).toUTCString()}`)
+  visitor.socket.destroy()
+})
+
+/** Whether a client is let in. */
+function letIn(port: number, username: string, password: string): Promise<boolean> {
+  const client = new Client()
+  return new Promise((resolve) => {
+    const settle = (isIn: boolean) => {
+      client.destroy()
+      resolve(isIn)
+    }
+    client.once('ready', () => settle(true)).once('error', () => settle(false))
+    client.connect({ host: '127.0.0.1', port, username, password })
+  })
+}
+
+test.each([
+  ['an hour ahead', HOUR_MS],
+  ['back by an hour', -HOUR_MS],
+])('a clock that is set %s lets in nobody earlier or later who has failed too often', async (_to, ms) => {
+  const clock = settableClock()
+  await using edge = await startSshEdge({ failedPerSource: 2 }, [], clock)
+  const [hostname, { password, routed }] = [freshHostname(), temporaryPassword(2 * HOUR_MS)]
+  edge.routes.set(hostname, {}, [routed])
+  for (const guess of ['mt_1', 'mt_2']) expect(await letIn(edge.port, hostname, guess)).toBe(false)
+  clock.step(ms)
+  clock.pass(MINUTE_MS - 1)
+  expect(await letIn(edge.port, hostname, password)).toBe(false)
+  clock.pass(1)
+  expect(await letIn(edge.port, hostname, password)).toBe(true)
+})
