@@ -4,6 +4,7 @@ import { createServer as createTlsServer, type SecureContext, type SecureContext
 import { closerOf } from '../../process/closer.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/peer.ts'
+import type { Accepted } from './accepted.ts'
 import type { ProxyContext } from './context.ts'
 import { createContexts } from './contexts.ts'
 import { Http1Connection } from './http1-connection.ts'
@@ -62,7 +63,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   }
 
   function secured(socket: TLSSocket): void {
-    const serverName = typeof socket.servername === 'string' ? socket.servername.toLowerCase() : undefined
+    const serverName = serverNameOf(socket)
     const peer = (behind.size > 0 ? behind.get(endsOf(socket)) : undefined) ?? peerOf(socket)
     const accepted = { socket, peer, scheme: 'https', serverName, surplus: isSurplus() } as const
     if (socket.alpnProtocol === 'h2') http2.accept(accepted)
@@ -117,6 +118,15 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
       clearTimeout(timer)
     },
   }
+}
+
+/**
+ * What a visitor asked for. OpenSSL does not tell it of a session of TLS 1.2 that was resumed, for which no certificate is chosen: Node has no name then, as for
+ * one who asked for none. (It tells of TLS 1.3.)
+ */
+function serverNameOf(socket: TLSSocket): Accepted['serverName'] {
+  if (typeof socket.servername === 'string') return socket.servername.toLowerCase()
+  return socket.isSessionReused() && socket.getProtocol() === 'TLSv1.2' ? null : undefined
 }
 
 /** No two connections that are open have both ends in common. */

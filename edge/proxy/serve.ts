@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { CHALLENGE_PATH, firstStop, REQUEST_CHECKS, type RequestWorld, type Stop } from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
+import type { Accepted } from './accepted.ts'
 import { believedVisitor } from './believed-visitor.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
@@ -16,7 +17,8 @@ export interface Arrival {
   /** The same by the clock that deadlines and durations go by. */
   readonly began: number
   readonly scheme: 'http' | 'https'
-  readonly serverName: string | undefined
+  /** As {@link Accepted} has it. */
+  readonly serverName: Accepted['serverName']
   /** Plain, as {@link plainAddress} makes it. */
   readonly peer: string
   readonly peerPort: number
@@ -41,8 +43,8 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
   const world: RequestWorld = {
     malformed: undefined,
     scheme: believed.scheme,
-    // A balancer that ends TLS says nothing about the handshake.
-    serverName: scheme === believed.scheme ? arrival.serverName : host,
+    // A balancer that ends TLS says nothing about the handshake, and a resumed session of TLS 1.2 has none that could tell.
+    serverName: scheme === believed.scheme && arrival.serverName !== null ? arrival.serverName : host,
     host,
     method: head.method,
     path,

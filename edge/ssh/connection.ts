@@ -25,6 +25,8 @@ export interface ConnectionDeps {
   readonly routes: Routes & PasswordRoutes
   readonly limits: SshLimits
   readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
+  /** Connections that began to exchange keys and ended without a login, by source. */
+  readonly unfinished: MinuteCounter
   readonly growth: Budget
   readonly date: EdgeClock['date']
   sessionsOf(hostname: string): number
@@ -254,6 +256,7 @@ export class Connection implements WireEvents {
     this.channels.close()
     const refused = this.#login ? undefined : this.#auth.abandoned()
     if (refused) this.#deps.refused(this, refused)
+    if (!this.#login && this.#wire.begun) this.#deps.unfinished.add(this.sourceKey)
     this.#deps.ended(this)
     // A client that has gone without a word leaves our side open.
     if (reason === 'client_disconnected') this.#socket.end()

@@ -4,6 +4,8 @@ export interface SshLimits {
   readonly connections: number
   /** Connections of one source that have not logged in. */
   readonly handshakesPerSource: number
+  /** Connections of one source in a minute that began to exchange keys and ended without a login: each has cost some milliseconds (CVE-2002-20001). */
+  readonly unfinishedPerSource: number
   /** Connections that are told why they are refused, at a time; more of them are closed without a word. */
   readonly farewells: number
   readonly loginGraceMs: number
@@ -39,6 +41,7 @@ export interface SshLimits {
 export const DEFAULT_SSH_LIMITS: SshLimits = {
   connections: 20_000,
   handshakesPerSource: 32,
+  unfinishedPerSource: 300,
   // Each may take two seconds to go, and whoever is refused at the door may come again at once.
   farewells: 1_000,
   loginGraceMs: 30_000,

@@ -68,6 +68,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     bySource: new MinuteCounter(limits.failedPerSource, now),
     bySourceAndTunnel: new MinuteCounter(limits.failedPerSourceAndTunnel, now),
   }
+  const unfinished = new MinuteCounter(limits.unfinishedPerSource, now)
   const metrics = createSshMetrics(registry, () => ({
     connections: connections.size,
     sessions: serves.size,
@@ -77,7 +78,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
-    ...{ routes, limits, failures, date },
+    ...{ routes, limits, failures, unfinished, date },
     growth: new Budget(limits.windowGrowthBytes),
     sessionsOf: (hostname) => (byHostname.get(hostname)?.size ?? 0) + elsewhere(hostname),
     loggedIn,
@@ -116,7 +117,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
   function refusalOf(source: string): Parameters<Connection['close']> | undefined {
     if (draining) return ['edge_stopping', sentences.stopping]
     if (connections.size >= limits.connections) return ['busy', sentences.busy, Reason.tooManyConnections]
-    if ((waiting.get(source) ?? 0) >= limits.handshakesPerSource) {
+    if ((waiting.get(source) ?? 0) >= limits.handshakesPerSource || unfinished.reached(source)) {
       return ['handshakes', sentences.handshakes, Reason.tooManyConnections]
     }
     if (!failures.bySource.reached(source)) return undefined

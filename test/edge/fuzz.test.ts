@@ -17,7 +17,8 @@ const cleanup = new AsyncDisposableStack()
 let edge: WholeEdge
 let other: Honest
 beforeAll(async () => {
-  const generous = { failedPerSource: 1e9, failedPerSourceAndTunnel: 1e9, handshakesPerSource: 1e6, loginGraceMs: 1_000 }
+  const many = { failedPerSource: 1e9, failedPerSourceAndTunnel: 1e9, handshakesPerSource: 1e6, unfinishedPerSource: 1e9 }
+  const generous = { ...many, loginGraceMs: 1_000 }
   edge = cleanup.use(
     await startWholeEdge({ ssh: generous, proxy: { headMs: 500, keepAliveMs: 500, slowMs: 500, lingerMs: 100, sweepMs: 50 } }),
   )

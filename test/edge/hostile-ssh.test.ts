@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { sentences } from '../../edge/ssh/sentences.ts'
 import { sendMessage, socketOf } from '../support/edge/ssh2-client.ts'
 import { openChannel } from '../support/channel-recorder.ts'
 import { freshHostname, startSshEdge } from '../support/ssh-edge.ts'
@@ -279,6 +280,34 @@ describe('a stranger', () => {
     })
     expect(said).toContain('too many connections from your address')
     for (const socket of idle) socket.destroy()
+  })
+
+  test('who has keys exchanged again and again, and never logs in, is told to wait; who logs in is not counted', async () => {
+    await using own = await startSshEdge({ unfinishedPerSource: 3 })
+    const username = freshHostname()
+    own.routes.set(username, { authorizedKeys: [own.publicKey] })
+    const to = { host: '127.0.0.1', port: own.port, username }
+    const comes = async (options: Partial<ConnectConfig>, until: 'ready' | 'handshake') => {
+      const client = new Client()
+      onTestFinished(() => void client.destroy())
+      const heard = new Promise<string>((resolve) => {
+        client.once('ready', () => resolve('ready'))
+        if (until === 'handshake') client.once('handshake', () => resolve('handshake'))
+        client.once('error', ({ message }) => resolve(message))
+      })
+      client.connect({ ...to, ...options })
+      const said = await heard
+      client.destroy()
+      return said
+    }
+    const privateKey = readFileSync(own.file('id'))
+    for (let count = 0; count < 4; count++) expect(await comes({ privateKey }, 'ready')).toBe('ready')
+    const heard: string[] = []
+    await vi.waitFor(async () => {
+      heard.push(await comes({ authHandler: () => undefined }, 'handshake'))
+      expect(heard.at(-1)).toContain(sentences.handshakes)
+    }, soon)
+    expect(heard.slice(0, 3)).toEqual(['handshake', 'handshake', 'handshake'])
   })
 
   test('who are refused and do not go are told why while they are few; more of them are shut out without a word', async () => {

@@ -1,4 +1,7 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
+import { connect } from 'node:tls'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { curl, TRANSPORTS } from '../support/edge/curl.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { answered, rawBackend } from '../support/edge/raw-http.ts'
@@ -81,4 +84,40 @@ test.each(TRANSPORTS)('a head that is too large, but not by its Host, is 431: %s
 
 test('HTTP/2 in the clear is not spoken: how it begins is no request', async () => {
   expect(await answered(edge.httpPort, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [^]*bad_request/)
+})
+
+describe.each(['TLSv1.2', 'TLSv1.3'] as const)('a session of %s that is resumed', (version) => {
+  const about = { host: '127.0.0.1', port: edge.httpsPort, servername: host, rejectUnauthorized: false }
+  const versions = { minVersion: version, maxVersion: version } as const
+
+  async function ask(session: Buffer | undefined) {
+    const socket = connect({ ...about, ...versions, session })
+    onTestFinished(() => void socket.destroy())
+    const next = new Promise<Buffer>((resolve) => socket.on('session', resolve))
+    await once(socket, 'secureConnect')
+    socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    return { status: answer.toString('latin1', 9, 12), isResumed: socket.isSessionReused(), next }
+  }
+
+  test('is served', async () => {
+    const first = await ask(undefined)
+    expect(first).toMatchObject({ status: '200', isResumed: false })
+    expect(await ask(await first.next)).toMatchObject({ status: '200', isResumed: true })
+  })
+
+  test('is served over HTTP/2', async () => {
+    async function askOverHttp2(session: Buffer | undefined) {
+      const socket = connect({ ...about, ...versions, session, ALPNProtocols: ['h2'] })
+      const next = new Promise<Buffer>((resolve) => socket.on('session', resolve))
+      await once(socket, 'secureConnect')
+      const client = connectHttp2(`https://${host}`, { createConnection: () => socket })
+      onTestFinished(() => client.destroy())
+      const [headers] = (await once(client.request({ ':path': '/' }), 'response')) as [IncomingHttpHeaders]
+      return { status: headers[':status'], isResumed: socket.isSessionReused(), next }
+    }
+    const first = await askOverHttp2(undefined)
+    expect(first).toMatchObject({ status: 200, isResumed: false })
+    expect(await askOverHttp2(await first.next)).toMatchObject({ status: 200, isResumed: true })
+  })
 })

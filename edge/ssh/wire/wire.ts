@@ -72,6 +72,11 @@ export class Wire {
     if (this.#held !== undefined && this.#held.length > 0) this.#begin(undefined)
   }
 
+  /** Whether the client has begun to exchange keys. */
+  get begun(): boolean {
+    return this.#held === undefined
+  }
+
   #begin(client: ClientOffer | undefined): void {
     const held = this.#held ?? Buffer.alloc(0)
     this.#held = undefined
