@@ -56,7 +56,7 @@ describe('an answer', () => {
     await using app = await serveRoutes(toys)
     const headers = { 'idempotency-key': 'k1', 'if-match': '"7"', 'mooring-namespace': 'acme/prod' }
     const { body } = await app.call('POST', '/v1/toys', { token, headers, body: { name: 'x' } })
-    expect(body.data).toMatchObject({ idempotencyKey: 'k1', ifMatch: '7', namespaceHeader: 'acme/prod' })
+    expect(body.data).toMatchObject({ idempotencyKey: 'k1', ifMatch: ['7'], namespaceHeader: 'acme/prod' })
   })
 })
 

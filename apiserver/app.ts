@@ -11,7 +11,7 @@ import { accessLog } from './access-log.ts'
 import { authenticate, type AuthenticateDeps } from './auth/authenticate.ts'
 import { readJsonBody } from './body.ts'
 import { errorBody, toApiError } from './error-answer.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, wrongField } from './errors.ts'
 import { sendEvents } from './event-stream.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './limits.ts'
@@ -25,7 +25,6 @@ import { isStoreError } from '../store/errors.ts'
 /** Longer than any URL that this API gives out or takes. */
 const URL_MAX = 8_192
 const READS = new Set(['GET', 'HEAD'])
-const WITH_BODY = new Set(['post', 'put', 'patch'])
 
 export interface RequestLimiters {
   readonly read: ReturnType<typeof createRateLimiter>
@@ -81,7 +80,7 @@ export function createApp(deps: AppDeps): Express {
 }
 
 const refuseLongUrl: RequestHandler = (req, _res, next) => {
-  if (req.originalUrl.length > URL_MAX) throw new ApiError('invalid_request', `the URL is longer than ${URL_MAX} characters`)
+  if (req.originalUrl.length > URL_MAX) throw wrongField('url', `is longer than ${URL_MAX} characters`)
   next()
 }
 
@@ -109,7 +108,8 @@ function limitRate({ read, write }: RequestLimiters): RequestHandler {
 function serve(route: AnyRoute): RequestHandler {
   const parse = requestParser(route)
   return async function serveRoute(req, res) {
-    const body = WITH_BODY.has(route.method) ? await readJsonBody(req, route) : {}
+    // The content of a GET means nothing (RFC 9110, section 9.3.1).
+    const body = route.method === 'get' ? {} : await readJsonBody(req, route)
     const { requestId, startedAt: arrivedAt } = contextOf(req)
     const reply = await route.handle(parse(req, { principal: principalOf(req), requestId, arrivedAt, body }))
     if (reply.events) sendEvents(req, res, reply.events)

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { codeOf, fieldsOf } from '../test/support/http-app.ts'
 import { serveRoutes } from '../test/support/toy-app.ts'
-import { toys } from '../test/support/toy-routes.ts'
+import { ok, on, toys } from '../test/support/toy-routes.ts'
+import { route } from './route.ts'
 
 const KIB_64 = 65_536
 const token = 'alice'
@@ -41,7 +43,7 @@ describe('a wrong request is answered', () => {
     { for: 'an over-long URL', is: '400 invalid_request', ...get, path: `/v1/toys?color=${'x'.repeat(9_000)}` },
     { for: 'an Idempotency-Key with blanks', is: '400 invalid_request', ...keyed('a b') },
     { for: 'a long Idempotency-Key', is: '400 invalid_request', ...keyed('x'.repeat(256)) },
-    { for: 'a weak If-Match', is: '400 invalid_request', ...patch('/v1/toys/1', { 'if-match': 'W/"1"' }) },
+    { for: 'an If-Match that is no tag', is: '400 invalid_request', ...patch('/v1/toys/1', { 'if-match': 'W/1' }) },
   ])('with $is for $for', async ({ method, path, is, ...options }) => {
     await using app = await serveRoutes(toys)
     const answer = await app.call(method, path, { token, ...options })
@@ -62,6 +64,15 @@ describe('a wrong request is answered', () => {
     await using app = await serveRoutes(toys)
     const answer = await app.call('POST', '/v1/toys', { token, body })
     expect(answer.body.error?.details).toEqual([{ field: 'body', message: 'must be a JSON object' }])
+  })
+
+  test.each([
+    { path: '/v1/toys/%E0%A4%A', details: [{ field: 'path', message: 'is not valid percent-encoded UTF-8' }] },
+    { path: `/v1/toys/${'x'.repeat(9_000)}`, details: [{ field: 'url', message: 'is longer than 8192 characters' }] },
+  ])('naming $details', async ({ path, details }) => {
+    await using app = await serveRoutes(toys)
+    const answer = await app.call('PATCH', path, { token, body: {} })
+    expect([codeOf(answer), answer.body.error?.details]).toEqual(['400 invalid_request', details])
   })
 
   test('naming a duplicate query parameter', async () => {
@@ -89,6 +100,30 @@ describe('a wrong request is answered', () => {
     expect(malformed).toMatch(/\r\n\r\n\{"msg":"[^"]+","error":\{"code":"invalid_request"/)
     const tooMuch = await app.raw(`GET /v1/toys HTTP/1.1\r\nHost: x\r\nX-Big: ${'x'.repeat(20_000)}\r\n\r\n`)
     expect(tooMuch).toMatch(/^HTTP\/1\.1 431 /)
+  })
+})
+
+const cut = route({
+  ...{ method: 'delete', path: '/v1/toys/{id}', on, id: 'cutToy', summary: '', replies: ok },
+  params: z.object({ id: z.string() }),
+  handle: async () => ({ status: 200, data: {} }),
+})
+
+describe('a DELETE', () => {
+  test.each<{ with: string; is: string; body?: unknown; headers?: Record<string, string> }>([
+    { with: 'nothing', is: '200 OK' },
+    { with: 'a type alone', is: '200 OK', headers: { 'content-type': 'application/json' } },
+    { with: 'another type alone', is: '200 OK', headers: { 'content-type': 'text/plain' } },
+    { with: 'no bytes', is: '200 OK', body: '' },
+    { with: 'an empty object', is: '200 OK', body: {} },
+    { with: 'an unknown field', is: '400 invalid_request', body: { force: true } },
+    { with: 'an array', is: '400 invalid_request', body: [] },
+    { with: 'broken JSON', is: '400 invalid_json', body: '{' },
+    { with: 'text', is: '415 unsupported_media_type', body: 'x', headers: { 'content-type': 'text/plain' } },
+    { with: 'a huge body', is: '413 too_large', body: bodyOf(KIB_64 + 1) },
+  ])('with $with is $is', async ({ is, body, headers = {} }) => {
+    await using app = await serveRoutes([cut])
+    expect(codeOf(await app.call('DELETE', '/v1/toys/1', { token, body, headers }))).toBe(is)
   })
 })
 

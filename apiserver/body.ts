@@ -9,18 +9,15 @@ const JSON_TYPE = /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i
 const MERGE_PATCH_TYPE = /^application\/merge-patch\+json\s*(;\s*charset="?utf-8"?\s*)?$/i
 
 /**
- * Reads the JSON object in a request's body. A route without a body schema needs none; `{}` stands for an absent one there.
+ * Reads the JSON object in a request's body. A route without a body schema needs none, whatever type its headers announce; `{}` stands for
+ * an absent one there.
  * @throws ApiError `unsupported_media_type`, `too_large`, `invalid_json`, `invalid_request` when it is another value than an object
  */
 export async function readJsonBody(req: IncomingMessage, route: AnyRoute): Promise<object> {
-  if (hasBody(req)) checkType(req, route)
-  const text = decode(await readBytes(req))
-  if (text === '' && !route.body) return {}
-  return parseObject(text)
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  const bytes = await readBytes(req)
+  if (bytes.length === 0 && !route.body) return {}
+  if (bytes.length > 0) checkType(req, route)
+  return parseObject(decode(bytes))
 }
 
 function checkType({ headers }: IncomingMessage, { method }: AnyRoute): void {

@@ -5,6 +5,7 @@ import { openTemporaryStore } from '../store/embedded/open-temporary.ts'
 import type { Patch, Store } from '../store/port.ts'
 import { createConflictingStore } from '../test/support/conflicting-store.ts'
 import { changeSpec } from './change-spec.ts'
+import type { IfMatch } from './if-match.ts'
 
 const NAMESPACE = 'acme--prod'
 const key = { namespace: NAMESPACE, name: 'web' }
@@ -54,13 +55,14 @@ test('two that ask for the same at once change it once, and each change has what
 
 test('a version that another writer made old is looked at again, unless it was asked for', async () => {
   const { store, found } = await tunnelIn()
-  const ifMatch = found.metadata.resourceVersion
-  const attempt = (on: Store, version?: string) =>
-    changeSpec(on, Tunnel, { found, ifMatch: version, specOf: () => ({ displayName: 'Shop' }) })
+  const version = found.metadata.resourceVersion
+  const attempt = (on: Store, ifMatch?: IfMatch) =>
+    changeSpec(on, Tunnel, { found, ifMatch, specOf: () => ({ displayName: 'Shop' }) })
   const { after } = await attempt(createConflictingStore(store).store)
   expect(after.spec.displayName).toBe('Shop')
-  await expect(attempt(store, ifMatch)).rejects.toMatchObject({ code: 'conflict' })
-  expect((await attempt(store, after.metadata.resourceVersion)).isChanged).toBe(false)
+  for (const none of [[version], []]) await expect(attempt(store, none)).rejects.toMatchObject({ code: 'conflict' })
+  for (const one of ['*', [version, after.metadata.resourceVersion]] as const)
+    expect((await attempt(store, one)).isChanged).toBe(false)
 })
 
 test('one that is going, or is another by now, is not changed', async () => {

@@ -5,13 +5,14 @@ import { isStoreError } from '../store/errors.ts'
 import { mergePatch } from '../store/merge-patch.ts'
 import type { Patch, Store } from '../store/port.ts'
 import { ApiError } from './errors.ts'
+import { type IfMatch, requireExpected } from './if-match.ts'
 
 /** What a request wishes of a resource that it found. */
 export interface SpecChange<K extends Kind> {
   /** As it was found; that very object is changed, and none of its name. */
   readonly found: Resource<K>
-  /** resourceVersion that it must have. */
-  readonly ifMatch?: string | undefined
+  /** resourceVersions one of which it must have. */
+  readonly ifMatch?: IfMatch | undefined
   /** Merge patch of the spec, for the resource as it is now. */
   readonly specOf: (now: Resource<K>) => Patch
   /** Annotations that go with a change, and not without one. */
@@ -30,7 +31,7 @@ const ATTEMPTS = 20
 
 /**
  * Changes a spec by exactly what a request wishes, whoever else writes meanwhile; one that is as wished already is not written.
- * @throws ApiError `not_found`; `conflict` when it is being deleted, or is not the version of `ifMatch`; `unavailable`; StoreError
+ * @throws ApiError `not_found`; `conflict` when it is being deleted, or is at no version of `ifMatch`; `unavailable`; StoreError
  */
 export async function changeSpec<K extends Kind>(store: Store, kind: K, change: SpecChange<K>): Promise<ChangedSpec<K>> {
   const { found, ifMatch, specOf, marks } = change
@@ -52,9 +53,9 @@ export async function changeSpec<K extends Kind>(store: Store, kind: K, change: 
 }
 
 /** @throws ApiError `conflict` */
-function requireOpen({ deletionTimestamp, resourceVersion }: ObjectMeta, ifMatch: string | undefined): void {
+function requireOpen({ deletionTimestamp, resourceVersion }: ObjectMeta, ifMatch: IfMatch | undefined): void {
   if (deletionTimestamp !== undefined) throw new ApiError('conflict', 'this is being deleted')
-  if (ifMatch !== undefined && ifMatch !== resourceVersion) throw new ApiError('conflict', 'this has changed: read it again')
+  requireExpected(resourceVersion, ifMatch)
 }
 
 /** Whether a patch leaves a spec as it is; one that breaks a rule does not. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { FAMILIES, Motor, MOTORS, partsOf } from '../crds/motor.ts'
+import type { PageKey } from './paging.ts'
 import type { RegionView } from './regions.ts'
 
 export const EngineView = z
@@ -12,6 +13,12 @@ export const EngineView = z
   })
   .meta({ id: 'Engine' })
 export type EngineView = z.output<typeof EngineView>
+
+/** Engines have no time of their creation: their place in the contract stands for one, so that pages keep its order. */
+export const engineKey = ({ id }: EngineView): PageKey => ({
+  createdAt: String(MOTORS.length - MOTORS.indexOf(id)).padStart(3, '0'),
+  id,
+})
 
 /** The engines that some region runs, in the order of the contract. */
 export function enginesOf(regions: readonly RegionView[]): EngineView[] {

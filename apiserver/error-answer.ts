@@ -1,6 +1,6 @@
 import { MooringError } from '../crds/errors.ts'
 import { StoreError } from '../store/errors.ts'
-import { type ApiCode, ApiError } from './errors.ts'
+import { type ApiCode, ApiError, wrongField } from './errors.ts'
 import { JOURNAL_AWAY } from './tunnel-presence.ts'
 
 /** Seconds after which a caller may try again when nothing better is known. */
@@ -39,7 +39,7 @@ export function toApiError(error: unknown): ApiError {
   // As when its disk, or its server, does not answer.
   if (error instanceof MooringError && JOURNAL_AWAY.has(error.code))
     return withRetryAfter(new ApiError('unavailable', 'this cannot be read now', { cause: error }))
-  if (isBadPath(error)) return new ApiError('invalid_request', 'the path is not valid percent-encoded UTF-8', { cause: error })
+  if (isBadPath(error)) return wrongField('path', 'is not valid percent-encoded UTF-8', { cause: error })
   return new ApiError('internal', 'something went wrong inside; quote the request id when you report it', { cause: error })
 }
 

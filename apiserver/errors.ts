@@ -45,3 +45,8 @@ export class ApiError extends MooringError {
     return STATUS_OF[this.code]
   }
 }
+
+/** A 400 that names the one thing that is wrong, and the rule that it breaks. */
+export function wrongField(field: string, message: string, options: ErrorOptions = {}): ApiError {
+  return new ApiError('invalid_request', `${field} ${message}`, { ...options, details: [{ field, message }] })
+}

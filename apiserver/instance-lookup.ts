@@ -49,6 +49,21 @@ export function mustStay({ metadata }: SharedInstance): void {
 }
 
 /**
+ * For a reset, which copies the template again. Whether it can be copied at this moment is the operator's to find out.
+ * @throws ApiError `conflict` when the template is gone, or going
+ */
+export async function mustHaveTemplate(
+  { instances, catchUp }: Pick<InstanceLookupDeps, 'instances' | 'catchUp'>,
+  { metadata, spec }: SharedInstance,
+): Promise<void> {
+  if (!spec.templateRef) return
+  const key = { namespace: metadata.namespace, name: spec.templateRef.name }
+  const template = await catchUp(instances, () => instances.get(key))
+  if (template && template.metadata.deletionTimestamp === undefined) return
+  throw new ApiError('conflict', 'the template of this instance is gone, so there is nothing to go back to')
+}
+
+/**
  * For what only a database can have done to it: one that waits for room in its namespace has none, for as long as that takes.
  * @throws ApiError `quota_exceeded`, with what the operator said, when the instance waits for room
  */

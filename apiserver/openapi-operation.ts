@@ -84,6 +84,6 @@ function replyOf(status: string, data: z.ZodType, schemas: Schemas): JsonObject 
 function errorStatusesOf({ method, params, home, body }: AnyRoute): number[] {
   const writes = method !== 'get'
   const named = params !== undefined || home === true
-  const may = new Set([...ALWAYS, ...(named ? [404] : []), ...(writes ? [409] : []), ...(body ? [413, 415, 422] : [])])
+  const may = new Set([...ALWAYS, ...(named ? [404] : []), ...(writes ? [409, 413, 415] : []), ...(body ? [422] : [])])
   return ERROR_STATUSES.filter((status) => may.has(status))
 }

@@ -66,7 +66,7 @@ const PARAMETERS = {
   IfMatch: {
     name: 'If-Match',
     in: 'header',
-    description: '`ETag` of an earlier answer: 409 when the resource has changed since.',
+    description: '`ETag` of an earlier answer, or several, or `*`: 409 when the resource is at none of these versions.',
     schema: { type: 'string' },
   },
   RequestId: {

@@ -18,7 +18,7 @@ export const PageQuery = {
   cursor: z.string().min(1).max(512).optional().describe('`nextCursor` of the page before.'),
 }
 
-/** What orders a list: newest first, then by id. `createdAt` is RFC 3339 UTC in one width, so text order is time order. */
+/** What orders a list: newest first, then by id. `createdAt` is RFC 3339 UTC, or another text, in one width, so text order is time order. */
 export interface PageKey {
   readonly createdAt: string
   readonly id: string

@@ -5,6 +5,7 @@ import { strictDeep } from '../crds/strict.ts'
 import { fieldErrorsOf } from '../crds/validate.ts'
 import { ApiError } from './errors.ts'
 import { parseIdempotencyKey } from './idempotency.ts'
+import { parseIfMatch } from './if-match.ts'
 import { hasControl, parseQuery } from './query.ts'
 import type { AnyRoute, Principal, RouteRequest } from './route.ts'
 import { sourceIpOf } from './source-ip.ts'
@@ -67,17 +68,4 @@ function invalidRequest(details: readonly FieldError[]): ApiError {
 function queryStringOf(url: string): string {
   const at = url.indexOf('?')
   return at < 0 ? '' : url.slice(at + 1)
-}
-
-/**
- * `"123"` or `123` → `123`; `*` → no condition, since every route says 404 by itself. A weak tag never matches (RFC 9110,
- * section 13.1.1), so it is refused rather than ignored.
- * @throws ApiError `invalid_request`
- */
-function parseIfMatch(header: string | undefined): string | undefined {
-  if (header === undefined || header.trim() === '*') return undefined
-  const [, quoted, bare] = /^(?:"([\x21\x23-\x7e]+)"|([\w.-]+))$/.exec(header.trim()) ?? []
-  const tag = quoted ?? bare
-  if (tag !== undefined) return tag
-  throw invalidRequest([{ field: 'If-Match', message: 'must be one entity tag, as the ETag of an answer' }])
 }

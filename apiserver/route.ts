@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Caller } from '../store/access.ts'
 import type { EventSource } from './event-stream.ts'
+import type { IfMatch } from './if-match.ts'
 
 export const LISTENERS = ['shared', 'dedicated'] as const
 export type Listener = (typeof LISTENERS)[number]
@@ -31,8 +32,8 @@ export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
   readonly sourceIp: string
   /** Value of `Idempotency-Key`, checked for form; only on routes that are `idempotent`. */
   readonly idempotencyKey?: string | undefined
-  /** `If-Match` without quotes: the resourceVersion the caller expects. */
-  readonly ifMatch?: string | undefined
+  /** The resourceVersions one of which the caller expects. */
+  readonly ifMatch?: IfMatch | undefined
   /** Value of the header `Mooring-Namespace`, unchecked. */
   readonly namespaceHeader?: string | undefined
 }

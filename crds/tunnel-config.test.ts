@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isTargetAllowed, TunnelConfig } from './tunnel-config.ts'
+import { HeaderModification, isTargetAllowed, TunnelConfig } from './tunnel-config.ts'
 import { Tunnel } from './tunnel.ts'
 
 describe('the target of a tunnel without forwardToOtherHosts', () => {
@@ -26,4 +26,25 @@ describe('the target of a tunnel without forwardToOtherHosts', () => {
       'spec.config.target',
     ])
   })
+})
+
+test.each([
+  ['', true],
+  ['x', true],
+  ['a b\tc', true],
+  ['max-age=1; x="\xe9\xa0"', true],
+  [' ', false],
+  ['\t', false],
+  [' x', false],
+  ['x ', false],
+  ['\tx', false],
+  ['x\t', false],
+  ['x\n', false],
+  ['a\r\nb', false],
+  ['a\0b', false],
+  ['\u20ac', false],
+  [`${'x '.repeat(511)}x`, true],
+  [' '.repeat(1024), false],
+])('that %j can be the value of a header is %s', (value, is) => {
+  expect(HeaderModification.safeParse({ name: 'X-A', value, type: 'request' }).success).toBe(is)
 })

@@ -7,8 +7,8 @@ export const AUTH_MODES = ['key', 'token', 'both'] as const
 
 /** Header names as RFC 9110, section 5.1 has them. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/
-/** RFC 9110, section 5.5: no control characters but the tab, no blanks at the ends are kept. */
-const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/
+/** RFC 9110, section 5.5: no control characters but the tab; HTTP/2 refuses blanks at the ends (RFC 9113, section 8.2.1). */
+const FIELD_VALUE = /^([\x21-\x7e\xa0-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa0-\xff])?)?$/
 /** Key types that are taken (surface, section 5); the key itself is in base64, a comment may follow. */
 const PUBLIC_KEY =
   /^(ssh-ed25519|ecdsa-sha2-nistp(256|384|521)|ssh-rsa|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]{32,1000}[A-Za-z0-9+/]*={0,3}( [^\r\n]{0,255})?$/
@@ -39,7 +39,7 @@ export const HeaderModification = z.object({
   value: z
     .string()
     .max(1024)
-    .regex(FIELD_VALUE, 'must be printable, on one line')
+    .regex(FIELD_VALUE, 'must be printable, on one line, without blanks at its ends')
     .describe('Its value, in place of any that there are; empty: the header is removed.'),
   type: z.enum(['request', 'response']).describe('The direction that it is applied to.'),
 })

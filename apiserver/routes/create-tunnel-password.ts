@@ -5,7 +5,7 @@ import { LIVE_PASSWORDS_MAX } from '../../crds/live-passwords.ts'
 import { annotations } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { PASSWORD_LIFE_MS, TunnelPassword } from '../../crds/tunnel-password.ts'
-import { endOf, untilKnown } from '../cache-waits.ts'
+import { endOf, settled, untilKnown } from '../cache-waits.ts'
 import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
 import { createOnce, objectName, requestHash } from '../idempotency.ts'
@@ -87,7 +87,8 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
         throw new ApiError('quota_exceeded', `this tunnel has ${LIVE_PASSWORDS_MAX} live passwords, and may have no more`)
       }
       const password = created ? secret : shownAgain(object, tokenSecret)
-      return { status: 201, data: { password: { ...passwordView(object), password } } }
+      const { resourceVersion: etag } = (await settled(tunnelPasswords, object)).metadata
+      return { status: 201, data: { password: { ...passwordView(object), password } }, etag }
     },
   })
 }

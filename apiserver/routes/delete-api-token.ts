@@ -1,6 +1,7 @@
 import { ApiToken } from '../../crds/api-token.ts'
 import { ApiTokenParams, findApiToken } from '../api-tokens.ts'
 import { untilGone } from '../cache-waits.ts'
+import { deleteExpected } from '../delete-expected.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
 
@@ -21,7 +22,7 @@ export function deleteApiToken({ store, scopes, apiTokens, audit, catchUp }: Dep
       const { namespace } = await scopes.ofPath(principal, slugs)
       await scopes.require(principal, { verb: 'delete', resource: 'apitokens', namespace })
       const object = await findApiToken({ apiTokens, catchUp }, namespace, id)
-      await store.delete(ApiToken, object.metadata, { uid: object.metadata.uid, resourceVersion: ifMatch })
+      await deleteExpected(store, ApiToken, object, ifMatch)
       await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
       await untilGone(apiTokens, object)
       return { status: 200, data: {} }

@@ -1,27 +1,10 @@
 import { z } from 'zod'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { isStoreError } from '../../store/errors.ts'
-import type { Store } from '../../store/port.ts'
+import { requestDeletion } from '../delete-expected.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { type AnyRoute, route } from '../route.ts'
 
 const NEEDS = [{ verb: 'delete', resource: 'sharedinstances' }] as const
-
-/** Records the wish. False: somebody had asked before, or it has gone meanwhile, which is what was wanted. @throws StoreError `conflict` for `resourceVersion` */
-async function requestDeletion(
-  store: Store,
-  { metadata }: SharedInstance,
-  resourceVersion: string | undefined,
-): Promise<boolean> {
-  if (metadata.deletionTimestamp !== undefined && resourceVersion === undefined) return false
-  try {
-    await store.delete(SharedInstance, metadata, { uid: metadata.uid, resourceVersion })
-    return metadata.deletionTimestamp === undefined
-  } catch (error) {
-    if (isStoreError(error, 'not_found') || (isStoreError(error, 'conflict') && resourceVersion === undefined)) return false
-    throw error
-  }
-}
 
 /** `DELETE /v1/instances/{id}`: 200 when verified gone, 202 when it goes on. A second one joins the wait. */
 export function deleteInstance({ store, audit, find, waits, answer }: InstanceDeps): AnyRoute {
@@ -40,7 +23,7 @@ export function deleteInstance({ store, audit, find, waits, answer }: InstanceDe
     replies: { 200: z.object({}), 202: InstanceData },
     async handle({ principal, params, ifMatch, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
-      const isOurs = await requestDeletion(store, instance, ifMatch)
+      const isOurs = await requestDeletion(store, SharedInstance, instance, ifMatch)
       const recorded = isOurs && audit.record({ principal, requestId, sourceIp, action: 'delete', before: instance })
       const gone = await waits.gone(instance, arrivedAt)
       await recorded

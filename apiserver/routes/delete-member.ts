@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { RoleBinding } from '../../crds/core.ts'
 import { untilGone } from '../cache-waits.ts'
+import { deleteExpected } from '../delete-expected.ts'
 import { ApiError } from '../errors.ts'
 import { memberName, memberView, Subject } from '../members.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
@@ -14,14 +15,15 @@ export function deleteMember({ store, scopes, roleBindings }: Pick<TenancyDeps, 
     on: LISTENERS,
     id: 'deleteMember',
     summary: 'Take a user’s role in a namespace away.',
+    conditional: true,
     params: z.object({ ...NamespaceParams.shape, subject: Subject }),
     replies: { 200: Nothing },
-    async handle({ principal, params: { subject, ...slugs } }) {
+    async handle({ principal, params: { subject, ...slugs }, ifMatch }) {
       const { namespace } = await scopes.ofPath(principal, slugs)
       await scopes.require(principal, { verb: 'delete', resource: 'rolebindings', namespace })
       const binding = await store.get(RoleBinding, { namespace, name: memberName(subject) })
       if (!binding || !memberView(binding)) throw new ApiError('not_found', `${subject} is not a member of this namespace`)
-      await store.delete(RoleBinding, binding.metadata, { uid: binding.metadata.uid })
+      await deleteExpected(store, RoleBinding, binding, ifMatch)
       await untilGone(roleBindings, binding)
       return { status: 200, data: {} }
     },

@@ -3,6 +3,7 @@ import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Store } from '../../store/port.ts'
 import { untilAny, untilGone } from '../cache-waits.ts'
+import { deleteExpected } from '../delete-expected.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
@@ -36,7 +37,7 @@ export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces }:
       if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
       const contents = await contentsOf(store, name)
       if (contents.length > 0) throw new ApiError('conflict', `the namespace is not empty: ${contents.join(', ')}`)
-      await store.delete(TenantNamespace, { name }, { uid: object.metadata.uid, resourceVersion: ifMatch })
+      await deleteExpected(store, TenantNamespace, object, ifMatch)
       await untilGone(tenantNamespaces, object)
       // The operator lets go of it once its Namespace is gone, which this copy of all Namespaces may show a moment later.
       await untilAny(namespaces, () => namespaces.get({ name }) === undefined)

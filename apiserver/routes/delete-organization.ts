@@ -4,6 +4,7 @@ import { Organization } from '../../crds/organization.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import type { Store } from '../../store/port.ts'
 import { untilGone } from '../cache-waits.ts'
+import { deleteExpected } from '../delete-expected.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { Nothing, ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
@@ -34,10 +35,10 @@ export function deleteOrganization({ store, scopes, organizations, organizationC
     async handle({ principal, params, ifMatch }) {
       const organization = await organizations.find(principal, params.organization)
       await scopes.require(principal, { verb: 'delete', resource: 'organizations' })
-      const { name, uid } = organization.metadata
+      const { name } = organization.metadata
       const count = (await namespacesOf(store, name)).size
       if (count > 0) throw new ApiError('conflict', `organization ${name} still has ${count} namespaces`)
-      await store.delete(Organization, { name }, { uid, resourceVersion: ifMatch })
+      await deleteExpected(store, Organization, organization, ifMatch)
       await untilGone(organizationCache, organization)
       return { status: 200, data: {} }
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
-import { isStoreError } from '../../store/errors.ts'
 import { untilGone } from '../cache-waits.ts'
+import { requestDeletion } from '../delete-expected.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, route } from '../route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
@@ -20,20 +20,18 @@ export function deleteTunnelPassword(deps: TunnelDeps): AnyRoute {
     on: ['shared'],
     id: 'deleteTunnelPassword',
     summary: 'Revoke a temporary password; sessions that logged in with it end.',
+    conditional: true,
     params: Params,
     replies: { 200: z.object({}) },
-    async handle({ principal, params, requestId, sourceIp }) {
+    async handle({ principal, params, ifMatch, requestId, sourceIp }) {
       const { tunnel } = await find(principal, params, NEEDS)
       const password = tunnelPasswords.byUid(params.id.toLowerCase())
       const isOfTunnel =
         password?.metadata.namespace === tunnel.metadata.namespace && password?.spec.tunnelRef.name === tunnel.metadata.name
       if (!password || !isOfTunnel) throw new ApiError('not_found', 'there is no such password')
-      try {
-        await store.delete(TunnelPassword, password.metadata, { uid: password.metadata.uid })
-      } catch (error) {
-        if (!isStoreError(error, 'not_found')) throw error
+      if (await requestDeletion(store, TunnelPassword, password, ifMatch)) {
+        await audit.record({ principal, requestId, sourceIp, action: 'delete', before: password })
       }
-      await audit.record({ principal, requestId, sourceIp, action: 'delete', before: password })
       await untilGone(tunnelPasswords, password)
       return { status: 200, data: {} }
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Tunnel } from '../../crds/tunnel.ts'
-import { isStoreError } from '../../store/errors.ts'
 import { withinBudget } from '../budget.ts'
+import { requestDeletion } from '../delete-expected.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
@@ -14,18 +14,6 @@ export function deleteTunnel(deps: TunnelDeps): AnyRoute {
   const { store, tunnels, audit } = deps
   const find = createTunnelLookup(deps)
 
-  /** False: somebody had asked before. @throws StoreError `conflict` for `resourceVersion` */
-  async function request({ metadata }: Tunnel, resourceVersion: string | undefined): Promise<boolean> {
-    if (metadata.deletionTimestamp !== undefined) return false
-    try {
-      await store.delete(Tunnel, metadata, { uid: metadata.uid, resourceVersion })
-      return true
-    } catch (error) {
-      if (isStoreError(error, 'not_found') || (isStoreError(error, 'conflict') && resourceVersion === undefined)) return false
-      throw error
-    }
-  }
-
   return route({
     method: 'delete',
     path: TUNNEL_PATH,
@@ -37,7 +25,7 @@ export function deleteTunnel(deps: TunnelDeps): AnyRoute {
     replies: { 200: z.object({}), 202: TunnelData },
     async handle({ principal, params, ifMatch, requestId, sourceIp }) {
       const { tunnel, scope } = await find(principal, params, NEEDS)
-      if (await request(tunnel, ifMatch)) {
+      if (await requestDeletion(store, Tunnel, tunnel, ifMatch)) {
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: tunnel })
       }
       const { uid } = tunnel.metadata

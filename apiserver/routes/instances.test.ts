@@ -102,6 +102,38 @@ test('If-Match with an older version is a conflict and changes nothing', async (
   expect(instanceOf(await api.call(`GET /v1/instances/${id}`)).identifier).toBe('new')
 })
 
+test('If-Match with an older version keeps a password and a content from being replaced', async () => {
+  await using api = await startInstanceApi()
+  const { id } = await created(api)
+  for (const what of ['password', 'reset']) {
+    const call = (version: string) => api.call(`POST /v1/instances/${id}/${what}`, { headers: { 'If-Match': version } })
+    const etag = (await api.call(`GET /v1/instances/${id}`)).headers.get('ETag') ?? ''
+    expect(await call('"1"')).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
+    expect((await call(`W/${etag}`)).status).toBe(409)
+    expect((await call(`"1", ${etag}`)).status).toBe(200)
+    expect((await call(etag)).status).toBe(409)
+  }
+  expect((await stored(api))[0]?.spec).toMatchObject({ passwordVersion: 2, resetVersion: 1 })
+})
+
+test('a reset without its template is refused, and not even counted', async () => {
+  await using api = await startInstanceApi()
+  const template = await created(api)
+  const { id } = await created(api, { template: template.id })
+  const reset = () => api.call(`POST /v1/instances/${id}/reset`)
+  expect((await reset()).status).toBe(200)
+  const before = (await stored(api)).find(({ metadata }) => metadata.uid === template.id)
+  if (!before) expect.fail('there is no template')
+  api.operator.pause()
+  const going = api.call(`DELETE /v1/instances/${template.id}`)
+  await api.untilInstance(before.metadata, (instance) => instance?.metadata.deletionTimestamp !== undefined)
+  expect((await reset()).status).toBe(409)
+  api.operator.resume()
+  expect((await going).status).toBe(200)
+  expect(await reset()).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
+  expect(await stored(api)).toMatchObject([{ spec: { resetVersion: 1 } }])
+})
+
 test('a rotation answers with the new password, and two at once are two', async () => {
   await using api = await startInstanceApi()
   const { id } = await created(api)
@@ -161,7 +193,7 @@ test('regions, engines and the metadata of creation say what can be had', async 
     supported: true,
     addons: [],
   }))
-  expect((await api.call('GET /v1/engines', { listener: 'dedicated' })).body.data).toEqual({ engines })
+  expect((await api.call('GET /v1/engines', { listener: 'dedicated' })).body.data).toEqual({ engines, nextCursor: null })
   expect((await api.call('GET /v1/engines')).status).toBe(404)
   const metadata = async () => (await api.call('GET /v1/databases/create/metadata', { listener: 'dedicated' })).body.data
   await expect.poll(metadata).toEqual({

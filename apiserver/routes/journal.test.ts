@@ -102,6 +102,9 @@ test.each([
   ['requests?origin=me', 'origin'],
   ['requests?follow=yes', 'follow'],
   ['requests?cursor=nonsense', 'cursor'],
+  ['requests?follow=false&cursor=nonsense', 'cursor'],
+  ['requests?follow=true&cursor=nonsense', 'cursor'],
+  ['requests?follow=true&to=2026-01-01T00:00:00Z', 'to'],
   ['requests?unknown=1', 'unknown'],
   ['connections?type=refused', 'type'],
   ['connections?include=all', 'include'],
@@ -212,6 +215,17 @@ test('followers get what passes their filters, as it comes', async () => {
     requestRecord({ tunnel: uid, path: '/bad', status: 503 }),
   ])
   expect(await stream.next()).toMatchObject({ path: '/bad', status: 503 })
+  stream.leave()
+})
+
+test('followers have no pages, and may say until when', async () => {
+  const { uid } = tunnel.metadata
+  await keepRequests(kept.journal, [requestRecord({ tunnel: uid }), requestRecord({ tunnel: uid })])
+  const { nextCursor } = (await get(`${path}/requests?limit=1`)).body.data as { nextCursor: string }
+  const refused = await get(`${path}/requests?follow=true&cursor=${nextCursor}`)
+  expect([codeOf(refused), fieldsOf(refused)]).toEqual(['400 invalid_request', ['cursor']])
+  const stream = await follow(`&to=${new Date(NOW.getTime() + 3_600_000).toISOString()}`)
+  expect(stream.response.status).toBe(200)
   stream.leave()
 })
 

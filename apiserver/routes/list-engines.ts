@@ -1,7 +1,9 @@
 import { z } from 'zod'
-import { enginesOf, EngineView } from '../engines.ts'
+import { engineKey, enginesOf, EngineView } from '../engines.ts'
+import { page, PageQuery } from '../paging.ts'
 import type { Regions } from '../regions.ts'
 import { type AnyRoute, route } from '../route.ts'
+import { listOf } from '../tenancy-deps.ts'
 
 /** `GET /v1/engines`: for every caller. */
 export function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
@@ -11,9 +13,11 @@ export function listEngines({ regions }: { readonly regions: Regions }): AnyRout
     on: ['dedicated'],
     id: 'listEngines',
     summary: 'List the engines that some region runs.',
-    replies: { 200: z.object({ engines: z.array(EngineView) }) },
-    async handle() {
-      return { status: 200, data: { engines: enginesOf(regions.all().map(regions.view)) } }
+    query: z.object(PageQuery),
+    replies: { 200: listOf('engines', EngineView) },
+    async handle({ query }) {
+      const { items, nextCursor } = page(enginesOf(regions.all().map(regions.view)), query, engineKey)
+      return { status: 200, data: { engines: items, nextCursor } }
     },
   })
 }

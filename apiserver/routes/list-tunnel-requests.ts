@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { RequestFilter } from '../../journal/port.ts'
+import { wrongField } from '../errors.ts'
 import type { EventSource } from '../event-stream.ts'
 import type { JournalDeps } from '../journal-deps.ts'
 import { journalPage, requireOrder, shownOf } from '../journal-query.ts'
@@ -26,8 +27,10 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     on: ['shared'],
     id: 'listTunnelRequests',
     summary: 'List the requests that came through a tunnel.',
-    description:
+    description: [
       'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that passes the filters.',
+      'It has no pages: `cursor` is refused, as is a `to` that is past, and `limit` means nothing.',
+    ].join(' '),
     params: TunnelParams,
     query: Query,
     replies: { 200: listOf('requests', RequestView) },
@@ -36,11 +39,20 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
       requireOrder(query)
       const { limit, cursor, follow, ...search } = query
       const filter = requestFilter(tunnel.metadata.uid, search)
-      if (follow === 'true') return { status: 200, data: {}, events: following(deps, { principal, tunnel, filter }) }
+      if (follow === 'true') {
+        requireFollowable(query, deps.now())
+        return { status: 200, data: {}, events: following(deps, { principal, tunnel, filter }) }
+      }
       const { shown, nextCursor } = shownOf(await journal.requests(filter, journalPage({ limit, cursor })), limit)
       return { status: 200, data: { requests: shown.map(requestView), nextCursor } }
     },
   })
+}
+
+/** What was there before now is not followed. @throws ApiError `invalid_request` */
+function requireFollowable({ cursor, to }: z.output<typeof Query>, now: Date): void {
+  if (cursor !== undefined) throw wrongField('cursor', 'cannot be used with follow=true, which begins now')
+  if (to !== undefined && to <= now.getTime()) throw wrongField('to', 'must be ahead with follow=true, which begins now')
 }
 
 interface Following {

@@ -4,8 +4,9 @@ import { ROLES } from '../../crds/names.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { untilKnown } from '../cache-waits.ts'
 import { ApiError } from '../errors.ts'
+import { type IfMatch, requireExpected } from '../if-match.ts'
 import { memberName, MemberView, memberView, newMember, Subject } from '../members.ts'
-import { type AnyRoute, LISTENERS, route } from '../route.ts'
+import { type AnyRoute, LISTENERS, type Reply, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
 const MemberData = z.object({ member: MemberView })
@@ -14,29 +15,38 @@ const ATTEMPTS = 5
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'roleBindings' | 'now'>
 
+interface Wish {
+  readonly namespace: string
+  readonly member: MemberView
+  readonly ifMatch: IfMatch | undefined
+}
+
 /** `PUT …/members/{subject}`: 201 for a new member, 200 for one who now has this role. */
 export function putMember({ store, scopes, roleBindings, now }: Deps): AnyRoute {
+  /** At this very version: whoever changed it meanwhile is to be seen first. */
   async function remove({ metadata }: RoleBinding): Promise<void> {
+    const { uid, resourceVersion } = metadata
     try {
-      await store.delete(RoleBinding, metadata, { uid: metadata.uid })
+      await store.delete(RoleBinding, metadata, { uid, resourceVersion })
     } catch (error) {
       if (!isStoreError(error, 'not_found')) throw error
     }
   }
 
   /** Undefined when somebody else changes the member at the same time: look again. */
-  async function attempt(namespace: string, member: MemberView): Promise<200 | 201 | undefined> {
+  async function attempt({ namespace, member, ifMatch }: Wish): Promise<Pick<Reply, 'status' | 'etag'> | undefined> {
     const before = await store.get(RoleBinding, { namespace, name: memberName(member.subject) })
+    requireExpected(before?.metadata.resourceVersion, ifMatch)
     if (before && memberView(before)?.role === member.role) {
       await untilKnown(roleBindings, before, scopes.endOf({ namespace }))
-      return 200
+      return { status: 200, etag: before.metadata.resourceVersion }
     }
     try {
       // The role of a RoleBinding cannot change; without one the member has no role for a moment, which is the safe side.
       if (before) await remove(before)
       const made = await store.create(RoleBinding, newMember(namespace, member, now()))
       await untilKnown(roleBindings, made, scopes.endOf({ namespace }))
-      return before ? 200 : 201
+      return { status: before ? 200 : 201, etag: made.metadata.resourceVersion }
     } catch (error) {
       if (isStoreError(error, 'already_exists') || isStoreError(error, 'conflict')) return undefined
       throw error
@@ -49,16 +59,17 @@ export function putMember({ store, scopes, roleBindings, now }: Deps): AnyRoute 
     on: LISTENERS,
     id: 'putMember',
     summary: 'Give a user a role in a namespace.',
+    conditional: true,
     params: z.object({ ...NamespaceParams.shape, subject: Subject }),
     body: z.object({ role: z.enum(ROLES) }),
     replies: { 200: MemberData, 201: MemberData },
-    async handle({ principal, params: { subject, ...slugs }, body: { role } }) {
+    async handle({ principal, params: { subject, ...slugs }, body: { role }, ifMatch }) {
       const { namespace } = await scopes.ofPath(principal, slugs)
       await scopes.require(principal, { verb: 'create', resource: 'rolebindings', namespace })
       const member = { subject, role }
       for (let tries = 1; tries <= ATTEMPTS; tries++) {
-        const status = await attempt(namespace, member)
-        if (status) return { status, data: { member } }
+        const done = await attempt({ namespace, member, ifMatch })
+        if (done) return { ...done, data: { member } }
       }
       throw new ApiError('conflict', 'this member is being changed by others; try again')
     },

@@ -19,13 +19,14 @@ export function rotatePassword({ store, audit, find, waits, answer }: InstanceDe
     id: 'rotatePassword',
     summary: 'Replace the password; the answer has the new one.',
     description: 'The old password no longer works when the answer is sent.',
+    conditional: true,
     params: InstanceParams,
     replies: { 200: InstanceData },
-    async handle({ principal, params, arrivedAt, requestId, sourceIp }) {
+    async handle({ principal, params, ifMatch, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
       mustStay(instance)
       mustHaveRoom(instance)
-      const raised = await raiseVersion(store, instance, 'passwordVersion')
+      const raised = await raiseVersion(store, { found: instance, ifMatch }, 'passwordVersion')
       const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', ...raised })
       const { passwordVersion } = raised.after.spec
       const settled = ({ status }: SharedInstance) => (status?.passwordVersion ?? 0) >= passwordVersion

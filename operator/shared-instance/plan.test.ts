@@ -184,6 +184,57 @@ test.each<{ does: string; given: World; actions: readonly string[]; reason: stri
     actions: ['reset', 'verify'],
     reason: 'Claimed',
   },
+  {
+    does: 'waits with a reset whose template is gone, and says so',
+    given: world({ status: claimed, spec: { resetVersion: 1 } }, { template: 'missing' }),
+    actions: [],
+    reason: 'TemplateNotFound',
+  },
+  {
+    does: 'waits with a reset whose template is in use, and says so',
+    given: world({ status: claimed, spec: { resetVersion: 1 } }, { template: 'in-use' }),
+    actions: [],
+    reason: 'TemplateInUse',
+  },
+  {
+    does: 'disables and rotates while a reset waits for its template',
+    given: world({ status: claimed, spec: { resetVersion: 1, passwordVersion: 2, enabled: false } }, { template: 'missing' }),
+    actions: ['disable', 'renew-secret', 'password'],
+    reason: 'TemplateNotFound',
+  },
+  {
+    does: 'enables and rotates while a reset waits for its template',
+    given: world(
+      { status: { ...claimed, isEnabled: false }, spec: { resetVersion: 1, passwordVersion: 2 } },
+      { template: 'in-use' },
+    ),
+    actions: ['renew-secret', 'password', 'enable', 'verify'],
+    reason: 'TemplateInUse',
+  },
+  {
+    does: 'keeps a database past its size closed while its reset waits',
+    given: world({ status: claimed, spec: { resetVersion: 1 } }, { template: 'missing', oversize: true }),
+    actions: ['disable'],
+    reason: 'TemplateNotFound',
+  },
+  {
+    does: 'touches no lost database while its reset waits',
+    given: world({ status: claimed, spec: { resetVersion: 1, passwordVersion: 2 } }, { template: 'missing', missing: true }),
+    actions: [],
+    reason: 'TemplateNotFound',
+  },
+  {
+    does: 'does not care about the template without a reset',
+    given: world({ status: claimed }, { template: 'missing' }),
+    actions: [],
+    reason: 'Claimed',
+  },
+  {
+    does: 'disables before it resets, which may fail',
+    given: world({ status: claimed, spec: { resetVersion: 1, enabled: false } }),
+    actions: ['disable', 'reset'],
+    reason: 'Disabled',
+  },
   { does: 'disables', given: world({ status: claimed, spec: { enabled: false } }), actions: ['disable'], reason: 'Disabled' },
   {
     does: 'enables',
@@ -276,6 +327,19 @@ test.each<{ does: string; given: World; actions: readonly string[]; reason: stri
   const plan = planInstance(given)
   expect(plan.actions).toEqual(actions)
   expect(plan.verdict?.reason).toBe(reason)
+})
+
+test.each([
+  { does: 'all that is wished once it is carried out', rest: {}, inForce: { login: true, resetVersion: 1 } },
+  { does: 'all but the reset that waits', rest: { template: 'missing' } as const, inForce: { login: true, resetVersion: 0 } },
+  {
+    does: 'no login past the size while the reset waits',
+    rest: { template: 'in-use', oversize: true } as const,
+    inForce: { login: false, resetVersion: 0 },
+  },
+  { does: 'nothing new where the server is down', rest: { placement: { found: 'down' } } as const, inForce: undefined },
+])('a status says of a claimed one that is to be reset $does', ({ rest, inForce }) => {
+  expect(planInstance(world({ status: claimed, spec: { resetVersion: 1 } }, rest)).inForce).toEqual(inForce)
 })
 
 test('one that will expire is looked at again at that moment', () => {

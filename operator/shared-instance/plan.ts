@@ -25,7 +25,8 @@ export interface World {
   readonly placement: Placement
   /** What its Secret says (kept-secret.ts); undefined when there is none. */
   readonly secret: Pick<Credentials, 'passwordVersion' | 'host' | 'port' | 'tidy'> | 'damaged' | 'foreign' | undefined
-  readonly template: 'none' | 'ready' | 'missing'
+  /** `in-use`: sessions are open on it, as the engine found. */
+  readonly template: 'none' | 'ready' | 'missing' | 'in-use'
   readonly oversize: boolean
   /** The engine's catalog lacks the database (looked up only on suspicion). */
   readonly missing: boolean
@@ -55,6 +56,13 @@ export interface Plan {
   /** What status will say once the actions are done; undefined when there is no status to write any more. */
   readonly verdict: Verdict | undefined
   readonly requeueAfterMs?: number | undefined
+  /** What of the wish will be in force once the actions are done, beside the password; undefined: as the status has it. */
+  readonly inForce?: InForce | undefined
+}
+
+export interface InForce {
+  readonly login: boolean
+  readonly resetVersion: number
 }
 
 const doing = (actions: readonly Action[], verdict?: Verdict, requeueAfterMs?: number): Plan => ({
@@ -110,51 +118,72 @@ function refusal({ instance, region }: World): Plan | undefined {
 }
 
 function planClaim(world: World): Plan {
-  const { instance, placement, template } = world
-  if (template === 'missing') return doing([], templateMissing, TEMPLATE_AGAIN_MS)
+  const { instance, placement } = world
+  const hindrance = HINDRANCES.get(world.template)
+  if (hindrance) return { actions: [], ...hindrance }
   if (placement.found === 'none' || placement.found === 'removed') {
     return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free place yet'))
   }
   if (placement.found === 'down') return doing([], unreachable)
   if (world.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   const secret = world.secret === 'damaged' ? 'renew-secret' : 'secret'
-  return doing([secret, 'claim', instance.spec.enabled ? 'verify' : 'disable'], standing(world, instance.spec.enabled))
+  const { enabled: login, resetVersion } = instance.spec
+  const plan = doing([secret, 'claim', login ? 'verify' : 'disable'], standing(world, login))
+  return { ...plan, inForce: { login, resetVersion } }
 }
 
-/** A template may appear later, when kubectl applies several at once. */
-const TEMPLATE_AGAIN_MS = 5_000
 /** Whoever has the Secret may give it up, which nothing tells us. */
 const SECRET_AGAIN_MS = 30_000
 const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret that is not its own has the name of its credentials')
-const templateMissing = notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready')
+const databaseMissing = notReady(
+  InstanceReason.DatabaseMissing,
+  'the engine no longer has the database; a reset makes an empty one',
+)
 const serverGone = notReady(InstanceReason.DatabaseMissing, 'the database server it lived on is gone')
 export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
+/** What comes of a template that cannot be copied now. Nothing else would tell that it can be. */
+const HINDRANCES: ReadonlyMap<World['template'], Pick<Plan, 'verdict' | 'requeueAfterMs'>> = new Map([
+  // It may appear later, when kubectl applies several at once.
+  [
+    'missing',
+    { verdict: notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready'), requeueAfterMs: 5_000 },
+  ],
+  ['in-use', { verdict: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
+])
+
 function planClaimed(world: World): Plan {
-  const { placement, missing, template } = world
+  const { placement, missing } = world
   if (placement.found !== 'reachable') return doing([], placement.found === 'down' ? unreachable : serverGone)
   if (world.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
-  if (wantsReset(world) && template === 'missing') {
-    return doing([], templateMissing, TEMPLATE_AGAIN_MS)
-  }
-  if (missing && !wantsReset(world)) {
-    return doing(
-      [],
-      notReady(InstanceReason.DatabaseMissing, 'the engine no longer has the database; a reset makes an empty one'),
-    )
-  }
-  const wanted = loginWanted(world)
-  const actions: Action[] = [...resetSteps(world), ...passwordSteps(world, placement), ...loginSteps(world, wanted)]
-  if (wanted && actions.some((action) => action !== 'move-secret')) actions.push('verify')
-  return doing(actions, standing(world, wanted))
+  const hindrance = hindranceOf(world)
+  if (!missing || resetsNow(world)) return { ...planPresent(world, placement), ...hindrance }
+  return hindrance ? { actions: [], ...hindrance } : doing([], databaseMissing)
+}
+
+/** Of one whose database is there, or is made anew: a reset that waits for its template keeps nothing else waiting. */
+function planPresent(world: World, at: Address): Plan {
+  const { status, spec } = world.instance
+  const login = loginWanted(world)
+  const steps = [...resetSteps(world), ...passwordSteps(world, at)]
+  // Whoever is to be out is so before a reset, which may fail or take long.
+  const actions = login ? [...steps, ...loginSteps(world, login)] : [...loginSteps(world, login), ...steps]
+  if (login && actions.some((action) => action !== 'move-secret')) actions.push('verify')
+  const resetVersion = hindranceOf(world) ? (status?.resetVersion ?? 0) : spec.resetVersion
+  return { actions, verdict: standing(world, login), inForce: { login, resetVersion } }
 }
 
 const wantsReset = ({ instance }: World): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion
 
-/** A database that grew past its limit gets no logins, but a reset empties it. */
-const loginWanted = (world: World): boolean => world.instance.spec.enabled && (!world.oversize || wantsReset(world))
+/** Why a reset that is wished cannot be carried out now. */
+const hindranceOf = (world: World) => (wantsReset(world) ? HINDRANCES.get(world.template) : undefined)
 
-const resetSteps = (world: World): readonly Action[] => (wantsReset(world) ? ['reset'] : [])
+const resetsNow = (world: World): boolean => wantsReset(world) && !hindranceOf(world)
+
+/** A database that grew past its limit gets no logins, but a reset empties it. */
+const loginWanted = (world: World): boolean => world.instance.spec.enabled && (!world.oversize || resetsNow(world))
+
+const resetSteps = (world: World): readonly Action[] => (resetsNow(world) ? ['reset'] : [])
 
 function passwordSteps({ instance, secret }: World, at: Address): readonly Action[] {
   const wished = instance.spec.passwordVersion

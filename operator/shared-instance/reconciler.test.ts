@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Namespace } from '../../crds/core.ts'
+import { MooringError } from '../../crds/errors.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
+import { FINALIZER } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf, notReady, withCondition } from '../../store/conditions.ts'
@@ -9,10 +11,12 @@ import { keyOf } from '../../store/key-string.ts'
 import type { Store } from '../../store/port.ts'
 import { databaseServer } from '../../test/builders/database-server.ts'
 import { region } from '../../test/builders/region.ts'
-import { sharedInstance } from '../../test/builders/shared-instance.ts'
+import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
 import { createReporter } from '../reporter.ts'
-import { createAdmins } from '../server/admins.ts'
+import { type EngineAdmin, EngineCode } from '../engines/engine.ts'
+import { postgresql } from '../engines/postgresql.ts'
+import { type Admins, createAdmins } from '../server/admins.ts'
 import { instanceIndexes, waitingFor } from './indexes.ts'
 import { createPlaces } from './places.ts'
 import { createInstanceReconciler } from './reconciler.ts'
@@ -31,9 +35,9 @@ async function make(store: Store, reason: string | undefined): Promise<SharedIns
 }
 
 /** A reconciler that lets all in, with a server that says of itself that it is ready, and no way into it. */
-function reconcilerOver(store: Store, instance: SharedInstance) {
+function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Admins = createAdmins()) {
   const instances = settableCache(SharedInstance, instanceIndexes)
-  instances.put(instance)
+  instances.put(...all)
   const servers = settableCache(DatabaseServer)
   servers.put(databaseServer())
   const regions = settableCache(Region)
@@ -41,7 +45,7 @@ function reconcilerOver(store: Store, instance: SharedInstance) {
   const caches = { instances: instances.cache, servers: servers.cache, regions: regions.cache }
   const now = () => NOW
   return createInstanceReconciler({
-    ...{ store, now, ...caches, admins: createAdmins(), places: createPlaces(caches), suspicions: createSuspicions() },
+    ...{ store, now, ...caches, admins, places: createPlaces(caches), suspicions: createSuspicions() },
     quota: { admit: () => undefined },
     report: createReporter({ store, now }),
     limits: { connections: 1 },
@@ -57,10 +61,46 @@ test.each([
   await using place = await openTemporaryStore()
   const { store } = place
   const instance = await make(store, before)
-  await expect(reconcilerOver(store, instance)(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
+  await expect(reconcilerOver(store, [instance])(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
   const now = await store.get(SharedInstance, keyOf(instance))
   if (!now) expect.fail('it is gone')
   expect(conditionOf(now, 'Ready')?.reason).toBe(after)
   const { region: id, motor } = now.spec
   expect([instanceIndexes.waiting(now), instanceIndexes.overQuota(now)]).toEqual([[waitingFor(id, motor)], []])
+})
+
+/** A claimed instance that is to be reset, disabled and given a new password, and the template that it is a copy of. */
+async function makeCopy(store: Store): Promise<{ readonly copy: SharedInstance; readonly template: SharedInstance }> {
+  await store.create(Namespace, { metadata: { name: 'acme--prod' } })
+  const status = { ...claimedStatus, serverRef: { name: databaseServer().metadata.name } }
+  const { spec } = sharedInstance()
+  const wish = { ...spec, templateRef: { name: 'template' }, resetVersion: 1, passwordVersion: 2, enabled: false }
+  const at = (name: string) => ({ namespace: 'acme--prod', name, finalizers: [FINALIZER] })
+  const template = await store.create(SharedInstance, { metadata: at('template'), spec })
+  const copy = await store.create(SharedInstance, { metadata: at('copy'), spec: wish })
+  return {
+    copy: await store.patchStatus(SharedInstance, copy.metadata, status),
+    template: await store.patchStatus(SharedInstance, template.metadata, { ...status, name: 'template' }),
+  }
+}
+
+test.each([
+  { why: 'is in use', code: EngineCode.templateInUse, reason: 'TemplateInUse', isKnown: true },
+  { why: 'is missing on its server', code: EngineCode.templateMissing, reason: 'TemplateNotFound', isKnown: true },
+  { why: 'is gone', code: undefined, reason: 'TemplateNotFound', isKnown: false },
+])('while a template $why, a reset waits, and nothing waits for it', async ({ code, reason, isKnown }) => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  const { copy, template } = await makeCopy(store)
+  const done = vi.fn(() => Promise.resolve())
+  const reset = vi.fn(() => Promise.reject(new MooringError(code ?? EngineCode.failed, 'it cannot be copied')))
+  const admin = { reset, disableLogin: done, setPassword: done } as unknown as EngineAdmin
+  const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
+  const reconcile = reconcilerOver(store, isKnown ? [copy, template] : [copy], admins)
+  expect(await reconcile(keyOf(copy))).toMatchObject({ verdict: 'waiting', reason, requeueAfterMs: expect.any(Number) as number })
+  const now = await store.get(SharedInstance, keyOf(copy))
+  expect(now?.status).toMatchObject({ isEnabled: false, passwordVersion: 2, resetVersion: 0 })
+  expect(conditionOf(now ?? {}, 'Ready')).toMatchObject({ status: 'False', reason })
+  expect(reset).toHaveBeenCalledTimes(isKnown ? 1 : 0)
+  expect(done).toHaveBeenCalled()
 })

@@ -14,7 +14,7 @@ import { secretName } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import { isOver } from './indexes.ts'
 import { observe, type Observation, type ObserveDeps } from './observe.ts'
-import { type Plan, planInstance, unreachable, type World } from './plan.ts'
+import { type InForce, type Plan, planInstance, unreachable, type World } from './plan.ts'
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
@@ -24,8 +24,11 @@ export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
 
 const NO_ACCESS = 'its namespace is none of an organization, so the operator may not keep Secrets there'
 
-/** How soon a template with open sessions is tried again. */
-const TEMPLATE_AGAIN_MS = 500
+/** What an engine can find out about a template; nothing was done by then that is not done again (plan.ts). */
+const TEMPLATES: ReadonlyMap<string, World['template']> = new Map([
+  [EngineCode.templateInUse, 'in-use'],
+  [EngineCode.templateMissing, 'missing'],
+])
 
 /** Observe, plan, apply, report. The status is written last, and only then is a claim known to anyone. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
@@ -43,19 +46,18 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     const key = keyToString(keyOf(world.instance))
     const { credentials, instance } = await applyActions(deps, seen, plan.actions)
     if (!plan.verdict) return
-    await report(
-      { instance },
-      plan.verdict,
-      isStanding(plan.verdict) && credentials ? standingOf(seen, { credentials, verdict: plan.verdict }) : {},
-    )
+    const { inForce } = plan
+    await report({ instance }, plan.verdict, inForce && credentials ? standingOf(seen, { credentials, inForce }) : {})
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
   /** What an engine's refusal comes to. @throws the error, when it is to be tried again after a back-off */
   async function recover(seen: Observation, error: MooringError): Promise<Outcome> {
-    if (error.code === EngineCode.templateInUse) {
-      await report(seen.world, notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'))
-      return { verdict: 'waiting', reason: InstanceReason.TemplateInUse, requeueAfterMs: TEMPLATE_AGAIN_MS }
+    const template = TEMPLATES.get(error.code)
+    if (template) {
+      const plan = planInstance({ ...seen.world, template })
+      await carryOut(seen, plan)
+      return outcomeOf(plan)
     }
     const isGoing = seen.world.instance.metadata.deletionTimestamp !== undefined
     if (error.code !== EngineCode.unavailable && error.code !== EngineCode.failed) throw error
@@ -75,7 +77,6 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     const started = performance.now()
     const seen = await observe(deps, instance)
     const plan = planInstance(seen.world)
-    const { verdict, requeueAfterMs } = plan
     try {
       await carryOut(seen, plan)
     } catch (error) {
@@ -83,8 +84,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
       return recover(seen, error)
     }
     if (plan.actions.includes('claim')) deps.onClaim?.((performance.now() - started) / 1_000)
-    if (!verdict) return { verdict: 'settled', reason: InstanceReason.Deleting }
-    return { verdict: isStanding(verdict) ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs }
+    return outcomeOf(plan)
   }
 
   /** Says so when it is the right to Secrets that is missing: tried again after a back-off, it may have come by then. */
@@ -109,6 +109,11 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
   }
 }
 
+function outcomeOf({ verdict, requeueAfterMs }: Plan): Outcome {
+  if (!verdict) return { verdict: 'settled', reason: InstanceReason.Deleting }
+  return { verdict: isStanding(verdict) ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs }
+}
+
 /** Its conditions beside Ready: that the clean-up is blocked is one that can be waited for by itself. */
 function alarms({ status, metadata }: SharedInstance, { reason, message }: Verdict, now: Date): readonly Condition[] {
   const type = InstanceReason.CleanupBlocked
@@ -123,7 +128,7 @@ function isStanding({ reason }: Verdict): boolean {
 }
 
 /** The part of the status that says where the database is and what of the wish is in force. */
-function standingOf({ world, server }: Observation, { credentials, verdict }: { credentials: Credentials; verdict: Verdict }) {
+function standingOf({ world, server }: Observation, { credentials, inForce }: { credentials: Credentials; inForce: InForce }) {
   const { name, passwordVersion, server: serverName } = credentials
   const { host, port } = world.placement.found === 'reachable' ? world.placement : credentials
   return {
@@ -132,10 +137,10 @@ function standingOf({ world, server }: Observation, { credentials, verdict }: { 
     secretRef: { name: secretName(world.instance) },
     host,
     port,
-    isEnabled: verdict.status === 'True',
+    isEnabled: inForce.login,
     engineVersion: server?.status?.engineVersion,
     serverRef: { name: serverName },
     passwordVersion,
-    resetVersion: world.instance.spec.resetVersion,
+    resetVersion: inForce.resetVersion,
   }
 }

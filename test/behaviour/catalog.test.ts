@@ -65,11 +65,28 @@ describe('GET /v1/regions', () => {
 
 describe('GET /v1/engines', () => {
   test('lists the engines that some region runs', async () => {
-    const { engines } = z.strictObject({ engines: z.array(Engine) }).parse(await get('/v1/engines', 'dedicated'))
+    const { engines } = z
+      .strictObject({ engines: z.array(Engine), nextCursor: z.null() })
+      .parse(await get('/v1/engines', 'dedicated'))
     const { regions } = z.object({ regions: z.array(Region) }).parse(await get('/v1/regions', 'dedicated'))
     const run = new Set(regions.flatMap(({ motors }) => motors.map(({ id }) => id)))
     expect(new Set(engines.map(({ id }) => id))).toEqual(run)
     for (const { id, family, version } of engines) expect(id).toBe(`${family}-${version}`)
+  })
+
+  test('has each of them once, page by page, in one order', async () => {
+    const Page = z.strictObject({ engines: z.array(Engine), nextCursor: z.string().nullable() })
+    const found: unknown[] = []
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { engines, nextCursor } = Page.parse(await get(`/v1/engines?limit=1${cursor && `&cursor=${cursor}`}`, 'dedicated'))
+      expect(engines).toHaveLength(1)
+      found.push(...engines)
+      cursor = nextCursor
+    }
+    expect(found).toEqual(Page.parse(await get('/v1/engines', 'dedicated')).engines)
+    for (const query of ['limit=201', 'cursor=x']) {
+      expect((await home.call('GET', `/v1/engines?${query}`, { on: 'dedicated' })).status).toBe(400)
+    }
   })
 })
 

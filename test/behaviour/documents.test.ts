@@ -70,6 +70,17 @@ describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
     for (const ref of new Set(refsOf(document))) expect(at(document, ref), ref).toBeDefined()
   })
 
+  test('takes If-Match with each change of one resource', async () => {
+    const { paths } = Document.parse(await documentOf(on))
+    const changes = Object.values(paths).flatMap((path) =>
+      Object.entries(path).flatMap(([method, operation]) => (/^(put|patch|delete)$/.test(method) ? [operation] : [])),
+    )
+    for (const { operationId, parameters } of changes)
+      expect([operationId, parameters]).toContainEqual(
+        expect.arrayContaining([{ $ref: '#/components/parameters/IfMatch' }]) as unknown,
+      )
+  })
+
   test('has a required parameter for each name in a path', async () => {
     const { paths } = Document.parse(await documentOf(on))
     for (const [path, operations] of Object.entries(paths)) {

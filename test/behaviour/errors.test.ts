@@ -76,6 +76,43 @@ describe('a body', () => {
   })
 })
 
+describe('a body where none belongs', () => {
+  const none = crypto.randomUUID()
+  test.each([
+    ['DELETE', () => `/v1/instances/${none}`],
+    ['POST', () => `/v1/instances/${none}/reset`],
+    ['DELETE', () => `${acme.path}/tunnels/${none}`],
+    ['DELETE', () => `${acme.path}/tunnels/${none}/passwords/${none}`],
+    ['DELETE', () => `${acme.path}/api-tokens/${none}`],
+    ['DELETE', () => `${acme.path}/members/local:nobody`],
+  ] as const)('of %s is held to the rules of every other body', async (method, path) => {
+    const admin = acme.as('admin')
+    // Node says no length of a DELETE's body by itself.
+    const send = (body: Uint8Array, headers = {}) =>
+      admin(method, path(), { body, headers: { 'Content-Length': String(body.length), ...headers } })
+    const unknown = await send(bytes('{"keepBackups":true,"drop table":1}'))
+    expect([codeOf(unknown), fieldsOf(unknown)]).toEqual(['400 invalid_request', ['["drop table"]', 'keepBackups']])
+    expect(codeOf(await send(bytes('{"a":')))).toBe('400 invalid_json')
+    expect(codeOf(await send(bytes('[]')))).toBe('400 invalid_request')
+    expect(codeOf(await send(bytes('x'), { 'Content-Type': 'text/plain' }))).toBe('415 unsupported_media_type')
+    expect(codeOf(await send(wishOf(LIMIT + 1)))).toBe('413 too_large')
+  })
+
+  test.each<Readonly<Record<string, string>>>([
+    {},
+    { 'Content-Type': 'application/json' },
+    { 'Content-Type': 'text/plain' },
+    { 'Content-Length': '0' },
+    { 'Content-Type': 'application/json', 'Content-Length': '0' },
+    { 'Transfer-Encoding': 'chunked' },
+    { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' },
+  ])('may be empty, with %j', async (headers) => {
+    const { id } = await acme.instance()
+    expect(codeOf(await editor('POST', `/v1/instances/${id}/reset`, { headers }))).toBe('200 OK')
+    expect(codeOf(await editor('DELETE', `/v1/instances/${id}`, { headers }))).toBe('200 OK')
+  })
+})
+
 describe('a query', () => {
   test.each([
     { query: 'colour=red', fields: ['colour'] },
@@ -131,6 +168,14 @@ describe('a path', () => {
     { method: 'GET', path: `/v1/instances?cursor=${'x'.repeat(9_000)}`, on: 'shared', is: '400 invalid_request' },
   ] as const)('$method $path on the $on listener is $is', async ({ method, path, on, is }) => {
     expect(codeOf(await editor(method, path, { on }))).toBe(is)
+  })
+
+  test.each(['%zz', '%E0%A4%A', '%'])('with %s in it is named as what is wrong', async (segment) => {
+    const answer = await editor('GET', `/v1/instances/${segment}`)
+    expect([codeOf(answer), answer.body.error.details]).toEqual([
+      '400 invalid_request',
+      [{ field: 'path', message: 'is not valid percent-encoded UTF-8' }],
+    ])
   })
 
   test.each([

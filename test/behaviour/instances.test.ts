@@ -1,5 +1,5 @@
 import type { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/answers.ts'
 import { openHome } from '../support/home.ts'
 import { shownInstance } from '../support/shown-instance.ts'
@@ -103,15 +103,48 @@ describe('a version of an instance', () => {
     expect((await call('GET', path)).body.data.instance.identifier).toBe('mine')
   })
 
-  test('that is weak or a list is 400', async () => {
+  test('may be one of several; a weak one is none, and what is no tag is 400', async () => {
     const { id } = await acme.instance()
-    for (const tag of ['W/"1"', '"1", "2"', '']) {
-      const answer = await acme.as('editor')('PATCH', `/v1/instances/${id}`, {
-        body: { identifier: 'x' },
-        headers: { 'If-Match': tag },
-      })
-      expect([tag, codeOf(answer)]).toEqual([tag, '400 invalid_request'])
+    const call = acme.as('editor')
+    const etag = String((await call('GET', `/v1/instances/${id}`)).headers.etag)
+    const rules = [
+      ...[
+        ['', '400 invalid_request'],
+        ['W/', '400 invalid_request'],
+        ['"1" "2"', '400 invalid_request'],
+      ],
+      ...[
+        [`W/${etag}`, '409 conflict'],
+        ['"1", "2"', '409 conflict'],
+        ['"1", "2,3"', '409 conflict'],
+      ],
+      ...[
+        [`"1", ${etag}`, '200 OK'],
+        [etag.replaceAll('"', ''), '200 OK'],
+        ['*', '200 OK'],
+      ],
+    ]
+    for (const [tag = '', code] of rules) {
+      const answer = await call('PATCH', `/v1/instances/${id}`, { body: { isEnabled: true }, headers: { 'If-Match': tag } })
+      expect([tag, codeOf(answer)]).toEqual([tag, code])
+      if (answer.status === 400) expect(fieldsOf(answer)).toEqual(['If-Match'])
     }
+  })
+
+  test('another one leaves the password and the content as they are', async () => {
+    const instance = await acme.instance()
+    await query(instance, 'CREATE TABLE t (i int)')
+    const call = acme.as('editor')
+    const path = `/v1/instances/${instance.id}`
+    for (const what of ['password', 'reset'])
+      expect(codeOf(await call('POST', `${path}/${what}`, { headers: { 'If-Match': '"1"' } }))).toBe('409 conflict')
+    expect(await query(instance, `SELECT to_regclass('t')::text AS t`)).toEqual([{ t: 't' }])
+    const { etag } = (await call('GET', path)).headers
+    const reset = await call('POST', `${path}/reset`, { headers: { 'If-Match': String(etag) } })
+    expect(codeOf(reset)).toBe('200 OK')
+    const rotated = await call('POST', `${path}/password`, { headers: { 'If-Match': String(reset.headers.etag) } })
+    expect(codeOf(rotated)).toBe('200 OK')
+    expect(await query(rotated.body.data.instance, `SELECT to_regclass('t')::text AS t`)).toEqual([{ t: null }])
   })
 })
 
@@ -152,6 +185,52 @@ describe('POST /v1/instances/{id}/reset', () => {
     await query(copy, 'UPDATE t SET i = 2')
     expect((await acme.as('editor')('POST', `/v1/instances/${copy.id}/reset`)).status).toBe(200)
     expect(await query(copy, 'SELECT i FROM t')).toEqual([{ i: 1 }])
+  })
+
+  test('is 409 at once when its template is gone, and all else goes on', async () => {
+    const source = await acme.instance()
+    const copy = await acme.instance({ template: source.id })
+    const call = acme.as('editor')
+    const path = `/v1/instances/${copy.id}`
+    await succeed(call('DELETE', `/v1/instances/${source.id}`))
+    const refused = await call('POST', `${path}/reset`)
+    expect([codeOf(refused), refused.body.msg]).toEqual(['409 conflict', expect.stringContaining('template')])
+    expect((await succeed(call('PATCH', path, { body: { isEnabled: false } }))).status).toBe(200)
+    await expect(query(copy, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
+    expect((await succeed(call('PATCH', path, { body: { isEnabled: true } }))).status).toBe(200)
+    const { instance } = (await succeed(call('POST', `${path}/password`))).body.data
+    expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  })
+
+  test('that waits for its template keeps nothing else waiting, and is carried out in the end', async () => {
+    const source = await acme.instance()
+    await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
+    const copy = await acme.instance({ template: source.id })
+    await query(copy, 'UPDATE t SET i = 2')
+    const call = acme.as('editor')
+    const path = `/v1/instances/${copy.id}`
+    const inTheWay = await login(source)
+    const resetting = call('POST', `${path}/reset`)
+    try {
+      await vi.waitFor(
+        async () => {
+          const { entries } = (await succeed(call('GET', `${acme.path}/audit?id=${copy.id}&action=update`))).body.data
+          expect(entries).toMatchObject([{ changes: [{ path: 'spec.resetVersion', to: 1 }] }])
+        },
+        { timeout: 20_000 },
+      )
+      expect(codeOf(await patch(copy.id, { isEnabled: false }))).toBe('200 OK')
+      await expect(query(copy, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
+      expect((await succeed(patch(copy.id, { isEnabled: true }))).status).toBe(200)
+      const { instance } = (await succeed(call('POST', `${path}/password`))).body.data
+      expect(await query(instance, 'SELECT i FROM t')).toEqual([{ i: 2 }])
+      await inTheWay.end()
+      expect((await succeed(resetting)).body.data.instance.isEnabled).toBe(true)
+      await vi.waitFor(async () => expect(await query(instance, 'SELECT i FROM t')).toEqual([{ i: 1 }]), { timeout: 20_000 })
+    } finally {
+      await inTheWay.end()
+      await resetting
+    }
   })
 })
 

@@ -129,6 +129,21 @@ describe('members', () => {
     expect((await admin('GET', `${acme.path}/members`)).body.data.members).toEqual([])
   })
 
+  test('are changed and removed by the version alone that If-Match names', async () => {
+    const admin = acme.as('admin')
+    const who = at('corp:versions')
+    const put = (role: string, version: string) => admin('PUT', who, { body: { role }, headers: { 'If-Match': version } })
+    expect(codeOf(await put('viewer', '*'))).toBe('409 conflict')
+    expect(codeOf(await admin('DELETE', who))).toBe('404 not_found')
+    const { etag } = (await succeed(admin('PUT', who, { body: { role: 'viewer' } }))).headers
+    expect(codeOf(await put('editor', '"1"'))).toBe('409 conflict')
+    const changed = await put('editor', String(etag))
+    expect([codeOf(changed), changed.body.data.member.role]).toEqual(['200 OK', 'editor'])
+    const remove = (version: string) => admin('DELETE', who, { headers: { 'If-Match': version } })
+    expect(codeOf(await remove(String(etag)))).toBe('409 conflict')
+    expect(codeOf(await remove(String(changed.headers.etag)))).toBe('200 OK')
+  })
+
   test('have their role from the answer on, and not a moment longer', async () => {
     const token = await home.tokens.mint({ subject: 'grace' })
     const grace = (method: string, path: string, body?: unknown) => home.call(method, path, { token, body })

@@ -66,6 +66,10 @@ describe('a body that is wrong is refused with the name of each wrong field', ()
       config: { liveHeaderModifications: [{ ...item, value: 'a\r\nSet-Cookie: b' }] },
       field: 'liveHeaderModifications[0].value',
     },
+    ...[' sp ', ' x', 'x ', '\tx', 'x\t', ' ', '\t'].map((value) => ({
+      config: { liveHeaderModifications: [item, { ...item, value }] },
+      field: 'liveHeaderModifications[1].value',
+    })),
     { config: { authMode: 'password' }, field: 'authMode' },
     { config: { authorizedKeys: [ED25519.slice(0, -8)] }, field: 'authorizedKeys[0]' },
     { config: { authorizedKeys: [ED25519.replace('ssh-ed25519', 'ssh-rsa')] }, field: 'authorizedKeys[0]' },
@@ -189,6 +193,17 @@ describe('temporary passwords', () => {
     )
   })
 
+  test('one is taken away by the version alone that If-Match names', async () => {
+    const { id } = await makeTunnel()
+    const issued = await call('POST', `/${id}/passwords`)
+    const { password } = issued.body.data
+    const take = (version: string) => call('DELETE', `/${id}/passwords/${password.id}`, { headers: { 'If-Match': version } })
+    expect(codeOf(await take('"1"'))).toBe('409 conflict')
+    expect((await call('GET', `/${id}/passwords`)).body.data).toMatchObject({ passwords: [{ id: password.id }] })
+    expect(codeOf(await take(String(issued.headers.etag)))).toBe('200 OK')
+    expect((await call('GET', `/${id}/passwords`)).body.data).toMatchObject({ passwords: [] })
+  })
+
   test('asked for while the tunnel goes, it is there, or has a conflict, or is not found; nobody waits', async () => {
     for (let round = 0; round < 4; round++) {
       const { id } = await makeTunnel()
@@ -207,6 +222,17 @@ describe('temporary passwords', () => {
     expect(codes.filter((code) => code === '201 OK')).toHaveLength(10)
     expect(codes.filter((code) => code === '403 quota_exceeded')).toHaveLength(4)
   })
+})
+
+test.each([
+  ['cursor=abc', 'cursor'],
+  ['cursor=abc&limit=1', 'cursor'],
+  ['to=2020-01-01T00:00:00Z', 'to'],
+  ['from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z', 'to'],
+])('the requests from now on cannot be asked for with %s', async (query, field) => {
+  const { id } = await makeTunnel()
+  const answer = await call('GET', `/${id}/requests?follow=true&${query}`)
+  expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])
 })
 
 test('what a viewer may: read all, and issue nothing; what is in another namespace is not there', async () => {

@@ -1,0 +1,33 @@
+import { ApiError, wrongField } from './errors.ts'
+
+/** What a header `If-Match` lets pass: any version that there is, or one of these, which may be none (RFC 9110, section 13.1.1). */
+export type IfMatch = '*' | readonly string[]
+
+/** An entity tag (RFC 9110, section 8.8.3), or what stands between its quotes alone. */
+const TAG = /(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"|[\w.-]+/g
+
+/**
+ * `"123"`, `123`, `"122", "123"` or `*`; undefined without the header. A weak tag matches nothing, so it is left out.
+ * @throws ApiError `invalid_request`
+ */
+export function parseIfMatch(header: string | undefined): IfMatch | undefined {
+  if (header === undefined) return undefined
+  if (header.trim() === '*') return '*'
+  const tags = [...header.matchAll(TAG)]
+  const elements = header.replaceAll(TAG, 't').split(',')
+  // Empty elements of a list are nothing (RFC 9110, section 5.6.1.2).
+  const isList = elements.every((element) => ['', 't'].includes(element.trim()))
+  if (tags.length > 0 && isList) return tags.flatMap(([all, weak, quoted = all]) => (weak === undefined ? [quoted] : []))
+  throw wrongField('If-Match', 'must be entity tags, as the ETag of an answer, or *')
+}
+
+/** Whether the version that a resource has now, undefined when there is none, is one that the caller expects. */
+export function isExpected(resourceVersion: string | undefined, ifMatch: IfMatch | undefined): boolean {
+  if (ifMatch === undefined) return true
+  return resourceVersion !== undefined && (ifMatch === '*' || ifMatch.includes(resourceVersion))
+}
+
+/** @throws ApiError `conflict` unless {@link isExpected} */
+export function requireExpected(resourceVersion: string | undefined, ifMatch: IfMatch | undefined): void {
+  if (!isExpected(resourceVersion, ifMatch)) throw new ApiError('conflict', 'this has changed: read it again')
+}
