@@ -33,7 +33,7 @@ export class HeadReader<Read> {
     return this.#buffer.isEmpty
   }
 
-  /** Of one that is too large: as much as is taken, latin1. */
+  /** Of the last one that was read, or as much as is taken of one that is too large: latin1. */
   get text(): string {
     return this.#buffer.text
   }

@@ -1,15 +1,15 @@
-import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
 import { readBytes } from '../read-garbage.ts'
 import type { Accepted } from './accepted.ts'
 import { type Body, requestBody } from './body.ts'
 import type { ProxyContext, Watched } from './context.ts'
-import { type Answer, answerBytes, answerTo } from './errors.ts'
+import { type Answer, answerBytes } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { type After, forwardedResponse, type Reply } from './forward-response.ts'
 import { HeadReader } from './head-reader.ts'
 import { Lingering } from './lingering.ts'
+import { type Glimpse, glimpseOf, refuseMalformed } from './malformed.ts'
 import { Progress } from './progress.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { serve } from './serve.ts'
@@ -173,9 +173,10 @@ export class Http1Connection implements Visitor, Watched {
   #headData(chunk: Buffer): void {
     const state = this.#heads.push(chunk)
     if (state === 'more') return this.#awaitHead()
-    if (state !== 'whole') return this.#refuse(state === 'large' ? tooLarge(this.#heads.text) : BAD_LINE)
-    const { head, rest } = this.#heads
-    if (isStop(head)) this.#refuse(head)
+    const { head, rest, text } = this.#heads
+    if (state === 'bad') return this.#refuse(BAD_LINE)
+    if (state === 'large') return this.#refuse(tooLarge(text), glimpseOf(text))
+    if (isStop(head)) this.#refuse(head, glimpseOf(text))
     else this.#begin(head, rest)
   }
 
@@ -189,7 +190,7 @@ export class Http1Connection implements Visitor, Watched {
   #begin(head: RequestHead, rest: Buffer): void {
     const body = requestBody(head.framing.length, head.framing.chunked)
     const end = body.done ? 0 : body.take(rest, 0)
-    if (end < 0) return this.#refuse(BAD_BODY)
+    if (end < 0) return this.#refuse(BAD_BODY, head)
     const first = end > 0 ? rest.subarray(0, end) : undefined
     this.#waiting = end < rest.length ? rest.subarray(end) : undefined
     this.#request = head
@@ -223,10 +224,9 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   /** Answers what is no request, and closes: where the next one begins is not known. */
-  #refuse(stop: Stop): void {
+  #refuse(stop: Stop, glimpse?: Glimpse): void {
     this.#request = this.#body = undefined
-    this.#context.metrics.stopped(stop.status, stop.reason)
-    this.answer(answerTo(stop, { id: randomUUIDv7(), head: undefined, location: '', challenge: undefined }))
+    refuseMalformed(this.#context, this, { stop, glimpse, accepted: this.#accepted, protocol: 'http/1.1' })
   }
 
   /** Whether another request can follow an answer of the edge: this one was whole, and was HTTP/1.1. */

@@ -1,11 +1,10 @@
-import { randomUUIDv7 } from 'node:crypto'
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { Accepted } from './accepted.ts'
 import type { ProxyContext, Watched } from './context.ts'
-import { answerTo } from './errors.ts'
 import { MAX_FIELDS, MAX_HEAD } from './fields.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
+import { glimpseOfStream, refuseMalformed } from './malformed.ts'
 import { isStop } from './request-head.ts'
 import { serve } from './serve.ts'
 
@@ -110,8 +109,8 @@ class Http2Connection implements Watched {
     this.#idleMs = this.#context.limits.keepAliveMs
     stream.on('close', () => this.#closed(visitor, stream.rstCode))
     if (isStop(head)) {
-      this.#context.metrics.stopped(head.status, head.reason)
-      return visitor.answer(answerTo(head, { id: randomUUIDv7(), head: undefined, location: '', challenge: undefined }))
+      const glimpse = glimpseOfStream(raw as readonly string[])
+      return refuseMalformed(this.#context, visitor, { stop: head, glimpse, accepted: this.#accepted, protocol: 'h2' })
     }
     const { scheme, serverName, surplus, peer } = this.#accepted
     const from = { peer: peer.address, peerPort: peer.port, protocol: 'h2' as const }

@@ -91,14 +91,15 @@ function settle(draft: Draft): RequestHead | Stop {
 /** Nearly every Host: nothing in it needs a change. */
 const BARE_HOST = /^[a-z0-9.-]+$/
 
-/** In lower case, without the port. */
-function hostOf(value: string): string {
+/** Of a Host: in lower case, without the port. */
+export function hostOf(value: string): string {
   if (BARE_HOST.test(value)) return value
   const colon = value.endsWith(']') ? -1 : value.lastIndexOf(':')
   return (colon < 0 ? value : value.slice(0, colon)).toLowerCase()
 }
 
-function pathOf(target: string): string {
+/** Of a target: without its query. */
+export function pathOf(target: string): string {
   const query = target.indexOf('?')
   return query < 0 ? target : target.slice(0, query)
 }

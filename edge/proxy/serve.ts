@@ -6,6 +6,7 @@ import { believedVisitor } from './believed-visitor.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
 import { Exchange } from './exchange.ts'
+import { recordRefusal, routeOf } from './refusal.ts'
 import type { RequestHead } from './request-head.ts'
 import type { Visitor } from './visitor.ts'
 
@@ -43,8 +44,7 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
   const world: RequestWorld = {
     malformed: undefined,
     scheme: believed.scheme,
-    // A balancer that ends TLS says nothing about the handshake, and a resumed session of TLS 1.2 has none that could tell.
-    serverName: scheme === believed.scheme && arrival.serverName !== null ? arrival.serverName : host,
+    serverName: serverNameOf(arrival, believed.scheme),
     host,
     method: head.method,
     path,
@@ -65,6 +65,10 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
   return undefined
 }
 
+/** A balancer that ends TLS says nothing about the handshake, and that of a resumed session of TLS 1.2 does not tell: then it is as the host. */
+const serverNameOf = ({ scheme, serverName, head }: Arrival, believed: Arrival['scheme']): string | undefined =>
+  scheme === believed && serverName !== null ? serverName : head.hostname
+
 /** The list stops whatever has no tunnel; this is for the types alone. */
 const UNREACHABLE: Stop = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
 
@@ -83,39 +87,14 @@ function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void
   const location = `https://${world.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : arrival.head.target}`
   const answer = answerTo(stop, { id, head: arrival.head, location, challenge })
   visitor.answer(answer)
-  if (!route) return context.metrics.stopped(status, reason)
   const { method, path, sourceIp } = world
-  const [bytesIn, bytesOut] = [visitor.bytesIn, method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)]
   const { at, began, protocol } = arrival
-  const durationMs = Math.round(context.now() - began)
-  const record = {
-    id,
-    tunnel: route.id,
-    at,
-    method,
-    path,
-    status,
-    durationMs,
-    bytesIn,
-    bytesOut,
-    sourceIp,
-    origin: 'edge',
-    reason,
-    protocol,
-  } as const
-  context.journal.request(record)
-  context.metrics.finished(record)
+  const bytesOut = method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)
+  const about = { id, at, began, method, path, sourceIp, protocol }
+  recordRefusal(context, route, { ...about, status, reason, bytesIn: visitor.bytesIn, bytesOut })
 }
 
 const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)
-
-const LABEL = 16
-
-function routeOf(host: string, routes: ProxyContext['routes']): Route | undefined {
-  const { domain } = routes
-  const isBelow = host.length === LABEL + 1 + domain.length && host.charCodeAt(LABEL) === 0x2e && host.endsWith(domain)
-  return isBelow ? routes.get(host.slice(0, LABEL)) : undefined
-}
 
 function overloadOf({ load, limits }: ProxyContext, route: Route | undefined, surplus: boolean): RequestWorld['overload'] {
   if (surplus) return 'edge'

@@ -1,12 +1,14 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { curl as visit, type Transport, TRANSPORTS } from '../support/edge/curl.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
-import { rawBackend } from '../support/edge/raw-http.ts'
+import { answered, rawBackend } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
@@ -180,4 +182,64 @@ test('each request is counted, by bounded labels alone', async () => {
   const text = await edge.registry.metrics()
   expect(text).toMatch(/mooring_edge_requests_total\{protocol="h2",status="2xx",origin="backend",reason=""\} \d+/)
   expect(text).not.toContain(DOMAIN)
+})
+
+describe('what is no request, but says whose it would be, is in the journal of that tunnel', () => {
+  const host = `${names.web}.${DOMAIN}`
+  const plain = `Host: ${host}\r\n`
+  test.each([
+    { does: 'of a proxy', text: `CONNECT / HTTP/1.1\r\n${plain}\r\n`, record: ['CONNECT', '/', 400, 'bad_request'] },
+    {
+      does: 'with a method that is too long',
+      text: `${'M'.repeat(33)} /m?q HTTP/1.1\r\n${plain}\r\n`,
+      record: ['M'.repeat(32), '/m', 400, 'bad_request'],
+    },
+    {
+      does: 'that expects what nobody does',
+      text: `GET /e HTTP/1.1\r\n${plain}Expect: more\r\n\r\n`,
+      record: ['GET', '/e', 417, 'bad_expectation'],
+    },
+    {
+      does: 'with two framings',
+      text: `POST /f HTTP/1.1\r\n${plain}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      record: ['POST', '/f', 400, 'bad_request'],
+    },
+    {
+      does: 'with a bad chunk in its first packet',
+      text: `POST /c HTTP/1.1\r\n${plain}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
+      record: ['POST', '/c', 400, 'bad_request'],
+    },
+    {
+      does: 'that is too large',
+      text: `GET /l HTTP/1.1\r\n${plain}X: ${'x'.repeat(70_000)}\r\n\r\n`,
+      record: ['GET', '/l', 431, 'head_too_large'],
+    },
+  ])('one $does', async ({ text, record: [method, path, status, reason] }) => {
+    expect(await answered(edge.httpPort, text)).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*Mooring-Error: ${reason}`))
+    const origin = { origin: 'edge', tunnel: `uid-${names.web}`, sourceIp: '127.0.0.1', protocol: 'http/1.1' }
+    expect(edge.records.at(-1)).toMatchObject({ method, path, status, reason, ...origin })
+  })
+
+  test('one over HTTP/2', async () => {
+    const client = connectHttp2(`https://127.0.0.1:${edge.httpsPort}`, { servername: host, rejectUnauthorized: false })
+    onTestFinished(() => client.destroy())
+    const stream = client.request({ ':authority': host, ':path': '/h', expect: 'more' })
+    const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+    expect(headers).toMatchObject({ ':status': 417, 'mooring-error': 'bad_expectation' })
+    expect(edge.records.at(-1)).toMatchObject({
+      method: 'GET',
+      path: '/h',
+      status: 417,
+      protocol: 'h2',
+      tunnel: `uid-${names.web}`,
+    })
+  })
+
+  test('not one that names two hosts, or none', async () => {
+    const before = edge.records.length
+    for (const fields of [`${plain}Host: other\r\n`, '']) {
+      expect(await answered(edge.httpPort, `GET / HTTP/1.1\r\n${fields}\r\n`)).toContain('HTTP/1.1 400 ')
+    }
+    expect(edge.records).toHaveLength(before)
+  })
 })

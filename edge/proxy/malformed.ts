@@ -1,0 +1,58 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { METHOD_MAX, type Stop } from '../../crds/tunnel-decisions.ts'
+import type { Accepted } from './accepted.ts'
+import type { ProxyContext } from './context.ts'
+import { answerTo } from './errors.ts'
+import { recordRefusal, routeOf } from './refusal.ts'
+import { hostOf, pathOf } from './request-head.ts'
+import type { Visitor } from './visitor.ts'
+
+/** Of a request that is none, as much as can be read: whose it would have been is told of it. */
+export interface Glimpse {
+  /** In lower case, without the port. */
+  readonly hostname: string
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+}
+
+export interface Malformed {
+  readonly stop: Stop
+  /** Undefined: nothing of it can be told. */
+  readonly glimpse: Glimpse | undefined
+  readonly accepted: Pick<Accepted, 'peer'>
+  readonly protocol: 'http/1.1' | 'h2'
+}
+
+/** Answers what cannot be understood as a request in one way, for which there is no deciding. */
+export function refuseMalformed(context: ProxyContext, visitor: Visitor, { stop, glimpse, accepted, protocol }: Malformed): void {
+  const id = randomUUIDv7()
+  const answer = answerTo(stop, { id, head: undefined, location: '', challenge: undefined })
+  visitor.answer(answer)
+  const { hostname = '', method = '', path = '' } = glimpse ?? {}
+  recordRefusal(context, routeOf(hostname, context.routes), {
+    ...{ id, at: context.date(), began: context.now(), method, path, protocol },
+    ...{ status: stop.status, reason: stop.reason, sourceIp: accepted.peer.address },
+    ...{ bytesIn: visitor.bytesIn, bytesOut: Buffer.byteLength(answer.body) },
+  })
+}
+
+const REQUEST_LINE = /^(\S+) (\S*)/
+const HOST = /\r\nhost:([^\r\n]*)(?=\r)/gi
+
+/** Of the text of a head, latin1, as far as it has come. Undefined: it is of no host, or of more than one. */
+export function glimpseOf(text: string): Glimpse | undefined {
+  const [host, other] = text.matchAll(HOST)
+  if (host === undefined || other !== undefined) return undefined
+  const [, method = '', target = ''] = REQUEST_LINE.exec(text) ?? []
+  return { hostname: hostOf((host[1] ?? '').trim()), method: method.slice(0, METHOD_MAX), path: pathOf(target) }
+}
+
+/** The same of a header block of HTTP/2: names and values in turn. */
+export function glimpseOfStream(raw: readonly string[]): Glimpse | undefined {
+  const of = (name: string): readonly string[] => raw.filter((_text, index) => index % 2 === 1 && raw[index - 1] === name)
+  const hosts = new Set([...of(':authority'), ...of('host')].map((host) => hostOf(host)))
+  const [hostname] = hosts
+  if (hostname === undefined || hosts.size > 1) return undefined
+  return { hostname, method: (of(':method')[0] ?? '').slice(0, METHOD_MAX), path: pathOf(of(':path')[0] ?? '') }
+}
