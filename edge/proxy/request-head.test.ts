@@ -42,6 +42,22 @@ describe('a request line', () => {
   test('in absolute form is passed on in origin form', () => {
     expect(read('GET HTTP://A.test?x HTTP/1.1')).toMatchObject({ target: '/?x', lineKept: false })
   })
+
+  test('of OPTIONS for a whole server is in asterisk form, however it came (RFC 9112, section 3.2.4)', () => {
+    expect(read('OPTIONS http://a.test HTTP/1.1')).toMatchObject({ target: '*', lineKept: false })
+    expect(read('OPTIONS http://a.test/ HTTP/1.1')).toMatchObject({ target: '/' })
+  })
+
+  test.each([
+    { target: 'http://a.test:80/', host: 'a.test', status: 200 },
+    { target: 'http://a.test/', host: 'a.test:80', status: 200 },
+    { target: 'https://a.test:443/', host: 'A.test', status: 200 },
+    { target: 'https://a.test:80/', host: 'a.test', status: 400 },
+    { target: 'http://a.test:8080/', host: 'a.test', status: 400 },
+    { target: 'http:///', host: 'a.test', status: 400 },
+  ])('for $target with the Host $host is $status', ({ target, host, status }) => {
+    expect(statusOf(`GET ${target} HTTP/1.1`, `Host: ${host}\r\n`)).toBe(status)
+  })
 })
 
 describe('fields', () => {
@@ -50,6 +66,9 @@ describe('fields', () => {
     { does: 'name no two hosts', fields: HOST + HOST, status: 400 },
     { does: 'name a host that can be one', fields: 'Host: a b\r\n', status: 400 },
     { does: 'name a host that is not empty', fields: 'Host:\r\n', status: 400 },
+    { does: 'may name a port', fields: 'Host: a.test:65535\r\n', status: 200 },
+    { does: 'name no port past the last', fields: 'Host: a.test:65536\r\n', status: 400 },
+    { does: 'name no port 0', fields: 'Host: a.test:0\r\n', status: 400 },
     { does: 'have no blank before the colon', fields: `${HOST}A : b\r\n`, status: 400 },
     { does: 'have no blank in the name', fields: `${HOST}A b: c\r\n`, status: 400 },
     { does: 'have a name', fields: `${HOST}: c\r\n`, status: 400 },
@@ -129,6 +148,18 @@ test.each([
   { line: 'HTTP/1.0', connection: 'Connection: Keep-Alive\r\n', keeps: true },
 ])('$line with "$connection" keeps the connection: $keeps', ({ line, connection, keeps }) => {
   expect(read(`GET / ${line}`, HOST + connection)).toMatchObject({ keepAlive: keeps })
+})
+
+test.each([
+  { upgrade: 'websocket', asked: 'websocket' },
+  { upgrade: 'foo/2, bar', asked: 'foo/2, bar' },
+  { upgrade: 'h2c', asked: undefined },
+  { upgrade: 'websocket, h2', asked: undefined },
+  { upgrade: '"h2c"', asked: undefined },
+  { upgrade: 'a/b/c', asked: undefined },
+  { upgrade: 'a b', asked: undefined },
+])('a change to $upgrade is asked for as $asked', ({ upgrade, asked }) => {
+  expect(read('GET / HTTP/1.1', `${HOST}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`)).toMatchObject({ upgrade: asked })
 })
 
 /** What Node's own server makes of the bytes; undefined: it refuses them. */

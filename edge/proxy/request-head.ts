@@ -1,5 +1,5 @@
 import { METHOD_MAX, type Stop } from '../../crds/tunnel-decisions.ts'
-import { type Fields, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
+import { type Fields, isToken, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
 import type { ForwardedRequest } from './forward-request.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { REQUEST_NAMES } from './names.ts'
@@ -30,10 +30,12 @@ export interface RequestHead extends Fields {
   forwarded: ForwardedRequest | undefined
 }
 
-const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?$/
-const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
+const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::(\d{1,5}))?$/
+const MAX_PORT = 65_535
+const ABSOLUTE = /^(https?):\/\/([^/?]*)(.*)$/i
+const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { http: /:80$/, https: /:443$/ }
 /** Changes of protocol that would take later requests out of the edge's sight. */
-const HIDING = /(^|[\s,])(h2c|http|tls)\b/i
+const HIDING = /(^|[\s,])(h2c?|http|tls)\b/i
 
 /** Whether a head was refused. */
 export const isStop = (value: object): value is Stop => 'reason' in value
@@ -74,7 +76,7 @@ interface Draft extends Fields {
 function settle(draft: Draft): RequestHead | Stop {
   const { text, at, fieldsAt, minor, framing, method, asked } = draft
   const { host, expect } = framing
-  if (host === undefined || !HOST_VALUE.test(host)) return BAD_HOST
+  if (host === undefined || !isHost(host)) return BAD_HOST
   const target = targetOf(method, asked, host)
   if (target === undefined) return bad('the request target is not valid')
   if (framing.chunked && minor === 0) return bad('HTTP/1.0 has no Transfer-Encoding')
@@ -86,6 +88,11 @@ function settle(draft: Draft): RequestHead | Stop {
   const path = pathOf(target)
   const forwarded = undefined
   return { text, at, fieldsAt, minor, framing, method, target, path, lineKept, host, hostname, keepAlive, upgrade, forwarded }
+}
+
+function isHost(value: string): boolean {
+  const [whole, , port = '1'] = HOST_VALUE.exec(value) ?? []
+  return whole !== undefined && Number(port) > 0 && Number(port) <= MAX_PORT
 }
 
 /** Nearly every Host: nothing in it needs a change. */
@@ -109,10 +116,26 @@ function targetOf(method: string, asked: string, host: string): string | undefin
   if (method === 'CONNECT') return undefined
   if (asked.charCodeAt(0) === 0x2f) return asked
   if (asked === '*') return method === 'OPTIONS' ? asked : undefined
-  const [, authority, rest = ''] = ABSOLUTE.exec(asked) ?? []
-  if (authority?.toLowerCase() !== host.toLowerCase()) return undefined
-  return rest.startsWith('/') ? rest : `/${rest}`
+  const absolute = ABSOLUTE.exec(asked)
+  return absolute ? originForm(method, absolute, host) : undefined
 }
+
+/** Of an absolute form in its parts; undefined when it is of another host. */
+function originForm(
+  method: string,
+  [, scheme = '', authority = '', rest = '']: RegExpExecArray,
+  host: string,
+): string | undefined {
+  if (bare(authority, scheme) !== bare(host, scheme)) return undefined
+  return rest.startsWith('/') ? rest : rootOf(method, rest)
+}
+
+/** Where there is no path: of a whole server asks who asks OPTIONS without a query (RFC 9112, section 3.2.4). */
+const rootOf = (method: string, query: string): string => (method === 'OPTIONS' && query === '' ? '*' : `/${query}`)
+
+/** What two spellings of one authority have in common (RFC 9110, section 4.2.3). */
+const bare = (authority: string, scheme: string): string =>
+  authority.toLowerCase().replace(DEFAULT_PORT[scheme.toLowerCase()] ?? '', '')
 
 export function hasBody({ framing }: Pick<RequestHead, 'framing'>): boolean {
   return framing.chunked || (framing.length ?? 0) > 0
@@ -127,5 +150,11 @@ export function keepsAlive({ connection }: Framing, minor: 0 | 1): boolean {
 function upgradeOf(framing: Framing): string | undefined {
   const { connection, upgrade } = framing
   if (upgrade === undefined || !connection.includes('upgrade')) return undefined
-  return hasBody({ framing }) || HIDING.test(upgrade) ? undefined : upgrade
+  return hasBody({ framing }) || HIDING.test(upgrade) || !upgrade.split(',').every(isProtocol) ? undefined : upgrade
+}
+
+/** The name of a protocol, with a version or without (RFC 9110, section 7.8). */
+function isProtocol(text: string): boolean {
+  const parts = text.trim().split('/')
+  return parts.length <= 2 && parts.every(isToken)
 }
