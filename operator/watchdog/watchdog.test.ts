@@ -53,6 +53,17 @@ test('what was measured before a reset, or in its middle, says nothing of what t
   expect(await lookAt(instance(0, 0), (put) => put(instance(1, 1)))).toBe(false)
 })
 
+test.each(['TemplateNotFound', 'TemplateInUse'])(
+  'a reset that waits with %s keeps nobody from being measured',
+  async (reason) => {
+    const waits = instance(1, 0)
+    const condition = { type: 'Ready', status: 'False', reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' } as const
+    const given = { ...waits, status: { ...waits.status, conditions: [condition] } }
+    expect(await lookAt(given, () => undefined)).toBe(true)
+    expect(await lookAt(given, (put) => put(instance(1, 1)))).toBe(false)
+  },
+)
+
 test('a wish for fewer resets than there were keeps nobody from being measured', async () => {
   expect(await lookAt(instance(0, 2), () => undefined)).toBe(true)
 })

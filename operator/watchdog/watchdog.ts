@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
+import { conditionOf } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
@@ -36,6 +37,13 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 
 const resetsOf = (status: SharedInstance['status']): number => status?.resetVersion ?? 0
 
+/** Whether a reset that is wished has not begun, and does not until its template can be copied: a database is as large as it was meanwhile. */
+function waitsToReset(instance: SharedInstance): boolean {
+  const reason = conditionOf(instance, 'Ready')?.reason
+  const waits = reason === InstanceReason.TemplateNotFound || reason === InstanceReason.TemplateInUse
+  return waits && instance.spec.resetVersion > resetsOf(instance.status)
+}
+
 export function createWatchdog(deps: WatchdogDeps): Watchdog {
   const { instances, admins, suspicions, log, limits, every } = deps
   const wakers = new Set<(key: Key) => void>()
@@ -70,7 +78,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       if (!owner) continue
       const { uid } = owner.metadata
       // What is or was being emptied meanwhile may have been measured full: its new database would be switched off for it.
-      if (owner.spec.resetVersion > (resets.get(uid) ?? resetsOf(owner.status))) continue
+      if (owner.spec.resetVersion > (resets.get(uid) ?? resetsOf(owner.status)) && !waitsToReset(owner)) continue
       if (bytes > limits.sizeBytes === suspicions.oversize.has(uid)) continue
       if (bytes > limits.sizeBytes) suspicions.oversize.add(uid)
       else suspicions.oversize.delete(uid)
