@@ -22,6 +22,8 @@ export interface ProxyLimits {
   readonly requestsPerTunnel: number
   /** Visitors' connections at a time, of all tunnels. Twice as many are answered that it is too many. */
   readonly connections: number
+  /** Those of one source, be it an address or a network of IPv6: nobody takes all there are. Balancers that are trusted may. */
+  readonly connectionsPerSource: number
   /** Streams of one HTTP/2 connection at a time, and how many it may reset in ten seconds. */
   readonly streams: number
   readonly resets: number
@@ -44,6 +46,7 @@ export const PROXY_LIMITS: ProxyLimits = {
   spareLinkMs: 60_000,
   requestsPerTunnel: 1_000,
   connections: 20_000,
+  connectionsPerSource: 10_000,
   streams: 128,
   resets: 200,
   sweepMs: 500,

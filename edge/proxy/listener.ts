@@ -9,6 +9,7 @@ import type { ProxyContext } from './context.ts'
 import { createContexts } from './contexts.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { createHttp2 } from './http2.ts'
+import { createSources } from './sources.ts'
 
 /** A certificate that renews itself. */
 export interface RenewedCertificate {
@@ -40,14 +41,20 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const contexts = createContexts({ contextFor, size: limits.contexts })
   const http2 = createHttp2(context)
-  const isSurplus = () => context.connections.size >= limits.connections
+  const sources = createSources()
+
+  function isSurplus(socket: Socket, { address }: Peer): boolean {
+    const ofSource = sources.enter(socket, address)
+    const isCrowd = ofSource > limits.connectionsPerSource && context.trusted?.allows(address) !== true
+    return isCrowd || context.connections.size >= limits.connections
+  }
 
   const entrance = createEntrance({ trusted: context.trusted, headMs: limits.headMs, most: limits.connections, log })
   /** Whom balancers speak for on which connection: what TLS makes of a socket does not say which one that was. */
   const behind = new Map<string, Peer>()
 
   function plain(socket: Socket, peer: Peer): void {
-    new Http1Connection(context, { socket, peer, scheme: 'http', serverName: undefined, surplus: isSurplus() })
+    new Http1Connection(context, { socket, peer, scheme: 'http', serverName: undefined, surplus: isSurplus(socket, peer) })
     socket.resume()
   }
 
@@ -65,7 +72,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   function secured(socket: TLSSocket): void {
     const serverName = serverNameOf(socket)
     const peer = (behind.size > 0 ? behind.get(endsOf(socket)) : undefined) ?? peerOf(socket)
-    const accepted = { socket, peer, scheme: 'https', serverName, surplus: isSurplus() } as const
+    const accepted = { socket, peer, scheme: 'https', serverName, surplus: isSurplus(socket, peer) } as const
     if (socket.alpnProtocol === 'h2') http2.accept(accepted)
     else new Http1Connection(context, accepted)
   }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { afterAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { curl, TRANSPORTS } from '../support/edge/curl.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
@@ -25,7 +25,7 @@ async function before(answer: (received: string, socket: Socket) => void): Promi
 /** As many requests that wait for their backend, each on a connection of its own, as a bound allows. */
 const MOST = 5
 
-async function full(bound: 'requestsPerTunnel' | 'connections') {
+async function full(bound: 'requestsPerTunnel' | 'connections' | 'connectionsPerSource') {
   const own = cleanup.use(await startProxy({ contextFor, limits: { [bound]: MOST, halfClosedMs: 50, sweepMs: 20 } }))
   const backend = cleanup.use(
     await rawBackend((received, socket) => {
@@ -105,4 +105,25 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     leave()
     await vi.waitFor(async () => expect((await curl(own, { transport, host: other })).status).toBe(200), soon)
   })
+
+  test('one connection more than a source may have is 503; others are served', async () => {
+    const { own, host, leave } = await full('connectionsPerSource')
+    const from = (address: string) => curl(own, { transport, host, args: ['--interface', address] })
+    const answer = await from('127.0.0.1')
+    expect([answer.status, answer.reason, answer.header('retry-after')]).toEqual([503, 'overloaded', '1'])
+    expect((await from('127.0.0.2')).status).toBe(200)
+    leave()
+    await vi.waitFor(async () => expect((await from('127.0.0.1')).status).toBe(200), soon)
+  })
+})
+
+test('a balancer that is trusted may have more connections than one source', async () => {
+  const limits = { connectionsPerSource: 1 }
+  await using backend = await rawBackend((_received, socket) => socket.write(OK))
+  const own = await startProxy({ contextFor, limits, trusted: ['127.0.0.0/8'] })
+  onTestFinished(() => own.proxy.close())
+  const { host } = own.serve('0000000000000001', backend.port)
+  const kept = [1, 2, 3].map(() => rawVisitor(own.httpPort, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`))
+  for (const visitor of kept) await visitor.sees('HTTP/1.1 200 OK')
+  for (const { socket } of kept) socket.destroy()
 })
