@@ -26,6 +26,11 @@ export class Body {
     return this.chunks?.payload ?? this.#taken
   }
 
+  /** The trailer section, once done: lines with their CRLF, latin1. */
+  get trailers(): string {
+    return this.chunks?.trailers ?? ''
+  }
+
   /**
    * Reads on from `from`. With a sink, it is told what is payload.
    * @returns where the body or the buffer ended; -1: it is not valid

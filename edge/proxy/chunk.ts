@@ -1,5 +1,4 @@
-import { DROP, NameTable, PLAIN } from './names.ts'
-import { readFields, STRIDE } from './fields.ts'
+import { readTrailers } from './trailers.ts'
 
 /** Digits of a chunk's size: below 2^31, so that readers with 32 bits count alike. */
 const MAX_DIGITS = 8
@@ -7,7 +6,6 @@ const MAX_SIZE = 0x7fff_ffff
 /** Bytes of all extensions of a body, and of its trailer section. */
 const MAX_EXTENSIONS = 16_384
 const MAX_TRAILERS = 8_192
-const MAX_TRAILER_FIELDS = 32
 
 const CR = 0x0d
 const LF = 0x0a
@@ -27,40 +25,6 @@ const DATA_LF = 7
 const TRAILERS = 8
 const OVER = 9
 
-/** Fields that a trailer section must not hold: they frame, route or name the visitor (RFC 9110, section 6.5.1). */
-const FORBIDDEN = new NameTable(
-  Object.fromEntries(
-    [
-      'connection',
-      'content-length',
-      'transfer-encoding',
-      'host',
-      'expect',
-      'te',
-      'trailer',
-      'upgrade',
-      'keep-alive',
-      'forwarded',
-      'x-request-id',
-    ]
-      .concat([
-        'authorization',
-        'cookie',
-        'set-cookie',
-        'content-encoding',
-        'content-type',
-        'content-range',
-        'proxy-connection',
-        'proxy-authorization',
-        'proxy-authenticate',
-        'www-authenticate',
-        'http2-settings',
-        'mooring-error',
-      ])
-      .map((name) => [name, DROP]),
-  ),
-)
-
 /** Is told where the payload is in a buffer, for those who do not pass the framing on. */
 export interface PayloadSink {
   /** From `start` to before `end`; what was read before it may be written over. */
@@ -74,6 +38,8 @@ export interface PayloadSink {
 export class ChunkScanner {
   /** Bytes of payload so far. */
   payload = 0
+  /** Where the trailer section began or went on in the buffer last read. -1: nowhere, or it is empty. */
+  trailersAt = -1
   #state = SIZE
   #size = 0
   #digits = 0
@@ -95,6 +61,7 @@ export class ChunkScanner {
    */
   scan(chunk: Buffer, from: number, sink?: PayloadSink): number {
     let at = from
+    this.trailersAt = -1
     while (at < chunk.length && this.#state !== OVER) {
       if (this.#state === DATA) at = this.#data(chunk, at, sink)
       else if (this.#state === TRAILERS) at = this.#trailer(chunk, at)
@@ -158,6 +125,12 @@ export class ChunkScanner {
   }
 
   #trailer(chunk: Buffer, at: number): number {
+    // Nearly all are empty.
+    if (this.#trailers === '' && chunk[at] === CR && chunk[at + 1] === LF) {
+      this.#state = OVER
+      return at + 2
+    }
+    if (this.trailersAt < 0) this.trailersAt = at
     const lineEnd = chunk.indexOf(LF, at)
     const end = lineEnd < 0 ? chunk.length : lineEnd + 1
     if (this.#trailers.length + end - at > MAX_TRAILERS) return -1
@@ -179,16 +152,15 @@ export class ChunkScanner {
   }
 }
 
-/** The fields of a trailer section: lines with their CRLF, latin1. Undefined: it is not valid, or holds what may not come so late. */
-export function readTrailers(lines: string): readonly (readonly [string, string])[] | undefined {
-  const at = readFields(Buffer.from(lines, 'latin1'), 0, FORBIDDEN)
-  if (typeof at === 'string' || at.length > MAX_TRAILER_FIELDS * STRIDE) return undefined
-  const fields: (readonly [string, string])[] = []
-  for (let field = 0; field < at.length; field += STRIDE) {
-    if (at[field + 4] !== PLAIN) return undefined
-    fields.push([lines.slice(at[field], at[field + 1]), lines.slice(at[field + 2], at[field + 3])])
-  }
-  return fields
+/** What a whole body that is without trailers ends in, but for a few: a line of trailers would have a colon. */
+const BARE_END = '\r\n0\r\n\r\n'
+
+/** The trailer section of a whole body that is valid: lines with their CRLF, latin1. */
+export function trailersOf(body: Buffer): string {
+  if (body.toString('latin1', Math.max(0, body.length - BARE_END.length)) === BARE_END) return ''
+  const scanner = new ChunkScanner()
+  scanner.scan(body, 0)
+  return scanner.trailers
 }
 
 function hex(code: number): number {

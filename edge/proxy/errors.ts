@@ -65,21 +65,43 @@ function explained({ status, reason, detail }: Stop, { head, id }: Asked, more: 
 /** Browsers send some ten. */
 const MAX_RANGES = 64
 
+interface MediaRange {
+  readonly name: string
+  readonly weight: number
+}
+
+/** How a media type is wanted: by the most specific range that matches it. */
+interface Wish {
+  readonly weight: number
+  /** How much more than the type that range matches: nothing, its kind, everything. */
+  readonly width: number
+  /** Which one it is. */
+  readonly place: number
+}
+
 /**
- * Whether an Accept field names HTML before JSON, by weight and then by order (RFC 9110, section 12.5.1). Who names neither, or many others first, is no
- * browser.
+ * Whether an Accept field wants HTML more than JSON: by weight, else by what it names more exactly, else by order (RFC 9110, section 12.5.1). Who takes
+ * anything, or neither, is no browser.
  */
 export function prefersHtml(accept: string): boolean {
-  const named = accept
-    .toLowerCase()
-    .split(',', MAX_RANGES)
-    .map((range) => {
-      const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
-      const weight = parameters.find((parameter) => parameter.startsWith('q='))
-      return { type, weight: weight === undefined ? 1 : Number(weight.slice('q='.length)) }
-    })
-    .filter(({ type, weight }) => weight > 0 && (type === 'text/html' || type === 'application/json'))
-  return named.toSorted((one, other) => other.weight - one.weight)[0]?.type === 'text/html'
+  const ranges = accept.toLowerCase().split(',', MAX_RANGES).map(mediaRange)
+  const html = wishFor(['text/html', 'text/*', '*/*'], ranges)
+  const json = wishFor(['application/json', 'application/*', '*/*'], ranges)
+  if (html.weight === 0 || html.weight !== json.weight) return html.weight > json.weight
+  return html.width === json.width ? html.place < json.place : html.width < json.width
+}
+
+function mediaRange(text: string): MediaRange {
+  const [name = '', ...parameters] = text.split(';').map((part) => part.trim())
+  const weight = parameters.find((parameter) => parameter.startsWith('q='))
+  return { name, weight: weight === undefined ? 1 : Math.max(0, Number(weight.slice('q='.length)) || 0) }
+}
+
+/** `names`: of the ranges that match the type, the narrowest first. */
+function wishFor(names: readonly string[], ranges: readonly MediaRange[]): Wish {
+  const width = names.findIndex((name) => ranges.some((range) => range.name === name))
+  const place = ranges.findIndex(({ name }) => name === names[width])
+  return { weight: ranges[place]?.weight ?? 0, width, place }
 }
 
 /** Every text in it is one of ours: nothing that a visitor sent is shown. */

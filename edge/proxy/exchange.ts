@@ -1,6 +1,7 @@
 import { type Stop, type Upstream, UPSTREAM_STOPS } from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
+import { trailersOf } from './chunk.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
 import { forwardedRequest, type Visit } from './forward-request.ts'
@@ -9,6 +10,8 @@ import { lend } from './pool.ts'
 import { Relay, type RelayOwner } from './relay.ts'
 import { hasBody } from './request-head.ts'
 import type { Arrival } from './serve.ts'
+import { BAD_BODY } from './stops.ts'
+import { keptTrailers } from './trailers.ts'
 import type { Visitor } from './visitor.ts'
 
 /** What is to be exchanged, and for whom. */
@@ -57,7 +60,8 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#asked = asked
     this.sent = arrival.ended
     const modifications = context.modificationsOf(route.config).response
-    this.#relay = new Relay({ visitor, owner: this, request: arrival.head, host: route.host, modifications })
+    const { head: request, protocol } = arrival
+    this.#relay = new Relay({ visitor, owner: this, request, protocol, host: route.host, modifications })
   }
 
   get isOver(): boolean {
@@ -70,8 +74,22 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   start(): void {
-    this.#context.load.enter(this.#asked.route.id)
-    this.#connect(this.#asked.arrival.began)
+    const { route, arrival } = this.#asked
+    this.#context.load.enter(route.id)
+    const whole = arrival.ended && arrival.head.framing.chunked ? arrival.first : undefined
+    if (whole && !this.takesTrailers(trailersOf(whole))) this.stop(BAD_BODY)
+    else this.#connect(arrival.began)
+  }
+
+  /**
+   * Whether the backend may be sent the end of a body that has these trailers: lines with their CRLF. A response is passed on without those that are not to
+   * be; of a request some lines may have gone on already, so that it is refused, by HTTP/1.1 or HTTP/2, as with any other trailer that is forbidden.
+   */
+  takesTrailers(lines: string): boolean {
+    const { arrival, route } = this.#asked
+    return (
+      lines === '' || keptTrailers(lines, arrival.head.framing, this.#context.modificationsOf(route.config).request) === lines
+    )
   }
 
   /** More of the request's body, as the backend is to see it; `ended`: that was all. */

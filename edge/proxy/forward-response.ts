@@ -68,8 +68,8 @@ function compose(reply: Reply, after: After, chunked: boolean): ForwardedRespons
 const cookieLines = ({ modifications, host }: Reply): string =>
   modifications.cookies.map((value) => `Set-Cookie: ${scopedCookie(value, host)}\r\n`).join('')
 
-/** Whether it is final and has no Date; what the tunnel's settings say of that stands. */
-function wantsDate({ head, modifications: { removed } }: Reply): boolean {
+/** Whether the edge is to say when a response came: it is final and has no Date; what the tunnel's settings say of that stands. */
+export function wantsDate({ head, modifications: { removed } }: Reply): boolean {
   return head.status >= 200 && !hasField(head, DATE) && removed?.kindOf(DATE_NAME, 0, DATE_NAME.length) !== DROP
 }
 

@@ -216,6 +216,7 @@ export class Http1Connection implements Visitor, Watched {
       this.#keep(chunk.subarray(end))
       this.#socket.pause()
     }
+    if (body.done && this.#exchange?.takesTrailers(body.trailers) === false) return this.#badBody(BAD_BODY)
     this.#exchange?.write(end === chunk.length ? chunk : chunk.subarray(0, end), body.done ? 'ended' : 'more')
   }
 

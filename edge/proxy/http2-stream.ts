@@ -4,15 +4,18 @@ import { readBytes } from '../read-garbage.ts'
 import type { ProxyContext } from './context.ts'
 import { type Answer, httpDate } from './errors.ts'
 import type { Exchange } from './exchange.ts'
-import { addedFields, keptFields, type Reply } from './forward-response.ts'
+import { addedFields, keptFields, type Reply, wantsDate } from './forward-response.ts'
 import { hopFields } from './forward-fields.ts'
-import { readTrailers } from './chunk.ts'
 import { fieldObject, streamFields } from './http2-fields.ts'
 import { Progress } from './progress.ts'
 import type { RequestHead } from './request-head.ts'
 import { BAD_BODY, TOO_SLOW } from './stops.ts'
+import { trailerPairs } from './trailers.ts'
 import type { Visitor } from './visitor.ts'
 import { Writes } from './writes.ts'
+
+/** Statuses of which a length would be wrong: there is never a body. */
+const BODILESS = new Set([204, 205])
 
 /** A request of a visitor who speaks HTTP/2: its body becomes one of HTTP/1.1, the response's body is taken out of its framing. */
 export class Http2Stream implements Visitor {
@@ -88,10 +91,11 @@ export class Http2Stream implements Visitor {
     const { head, kind } = reply
     if (this.#isGone) return true
     const raw = [':status', String(head.status), ...this.#fieldsOf(reply)]
-    if (kind !== 'chunked' && head.framing.length !== undefined && head.status !== 204)
+    if (kind !== 'chunked' && head.framing.length !== undefined && !BODILESS.has(head.status))
       raw.push('content-length', String(head.framing.length))
-    if (!raw.some((text, index) => index % 2 === 0 && text === 'date')) raw.push('date', httpDate(this.#context.date()))
-    this.#send(() => this.#stream.respond(raw, { endStream: kind === 'none', waitForTrailers: kind === 'chunked' }))
+    if (wantsDate(reply)) raw.push('date', httpDate(this.#context.date()))
+    const options = { endStream: kind === 'none', waitForTrailers: kind === 'chunked', sendDate: false }
+    this.#send(() => this.#stream.respond(raw, options))
     return true
   }
 
@@ -122,7 +126,7 @@ export class Http2Stream implements Visitor {
   }
 
   #sendTrailers(): void {
-    const trailers = fieldObject(streamFields(readTrailers(this.#responseTrailers) ?? []))
+    const trailers = fieldObject(streamFields(trailerPairs(this.#responseTrailers)))
     if (!this.#isGone) this.#send(() => this.#stream.sendTrailers(trailers))
   }
 
@@ -190,7 +194,7 @@ export class Http2Stream implements Visitor {
       if (this.bytesIn !== length) this.#stop(BAD_BODY)
       return
     }
-    if (readTrailers(this.#requestTrailers) === undefined) this.#stop(BAD_BODY)
+    if (this.exchange?.takesTrailers(this.#requestTrailers) === false) this.#stop(BAD_BODY)
     else this.exchange?.write(Buffer.from(`0\r\n${this.#requestTrailers}\r\n`, 'latin1'), 'ended')
   }
 

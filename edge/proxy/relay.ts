@@ -5,6 +5,7 @@ import type { Modifications } from './modifications.ts'
 import { GatheredPayload } from './gathered-payload.ts'
 import type { RequestHead } from './request-head.ts'
 import { bodyKindOf, type ResponseHead } from './response-head.ts'
+import { keptTrailers } from './trailers.ts'
 import type { Visitor } from './visitor.ts'
 
 /** Who has the link that the response comes from. */
@@ -25,6 +26,8 @@ interface Deps {
   readonly visitor: Visitor
   readonly owner: RelayOwner
   readonly request: RequestHead
+  /** That the visitor speaks. */
+  readonly protocol: 'http/1.1' | 'h2'
   /** Host of the tunnel. */
   readonly host: string
   readonly modifications: Modifications
@@ -33,14 +36,20 @@ interface Deps {
 /** Interim responses before the last word: each is kept until the visitor takes it, and the sender may never end. */
 const MAX_INTERIM = 64
 
+/** It should have no body (RFC 9110, section 15.3.6). Over HTTP/1.1 what the backend says stands; over HTTP/2 Node ends its stream with the head. */
+const RESET_CONTENT = 205
+
 /** Reads one response and passes it to the visitor: the head anew, the body as it comes. */
 export class Relay {
   /** Of the final response, once it has begun. */
   status = 0
-  #stage: 'head' | 'body' | 'raw' | 'over' = 'head'
+  #stage: 'head' | 'body' | 'dropped' | 'raw' | 'over' = 'head'
   readonly #deps: Deps
   #heads: HeadReader<ResponseHead | undefined> | undefined
+  #head: ResponseHead | undefined
   #body: Body | undefined
+  /** The visitor gets nothing of it. */
+  #dropped: Body | undefined
   #interim = 0
   #keeps = false
   #rawOut = 0
@@ -72,15 +81,17 @@ export class Relay {
     return (this.#body?.payload ?? 0) + this.#rawOut
   }
 
-  /** The trailer section, after the end. */
+  /** The trailer section, after the end, without what is not passed on. */
   get trailers(): string {
-    return this.#body?.chunks?.trailers ?? ''
+    const lines = this.#body?.trailers ?? ''
+    return lines === '' || !this.#head ? '' : keptTrailers(lines, this.#head.framing, this.#deps.modifications)
   }
 
   data(chunk: Buffer): void {
     if (this.#stage === 'body') this.#bodyData(chunk)
     else if (this.#stage === 'raw') this.#rawData(chunk)
     else if (this.#stage === 'head') this.#headData(chunk)
+    else if (this.#stage === 'dropped') this.#drop(chunk)
   }
 
   /** The target has ended its side: the end of some bodies, too early for the others. */
@@ -111,16 +122,23 @@ export class Relay {
   }
 
   #respond(head: ResponseHead, rest: Buffer): void {
-    const { visitor, owner, request } = this.#deps
+    const { visitor, owner, request, protocol } = this.#deps
     const kind = bodyKindOf(head, request.method)
     const body = new Body(kind, head.framing.length)
+    this.#head = head
+    this.#keeps = head.keepAlive && kind !== 'close'
+    if (head.status === RESET_CONTENT && protocol === 'h2') {
+      this.#stage = 'dropped'
+      this.#dropped = body
+      return this.#drop(rest)
+    }
     const end = visitor.wire ? body.take(rest, 0) : 0
     if (end < 0) return this.#invalid()
     this.#stage = 'body'
     this.status = head.status
     this.#body = body
-    this.#keeps = head.keepAlive && kind !== 'close'
-    const go = visitor.respond(this.#reply(head, kind), end > 0 ? rest.subarray(0, end) : undefined, !owner.sent)
+    const first = this.#passed(body, rest, end)
+    const go = visitor.respond(this.#reply(head, kind), first.length > 0 ? first : undefined, !owner.sent)
     if (visitor.wire) this.#moved(go, rest.length - end)
     else this.#unwrap(body, rest, go)
   }
@@ -132,7 +150,28 @@ export class Relay {
     if (!visitor.wire) return this.#unwrap(body, chunk, true)
     const end = body.take(chunk, 0)
     if (end < 0) this.#broken()
-    else this.#moved(visitor.body(end === chunk.length ? chunk : chunk.subarray(0, end)), chunk.length - end)
+    else this.#moved(visitor.body(this.#passed(body, chunk, end)), chunk.length - end)
+  }
+
+  /** What goes on of a buffer with the body up to `end`, framing and all. A trailer section waits until it is whole, and goes on without some of its fields. */
+  #passed({ chunks }: Body, chunk: Buffer, end: number): Buffer {
+    if (!chunks || chunks.trailersAt < 0) return end === chunk.length ? chunk : chunk.subarray(0, end)
+    const before = chunk.subarray(0, chunks.trailersAt)
+    return chunks.done ? Buffer.concat([before, Buffer.from(`${this.trailers}\r\n`, 'latin1')]) : before
+  }
+
+  /** The visitor is answered once this is over, for the link's sake: with the end of the stream, the exchange ends. */
+  #drop(chunk: Buffer): void {
+    const { visitor, owner } = this.#deps
+    const [head, body] = [this.#head, this.#dropped]
+    if (!head || !body) return
+    const end = body.take(chunk, 0)
+    if (end < 0) return this.#invalid()
+    if (!body.done && body.kind !== 'close') return
+    this.#stage = 'over'
+    this.status = head.status
+    visitor.respond(this.#reply(head, 'none'), undefined, !owner.sent)
+    owner.responseEnded(this.#keeps && end === chunk.length)
   }
 
   /** For a visitor who is not given the framing of a chunked body. */

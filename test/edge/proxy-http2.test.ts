@@ -81,6 +81,99 @@ describe('an interim answer', () => {
   })
 })
 
+describe('205', () => {
+  const RESET = 'HTTP/1.1 205 Reset Content\r\nETag: "a"\r\n'
+
+  test.each([
+    { does: 'a length', sent: `${RESET}Content-Length: 5\r\n\r\nhello` },
+    { does: 'a length of nothing', sent: `${RESET}Content-Length: 0\r\n\r\n` },
+    { does: 'chunks', sent: `${RESET}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n` },
+  ])('with $does comes without a body, and its link serves the next', async ({ sent }) => {
+    await using tunnel = await saying(sent)
+    for (const times of [1, 2]) {
+      const answer = await tunnel.visitor.ask()
+      expect([answer.status, answer.body, answer.trailers, answer.code], `time ${times}`).toEqual([205, '', [], 0])
+      expect(answer.fields).toContain('etag')
+      if (!sent.includes('Length: 0')) expect(answer.fields).not.toContain('content-length')
+    }
+    expect(tunnel.received).toHaveLength(1)
+    expect(edge.records.at(-1)).toMatchObject({ status: 205, bytesOut: 0, reason: null, origin: 'backend' })
+  })
+
+  test('with a body that comes in parts is read to its end before its link serves the next', async () => {
+    let finish: () => void = () => undefined
+    await using tunnel = await before((received, socket) => {
+      if (!received.endsWith('\r\n\r\n')) return
+      socket.write(`${RESET}Content-Length: 10\r\n\r\nhello`)
+      finish = () => void socket.write('world')
+    })
+    const first = tunnel.visitor.ask()
+    await vi.waitUntil(() => tunnel.received.length === 1, soon)
+    finish()
+    expect(await first).toMatchObject({ status: 205, body: '', code: 0 })
+    const second = tunnel.visitor.ask()
+    await vi.waitUntil(() => tunnel.received[0]?.split('GET ').length === 3, soon)
+    finish()
+    expect(await second).toMatchObject({ status: 205, body: '', code: 0 })
+  })
+
+  test('with a body that ends with its connection does not wait for that', async () => {
+    await using tunnel = await saying(`${RESET}\r\nhello`)
+    for (const times of [1, 2]) {
+      const { status, body, code } = await tunnel.visitor.ask()
+      expect([status, body, code], `time ${times}`).toEqual([205, '', 0])
+    }
+    expect(tunnel.received).toHaveLength(2)
+  })
+
+  test.each([
+    { does: 'is cut off', ends: true, body: 'Content-Length: 9\r\n\r\nhello', reason: 'upstream_reset' },
+    { does: 'is not valid', ends: false, body: 'Transfer-Encoding: chunked\r\n\r\nhello', reason: 'upstream_invalid' },
+  ])('with a body that $does is 502', async ({ body, ends, reason }) => {
+    await using tunnel = await before((_received, socket) => {
+      socket.write(RESET + body)
+      if (ends) socket.end()
+    })
+    const { status, fields } = await tunnel.visitor.ask()
+    expect([status, fields.includes(reason)]).toEqual([502, true])
+  })
+
+  test('with a body that never ends is 504', async () => {
+    await using own = await startProxy({ contextFor: async () => context, limits: { upstreamMs: 200, sweepMs: 20 } })
+    await using backend = await rawBackend((_received, socket) => socket.write(`${RESET}Content-Length: 9\r\n\r\nhello`))
+    const { host } = own.serve('00000000000000aa', backend.port)
+    await using visitor = http2Client(own.httpsPort, host)
+    const { status, fields } = await visitor.ask()
+    expect([status, fields.includes('upstream_timeout')]).toEqual([504, true])
+  })
+
+  test('over HTTP/1.1 is passed on as it is', async () => {
+    await using tunnel = await saying(`${RESET}Content-Length: 5\r\n\r\nhello`)
+    const seen = await answered(edge.httpPort, `GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: close\r\n\r\n`)
+    expect(seen).toMatch(/^HTTP\/1.1 205 [^]*Content-Length: 5\r\n[^]*hello$/)
+  })
+})
+
+describe('the Date of an answer', () => {
+  const dates = ({ fields }: { fields: readonly string[] }) => fields.filter((_value, index) => fields[index - 1] === 'date')
+  const config = (value: string) => ({ liveHeaderModifications: [{ name: 'Date', value, type: 'response' as const }] })
+  const THEIRS = 'Thu, 01 Jan 1970 00:00:00 GMT'
+  const own = OK.replace('\r\n', `\r\nDate: ${THEIRS}\r\n`)
+
+  test.each([
+    { does: 'is the backend’s', sent: own, settings: {}, seen: [THEIRS] },
+    { does: 'is the edge’s where the backend says none', sent: OK, settings: {}, seen: [expect.stringMatching(/ GMT$/)] },
+    { does: 'is left out where the tunnel removes it', sent: own, settings: config(''), seen: [] },
+    { does: 'is not added where the tunnel removes it', sent: OK, settings: config(''), seen: [] },
+    { does: 'is the one that the tunnel sets', sent: own, settings: config('mine'), seen: ['mine'] },
+  ])('$does, over HTTP/1.1 as over HTTP/2', async ({ sent, settings, seen }) => {
+    await using tunnel = await saying(sent, settings)
+    expect(dates(await tunnel.visitor.ask())).toEqual(seen)
+    const text = await answered(edge.httpPort, `GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: close\r\n\r\n`)
+    expect([...text.matchAll(/^Date: (.*)\r$/gm)].map(([, date]) => date)).toEqual(seen)
+  })
+})
+
 describe('an answer', () => {
   test('in chunks has its trailers', async () => {
     await using tunnel = await saying(

@@ -1,0 +1,68 @@
+import { type Fields, readFields, STRIDE } from './fields.ts'
+import { hopFields, keptLines } from './forward-fields.ts'
+import type { Framing } from './framing.ts'
+import type { Modifications } from './modifications.ts'
+import { DROP, NameTable, PLAIN } from './names.ts'
+
+const MAX_TRAILER_FIELDS = 32
+
+/** Fields that a trailer section must not hold: they frame, route or name the visitor (RFC 9110, section 6.5.1). */
+const FORBIDDEN = new NameTable(
+  Object.fromEntries(
+    [
+      'connection',
+      'content-length',
+      'transfer-encoding',
+      'host',
+      'expect',
+      'te',
+      'trailer',
+      'upgrade',
+      'keep-alive',
+      'forwarded',
+      'x-request-id',
+    ]
+      .concat([
+        'authorization',
+        'cookie',
+        'set-cookie',
+        'content-encoding',
+        'content-type',
+        'content-range',
+        'proxy-connection',
+        'proxy-authorization',
+        'proxy-authenticate',
+        'www-authenticate',
+        'http2-settings',
+        'mooring-error',
+      ])
+      .map((name) => [name, DROP]),
+  ),
+)
+
+/** The fields of a trailer section: lines with their CRLF, latin1. Undefined: it is not valid, or holds what may not come so late. */
+export function readTrailers(lines: string): Fields | undefined {
+  const at = readFields(Buffer.from(lines, 'latin1'), 0, FORBIDDEN)
+  if (typeof at === 'string' || at.length > MAX_TRAILER_FIELDS * STRIDE) return undefined
+  for (let field = 0; field < at.length; field += STRIDE) if (at[field + 4] !== PLAIN) return undefined
+  return { text: lines, at }
+}
+
+/**
+ * The lines of a trailer section that are passed on: none of the hop, as the message's head names them (RFC 9110, section 7.6.1), and none that the tunnel's
+ * settings remove or set. Nothing of a section that is not valid.
+ */
+export function keptTrailers(lines: string, { connection }: Framing, modifications: Modifications): string {
+  const fields = lines === '' ? undefined : readTrailers(lines)
+  return fields === undefined ? '' : keptLines(fields, 0, hopFields(connection), modifications)
+}
+
+/** Names and values of a trailer section. */
+export function trailerPairs(lines: string): readonly (readonly [string, string])[] {
+  const { text, at } = readTrailers(lines) ?? { text: '', at: [] }
+  const pairs: (readonly [string, string])[] = []
+  for (let field = 0; field < at.length; field += STRIDE) {
+    pairs.push([text.slice(at[field], at[field + 1]), text.slice(at[field + 2], at[field + 3])])
+  }
+  return pairs
+}
