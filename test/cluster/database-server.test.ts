@@ -7,14 +7,7 @@ import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { createCa } from '../../operator/certificates/local-ca.ts'
 import { adminCredentials } from '../../operator/server/credentials.ts'
-import {
-  ConfigMap,
-  NetworkPolicy,
-  PersistentVolumeClaim,
-  Pod,
-  Service,
-  StatefulSet,
-} from '../../operator/kubernetes/kinds.ts'
+import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from '../../operator/kubernetes/kinds.ts'
 import { selectorOf } from '../../operator/server/kubernetes/names.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { objectPath } from '../../store/kubernetes/paths.ts'
