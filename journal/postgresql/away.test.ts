@@ -52,7 +52,7 @@ test('followers go on hearing after the server was gone, of what was kept meanwh
   const heard: string[] = []
   reader.follow(tunnel, ({ path }) => heard.push(path))
   await keep(requestRecord({ tunnel, path: '/before' }))
-  expect(heard).toEqual(['/before'])
+  await expect.poll(() => heard).toEqual(['/before'])
   await server.server.crash()
   edge.request(requestRecord({ tunnel, path: '/meanwhile' }))
   await expect.poll(() => heard, { timeout: 15_000 }).toEqual(['/before', '/meanwhile'])
