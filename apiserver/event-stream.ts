@@ -18,9 +18,11 @@ export interface EventSource {
 /** Proxies and clients take a connection that is silent for longer for dead. */
 const HEARTBEAT_MS = 15_000
 /** By then the caller asks anew, with a token that is valid then. */
-const LONGEST_MS = 3_600_000
+export const LONGEST_MS = 3_600_000
 /** A caller that reads more slowly than it is told is let go: what waits for it would grow without end. */
 const WAITING_BYTES = 1024 * 1024
+
+const ignore = () => undefined
 
 /** Answers with server-sent events until either side ends it. */
 export function sendEvents(req: Request, res: Response, source: EventSource): void {
@@ -28,6 +30,8 @@ export function sendEvents(req: Request, res: Response, source: EventSource): vo
   // nginx would hold events back otherwise.
   res.setHeader('X-Accel-Buffering', 'no')
   if (req.method === 'HEAD') {
+    // What it holds is held from before its start.
+    source.start(ignore, ignore)()
     res.end()
     return
   }

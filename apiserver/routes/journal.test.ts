@@ -185,10 +185,10 @@ test('nobody reads another tenant’s, and whoever is no member sees nothing at 
 })
 
 /** Follows the log; `next` resolves with the data of the next event. */
-async function follow(query = '', token = 'viewer') {
+async function follow(query = '', token = 'viewer', of = path) {
   const leave = new AbortController()
   const headers = { authorization: `Bearer ${token}` }
-  const response = await fetch(`${app.url}${path}/requests?follow=true${query}`, { headers, signal: leave.signal })
+  const response = await fetch(`${app.url}${of}/requests?follow=true${query}`, { headers, signal: leave.signal })
   const chunks = (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]()
   let text = ''
   async function next(): Promise<{ readonly path?: string }> {
@@ -227,6 +227,25 @@ test('followers have no pages, and may say until when', async () => {
   const stream = await follow(`&to=${new Date(NOW.getTime() + 3_600_000).toISOString()}`)
   expect(stream.response.status).toBe(200)
   stream.leave()
+})
+
+test('following ends soon after the time that it was to end at, and with its tunnel', async () => {
+  const { metadata } = await acme.store.create(Tunnel, {
+    metadata: { namespace: 'acme--prod', name: 'short' },
+    spec: { regionId: 1 },
+  })
+  const of = `${PROD}/tunnels/${metadata.uid}`
+  await expect.poll(async () => (await get(`${of}/stats`)).status).toBe(200)
+  const soon = await follow(`&to=${new Date(NOW.getTime() + 10).toISOString()}`, 'viewer', of)
+  await expect(soon.next()).rejects.toThrow('the stream has ended')
+  const long = await follow('', 'viewer', of)
+  await acme.store.delete(Tunnel, metadata)
+  await expect(long.next()).rejects.toThrow('the stream has ended')
+})
+
+test('who asks for the head of a stream follows nothing', async () => {
+  const head = () => app.call('HEAD', `${path}/requests?follow=true`, { token: 'admin' })
+  for (let count = 0; count < 12; count += 1) expect((await head()).status).toBe(200)
 })
 
 test('a principal follows ten at once at the most, and again when one has left', async () => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { RequestFilter } from '../../journal/port.ts'
 import { wrongField } from '../errors.ts'
-import type { EventSource } from '../event-stream.ts'
+import { type EventSource, LONGEST_MS } from '../event-stream.ts'
 import type { JournalDeps } from '../journal-deps.ts'
 import { journalPage, requireOrder, shownOf } from '../journal-query.ts'
 import { RequestView, requestView } from '../journal-views.ts'
@@ -29,7 +29,7 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     summary: 'List the requests that came through a tunnel.',
     description: [
       'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that passes the filters.',
-      'It has no pages: `cursor` is refused, as is a `to` that is past, and `limit` means nothing.',
+      'It has no pages: `cursor` is refused, as is a `to` that is past, and `limit` means nothing. It ends when the tunnel does, soon after `to`, and after an hour.',
     ].join(' '),
     params: TunnelParams,
     query: Query,
@@ -55,6 +55,9 @@ function requireFollowable({ cursor, to }: z.output<typeof Query>, now: Date): v
   if (to !== undefined && to <= now.getTime()) throw wrongField('to', 'must be ahead with follow=true, which begins now')
 }
 
+/** A request is told of once it is over, and its edge has shipped it. */
+const LATE_MS = 2_000
+
 interface Following {
   readonly principal: Principal
   readonly tunnel: Tunnel
@@ -62,15 +65,25 @@ interface Following {
 }
 
 /** @throws ApiError `rate_limited` */
-function following({ journal, access, tunnels, followers }: JournalDeps, { principal, tunnel, filter }: Following): EventSource {
+function following(
+  { journal, access, tunnels, followers, now }: JournalDeps,
+  { principal, tunnel, filter }: Following,
+): EventSource {
   const leave = followers.take(principal.user)
   const { uid, namespace } = tunnel.metadata
   return {
-    start(send) {
+    start(send, end) {
       const stop = journal.follow(uid, (record) => {
         if (passes(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
       })
+      const unwatch = tunnels.onChange(() => {
+        if (tunnels.byUid(uid) === undefined) end()
+      })
+      const untilMs = filter.to === undefined ? Infinity : filter.to - now().getTime() + LATE_MS
+      const timer = untilMs <= LONGEST_MS ? setTimeout(end, untilMs) : undefined
       return () => {
+        clearTimeout(timer)
+        unwatch()
         stop()
         leave()
       }

@@ -1,11 +1,10 @@
-import { readTrailers } from './trailers.ts'
+import { MAX_TRAILERS, readTrailers } from './trailers.ts'
 
 /** Digits of a chunk's size: below 2^31, so that readers with 32 bits count alike. */
 const MAX_DIGITS = 8
 const MAX_SIZE = 0x7fff_ffff
-/** Bytes of all extensions of a body, and of its trailer section. */
+/** Bytes of all extensions of a body. */
 const MAX_EXTENSIONS = 16_384
-const MAX_TRAILERS = 8_192
 
 const CR = 0x0d
 const LF = 0x0a

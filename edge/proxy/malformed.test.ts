@@ -9,6 +9,8 @@ describe('whose a request would have been that is none', () => {
     { head: 'nonsense\r\nHost: a\r\n', glimpse: { hostname: 'a', method: '', path: '' } },
     { head: 'GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n', glimpse: undefined },
     { head: 'GET / HTTP/1.1\r\nX-Host: a\r\n', glimpse: undefined },
+    { head: 'GET http://b/x HTTP/1.1\r\nHost: a\r\n', glimpse: undefined },
+    { head: 'GET http://A:1/x?y HTTP/1.1\r\nHost: a\r\n', glimpse: { hostname: 'a', method: 'GET', path: '/x' } },
     { head: 'GET / HTTP/1.1\r\nHost: cut of', glimpse: undefined },
     { head: '', glimpse: undefined },
   ])('is read in $head', ({ head, glimpse }) => expect(glimpseOf(head)).toEqual(glimpse))

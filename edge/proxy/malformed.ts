@@ -38,14 +38,18 @@ export function refuseMalformed(context: ProxyContext, visitor: Visitor, { stop,
 }
 
 const REQUEST_LINE = /^(\S+) (\S*)/
+const ABSOLUTE = /^https?:\/\/([^/?]*)/i
 const HOST = /\r\nhost:([^\r\n]*)(?=\r)/gi
 
 /** Of the text of a head, latin1, as far as it has come. Undefined: it is of no host, or of more than one. */
 export function glimpseOf(text: string): Glimpse | undefined {
   const [host, other] = text.matchAll(HOST)
   if (host === undefined || other !== undefined) return undefined
+  const hostname = hostOf((host[1] ?? '').trim())
   const [, method = '', target = ''] = REQUEST_LINE.exec(text) ?? []
-  return { hostname: hostOf((host[1] ?? '').trim()), method: method.slice(0, METHOD_MAX), path: pathOf(target) }
+  const [absolute, authority = ''] = ABSOLUTE.exec(target) ?? ['']
+  if (absolute !== '' && hostOf(authority) !== hostname) return undefined
+  return { hostname, method: method.slice(0, METHOD_MAX), path: pathOf(target.slice(absolute.length)) }
 }
 
 /** The same of a header block of HTTP/2: names and values in turn. */

@@ -43,13 +43,11 @@ const RESET_CONTENT = 205
 export class Relay {
   /** Of the final response, once it has begun. */
   status = 0
-  #stage: 'head' | 'body' | 'dropped' | 'raw' | 'over' = 'head'
+  #stage: 'head' | 'body' | 'raw' | 'over' = 'head'
   readonly #deps: Deps
   #heads: HeadReader<ResponseHead | undefined> | undefined
   #head: ResponseHead | undefined
   #body: Body | undefined
-  /** The visitor gets nothing of it. */
-  #dropped: Body | undefined
   #interim = 0
   #keeps = false
   #rawOut = 0
@@ -91,7 +89,6 @@ export class Relay {
     if (this.#stage === 'body') this.#bodyData(chunk)
     else if (this.#stage === 'raw') this.#rawData(chunk)
     else if (this.#stage === 'head') this.#headData(chunk)
-    else if (this.#stage === 'dropped') this.#drop(chunk)
   }
 
   /** The target has ended its side: the end of some bodies, too early for the others. */
@@ -127,11 +124,7 @@ export class Relay {
     const body = new Body(kind, head.framing.length)
     this.#head = head
     this.#keeps = head.keepAlive && kind !== 'close'
-    if (head.status === RESET_CONTENT && protocol === 'h2') {
-      this.#stage = 'dropped'
-      this.#dropped = body
-      return this.#drop(rest)
-    }
+    if (head.status === RESET_CONTENT && protocol === 'h2') return this.#reset(head, body, rest)
     const end = visitor.wire ? body.take(rest, 0) : 0
     if (end < 0) return this.#invalid()
     this.#stage = 'body'
@@ -160,18 +153,15 @@ export class Relay {
     return chunks.done ? Buffer.concat([before, Buffer.from(`${this.trailers}\r\n`, 'latin1')]) : before
   }
 
-  /** The visitor is answered once this is over, for the link's sake: with the end of the stream, the exchange ends. */
-  #drop(chunk: Buffer): void {
+  /** Answers without the body, which nobody waits for: its link is of use again when all of that is there already. */
+  #reset(head: ResponseHead, body: Body, rest: Buffer): void {
     const { visitor, owner } = this.#deps
-    const [head, body] = [this.#head, this.#dropped]
-    if (!head || !body) return
-    const end = body.take(chunk, 0)
+    const end = body.take(rest, 0)
     if (end < 0) return this.#invalid()
-    if (!body.done && body.kind !== 'close') return
     this.#stage = 'over'
     this.status = head.status
     visitor.respond(this.#reply(head, 'none'), undefined, !owner.sent)
-    owner.responseEnded(this.#keeps && end === chunk.length)
+    owner.responseEnded(this.#keeps && body.done && end === rest.length)
   }
 
   /** For a visitor who is not given the framing of a chunked body. */

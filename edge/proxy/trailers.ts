@@ -4,6 +4,8 @@ import type { Framing } from './framing.ts'
 import type { Modifications } from './modifications.ts'
 import { DROP, NameTable, PLAIN } from './names.ts'
 
+/** Bytes of a trailer section, and its fields. */
+export const MAX_TRAILERS = 8_192
 const MAX_TRAILER_FIELDS = 32
 
 /** Fields that a trailer section must not hold: they frame, route or name the visitor (RFC 9110, section 6.5.1). */
@@ -42,6 +44,7 @@ const FORBIDDEN = new NameTable(
 
 /** The fields of a trailer section: lines with their CRLF, latin1. Undefined: it is not valid, or holds what may not come so late. */
 export function readTrailers(lines: string): Fields | undefined {
+  if (lines.length > MAX_TRAILERS) return undefined
   const at = readFields(Buffer.from(lines, 'latin1'), 0, FORBIDDEN)
   if (typeof at === 'string' || at.length > MAX_TRAILER_FIELDS * STRIDE) return undefined
   for (let field = 0; field < at.length; field += STRIDE) if (at[field + 4] !== PLAIN) return undefined

@@ -269,7 +269,10 @@ export class Connection implements WireEvents {
 
   keysExchanged(first: boolean): void {
     this.#line.rekeyed(performance.now())
-    if (!first) this.channels.unblock()
+    if (first) return
+    // Nobody has a reason to, and each exchange costs milliseconds.
+    if (!this.#login) this.broken()
+    else this.channels.unblock()
   }
 
   auth(request: AuthRequest): void {

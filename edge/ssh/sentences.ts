@@ -44,7 +44,7 @@ export const sentences = {
 } as const
 
 const REVOKED: Readonly<Record<Revocation, string>> = {
-  tunnel_deleted: 'Mooring: this tunnel was deleted.',
+  tunnel_deleted: 'Mooring: this tunnel was deleted, or has expired.',
   ip_denied: 'Mooring: the tunnel no longer takes connections from your address.',
   auth_mode: 'Mooring: the tunnel no longer takes this kind of login.',
   key_removed: 'Mooring: the key of this login was removed from the tunnel.',

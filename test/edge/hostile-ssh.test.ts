@@ -282,6 +282,15 @@ describe('a stranger', () => {
     for (const socket of idle) socket.destroy()
   })
 
+  test('who has keys exchanged again before a login is disconnected', async () => {
+    const client = new Client()
+    onTestFinished(() => void client.destroy())
+    const said = new Promise<string>((resolve) => client.once('error', ({ message }) => resolve(message)))
+    client.once('handshake', () => inside(client).rekey())
+    client.connect({ host: '127.0.0.1', port: edge.port, username: freshHostname(), authHandler: () => undefined })
+    expect(await said).toContain(sentences.protocol)
+  })
+
   test('who has keys exchanged again and again, and never logs in, is told to wait; who logs in is not counted', async () => {
     await using own = await startSshEdge({ unfinishedPerSource: 3 })
     const username = freshHostname()

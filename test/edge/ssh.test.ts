@@ -157,7 +157,12 @@ describe('a change of the tunnel', () => {
       reason: 'auth_mode',
       sentence: 'this kind of login',
     },
-    { does: 'the tunnel is gone', config: undefined, reason: 'tunnel_deleted', sentence: 'this tunnel was deleted' },
+    {
+      does: 'the tunnel is gone',
+      config: undefined,
+      reason: 'tunnel_deleted',
+      sentence: 'this tunnel was deleted, or has expired',
+    },
   ])('ends a session when $does', async ({ config, reason, sentence }) => {
     const { hostname, client } = await served()
     if (config) edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })
