@@ -43,13 +43,17 @@ const HOST = /\r\nhost:([^\r\n]*)(?=\r)/gi
 
 /** Of the text of a head, latin1, as far as it has come. Undefined: it is of no host, or of more than one. */
 export function glimpseOf(text: string): Glimpse | undefined {
-  const [host, other] = text.matchAll(HOST)
-  if (host === undefined || other !== undefined) return undefined
-  const hostname = hostOf((host[1] ?? '').trim())
+  const [host, other] = [...text.matchAll(HOST)].map(([, value = '']) => hostOf(value.trim()))
+  const { method, authority, path } = askedIn(text)
+  if (host === undefined || other !== undefined || (authority !== undefined && authority !== host)) return undefined
+  return { hostname: host, method, path }
+}
+
+function askedIn(text: string) {
   const [, method = '', target = ''] = REQUEST_LINE.exec(text) ?? []
-  const [absolute, authority = ''] = ABSOLUTE.exec(target) ?? ['']
-  if (absolute !== '' && hostOf(authority) !== hostname) return undefined
-  return { hostname, method: method.slice(0, METHOD_MAX), path: pathOf(target.slice(absolute.length)) }
+  const [absolute = '', authority] = ABSOLUTE.exec(target) ?? []
+  const path = pathOf(target.slice(absolute.length))
+  return { method: method.slice(0, METHOD_MAX), authority: authority === undefined ? undefined : hostOf(authority), path }
 }
 
 /** The same of a header block of HTTP/2: names and values in turn. */
