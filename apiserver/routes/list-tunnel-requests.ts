@@ -55,6 +55,8 @@ function requireFollowable({ cursor, to }: z.output<typeof Query>, now: Date): v
   if (to !== undefined && to <= now.getTime()) throw wrongField('to', 'must be ahead with follow=true, which begins now')
 }
 
+const ignore = () => undefined
+
 /** A request is told of once it is over, and its edge has shipped it. */
 const LATE_MS = 2_000
 
@@ -71,19 +73,19 @@ function following(
 ): EventSource {
   const leave = followers.take(principal.user)
   const { uid, namespace } = tunnel.metadata
+  const isGone = (now: Tunnel | undefined) => (now?.metadata.uid === uid ? undefined : true)
   return {
     start(send, end) {
       const stop = journal.follow(uid, (record) => {
         if (passes(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
       })
-      const unwatch = tunnels.onChange(() => {
-        if (tunnels.byUid(uid) === undefined) end()
-      })
+      const left = new AbortController()
+      tunnels.waitFor(tunnel.metadata, isGone, left.signal).then(end, ignore)
       const untilMs = filter.to === undefined ? Infinity : filter.to - now().getTime() + LATE_MS
       const timer = untilMs <= LONGEST_MS ? setTimeout(end, untilMs) : undefined
       return () => {
         clearTimeout(timer)
-        unwatch()
+        left.abort()
         stop()
         leave()
       }
