@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { type Http2Client, http2Client } from '../support/edge/http2-client.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
-import { answered, rawBackend } from '../support/edge/raw-http.ts'
+import { answered } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
+import { tunnelBefore } from '../support/edge/tunnel-before.ts'
 
 /** What visitors who speak HTTP/2 are given of a backend’s answer, and backends of their requests: as over HTTP/1.1. */
 
@@ -18,16 +18,7 @@ afterAll(async () => {
   expect(edge.failures).toEqual([])
 })
 
-let next = 0x10
-
-/** A tunnel before a backend that answers as the test says, and a visitor of it. */
-async function before(answer: (received: string, socket: Socket) => void, config = {}) {
-  const cleanup = new AsyncDisposableStack()
-  const backend = cleanup.use(await rawBackend(answer))
-  const { host } = edge.serve((next++).toString(16).padStart(16, '0'), backend.port, config)
-  const visitor: Http2Client = cleanup.use(http2Client(edge.httpsPort, host))
-  return { host, visitor, received: backend.received, [Symbol.asyncDispose]: () => cleanup.disposeAsync() }
-}
+const before = (answer: (received: string, socket: Socket) => void, config = {}) => tunnelBefore(edge, answer, config)
 
 /** One that says this to whoever has sent a head. */
 const saying = (sent: string, config = {}) =>

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { http2Client } from '../support/edge/http2-client.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
-import { answered, rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
+import { answered, rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
+import { tunnelBefore } from '../support/edge/tunnel-before.ts'
 
 /** What a head is not to have does not come in behind the body, over HTTP/1.1 or HTTP/2. */
 
@@ -21,16 +21,8 @@ const items = (type: 'request' | 'response') => [
 ]
 const config = { liveHeaderModifications: [...items('request'), ...items('response')] }
 
-let next = 0x10
-
-/** A tunnel with header items, before a backend that answers as the test says. */
-async function before(answer: (received: string, socket: Socket) => void) {
-  const cleanup = new AsyncDisposableStack()
-  const backend = cleanup.use(await rawBackend(answer))
-  const { host } = edge.serve((next++).toString(16).padStart(16, '0'), backend.port, config)
-  const visitor = cleanup.use(http2Client(edge.httpsPort, host))
-  return { host, visitor, received: backend.received, [Symbol.asyncDispose]: () => cleanup.disposeAsync() }
-}
+/** A tunnel with header items. */
+const before = (answer: (received: string, socket: Socket) => void) => tunnelBefore(edge, answer, config)
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 /** Answers each body that is whole. */
