@@ -1,6 +1,6 @@
-import { HOST_KEY_TYPES } from '../crds/edge-objects.ts'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { HOST_KEY_TYPES } from '../crds/edge-objects.ts'
 import { MooringError } from '../crds/errors.ts'
 import { parseHostKey } from './ssh/host-keys.ts'
 

@@ -151,17 +151,6 @@ export class ChunkScanner {
   }
 }
 
-/** What a whole body that is without trailers ends in, but for a few: a line of trailers would have a colon. */
-const BARE_END = '\r\n0\r\n\r\n'
-
-/** The trailer section of a whole body that is valid: lines with their CRLF, latin1. */
-export function trailersOf(body: Buffer): string {
-  if (body.toString('latin1', Math.max(0, body.length - BARE_END.length)) === BARE_END) return ''
-  const scanner = new ChunkScanner()
-  scanner.scan(body, 0)
-  return scanner.trailers
-}
-
 function hex(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30
   const lower = code | 0x20

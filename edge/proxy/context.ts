@@ -3,10 +3,10 @@ import type { AddressList } from '../../crds/address-list.ts'
 import type { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import type { EdgeClock } from '../clock.ts'
+import type { Counts } from '../counts.ts'
 import type { Routes } from '../route.ts'
 import type { Sessions } from '../session.ts'
 import type { ProxyLimits } from './limits.ts'
-import type { Load } from './load.ts'
 import type { ProxyMetrics } from './metrics.ts'
 import type { PreparedModifications } from './modifications.ts'
 import type { Pools } from './pool.ts'
@@ -33,7 +33,8 @@ export interface ProxyContext extends EdgeClock {
   /** What a certificate authority is to be answered; undefined: nobody has ordered that. */
   readonly challenge: (host: string, token: string) => string | undefined
   readonly pools: Pools
-  readonly load: Load
+  /** Requests that each tunnel has under way. */
+  readonly load: Counts
   readonly modificationsOf: (config: TunnelConfig) => PreparedModifications
   readonly connections: Set<Watched>
   /** Set once the proxy is to end: connections are not kept any more. */

@@ -1,7 +1,6 @@
 import { type Stop, type Upstream, UPSTREAM_STOPS } from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
-import { trailersOf } from './chunk.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
 import { forwardedRequest, type Visit } from './forward-request.ts'
@@ -76,9 +75,8 @@ export class Exchange implements LinkUser, RelayOwner {
   start(): void {
     const { route, arrival } = this.#asked
     this.#context.load.enter(route.id)
-    const whole = arrival.ended && arrival.head.framing.chunked ? arrival.first : undefined
-    if (whole && !this.takesTrailers(trailersOf(whole))) this.stop(BAD_BODY)
-    else this.#connect(arrival.began)
+    if (this.takesTrailers(arrival.trailers)) this.#connect(arrival.began)
+    else this.stop(BAD_BODY)
   }
 
   /**

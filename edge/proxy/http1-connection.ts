@@ -203,7 +203,8 @@ export class Http1Connection implements Visitor, Watched {
     if (!body.done) this.#socket.pause()
     const { scheme, serverName, surplus, peer } = this.#accepted
     const from = { at: this.#context.date(), began, peer: peer.address, peerPort: peer.port, protocol: 'http/1.1' as const }
-    const exchange = serve(this.#context, this, { head, scheme, serverName, surplus, first, ended: body.done, ...from })
+    const has = { first, ended: body.done, trailers: body.done ? body.trailers : '' }
+    const exchange = serve(this.#context, this, { head, scheme, serverName, surplus, ...has, ...from })
     this.#exchange = exchange?.isOver === false ? exchange : undefined
   }
 

@@ -116,7 +116,7 @@ class Http2Connection implements Watched {
     const from = { peer: peer.address, peerPort: peer.port, protocol: 'h2' as const }
     const exchange = serve(this.#context, visitor, {
       ...{ head, at: this.#context.date(), began: this.#context.now(), scheme, serverName, surplus, ...from },
-      ...{ first: undefined, ended: stream.endAfterHeaders },
+      ...{ first: undefined, ended: stream.endAfterHeaders, trailers: '' },
     })
     visitor.exchange = exchange?.isOver === false ? exchange : undefined
   }

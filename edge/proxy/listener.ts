@@ -4,12 +4,13 @@ import { createServer as createTlsServer, type SecureContext, type SecureContext
 import { closerOf } from '../../process/closer.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/peer.ts'
+import { Counts } from '../counts.ts'
+import { sourceKey } from '../source-key.ts'
 import type { Accepted } from './accepted.ts'
 import type { ProxyContext } from './context.ts'
 import { createContexts } from './contexts.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { createHttp2 } from './http2.ts'
-import { createSources } from './sources.ts'
 
 /** A certificate that renews itself. */
 export interface RenewedCertificate {
@@ -41,11 +42,15 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const contexts = createContexts({ contextFor, size: limits.contexts })
   const http2 = createHttp2(context)
-  const sources = createSources()
+  /** Connections of each source. */
+  const sources = new Counts()
 
-  function isSurplus(socket: Socket, { address }: Peer): boolean {
-    const ofSource = sources.enter(socket, address)
-    const isCrowd = ofSource > limits.connectionsPerSource && context.trusted?.allows(address) !== true
+  /** Counts a connection until it closes. Returns whether it is one too many. */
+  function enter(socket: Socket, { address }: Peer): boolean {
+    const source = sourceKey(address)
+    sources.enter(source)
+    socket.once('close', () => sources.leave(source))
+    const isCrowd = sources.of(source) > limits.connectionsPerSource && context.trusted?.allows(address) !== true
     return isCrowd || context.connections.size >= limits.connections
   }
 
@@ -54,7 +59,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   const behind = new Map<string, Peer>()
 
   function plain(socket: Socket, peer: Peer): void {
-    new Http1Connection(context, { socket, peer, scheme: 'http', serverName: undefined, surplus: isSurplus(socket, peer) })
+    new Http1Connection(context, { socket, peer, scheme: 'http', serverName: undefined, surplus: enter(socket, peer) })
     socket.resume()
   }
 
@@ -72,7 +77,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   function secured(socket: TLSSocket): void {
     const serverName = serverNameOf(socket)
     const peer = (behind.size > 0 ? behind.get(endsOf(socket)) : undefined) ?? peerOf(socket)
-    const accepted = { socket, peer, scheme: 'https', serverName, surplus: isSurplus(socket, peer) } as const
+    const accepted = { socket, peer, scheme: 'https', serverName, surplus: enter(socket, peer) } as const
     if (socket.alpnProtocol === 'h2') http2.accept(accepted)
     else new Http1Connection(context, accepted)
   }

@@ -4,7 +4,7 @@ import type { Accepted } from './accepted.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
 import { recordRefusal, routeOf } from './refusal.ts'
-import { hostOf, pathOf } from './request-head.ts'
+import { ABSOLUTE, hostOf, pathOf } from './request-head.ts'
 import type { Visitor } from './visitor.ts'
 
 /** Of a request that is none, as much as can be read: whose it would have been is told of it. */
@@ -38,7 +38,6 @@ export function refuseMalformed(context: ProxyContext, visitor: Visitor, { stop,
 }
 
 const REQUEST_LINE = /^(\S+) (\S*)/
-const ABSOLUTE = /^https?:\/\/([^/?]*)/i
 const HOST = /\r\nhost:([^\r\n]*)(?=\r)/gi
 
 /** Of the text of a head, latin1, as far as it has come. Undefined: it is of no host, or of more than one. */
@@ -51,9 +50,9 @@ export function glimpseOf(text: string): Glimpse | undefined {
 
 function askedIn(text: string) {
   const [, method = '', target = ''] = REQUEST_LINE.exec(text) ?? []
-  const [absolute = '', authority] = ABSOLUTE.exec(target) ?? []
-  const path = pathOf(target.slice(absolute.length))
-  return { method: method.slice(0, METHOD_MAX), authority: authority === undefined ? undefined : hostOf(authority), path }
+  const [, , authority, rest = target] = ABSOLUTE.exec(target) ?? []
+  const host = authority === undefined ? undefined : hostOf(authority)
+  return { method: method.slice(0, METHOD_MAX), authority: host, path: pathOf(rest) }
 }
 
 /** The same of a header block of HTTP/2: names and values in turn. */

@@ -4,12 +4,12 @@ import type { Registry } from 'prom-client'
 import type { AddressList } from '../../crds/address-list.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import type { EdgeClock } from '../clock.ts'
+import { Counts } from '../counts.ts'
 import type { Routes } from '../route.ts'
 import type { Session, Sessions } from '../session.ts'
 import type { ProxyContext } from './context.ts'
 import { type ProxyLimits, PROXY_LIMITS } from './limits.ts'
 import { createListeners, type RenewedCertificate } from './listener.ts'
-import { Load } from './load.ts'
 import { createProxyMetrics } from './metrics.ts'
 import { createModifications } from './modifications.ts'
 import { createPools } from './pool.ts'
@@ -62,7 +62,7 @@ export function createProxy(deps: Deps): Proxy {
     challenge: deps.challenge ?? (() => undefined),
     pools,
     metrics: createProxyMetrics({ registry, pools }),
-    load: new Load(),
+    load: new Counts(),
     modificationsOf: createModifications(),
     connections: new Set(),
     draining: false,

@@ -32,7 +32,8 @@ export interface RequestHead extends Fields {
 
 const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::(\d{1,5}))?$/
 const MAX_PORT = 65_535
-const ABSOLUTE = /^(https?):\/\/([^/?]*)(.*)$/i
+/** An absolute form (RFC 9112, section 3.2.2): its scheme, its authority, and what follows. */
+export const ABSOLUTE = /^(https?):\/\/([^/?]*)(.*)$/i
 const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { http: /:80$/, https: /:443$/ }
 /** Changes of protocol that would take later requests out of the edge's sight. */
 const HIDING = /(^|[\s,])(h2c?|http|tls)\b/i

@@ -2,7 +2,7 @@ import { type Fields, MAX_FIELDS, readFields, STRIDE, valueEnd } from './fields.
 import type { ForwardedResponse } from './forward-response.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { RESPONSE_NAMES } from './names.ts'
-import { keepsAlive } from './request-head.ts'
+import { hasBody, keepsAlive } from './request-head.ts'
 
 /** Head of a response that has one meaning only. */
 export interface ResponseHead extends Fields {
@@ -70,15 +70,10 @@ function withFields(
   if (typeof at === 'string' || at.length > MAX_FIELDS * STRIDE) return undefined
   const framing = readFraming(text, at)
   if (typeof framing === 'string' || (framing.chunked && minor === 0)) return undefined
-  const keepAlive = keepsAlive(framing, minor) && !(status === 204 && promisesBody(framing))
+  // A 204 must have no framing (RFC 9110, section 8.6; RFC 9112, section 6.1): whose promises a body sends it, and that would be taken for the next response.
+  const keepAlive = keepsAlive(framing, minor) && !(status === 204 && hasBody({ framing }))
   return { text, at, fieldsAt, status, minor, framing, keepAlive, forwarded: undefined }
 }
-
-/**
- * A 204 must have no framing (RFC 9110, section 8.6; RFC 9112, section 6.1): whose has some sends a body after it, which would be taken for the next response. A length
- * of 0 is said by many, and harms nobody.
- */
-const promisesBody = ({ length, chunked }: Framing): boolean => chunked || (length ?? 0) > 0
 
 /** How the body of a response ends (RFC 9112, section 6.3). */
 export type BodyKind = 'none' | 'length' | 'chunked' | 'close'

@@ -29,6 +29,8 @@ export interface Arrival {
   /** What has come of its body, and whether that is all. */
   readonly first: Buffer | undefined
   readonly ended: boolean
+  /** Of a body that is all there: lines with their CRLF, latin1. */
+  readonly trailers: string
 }
 
 /** Decides about a request. Answers it, or returns the exchange that has begun. */

@@ -1,6 +1,7 @@
 const MINUTE_MS = 60_000
 /** Beyond it the oldest are forgotten: a crowd of sources must not fill the memory. */
 const MAX_KEYS = 50_000
+
 interface Window {
   readonly since: number
   readonly count: number

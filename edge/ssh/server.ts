@@ -6,6 +6,7 @@ import type { JournalWriter } from '../../journal/port.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import type { Peer } from '../balancers/peer.ts'
 import type { EdgeClock } from '../clock.ts'
+import { Counts } from '../counts.ts'
 import type { PasswordRoutes, Routes } from '../route.ts'
 import type { LiveSessions } from '../sessions.ts'
 import type { Session } from '../session.ts'
@@ -61,7 +62,8 @@ export function createSshServer(given: SshServerDeps): SshServer {
   const { edge, hostKeys, routes, sessions, journal, limits, log, registry, now, date, onRetired = () => undefined } = given
   const connections = new Set<Connection>()
   const byHostname = new Map<string, Set<Connection>>()
-  const waiting = new Map<string, number>()
+  /** Connections of each source that have not logged in. */
+  const waiting = new Counts()
   /** Ids of the sessions here. */
   const serves = new Set<string>()
   let draining = false
@@ -110,7 +112,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     const connection = new Connection(socket, address, deps)
     socket.resume()
     connections.add(connection)
-    waiting.set(connection.sourceKey, (waiting.get(connection.sourceKey) ?? 0) + 1)
+    waiting.enter(connection.sourceKey)
     if (refusal) connection.close(...refusal)
   }
 
@@ -118,7 +120,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
   function refusalOf(source: string): Parameters<Connection['close']> | undefined {
     if (draining) return ['edge_stopping', sentences.stopping]
     if (connections.size >= limits.connections) return ['busy', sentences.busy, Reason.tooManyConnections]
-    if ((waiting.get(source) ?? 0) >= limits.handshakesPerSource || unfinished.reached(source)) {
+    if (waiting.of(source) >= limits.handshakesPerSource || unfinished.reached(source)) {
       return ['handshakes', sentences.handshakes, Reason.tooManyConnections]
     }
     if (!failures.bySource.reached(source)) return undefined
@@ -128,15 +130,9 @@ export function createSshServer(given: SshServerDeps): SshServer {
 
   const elsewhere = (hostname: string) => sessions.of(hostname).filter(({ id }) => !serves.has(id)).length
 
-  function stopWaiting({ sourceKey }: Connection): void {
-    const left = (waiting.get(sourceKey) ?? 1) - 1
-    if (left > 0) waiting.set(sourceKey, left)
-    else waiting.delete(sourceKey)
-  }
-
   function loggedIn(connection: Connection): void {
     const { hostname = '' } = connection
-    stopWaiting(connection)
+    waiting.leave(connection.sourceKey)
     byHostname.set(hostname, (byHostname.get(hostname) ?? new Set()).add(connection))
     told.loggedIn(connection, routes.get(hostname)?.id)
   }
@@ -157,7 +153,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     closing.add(connection)
     const { hostname, end, login } = connection
     if (hostname === undefined) {
-      stopWaiting(connection)
+      waiting.leave(connection.sourceKey)
       return
     }
     const others = byHostname.get(hostname)
