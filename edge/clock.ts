@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks'
+
 /** What an edge tells the time by. */
 export interface EdgeClock {
   /** Milliseconds since some moment, for deadlines, ages and durations: it goes on evenly, however the machine's clock is set. */

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 
 /** Up to here one copy into one buffer costs less than handing many buffers to the kernel. */

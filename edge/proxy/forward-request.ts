@@ -1,6 +1,8 @@
+import { Buffer } from 'node:buffer'
 import { valueOf } from './fields.ts'
 import { hopFields, keptLines } from './forward-fields.ts'
 import type { Modifications } from './modifications.ts'
+import { ownBytes } from './own-bytes.ts'
 import type { RequestHead } from './request-head.ts'
 
 /** Who asks, as far as the edge believes it. */
@@ -18,6 +20,8 @@ export interface Visit {
 export interface ForwardedRequest {
   readonly before: string
   readonly after: string
+  /** The whole, with some id, once it has been passed on twice: bytes are copied for less than text is written. */
+  bytes: Buffer | undefined
   /** What it depends on beside the head. */
   readonly modifications: Modifications
   readonly visit: Visit
@@ -35,14 +39,14 @@ export function forwardedRequest(
 ): Buffer {
   const known = head.forwarded
   const isKnown = known?.modifications === modifications && isSameVisitor(known.visit, visit)
-  const { before, after } = isKnown ? known : (head.forwarded = compose(head, visit, modifications))
-  const idAt = before.length
-  const afterAt = idAt + visit.id.length
-  const bodyAt = afterAt + after.length
+  const forwarded = isKnown ? known : (head.forwarded = compose(head, visit, modifications))
+  const { before, after } = forwarded
+  const bodyAt = before.length + visit.id.length + after.length
   const message = Buffer.allocUnsafe(bodyAt + (first?.length ?? 0))
-  message.write(before, 0, 'latin1')
-  message.write(visit.id, idAt, 'latin1')
-  message.write(after, afterAt, 'latin1')
+  if (isKnown) {
+    message.set((forwarded.bytes ??= ownBytes(`${before}${visit.id}${after}`)))
+    message.write(visit.id, before.length, 'latin1')
+  } else message.write(`${before}${visit.id}${after}`, 0, 'latin1')
   if (first) message.set(first, bodyAt)
   return message
 }
@@ -64,6 +68,7 @@ function compose(head: RequestHead, visit: Visit, modifications: Modifications):
   return {
     before: `${before}${visitor(head, visit)}X-Request-Id: `,
     after: `${after}${modifications.lines}\r\n`,
+    bytes: undefined,
     modifications,
     visit,
   }

@@ -1,9 +1,11 @@
+import { Buffer } from 'node:buffer'
 import { scopedCookie } from './cookie-scope.ts'
 import { httpDate } from './errors.ts'
 import { STRIDE } from './fields.ts'
 import { hopFields, isKept, keptLines } from './forward-fields.ts'
 import { isCookie, type Modifications } from './modifications.ts'
 import { DATE, DROP, SET_COOKIE } from './names.ts'
+import { ownBytes } from './own-bytes.ts'
 import type { BodyKind, ResponseHead } from './response-head.ts'
 
 /** A response of a backend on its way to the visitor. */
@@ -30,6 +32,8 @@ export interface ForwardedResponse {
   /** All of it, or up to the Date that it is to be given. */
   readonly text: string
   readonly isWhole: boolean
+  /** The same, once it has been passed on twice: bytes are copied for less than text is written. */
+  bytes: Buffer | undefined
   /** What it depends on beside the head. */
   readonly reply: Reply
   readonly after: After
@@ -41,11 +45,41 @@ export interface ForwardedResponse {
  * section 6.6.1). `date`: milliseconds since the epoch.
  */
 export function forwardedResponse(reply: Reply, after: After, chunked: boolean, date: () => number): string {
-  const known = reply.head.forwarded
-  const isKnown = known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)
-  const { text, isWhole } = isKnown ? known : (reply.head.forwarded = compose(reply, after, chunked))
-  return isWhole ? text : `${text}Date: ${httpDate(date())}\r\n\r\n`
+  return dated(knownResponse(reply, after, chunked) ?? composed(reply, after, chunked), date)
 }
+
+/** The same as bytes, with the first part of the body. */
+export function responseMessage(
+  reply: Reply,
+  { after, chunked, date, first }: { after: After; chunked: boolean; date: () => number; first: Buffer | undefined },
+): Buffer {
+  const known = knownResponse(reply, after, chunked)
+  if (known?.isWhole === true) return withBody((known.bytes ??= ownBytes(known.text)), first)
+  const text = dated(known ?? composed(reply, after, chunked), date)
+  const message = Buffer.allocUnsafe(text.length + (first?.length ?? 0))
+  message.write(text, 0, 'latin1')
+  if (first) message.set(first, text.length)
+  return message
+}
+
+function withBody(head: Buffer, first: Buffer | undefined): Buffer {
+  if (first === undefined) return head
+  const message = Buffer.allocUnsafe(head.length + first.length)
+  message.set(head)
+  message.set(first, head.length)
+  return message
+}
+
+function knownResponse(reply: Reply, after: After, chunked: boolean): ForwardedResponse | undefined {
+  const known = reply.head.forwarded
+  return known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply) ? known : undefined
+}
+
+const composed = (reply: Reply, after: After, chunked: boolean): ForwardedResponse =>
+  (reply.head.forwarded = compose(reply, after, chunked))
+
+const dated = ({ text, isWhole }: ForwardedResponse, date: () => number): string =>
+  isWhole ? text : `${text}Date: ${httpDate(date())}\r\n\r\n`
 
 const isSameReply = (one: Reply, other: Reply): boolean =>
   one.kind === other.kind && one.host === other.host && one.modifications === other.modifications
@@ -61,7 +95,7 @@ function compose(reply: Reply, after: After, chunked: boolean): ForwardedRespons
   if (after === 'upgrade' && head.framing.upgrade !== undefined) out += `Upgrade: ${head.framing.upgrade}\r\n`
   out += `${AFTER[after]}${modifications.lines}${cookieLines(reply)}`
   const isWhole = !wantsDate(reply)
-  return { text: isWhole ? `${out}\r\n` : out, isWhole, reply, after, chunked }
+  return { text: isWhole ? `${out}\r\n` : out, isWhole, bytes: undefined, reply, after, chunked }
 }
 
 /** Those that the tunnel sets reach no further than those of its backend. */

@@ -2,6 +2,7 @@ import { HeadBuffer, type HeadState } from './head-buffer.ts'
 
 /** Longest head that is remembered: a connection that waits shall cost little. */
 const MAX_KNOWN = 2_048
+const NOTHING = Buffer.alloc(0)
 
 /** Strict, and of the bytes alone: the same bytes are always read alike. The text is latin1, up to the CRLF of the last field; the bytes are the same. */
 export type ReadHead<Read> = (text: string, bytes: Uint8Array) => Read
@@ -25,7 +26,7 @@ export class HeadReader<Read> {
   constructor(read: ReadHead<Read>, none: Read) {
     this.#read = read
     this.head = none
-    this.rest = this.#known = this.#buffer.rest
+    this.rest = this.#known = NOTHING
   }
 
   /** Whether no part of a head has come. */
@@ -40,7 +41,7 @@ export class HeadReader<Read> {
 
   push(chunk: Buffer): HeadState {
     if (this.#buffer.isEmpty && this.#isKnown(chunk)) {
-      this.rest = chunk.subarray(this.#knownBytes)
+      this.rest = chunk.length === this.#knownBytes ? NOTHING : chunk.subarray(this.#knownBytes)
       return 'whole'
     }
     const state = this.#buffer.push(chunk)

@@ -1,21 +1,25 @@
+import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
-import { readBytes } from '../read-garbage.ts'
 import type { Accepted } from './accepted.ts'
 import { type Body, requestBody } from './body.ts'
 import type { ProxyContext, Watched } from './context.ts'
 import { type Answer, answerBytes } from './errors.ts'
 import type { Exchange } from './exchange.ts'
-import { type After, forwardedResponse, type Reply } from './forward-response.ts'
+import { type After, forwardedResponse, type Reply, responseMessage } from './forward-response.ts'
 import { HeadReader } from './head-reader.ts'
 import { Lingering } from './lingering.ts'
 import { type Glimpse, glimpseOf, refuseMalformed } from './malformed.ts'
 import { Progress } from './progress.ts'
+import { lastingCopy, readAll } from './reads.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { serve } from './serve.ts'
 import { BAD_BODY, BAD_LINE, tooLarge, TOO_SLOW } from './stops.ts'
 import type { Visitor } from './visitor.ts'
 import { Writes } from './writes.ts'
+
+/** So much of later requests is read meanwhile: that a visitor has gone is noticed by reading alone. */
+const AHEAD_BYTES = 16 * 1024
 
 /**
  * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
@@ -53,7 +57,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#deadline = context.now() + context.limits.headMs
     context.connections.add(this)
     context.metrics.connected(accepted.scheme)
-    socket.on('data', (chunk: Buffer) => this.#data(chunk))
+    readAll(socket, (chunk, lasting) => this.#data(chunk, lasting))
     socket.on('drain', () => this.#drained())
     socket.on('end', () => this.#ended())
     // What went wrong with a visitor's connection is of no interest: 'close' follows.
@@ -96,12 +100,14 @@ export class Http1Connection implements Visitor, Watched {
     const after = this.#after(reply, early)
     this.#close = after === 'close'
     if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
-    return this.#writeHead(forwardedResponse(reply, after, reply.kind === 'chunked' && this.wire, this.#context.date), first)
+    const { date } = this.#context
+    return this.#writes.write(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
   }
 
   upgrade(reply: Reply, first: Buffer | undefined): boolean {
     this.#phase = 'raw'
-    const go = this.#writeHead(forwardedResponse(reply, 'upgrade', false, this.#context.date), first)
+    const { date } = this.#context
+    const go = this.#writes.write(responseMessage(reply, { after: 'upgrade', chunked: false, date, first }))
     const waiting = this.#waiting
     this.#waiting = undefined
     this.#socket.resume()
@@ -137,10 +143,15 @@ export class Http1Connection implements Visitor, Watched {
     this.#socket.resume()
   }
 
-  #data(chunk: Buffer): void {
-    readBytes(chunk.length)
+  /** `lasting` as in {@link readAll}. */
+  #data(chunk: Buffer, lasting: boolean): void {
+    if (this.#lingering) this.#lingering.drop(chunk)
+    else if (this.#takesHeads && !this.#waiting) this.#advance(chunk, lasting)
+    else this.#later(lasting ? chunk : lastingCopy(chunk))
+  }
+
+  #later(chunk: Buffer): void {
     if (this.#phase === 'raw') this.#exchange?.writeBytes(chunk)
-    else if (this.#lingering) this.#lingering.drop(chunk)
     else if (this.#phase === 'busy' && this.#body?.done === false) this.#bodyData(chunk)
     else {
       this.#keep(chunk)
@@ -152,17 +163,18 @@ export class Http1Connection implements Visitor, Watched {
     this.#waiting = this.#waiting ? Buffer.concat([this.#waiting, chunk]) : chunk
   }
 
-  /** Serves what waits, one request after the other; not while answers wait for the visitor to read them. */
-  #advance(): void {
+  /** Serves what has come or waits, one request after the other; not while answers wait for the visitor to read them. */
+  #advance(come?: Buffer, lasting = true): void {
     if (this.#advancing) return
     this.#advancing = true
-    while (this.#waiting && this.#isReady && !this.#socket.writableNeedDrain) {
+    if (come) this.#headData(come, lasting)
+    while (this.#waiting && this.#takesHeads) {
       const chunk = this.#waiting
       this.#waiting = undefined
-      this.#headData(chunk)
+      this.#headData(chunk, true)
     }
     this.#advancing = false
-    if (this.#waiting) this.#socket.pause()
+    if (this.#waiting && this.#waiting.length >= AHEAD_BYTES) this.#socket.pause()
     else if (this.#isReady && this.#socket.isPaused()) this.#socket.resume()
   }
 
@@ -170,14 +182,18 @@ export class Http1Connection implements Visitor, Watched {
     return this.#phase === 'idle' || this.#phase === 'head'
   }
 
-  #headData(chunk: Buffer): void {
+  get #takesHeads(): boolean {
+    return this.#isReady && !this.#socket.writableNeedDrain
+  }
+
+  #headData(chunk: Buffer, lasting: boolean): void {
     const state = this.#heads.push(chunk)
     if (state === 'more') return this.#awaitHead()
     const { head, rest, text } = this.#heads
     if (state === 'bad') return this.#refuse(BAD_LINE)
     if (state === 'large') return this.#refuse(tooLarge(text), glimpseOf(text))
     if (isStop(head)) this.#refuse(head, glimpseOf(text))
-    else this.#begin(head, rest)
+    else this.#begin(head, lasting || rest.length === 0 ? rest : lastingCopy(rest))
   }
 
   /** The first part of a head has come: the rest must come soon. */
@@ -202,9 +218,20 @@ export class Http1Connection implements Visitor, Watched {
     // Until the exchange has a link.
     if (!body.done) this.#socket.pause()
     const { scheme, serverName, surplus, peer } = this.#accepted
-    const from = { at: this.#context.date(), began, peer: peer.address, peerPort: peer.port, protocol: 'http/1.1' as const }
-    const has = { first, ended: body.done, trailers: body.done ? body.trailers : '' }
-    const exchange = serve(this.#context, this, { head, scheme, serverName, surplus, ...has, ...from })
+    const exchange = serve(this.#context, this, {
+      head,
+      at: this.#context.date(),
+      began,
+      scheme,
+      serverName,
+      peer: peer.address,
+      peerPort: peer.port,
+      protocol: 'http/1.1',
+      surplus,
+      first,
+      ended: body.done,
+      trailers: body.done ? body.trailers : '',
+    })
     this.#exchange = exchange?.isOver === false ? exchange : undefined
   }
 
@@ -241,15 +268,6 @@ export class Http1Connection implements Visitor, Watched {
     const keeps = request?.keepAlive === true && !early && kind !== 'close' && !this.#close && !this.#context.draining
     if (!keeps || (kind === 'chunked' && !this.wire)) return 'close'
     return request.minor === 0 ? 'keep-1.0' : 'keep'
-  }
-
-  /** Head and first part of the body are one write. */
-  #writeHead(text: string, first: Buffer | undefined): boolean {
-    if (first === undefined) return this.#socket.write(text, 'latin1')
-    const out = Buffer.allocUnsafe(text.length + first.length)
-    out.write(text, 0, 'latin1')
-    first.copy(out, text.length)
-    return this.#writes.write(out)
   }
 
   #next(): void {

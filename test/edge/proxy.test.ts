@@ -203,6 +203,18 @@ test('pipelined requests are answered in order', async () => {
   expect(seen.match(/\r\n\r\n\d/g)).toEqual(['\r\n\r\n1', '\r\n\r\n2', '\r\n\r\n3'])
 })
 
+test('a visitor who goes while more of its requests wait takes the one under way along', async () => {
+  await using patient = await startProxy()
+  await using raw = await rawBackend(() => undefined)
+  const hostname = fresh()
+  patient.serve(hostname, raw.port)
+  const visitor = rawVisitor(patient.httpPort, get(hostname) + get(hostname))
+  await vi.waitUntil(() => raw.received.length > 0, soon)
+  visitor.socket.resetAndDestroy()
+  await vi.waitUntil(() => patient.records.length > 0, soon)
+  expect(patient.records).toMatchObject([{ status: 499, reason: 'visitor_gone' }])
+})
+
 test('a visitor who begins to read late has all of a download, over HTTP/2 with the window that clients begin with', async () => {
   const context = selfSigned(DOMAIN)
   // The first look at the stream comes when its window is full.
