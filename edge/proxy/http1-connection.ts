@@ -240,10 +240,7 @@ export class Http1Connection implements Visitor, Watched {
     if (!body) return
     const end = body.take(chunk, 0)
     if (end < 0) return this.#badBody(BAD_BODY)
-    if (end < chunk.length) {
-      this.#keep(chunk.subarray(end))
-      this.#socket.pause()
-    }
+    if (end < chunk.length) this.#keep(chunk.subarray(end))
     if (body.done && this.#exchange?.takesTrailers(body.trailers) === false) return this.#badBody(BAD_BODY)
     this.#exchange?.write(end === chunk.length ? chunk : chunk.subarray(0, end), body.done ? 'ended' : 'more')
   }
