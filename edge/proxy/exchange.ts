@@ -92,11 +92,16 @@ export class Exchange implements LinkUser, RelayOwner {
 
   /** More of the request's body, as the backend is to see it; `ended`: that was all. */
   write(chunk: Buffer, progress: 'more' | 'ended'): void {
-    if (!this.#link) return
+    if (!this.#link) return this.#unled()
     this.#streamed = true
     this.sent = progress === 'ended'
     this.#deadline = this.#context.now() + this.#context.limits.upstreamMs
     if (!this.#link.channel.write(chunk)) this.#visitor.hold()
+  }
+
+  /** There is nowhere for more of the body to go: it must not be lost without a word. */
+  #unled(): void {
+    if (this.#state === 'waiting') this.#fail('offline')
   }
 
   /** After an upgrade: bytes of the visitor. */
@@ -205,6 +210,7 @@ export class Exchange implements LinkUser, RelayOwner {
     const { sessions, limits, now, log } = this.#context
     const left = this.#asked.arrival.began + limits.holdMs - now()
     this.#state = 'waiting'
+    if (!this.sent) this.#visitor.hold()
     if (left <= 0) return this.#fail('offline')
     this.#abort = new AbortController()
     const arrived = (session: Session | undefined) => {

@@ -14,7 +14,7 @@ export type ReadHead<Read> = (text: string, bytes: Uint8Array) => Read
 export class HeadReader<Read> {
   /** Once whole: what was read. */
   head: Read
-  /** Once whole: what follows the head. */
+  /** Once whole: what follows the head, for as long as the chunk is valid. */
   rest: Buffer
   readonly #read: ReadHead<Read>
   readonly #buffer = new HeadBuffer()

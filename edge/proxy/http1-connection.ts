@@ -11,15 +11,12 @@ import { HeadReader } from './head-reader.ts'
 import { Lingering } from './lingering.ts'
 import { type Glimpse, glimpseOf, refuseMalformed } from './malformed.ts'
 import { Progress } from './progress.ts'
-import { lastingCopy, readAll } from './reads.ts'
+import { lastingCopy, pauseReads, readAll } from './reads.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { serve } from './serve.ts'
 import { BAD_BODY, BAD_LINE, tooLarge, TOO_SLOW } from './stops.ts'
 import type { Visitor } from './visitor.ts'
 import { Writes } from './writes.ts'
-
-/** So much of later requests is read meanwhile: that a visitor has gone is noticed by reading alone. */
-const AHEAD_BYTES = 16 * 1024
 
 /**
  * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
@@ -112,6 +109,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#waiting = undefined
     this.#socket.resume()
     if (waiting) this.#exchange?.writeBytes(waiting)
+    if (this.#endedAt !== undefined) this.#exchange?.endBytes()
     return go
   }
 
@@ -136,7 +134,7 @@ export class Http1Connection implements Visitor, Watched {
 
   hold(): void {
     this.#progress.held()
-    this.#socket.pause()
+    pauseReads(this.#socket)
   }
 
   resume(): void {
@@ -146,7 +144,7 @@ export class Http1Connection implements Visitor, Watched {
   /** `lasting` as in {@link readAll}. */
   #data(chunk: Buffer, lasting: boolean): void {
     if (this.#lingering) this.#lingering.drop(chunk)
-    else if (this.#takesHeads && !this.#waiting) this.#advance(chunk, lasting)
+    else if (this.#takesHeads && !this.#waiting && !this.#advancing) this.#advance(chunk, lasting)
     else this.#later(lasting ? chunk : lastingCopy(chunk))
   }
 
@@ -174,7 +172,7 @@ export class Http1Connection implements Visitor, Watched {
       this.#headData(chunk, true)
     }
     this.#advancing = false
-    if (this.#waiting && this.#waiting.length >= AHEAD_BYTES) this.#socket.pause()
+    if (this.#waiting) pauseReads(this.#socket)
     else if (this.#isReady && this.#socket.isPaused()) this.#socket.resume()
   }
 
@@ -198,6 +196,7 @@ export class Http1Connection implements Visitor, Watched {
 
   /** The first part of a head has come: the rest must come soon. */
   #awaitHead(): void {
+    if (this.#endedAt !== undefined) this.#socket.end()
     if (this.#phase === 'head') return
     this.#phase = 'head'
     this.#deadline = this.#context.now() + this.#context.limits.headMs
@@ -216,7 +215,7 @@ export class Http1Connection implements Visitor, Watched {
     const began = this.#context.now()
     this.#progress.restart(began)
     // Until the exchange has a link.
-    if (!body.done) this.#socket.pause()
+    if (!body.done) pauseReads(this.#socket)
     const { scheme, serverName, surplus, peer } = this.#accepted
     const exchange = serve(this.#context, this, {
       head,
@@ -240,7 +239,10 @@ export class Http1Connection implements Visitor, Watched {
     if (!body) return
     const end = body.take(chunk, 0)
     if (end < 0) return this.#badBody(BAD_BODY)
-    if (end < chunk.length) this.#keep(chunk.subarray(end))
+    if (end < chunk.length) {
+      this.#keep(chunk.subarray(end))
+      pauseReads(this.#socket)
+    }
     if (body.done && this.#exchange?.takesTrailers(body.trailers) === false) return this.#badBody(BAD_BODY)
     this.#exchange?.write(end === chunk.length ? chunk : chunk.subarray(0, end), body.done ? 'ended' : 'more')
   }
@@ -290,7 +292,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#endedAt = this.#context.now()
     if (this.#phase === 'raw') this.#exchange?.endBytes()
     else if (this.#phase === 'busy' && this.#body?.done === false) this.#socket.destroy()
-    else if (this.#isReady) this.#socket.end()
+    else if (this.#isReady && !this.#waiting) this.#socket.end()
   }
 
   #tickBusy(now: number): void {

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { afterAll, describe, expect, test } from 'vitest'
 import { selfSignedPem } from '../../test/support/edge/self-signed.ts'
-import { lastingCopy, readAll } from './reads.ts'
+import { lastingCopy, pauseReads, readAll } from './reads.ts'
 
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
@@ -29,8 +29,9 @@ async function pair(server: Server, dial: (port: number) => Socket): Promise<{ c
 }
 
 const { cert, key } = selfSignedPem('reads.test')
+const overTcp = () => pair(createServer({ allowHalfOpen: true }), (port) => connect(port, '127.0.0.1'))
 const ways = [
-  ['TCP', () => pair(createServer({ allowHalfOpen: true }), (port) => connect(port, '127.0.0.1'))],
+  ['TCP', overTcp],
   [
     'TLS',
     () =>
@@ -61,21 +62,39 @@ describe.each(ways)('what comes by %s', (_name, make) => {
     expect(new Set(read.slice(1).map(({ buffer }) => buffer)).size).toBe(1)
   })
 
-  test('waits while its socket is paused', async () => {
+  test('waits while its socket is paused, a part of it read, and in few pieces', async () => {
     const { client, accepted } = await make()
+    client.setNoDelay(true)
     let text = ''
+    let reads = 0
     readAll(accepted, (chunk) => {
       text += chunk.toString()
-      accepted.pause()
+      reads += 1
+      if (text === '0') pauseReads(accepted)
     })
-    client.write('one')
-    await expect.poll(() => text).toBe('one')
-    client.write('two')
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(text).toBe('one')
+    const sent = Array.from({ length: 300 }, (_, index) => String(index % 10))
+    client.write('0')
+    await expect.poll(() => text).toBe('0')
+    for (const piece of sent) {
+      client.write(piece)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    await expect.poll(() => accepted.readableLength).toBe(sent.length)
+    expect(text).toBe('0')
     accepted.resume()
-    await expect.poll(() => text).toBe('onetwo')
+    await expect.poll(() => text).toBe(`0${sent.join('')}`)
+    expect(reads).toBeLessThanOrEqual(1 + 64)
   })
+})
+
+test('a reset is noticed while a socket is paused', async () => {
+  const { client, accepted } = await overTcp()
+  readAll(accepted, () => undefined)
+  pauseReads(accepted)
+  client.write('x')
+  await expect.poll(() => accepted.readableLength).toBe(1)
+  client.resetAndDestroy()
+  await expect.poll(() => accepted.destroyed).toBe(true)
 })
 
 test('a copy of what does not last is its own', () => {

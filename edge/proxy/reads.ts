@@ -1,9 +1,12 @@
 import { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import { readBytes } from '../read-garbage.ts'
 
 /** What one read takes at the most: as much as Node's own. */
 const READ_BYTES = 64 * 1024
+/** Reads that a paused socket keeps apart: each is an object as well, and a visitor may send single bytes. */
+const MOST_APART = 64
 
 /** One for all sockets: a read is over when its reader returns. */
 const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
@@ -21,31 +24,67 @@ interface Readied {
 }
 
 /**
- * Has all that comes by a socket read, from now on. A chunk is valid until `read` returns: whatever keeps it, or hands it on, copies it; `lasting` says that
- * this one is its own.
+ * Has all that comes by a socket read, from now on, while it is not paused. A chunk is valid until `read` returns: whatever keeps it, or hands it on, copies
+ * it; `lasting` says that this one is its own.
  *
  * It is the `onread` that Node has for connections that it opens, which it does not offer for those that it accepts: without a buffer of 64 KiB made, cut and
- * collected for each read, and without a stream's bookkeeping, a request costs a quarter less of the processor.
+ * collected for each read, and without a stream's bookkeeping (docs/decisions, "Visitors are read into one buffer").
  */
 export function readAll(socket: Socket, read: (chunk: Buffer, lasting: boolean) => void): void {
   const readied = socket as unknown as Readied
-  // What has been read before; and everything, where it cannot be had otherwise.
+  let apart = 0
+  let isJoining = false
+  // What was read before or while it was paused; and everything, where it cannot be had otherwise.
   socket.on('data', (chunk: Buffer) => {
+    if (isJoining) return
     readBytes(chunk.length)
     read(chunk, true)
   })
   if (BUFFER === undefined || CALLBACK === undefined || !readied._handle?.useUserBuffer) return
+
+  /** False: no more until that has been read. */
+  function keep(chunk: Buffer): boolean {
+    const more = socket.push(ownCopy(chunk))
+    apart += 1
+    if (apart >= MOST_APART && socket.isPaused()) join()
+    return more
+  }
+
+  /** A paused stream gives all that it has as one piece. */
+  function join(): void {
+    isJoining = true
+    const all = socket.read() as Buffer | null
+    isJoining = false
+    if (all) socket.unshift(all)
+    apart = 1
+  }
+
   readied[BUFFER] = buffer
   readied[CALLBACK] = (length: number) => {
-    read(buffer.subarray(0, length), false)
-    // True: goes on, unless it was paused.
+    const chunk = buffer.subarray(0, length)
+    if (socket.isPaused() || socket.readableLength > 0) return keep(chunk)
+    apart = 0
+    read(chunk, false)
     return true
   }
   readied._handle.useUserBuffer(buffer)
 }
 
+/** Pauses a socket as a stream is: some of what comes is read and kept, so that its end or a reset is noticed. `resume` of the socket ends it. */
+export function pauseReads(socket: Socket): void {
+  // Its own, once it has a buffer, stops all reading, and yet lets those records of TLS through that have come already.
+  Duplex.prototype.pause.call(socket)
+}
+
 /** What stays valid of a chunk that does not last. */
 export function lastingCopy(chunk: Buffer): Buffer {
   readBytes(chunk.length)
-  return Buffer.from(chunk)
+  return ownCopy(chunk)
+}
+
+/** In memory of its own: a few bytes that wait must not keep a shared buffer. */
+function ownCopy(chunk: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(chunk.length)
+  copy.set(chunk)
+  return copy
 }
