@@ -164,7 +164,8 @@ export class Exchange implements LinkUser, RelayOwner {
     } else if (this.#relay.began) this.responseBroken()
     else if (end === 'session_lost') this.#sessionLost()
     else if (end === 'ended' || end === 'lost') this.#unanswered()
-    else this.#fail('refused')
+    // The target has gone with the first try.
+    else this.#fail(this.#use.fresh ? 'reset' : 'refused')
   }
 
   responseHeld(): void {
@@ -192,6 +193,12 @@ export class Exchange implements LinkUser, RelayOwner {
     } else link?.discard()
     this.#over(this.#relay.status, null)
     this.#visitor.end(this.#relay.trailers)
+  }
+
+  /** Who has had a request for longer has most likely begun to work on it. */
+  get #isAskedJustNow(): boolean {
+    const { limits, now } = this.#context
+    return now() - (this.#deadline - limits.upstreamMs) < limits.staleMs
   }
 
   get #replayable(): boolean {
@@ -257,7 +264,7 @@ export class Exchange implements LinkUser, RelayOwner {
   #unanswered(): void {
     this.#close()
     const session = this.#context.sessions.pick(this.#asked.route.hostname)
-    const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched
+    const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && this.#isAskedJustNow
     // Without a session it was no stale link: the client went with the request.
     if (!isStale || !session) return this.#fail('reset')
     this.#use.fresh = true

@@ -64,6 +64,10 @@ class Http2Connection implements Watched {
   #idleMs: number
   #resets = 0
   #resetsAt = 0
+  /** When the visitor ended its side. */
+  #endedAt: number | undefined
+  /** Since it did: whether bytes waited for it the last time. */
+  #waited = false
 
   constructor(context: ProxyContext, accepted: Accepted, session: ServerHttp2Session) {
     this.#context = context
@@ -76,8 +80,7 @@ class Http2Connection implements Watched {
     session.on('stream', (stream, _headers, _flags, raw: unknown) => this.#stream(stream, raw))
     session.setLocalWindowSize(SESSION_WINDOW)
     session.on('error', () => session.destroy())
-    // Sockets stay open for a visitor who has ended its side: what it asked for is answered, and nothing more can come.
-    accepted.socket.once('end', () => (this.#streams.size > 0 ? session.close() : session.destroy()))
+    accepted.socket.once('end', () => this.#ended())
     session.on('close', () => {
       // The visitor's end of the socket may still be open: half of one is of no use to HTTP/2.
       accepted.socket.destroy()
@@ -88,9 +91,10 @@ class Http2Connection implements Watched {
 
   tick(now: number): void {
     for (const stream of this.#streams) stream.tick(now)
+    if (this.#endedAt !== undefined && this.#isLost(now - this.#endedAt)) return this.destroy()
     if (this.#streams.size > 0 || now - this.#idleAt < this.#idleMs) return
     // A visitor who does not answer the farewell has been given its time.
-    if (this.#session.closed) this.#session.destroy()
+    if (this.#session.closed) this.destroy()
     else this.#session.close()
   }
 
@@ -100,6 +104,23 @@ class Http2Connection implements Watched {
 
   destroy(): void {
     this.#session.destroy()
+    // One that was closed before waits for the visitor to take what is left, and to close as well.
+    this.#accepted.socket.destroy()
+  }
+
+  /** Sockets stay open for a visitor who has ended its side: what it asked for is answered, and nothing more can come. */
+  #ended(): void {
+    this.#endedAt = this.#context.now()
+    if (this.#streams.size > 0) this.#session.close()
+    else this.#session.destroy()
+  }
+
+  /** Whether one who has ended its side has gone for good: it takes nothing any more, and Node, whose write to it has failed, does not tell. */
+  #isLost(endedMs: number): boolean {
+    const waits = [...this.#streams].some(({ writableLength }) => writableLength > 0)
+    const isStuck = waits && this.#waited
+    this.#waited = waits
+    return isStuck || endedMs >= this.#context.limits.halfClosedMs
   }
 
   #stream(stream: ServerHttp2Stream, raw: unknown): void {

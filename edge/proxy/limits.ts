@@ -6,6 +6,8 @@ export interface ProxyLimits {
   readonly keepAliveMs: number
   /** For the backend to begin its answer. */
   readonly upstreamMs: number
+  /** A kept link that ends sooner after a request was sent had ended before: the request may be sent again. Longer than a way to a client and back. */
+  readonly staleMs: number
   /** How long a request waits for a client to come back. */
   readonly holdMs: number
   /** For a response to move on whose visitor has ended its side: most of them have gone, some still read. */
@@ -37,6 +39,7 @@ export const PROXY_LIMITS: ProxyLimits = {
   headMs: 10_000,
   keepAliveMs: 60_000,
   upstreamMs: 100_000,
+  staleMs: 500,
   holdMs: 2_000,
   halfClosedMs: 10_000,
   slowMs: 60_000,

@@ -36,6 +36,34 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const HINTS =
   'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nLink: </b>\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n'
 
+describe('a visitor who goes without a word, while its answer', () => {
+  test.for([
+    ['goes on, is noticed at once', 60_000, 'HTTP/1.1 200 OK\r\n\r\n', 200],
+    ['has not begun, is noticed soon', 300, '', 499],
+  ] as const)('%s', async ([, halfClosedMs, head, status]) => {
+    await using own = await startProxy({ contextFor: async () => context, limits: { sweepMs: 20, halfClosedMs } })
+    const gone = Promise.withResolvers<undefined>()
+    await using tunnel = await tunnelBefore(own, (_received, socket) => {
+      socket.write(head)
+      const timer = setInterval(() => head !== '' && socket.write('data: x\n\n'), 20)
+      socket.on('close', () => clearInterval(timer))
+      socket.on('end', () => {
+        socket.destroy()
+        gone.resolve(undefined)
+      })
+    })
+    const target = [`https://${tunnel.host}:${own.httpsPort}/`, '--resolve', `${tunnel.host}:${own.httpsPort}:127.0.0.1`]
+    const visitor = execFile('curl', ['-skN', '--http2', ...target], () => undefined)
+    await vi.waitUntil(() => tunnel.received.length === 1, soon)
+    visitor.kill('SIGKILL')
+    await gone.promise
+    await vi.waitUntil(() => own.records.length === 1, soon)
+    expect(own.records).toMatchObject([{ status, reason: 'visitor_gone', protocol: 'h2' }])
+    const open = async () => (await own.registry.getSingleMetricAsString('mooring_edge_visitor_connections')).includes('"h2"} 0')
+    await vi.waitUntil(open, soon)
+  })
+})
+
 describe('an interim answer', () => {
   test('103 has its fields, those of its hop left out', async () => {
     await using tunnel = await saying(`${HINTS}\r\n${OK}`)

@@ -173,6 +173,26 @@ describe('links', () => {
     expect(await answered(edge.httpPort, tunnel.get(CLOSE).replace('GET', 'POST'))).toMatch(/502 [^]*upstream_reset/)
   })
 
+  test('that end while a request is worked on are no reason to send it again', async () => {
+    const asked = (received: string) => received.split('HTTP/1.1\r\n').length - 1
+    await using tunnel = await before((received, socket) => {
+      if (asked(received) === 1) socket.write(OK)
+      else setTimeout(() => socket.destroy(), 700)
+    })
+    await answered(edge.httpPort, tunnel.get(CLOSE))
+    expect(await answered(edge.httpPort, tunnel.get(CLOSE))).toMatch(/502 [^]*upstream_reset/)
+    expect(tunnel.received.map(asked)).toEqual([2])
+  })
+
+  test('whose target goes with a request are told as what they are', async () => {
+    const tunnel = await before((received, socket) => {
+      if (received.split('HTTP/1.1\r\n').length === 2) socket.write(OK)
+      else void tunnel[Symbol.asyncDispose]()
+    })
+    await answered(edge.httpPort, tunnel.get(CLOSE))
+    expect(await answered(edge.httpPort, tunnel.get(CLOSE))).toMatch(/502 [^]*upstream_reset/)
+  })
+
   test('on which more came than was asked for are not used again', async () => {
     await using tunnel = await before((_received, socket) =>
       socket.write(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nextra`),
