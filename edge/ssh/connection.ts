@@ -280,15 +280,16 @@ export class Connection implements WireEvents {
   }
 
   global(request: GlobalRequest, wantReply: boolean): void {
-    if (request.name === 'other') {
-      if (wantReply) this.#wire.reply(false)
-      return
-    }
-    const forward = { host: request.bindHost, port: request.bindPort }
-    const asks = request.name === 'tcpip-forward'
-    const done = asks ? this.#forwarding.ask(forward) : this.#forwarding.cancel(forward, performance.now())
+    const done = this.#done(request)
     if (wantReply && this.#closedAt === undefined) this.#wire.reply(done)
-    if (done && asks) this.#forwarding.begin(performance.now())
+    if (done && request.name === 'tcpip-forward') this.#forwarding.begin(performance.now())
+  }
+
+  #done(request: GlobalRequest): boolean {
+    if (request.name === 'streamlocal-forward@openssh.com') this.#forwarding.refuseSocket(request.path)
+    if (!('bindHost' in request)) return false
+    const forward = { host: request.bindHost, port: request.bindPort }
+    return request.name === 'tcpip-forward' ? this.#forwarding.ask(forward) : this.#forwarding.cancel(forward, performance.now())
   }
 
   pong(): void {

@@ -62,10 +62,20 @@ export class Forwarding {
     if (route === undefined) return false
     const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, route)
     if (refusal === undefined) this.#forward = wanted
-    // A client shows nothing but the sentence of a disconnect, but those who visit the first forward count more.
-    else if (this.#serves) this.#deps.complain(refusal)
-    else this.#deps.close('forward_refused', refusal)
+    else this.#refuse(refusal)
     return refusal === undefined
+  }
+
+  /** A forward of a socket at the server's side, by its path: there is none here. */
+  refuseSocket(path: string): void {
+    const route = this.#deps.tunnel()?.route
+    if (route) this.#refuse(sentences.socket(path, route))
+  }
+
+  /** A client shows nothing but the sentence of a disconnect, but those who visit the first forward count more. */
+  #refuse(refusal: string): void {
+    if (this.#serves) this.#deps.complain(refusal)
+    else this.#deps.close('forward_refused', refusal)
   }
 
   cancel({ host, port }: Forward, now: number): boolean {

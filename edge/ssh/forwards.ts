@@ -10,8 +10,8 @@ export interface Forward {
 
 /** The public port that a client names; what is behind it the edge decides. */
 const PORT = 80
-/** Names that say "whatever is mine". */
-const OWN = ['', 'localhost', '*', '0.0.0.0', '::']
+/** Names that say "whatever is mine": what stock clients send where their user names none, or any. */
+const OWN = ['', 'localhost', '*']
 
 /** Why a forward is refused, in a sentence; undefined when it may be. */
 export function forwardRefusal(wanted: Forward, route: Route): string | undefined {

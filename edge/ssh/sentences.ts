@@ -24,10 +24,14 @@ export const sentences = {
     `Mooring: ${shown(host)} is not the tunnel of this login. Forward with -R ${hostname}:80:localhost:PORT.`,
   otherPort: (port: number, { hostname }: Route) =>
     `Mooring: a tunnel forwards port 80, not ${port}. Use -R ${hostname}:80:localhost:PORT.`,
+  socket: (path: string, { hostname }: Route) =>
+    `Mooring: a tunnel forwards port 80, not the socket ${shown(path)}. Use -R ${hostname}:80:localhost:PORT.`,
   otherTarget:
     'Mooring: the target of this tunnel is another host than yours, which its setting forwardToOtherHosts does not allow.',
   secondForward: 'Mooring: one forward a connection. Connect once more for another one.',
   secondSession: 'one session at a time',
+  noSubsystem: (name: string) =>
+    `Mooring: there is no ${shown(name)} here. A connection forwards port 80 (-R), and runs nothing.`,
   onlyForwards: 'Mooring forwards remote ports (-R) only',
   keepalive: 'Mooring: no answer to keepalives.',
   replaced: 'Mooring: a newer connection serves this tunnel, and this one did not answer.',

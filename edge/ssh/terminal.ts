@@ -9,6 +9,8 @@ const WINDOW_BYTES = 64 * 1024
 const MAX_TEXT_BYTES = 8 * 1024
 const STDERR = 1
 const QUIT_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL']
+/** What a channel may run, one of them once (RFC 4254, section 6.5). */
+const PROGRAMS = ['shell', 'exec', 'subsystem']
 const PTY_BYTES = [CTRL_C, CTRL_D]
 
 /** What it shows. */
@@ -23,6 +25,8 @@ interface Deps {
   readonly id: number
   readonly remote: RemoteEnd
   text(): TerminalText
+  /** Why none of this name is there, in a sentence. */
+  noSubsystem(name: string): string
   /** Nothing more comes on it. */
   free(): void
 }
@@ -66,19 +70,26 @@ export class Terminal implements ChannelEnd {
     const known = this.#knows(type)
     if (wantReply && known) this.#deps.wire.channels.channelSuccess(this.#deps.remote.id)
     else if (wantReply) this.#deps.wire.channels.channelFailure(this.#deps.remote.id)
-    if (known && (type === 'shell' || type === 'exec')) this.#show()
+    if (known && PROGRAMS.includes(type)) this.#show(type === 'subsystem' ? this.#withoutSubsystem(detail) : this.#deps.text())
     if (type === 'signal' && QUIT_SIGNALS.includes(detail)) this.#quit(0)
   }
 
   #knows(type: string): boolean {
     if (type === 'pty-req') this.#hasPty = true
-    if (type === 'shell' || type === 'exec') return !this.#started
+    if (PROGRAMS.includes(type)) return !this.#started
     return ['pty-req', 'window-change', 'signal'].includes(type)
   }
 
-  #show(): void {
+  /**
+   * Granted, for stock ssh drops what it was told on a channel when a request fails; and not a word on the output, which the programs that ask for one
+   * (sftp, scp) take for the subsystem's.
+   */
+  #withoutSubsystem(name: string): TerminalText {
+    return { lines: [], refusal: this.#deps.noSubsystem(name) }
+  }
+
+  #show({ lines, refusal }: TerminalText): void {
     this.#started = true
-    const { lines, refusal } = this.#deps.text()
     for (const line of lines) this.#say(line)
     if (refusal === undefined) return
     this.complain(refusal)

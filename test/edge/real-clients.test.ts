@@ -83,6 +83,25 @@ describe.each(Object.entries(clients))('%s', (_name, command) => {
   })
 })
 
+test.each([
+  { names: 'localhost', options: [] },
+  { names: 'nothing', options: ['-g'] },
+])('dropbear that is not told where to listen, and names $names by itself, serves', async ({ options }) => {
+  const hostname = await newTunnel()
+  const [program = '', ...args] = (await clients.dropbear?.(hostname)) ?? []
+  const own = args.map((arg) => arg.replace(`${hostname}:80:`, '80:'))
+  await using client = running([program, ...options, ...own])
+  await served(hostname, client.said)
+})
+
+test('the newest OpenSSH is told that there is no subsystem', async () => {
+  const hostname = await newTunnel()
+  const options = user.options.filter((option) => option !== '-N')
+  await using client = running([...current, ...options, '-s', '-p', String(edge.ports.ssh), `${hostname}@127.0.0.1`, 'sftp'])
+  expect(await client.exited).toBe(1)
+  expect(client.said()).toContain('Mooring: there is no "sftp" here.')
+})
+
 test('the newest OpenSSH finds nothing to warn about: the key exchange withstands quantum computers', async () => {
   const hostname = await newTunnel()
   const { stderr } = await run(current[0] ?? '', [...current.slice(1), '-V'])

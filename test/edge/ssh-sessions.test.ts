@@ -10,7 +10,7 @@ const never = new AbortController().signal
 const soon = { timeout: 10_000, interval: 10 }
 
 describe('a forward', () => {
-  test.each(['HOST', 'HOST.tunnel.localhost', '', 'localhost', '*', '0.0.0.0'])('may name %j', async (name) => {
+  test.each(['HOST', 'HOST.tunnel.localhost', '', 'localhost', '*'])('may name %j', async (name) => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const bind = name.replace('HOST', hostname)
@@ -26,6 +26,17 @@ describe('a forward', () => {
       forward: 'deadbeefdeadbeef:80:127.0.0.1:9',
       sentence: '"deadbeefdeadbeef" is not the tunnel of this login',
     },
+    {
+      does: 'every IPv4 address',
+      forward: '0.0.0.0:80:127.0.0.1:9',
+      sentence: '"0.0.0.0" is not the tunnel of this login',
+    },
+    { does: 'every IPv6 address', forward: '[::]:80:127.0.0.1:9', sentence: '"::" is not the tunnel of this login' },
+    {
+      does: 'a socket',
+      forward: '/tmp/mooring.sock:127.0.0.1:9',
+      sentence: 'a tunnel forwards port 80, not the socket "/tmp/mooring.sock"',
+    },
     { does: 'another port', forward: '8080:127.0.0.1:9', sentence: 'a tunnel forwards port 80, not 8080' },
     { does: 'no port', forward: '0:127.0.0.1:9', sentence: 'a tunnel forwards port 80, not 0' },
   ])('of $does is refused with a sentence', async ({ forward, sentence }) => {
@@ -35,6 +46,7 @@ describe('a forward', () => {
     expect(await client.exited).toBe(255)
     expect(client.output.text).toContain(sentence)
     expect(edge.sessions.of(hostname)).toEqual([])
+    expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason: 'forward_refused' })
   })
 
   test('beside another one is refused with a sentence', async () => {
@@ -46,11 +58,16 @@ describe('a forward', () => {
     expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason: 'forward_refused' })
   })
 
-  test('that comes when another one serves is refused, and that one serves on', async () => {
-    const control = edge.file('control')
-    const { hostname, session } = await served(['-N', '-M', '-S', control])
-    const later = edge.ssh({ user: hostname, args: ['-S', control, '-O', 'forward', '-R', 'localhost:80:127.0.0.1:9'] })
-    expect(await later.exited).toBe(255)
+  test.each([
+    { what: 'a port', forward: 'localhost:80:127.0.0.1:9', sentence: 'Mooring: one forward a connection.' },
+    { what: 'a socket', forward: '/tmp/mooring.sock:127.0.0.1:9', sentence: 'not the socket "/tmp/mooring.sock"' },
+  ])('of $what that comes when another one serves is refused on the terminal, and that one serves on', async (later) => {
+    const control = edge.file(`control-${freshHostname()}`)
+    const { hostname, client, session } = await served(['-T', '-M', '-S', control])
+    await vi.waitFor(() => expect(client.output.stdout).toContain('asks for none.'), soon)
+    const asked = edge.ssh({ user: hostname, args: ['-S', control, '-O', 'forward', '-R', later.forward] })
+    expect(await asked.exited).toBe(255)
+    await vi.waitFor(() => expect(client.output.stderr).toContain(later.sentence), soon)
     expect(await echoed(session)).toBe('ping')
   })
 

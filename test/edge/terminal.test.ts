@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Client, type ClientChannel } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -69,6 +71,53 @@ describe('stock ssh', () => {
   })
 })
 
+const NO_SFTP = 'Mooring: there is no "sftp" here.'
+
+describe('a subsystem', () => {
+  test.each<[string, (forward: readonly string[]) => readonly string[]]>([
+    ['with a forward', (forward) => forward],
+    ['without one', () => []],
+    ['with a terminal', () => ['-tt']],
+  ])('that stock ssh asks for %s is refused on its errors alone', async (_how, args) => {
+    const { hostname, forward } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: [...args(forward), '-s'], command: 'sftp' })
+    expect(await client.exited).toBe(1)
+    expect(times(client.output.stderr, NO_SFTP)).toBe(1)
+    expect(client.output.stdout).toBe('')
+  })
+
+  test('beside a tunnel that serves is refused, and that one serves on', async () => {
+    const { hostname, forward } = newTunnel()
+    const control = edge.file('control')
+    edge.ssh({ user: hostname, args: ['-N', '-M', '-S', control, ...forward] })
+    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), soon)
+    const client = edge.ssh({ user: hostname, args: ['-S', control, '-s'], command: 'sftp' })
+    expect(await client.exited).toBe(1)
+    expect(client.output.stderr).toContain(NO_SFTP)
+    expect(edge.sessions.of(hostname)).toHaveLength(1)
+  })
+
+  test.each<[string, (host: string) => readonly string[]]>([
+    ['sftp', (host) => [host]],
+    ['scp', (host) => [edge.file('id.pub'), `${host}:copy`]],
+  ])('is refused to %s with a sentence', async (program, rest) => {
+    const { hostname } = newTunnel()
+    const options = [
+      'BatchMode=yes',
+      'IdentitiesOnly=yes',
+      'IdentityAgent=none',
+      `UserKnownHostsFile=${edge.file('known_hosts')}`,
+    ]
+    const how = ['-F', 'none', '-i', edge.file('id'), '-P', String(edge.port), ...options.flatMap((option) => ['-o', option])]
+    const child = execFile(program, [...how, ...rest(`${hostname}@127.0.0.1`)])
+    let said = ''
+    child.stderr?.on('data', (text: string) => (said += text))
+    const [status] = (await once(child, 'close')) as [number]
+    expect(status).not.toBe(0)
+    expect(said).toContain(NO_SFTP)
+  })
+})
+
 describe('a client that reads its streams', () => {
   async function connected() {
     const { hostname, url } = newTunnel()
@@ -91,6 +140,24 @@ describe('a client that reads its streams', () => {
     channel.stderr.on('data', (data: Buffer) => (seen.stderr += data.toString()))
     return seen
   }
+
+  test('is told on its errors that there is no subsystem, as text that does nothing to a terminal', async () => {
+    const { client } = await connected()
+    const told = await new Promise((resolve, reject) => {
+      client.subsys('net\u001b[2Jconf', (error, channel) => {
+        if (error) return reject(error)
+        // At once: all of it may have come already.
+        const seen = heard(channel)
+        let status: unknown
+        channel.once('exit', (code) => (status = code)).once('close', () => resolve({ status, ...seen }))
+      })
+    })
+    expect(told).toEqual({
+      status: 1,
+      data: '',
+      stderr: 'Mooring: there is no "net?[2Jconf" here. A connection forwards port 80 (-R), and runs nothing.\n',
+    })
+  })
 
   test.each<[string, (client: Client, done: (error: Error | undefined, channel: ClientChannel) => void) => void, string]>([
     ['a shell without a terminal', (client, done) => client.shell(false, done), '\n'],

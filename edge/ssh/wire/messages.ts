@@ -30,6 +30,7 @@ export type AuthRequest =
 /** What a client asks beside channels. */
 export type GlobalRequest =
   | { readonly name: 'tcpip-forward' | 'cancel-tcpip-forward'; readonly bindHost: string; readonly bindPort: number }
+  | { readonly name: 'streamlocal-forward@openssh.com'; readonly path: string }
   | { readonly name: 'other' }
 
 /** What comes from a client. Nothing but `keysExchanged`, `auth` and `broken` before `accept`. */
