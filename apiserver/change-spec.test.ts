@@ -25,6 +25,7 @@ test.each<{ does: string; spec: Patch; isChanged: boolean }>([
   { does: 'a default that holds', spec: { config: { httpsOnly: false, target: null, authMode: null } }, isChanged: false },
   { does: 'nothing', spec: {}, isChanged: false },
   { does: 'another name', spec: { displayName: 'Shop' }, isChanged: true },
+  { does: 'all defaults', spec: { config: null }, isChanged: true },
   { does: 'a list put back', spec: { config: { sshIPWhitelist: null } }, isChanged: true },
 ])('a wish for $does changes something: $isChanged', async ({ spec, isChanged }) => {
   const { store, found } = await tunnelIn()

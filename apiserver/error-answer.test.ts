@@ -7,6 +7,12 @@ test.each([
   { said: 'spec.config.target', field: 'config.target' },
   { said: 'metadata.name', field: 'metadata.name' },
 ])('what a store refuses about $said is about the field $field of the request', ({ said, field }) => {
-  const error = new StoreError('invalid', 'Tunnel is invalid', { fields: [{ field: said, message: 'is wrong' }] })
-  expect(toApiError(error)).toMatchObject({ status: 400, details: [{ field, message: 'is wrong' }] })
+  const error = new StoreError('invalid', `Tunnel is invalid: ${said} is wrong`, {
+    fields: [{ field: said, message: 'is wrong' }],
+  })
+  expect(toApiError(error)).toMatchObject({
+    status: 400,
+    message: `${field} is wrong`,
+    details: [{ field, message: 'is wrong' }],
+  })
 })

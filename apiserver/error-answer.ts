@@ -1,6 +1,6 @@
 import { MooringError } from '../crds/errors.ts'
 import { StoreError } from '../store/errors.ts'
-import { type ApiCode, ApiError, wrongField } from './errors.ts'
+import { type ApiCode, ApiError, invalidRequest, wrongField } from './errors.ts'
 import { JOURNAL_AWAY } from './tunnel-presence.ts'
 
 /** Seconds after which a caller may try again when nothing better is known. */
@@ -45,6 +45,8 @@ export function toApiError(error: unknown): ApiError {
 
 function fromStore(error: StoreError): ApiError {
   const details = error.fields.map(({ field, message }) => ({ field: fieldOfBody(field), message }))
+  // The store's own words name fields as the resource has them.
+  if (error.code === 'invalid' && details.length > 0) return invalidRequest(details, { cause: error })
   return new ApiError(CODE_OF_STORE[error.code], error.message, { cause: error, details })
 }
 

@@ -50,3 +50,13 @@ export class ApiError extends MooringError {
 export function wrongField(field: string, message: string, options: ErrorOptions = {}): ApiError {
   return new ApiError('invalid_request', `${field} ${message}`, { ...options, details: [{ field, message }] })
 }
+
+/** Errors that the message itself names; the rest are in `details` alone. */
+const NAMED_IN_MESSAGE = 3
+
+/** A 400 that names all that is wrong, and the rules that it breaks. */
+export function invalidRequest(details: readonly FieldError[], options: ErrorOptions = {}): ApiError {
+  const named = details.slice(0, NAMED_IN_MESSAGE).map(({ field, message }) => `${field} ${message}`)
+  const rest = details.length - named.length
+  return new ApiError('invalid_request', named.join('; ') + (rest > 0 ? `; and ${rest} more` : ''), { ...options, details })
+}

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { FieldError } from '../crds/errors.ts'
 import { strictDeep } from '../crds/strict.ts'
 import { fieldErrorsOf } from '../crds/validate.ts'
-import { ApiError } from './errors.ts'
+import { invalidRequest } from './errors.ts'
 import { parseIdempotencyKey } from './idempotency.ts'
 import { parseIfMatch } from './if-match.ts'
 import { hasControl, parseQuery } from './query.ts'
@@ -11,8 +11,6 @@ import type { AnyRoute, Principal, RouteRequest } from './route.ts'
 import { sourceIpOf } from './source-ip.ts'
 
 const NOTHING = z.object({})
-/** Errors that the message itself names; the rest are in `details` alone. */
-const NAMED_IN_MESSAGE = 3
 
 interface Arrived {
   readonly principal: Principal
@@ -45,6 +43,7 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
     }
     // Parsed in this order, so that the caller reads of the path first.
     const parsed = { params: check(params, req.params), query: check(query, rawQuery.values), body: check(body, json) }
+    errors.push(...(route.checkBody?.(json, new Set(errors.map(({ field }) => field))) ?? []))
     if (errors.length > 0) throw invalidRequest(errors)
     return {
       ...(parsed as { params: never; query: never; body: never }),
@@ -57,12 +56,6 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
       namespaceHeader: req.get('Mooring-Namespace'),
     }
   }
-}
-
-function invalidRequest(details: readonly FieldError[]): ApiError {
-  const named = details.slice(0, NAMED_IN_MESSAGE).map(({ field, message }) => `${field} ${message}`)
-  const rest = details.length - named.length
-  return new ApiError('invalid_request', named.join('; ') + (rest > 0 ? `; and ${rest} more` : ''), { details })
 }
 
 function queryStringOf(url: string): string {

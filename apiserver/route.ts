@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { FieldError } from '../crds/errors.ts'
 import type { Caller } from '../store/access.ts'
 import type { EventSource } from './event-stream.ts'
 import type { IfMatch } from './if-match.ts'
@@ -49,6 +50,12 @@ export interface Reply<D = unknown> {
 }
 
 /**
+ * Says what is wrong of a body, as it came, that its schema cannot say; also of one that has other faults, for all are told at once. zod's own
+ * refinements are not run on what has a list that is too long. `named` are the fields that have an error already.
+ */
+export type BodyCheck = (body: object, named: ReadonlySet<string>) => readonly FieldError[]
+
+/**
  * One route, as data: the express app, the 405 answers and OpenAPI are all derived from the list of these.
  * `path` is an OpenAPI template: `/v1/instances/{id}`. Body and query are made strict at every depth by whoever parses them.
  */
@@ -68,6 +75,7 @@ export interface Route<
   readonly params?: P
   readonly query?: Q
   readonly body?: B
+  readonly checkBody?: BodyCheck
   /** Creates something and honours `Idempotency-Key`. */
   readonly idempotent?: boolean
   /** Is about the caller's home namespace, so it honours the header `Mooring-Namespace`. */

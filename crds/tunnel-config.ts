@@ -28,11 +28,11 @@ const RESERVED_HEADERS = [
 ]
 const RESERVED_PREFIX = 'x-forwarded-'
 
-const Entry = z
-  .string()
-  .max(64)
-  .regex(ENTRY, 'must be an IP address or a range such as 203.0.113.0/24')
-  .describe('An IP address or a CIDR range.')
+/** What an entry of a firewall list must be, and what the name of a header must not. */
+export const ENTRY_RULE = 'must be an IP address or a range such as 203.0.113.0/24'
+export const RESERVED_RULE = 'must not be a header of framing, of one hop, or X-Forwarded-*: the edge decides those'
+
+const Entry = z.string().max(64).regex(ENTRY, ENTRY_RULE).describe('An IP address or a CIDR range.')
 
 export const HeaderModification = z.object({
   name: z.string().max(64).regex(TOKEN, 'must be a header name').describe('Name of the header.'),
@@ -116,8 +116,8 @@ const entriesOf = (field: 'sshIPWhitelist' | 'ingressIPWhitelist'): Rule => ({
 
 const reserved = RESERVED_HEADERS.map((name) => `'${name}'`).join(', ')
 
-/** What a schema cannot say of one field of a config. */
-export const FIELD_RULES: readonly Rule[] = [
+/** What a schema cannot say of the lists of a config. */
+const LIST_RULES: readonly Rule[] = [
   entriesOf('sshIPWhitelist'),
   entriesOf('ingressIPWhitelist'),
   {
@@ -128,9 +128,8 @@ export const FIELD_RULES: readonly Rule[] = [
   },
 ]
 
-/** What a schema cannot say of a config. */
-export const CONFIG_RULES: readonly Rule[] = [
-  ...FIELD_RULES,
+/** What fields of a config have to agree on. */
+export const AGREEMENT_RULES: readonly Rule[] = [
   {
     cel: `!has(self.config.target) || self.config.forwardToOtherHosts || self.config.target.lowerAscii().matches('${OWN_TARGET}')`,
     message: 'must be on localhost, unless forwardToOtherHosts is true',
@@ -138,3 +137,6 @@ export const CONFIG_RULES: readonly Rule[] = [
     holds: ({ config }: Spec) => isTargetAllowed(config),
   },
 ]
+
+/** What a schema cannot say of a config. */
+export const CONFIG_RULES: readonly Rule[] = [...LIST_RULES, ...AGREEMENT_RULES]

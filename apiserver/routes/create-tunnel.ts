@@ -12,6 +12,7 @@ import { tooLate } from '../instance-verdict.ts'
 import { type AnyRoute, route, type Scope } from '../route.ts'
 import { NamespaceParams } from '../tenancy-deps.ts'
 import { CreateTunnelBody } from '../tunnel-body.ts'
+import { checkConfig } from '../tunnel-config-checks.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { TUNNELS_PATH } from '../tunnel-lookup.ts'
 
@@ -85,6 +86,7 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
     summary: 'Create a tunnel; the answer has its URL and the command that connects it.',
     params: NamespaceParams,
     body: CreateTunnelBody,
+    checkBody: checkConfig,
     idempotent: true,
     replies: { 201: TunnelData },
     async handle({ principal, params, body, idempotencyKey: key, requestId, sourceIp }) {

@@ -5,14 +5,16 @@ import { settled } from '../cache-waits.ts'
 import { changeSpec } from '../change-spec.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { PatchTunnelBody } from '../tunnel-body.ts'
+import { checkItems, requireAgreement } from '../tunnel-config-checks.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
 
 const NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
 
-/** The merge patch of the spec that a body means. */
-function specPatch({ name, config }: PatchTunnelBody): Patch {
-  return { ...(name !== undefined && { displayName: name }), ...(config && { config }) }
+/** The merge patch of the spec that a body means, where the spec is that now. @throws ApiError `invalid_request` */
+function specPatch({ name, config }: PatchTunnelBody, now: Tunnel['spec']): Patch {
+  if (config) requireAgreement(now.config, config)
+  return { ...(name !== undefined && { displayName: name }), ...(config !== undefined && { config }) }
 }
 
 const updatedAtOf = ({ metadata }: Tunnel): string => metadata.annotations?.[annotations.updatedAt] ?? ''
@@ -32,12 +34,13 @@ export function patchTunnel(deps: TunnelDeps): AnyRoute {
     conditional: true,
     params: TunnelParams,
     body: PatchTunnelBody,
+    checkBody: checkItems,
     replies: { 200: TunnelData },
     async handle({ principal, params, body, ifMatch, requestId, sourceIp }) {
       const { tunnel: found, scope } = await find(principal, params, NEEDS)
       tunnelMustStay(found)
       const marks = { [annotations.updatedAt]: now().toISOString() }
-      const specOf = () => specPatch(body)
+      const specOf = ({ spec }: Tunnel) => specPatch(body, spec)
       const { before, after, isChanged } = await changeSpec(store, Tunnel, { found, ifMatch, specOf, marks })
       if (isChanged) await audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
       const shown = await settled(tunnels, after, (seen) => updatedAtOf(seen) >= updatedAtOf(after))

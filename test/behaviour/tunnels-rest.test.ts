@@ -44,7 +44,7 @@ describe('a body that is wrong is refused with the name of each wrong field', ()
     { body: { name: 'a', regionId: 1, ttl: 59 }, fields: ['ttl'] },
     {
       body: { name: '', regionId: 1.5, config: { httpsOnly: 'yes', sshIPWhitelist: ['192.0.2.0/33'] } },
-      fields: ['config.httpsOnly', 'config.sshIPWhitelist', 'name', 'regionId'],
+      fields: ['config.httpsOnly', 'config.sshIPWhitelist[0]', 'name', 'regionId'],
     },
   ])('$fields', async ({ body, fields }) => {
     const answer = await create(body)
@@ -54,14 +54,17 @@ describe('a body that is wrong is refused with the name of each wrong field', ()
 
   test.each<{ config: object; field: string }>([
     { config: { ingressIpWhitelist: [] }, field: 'ingressIpWhitelist' },
-    { config: { ingressIPWhitelist: ['192.0.2.0/33'] }, field: 'ingressIPWhitelist' },
-    { config: { sshIPWhitelist: ['192.0.2.0/08'] }, field: 'sshIPWhitelist' },
-    { config: { sshIPWhitelist: ['::ffff:192.0.2.1'] }, field: 'sshIPWhitelist' },
+    { config: { ingressIPWhitelist: ['192.0.2.0/33'] }, field: 'ingressIPWhitelist[0]' },
+    { config: { sshIPWhitelist: ['::1', '192.0.2.0/08'] }, field: 'sshIPWhitelist[1]' },
+    { config: { sshIPWhitelist: ['::ffff:192.0.2.1'] }, field: 'sshIPWhitelist[0]' },
     { config: { sshIPWhitelist: ['example.com'] }, field: 'sshIPWhitelist[0]' },
     { config: { ingressIPWhitelist: times(101, (index) => `192.0.2.${index}`) }, field: 'ingressIPWhitelist' },
     { config: { liveHeaderModifications: times(33, () => item) }, field: 'liveHeaderModifications' },
-    { config: { liveHeaderModifications: [{ ...item, name: 'Transfer-Encoding' }] }, field: 'liveHeaderModifications' },
-    { config: { liveHeaderModifications: [{ ...item, name: 'x-forwarded-for' }] }, field: 'liveHeaderModifications' },
+    {
+      config: { liveHeaderModifications: [item, { ...item, name: 'Transfer-Encoding' }] },
+      field: 'liveHeaderModifications[1].name',
+    },
+    { config: { liveHeaderModifications: [{ ...item, name: 'x-forwarded-for' }] }, field: 'liveHeaderModifications[0].name' },
     {
       config: { liveHeaderModifications: [{ ...item, value: 'a\r\nSet-Cookie: b' }] },
       field: 'liveHeaderModifications[0].value',
@@ -147,23 +150,33 @@ describe('PATCH', () => {
   test('weighs a target against what the tunnel allows already', async () => {
     const { id } = await makeTunnel()
     const patch = (config: object) => call('PATCH', `/${id}`, { body: { config } })
-    const refused = await patch({ target: 'db.internal:5432' })
+    const config = { target: 'db.internal:5432' }
+    const refused = await patch(config)
     expect([codeOf(refused), fieldsOf(refused)]).toEqual(['400 invalid_request', ['config.target']])
+    const posted = await create({ name: 'a', regionId: region, config })
+    expect([refused.body.msg, refused.body.error.details]).toEqual([posted.body.msg, posted.body.error.details])
     expect(codeOf(await patch({ forwardToOtherHosts: true }))).toBe('200 OK')
     expect(codeOf(await patch({ target: 'db.internal:5432' }))).toBe('200 OK')
     const taken = await patch({ forwardToOtherHosts: false })
     expect([codeOf(taken), fieldsOf(taken)]).toEqual(['400 invalid_request', ['config.target']])
   })
 
+  test('puts every default back for a config of null, and changes nothing without a field', async () => {
+    const { id, config: defaults } = await makeTunnel()
+    await call('PATCH', `/${id}`, { body: { config: { httpsOnly: true, sshIPWhitelist: ['::1'], target: 'localhost:80' } } })
+    for (const body of [{ config: null }, {}]) {
+      const answer = await call('PATCH', `/${id}`, { body })
+      expect([codeOf(answer), answer.body.data.tunnel.config]).toEqual(['200 OK', defaults])
+    }
+  })
+
   test.each<{ body: object; fields: readonly string[] }>([
-    { body: {}, fields: ['body'] },
     { body: { name: null }, fields: ['name'] },
     { body: { regionId: 1 }, fields: ['regionId'] },
     { body: { hostname: 'a' }, fields: ['hostname'] },
-    { body: { config: null }, fields: ['config'] },
     {
       body: { config: { authMode: 'none', ingressIPWhitelist: ['192.0.2.1/99'] } },
-      fields: ['config.authMode', 'config.ingressIPWhitelist'],
+      fields: ['config.authMode', 'config.ingressIPWhitelist[0]'],
     },
   ])('refuses $body', async ({ body, fields }) => {
     const { id } = await makeTunnel()

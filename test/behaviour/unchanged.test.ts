@@ -54,6 +54,7 @@ test('of a tunnel', async () => {
     bodies: [
       { name: 'shop', config: { httpsOnly: true, sshIPWhitelist: ['192.0.2.0/24'] } },
       { name: 'shop' },
+      {},
       { config: {} },
       { config: { sshIPWhitelist: ['192.0.2.0/24'], target: null, allowCorsPreflight: null, authMode: 'both' } },
     ],

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest'
+import { fieldsOf } from '../test/support/http-app.ts'
+import { serveRoutes } from '../test/support/toy-app.ts'
+import { ok, on } from '../test/support/toy-routes.ts'
+import type { AnyRoute } from './route.ts'
+import { CreateTunnelBody, PatchTunnelBody } from './tunnel-body.ts'
+import { checkConfig, checkItems, requireAgreement } from './tunnel-config-checks.ts'
+
+/** What a body of a config alone lacks for a creation. */
+const REST = ['name', 'regionId']
+const header = (name: unknown, value = 'v') => ({ name, value, type: 'request' })
+
+/** Fields that a refusal names, as often as it does. */
+async function wrong(is: Pick<AnyRoute, 'method' | 'body' | 'checkBody'>, body: object): Promise<readonly string[]> {
+  const toy: AnyRoute = {
+    path: '/v1/toys',
+    on,
+    id: 'toy',
+    summary: '',
+    replies: ok,
+    ...is,
+    handle: () => expect.fail('was taken'),
+  }
+  await using app = await serveRoutes([toy])
+  return fieldsOf(await app.call(is.method.toUpperCase(), '/v1/toys', { token: 'alice', body }))?.toSorted() ?? []
+}
+
+describe('each wrong item of a list is named by its index, once, whatever else is wrong', () => {
+  test.each<{ config: object; fields: readonly string[] }>([
+    {
+      config: {
+        liveHeaderModifications: ['a b', 'Transfer-Encoding', 'X-A', 'X-Forwarded-For', 'Connection', 7, 'x-forwarded- ']
+          .map((name) => header(name))
+          .concat(header('Host', 'a\r\nb')),
+      },
+      fields: [
+        ...[0, 1, 3, 4, 5, 6, 7].map((index) => `config.liveHeaderModifications[${index}].name`),
+        'config.liveHeaderModifications[7].value',
+      ],
+    },
+    {
+      config: { liveHeaderModifications: [null, 'Host', header('Host')] },
+      fields: ['[0]', '[1]', '[2].name'].map((at) => `config.liveHeaderModifications${at}`),
+    },
+    {
+      config: {
+        sshIPWhitelist: ['::1', '192.0.2.0/33', 'here'],
+        ingressIPWhitelist: ['::1', 5, '::ffff:192.0.2.1'],
+        httpsOnly: 1,
+      },
+      fields: [
+        ...['config.httpsOnly', 'config.ingressIPWhitelist[1]', 'config.ingressIPWhitelist[2]'],
+        ...['config.sshIPWhitelist[1]', 'config.sshIPWhitelist[2]'],
+      ],
+    },
+    {
+      config: {
+        ...{ ingressIPWhitelist: Array.from({ length: 101 }, () => 'here'), sshIPWhitelist: ['::/129'] },
+        ...{ liveHeaderModifications: [header('Host')], authorizedKeys: ['ssh-rsa'] },
+      },
+      fields: [
+        ...['config.authorizedKeys[0]', 'config.ingressIPWhitelist'],
+        ...['config.liveHeaderModifications[0].name', 'config.sshIPWhitelist[0]'],
+      ],
+    },
+    { config: { ingressIPWhitelist: '::1', target: 5 }, fields: ['config.ingressIPWhitelist', 'config.target'] },
+  ])('$fields', async ({ config, fields }) => {
+    expect(await wrong({ method: 'post', body: CreateTunnelBody, checkBody: checkConfig }, { config })).toEqual([
+      ...fields,
+      ...REST,
+    ])
+    expect(await wrong({ method: 'patch', body: PatchTunnelBody, checkBody: checkItems }, { config })).toEqual(fields)
+  })
+})
+
+test('a target is weighed whatever else is wrong, but for itself', async () => {
+  const post = { method: 'post', body: CreateTunnelBody, checkBody: checkConfig } as const
+  const long = Array.from({ length: 101 }, () => '::1')
+  const fields = ['config.sshIPWhitelist', 'config.target', ...REST]
+  for (const target of ['db.internal:5432', 'nowhere', 5])
+    expect(await wrong(post, { config: { target, sshIPWhitelist: long } })).toEqual(fields)
+})
+
+test('a patch is weighed with what it leaves as it is', () => {
+  const refusal: unknown = expect.objectContaining({
+    code: 'invalid_request',
+    message: 'config.target must be on localhost, unless forwardToOtherHosts is true',
+  })
+  const elsewhere = { target: 'db.internal:5432' }
+  expect(() => requireAgreement({ forwardToOtherHosts: false }, elsewhere)).toThrow(refusal)
+  expect(() => requireAgreement({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null })).toThrow(refusal)
+  expect(() => requireAgreement({ forwardToOtherHosts: true }, elsewhere)).not.toThrow()
+  expect(() =>
+    requireAgreement({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null, target: null }),
+  ).not.toThrow()
+})
