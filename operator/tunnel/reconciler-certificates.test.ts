@@ -200,7 +200,7 @@ test('where nobody signs any more a tunnel keeps its certificate, says why no ot
   const { status } = await at.reason('Assigned')
   expect(endOf(status)).toBeGreaterThan(endOf(before.status))
   expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
-})
+}, 60_000)
 
 test('the certificate of all tunnels of an endpoint goes with it: under a new one of its name another is obtained', async () => {
   await using at = await startTunnels()
