@@ -18,7 +18,8 @@ test.each([
   { how: 'given another key', damage: patch({ data: { 'tls.key': 'bm8=' } }) },
   { how: 'robbed of its label, without which no edge takes it', damage: patch({ metadata: { labels: null } }) },
 ])('a certificate that is $how by hand is obtained anew within a round, and edges are told by its time', async ({ damage }) => {
-  await using at = await startTunnels({ sweeps: true })
+  await using at = await startTunnels()
+  at.sweep()
   await at.makeRegion()
   await at.makeEndpoint('a')
   await at.makeTunnel()
@@ -36,9 +37,9 @@ test.each([
 test('while another certificate cannot be had, the status does not say that the one that is gone is valid', async () => {
   let slow = Promise.resolve()
   await using at = await startTunnels({
-    sweeps: true,
     issuer: (real) => ({ ...real, obtain: async (name) => slow.then(() => real.obtain(name)) }),
   })
+  at.sweep()
   await at.makeRegion()
   await at.makeEndpoint('a')
   await at.makeTunnel()
@@ -55,7 +56,8 @@ test('while another certificate cannot be had, the status does not say that the 
 })
 
 test('while nothing is wrong nothing is written, and no more than twenty Secrets are read in ten seconds', async () => {
-  await using at = await startTunnels({ sweeps: true })
+  await using at = await startTunnels()
+  at.sweep()
   await at.makeRegion()
   await at.makeEndpoint('a')
   const names = Array.from({ length: 50 }, (_, index) => `t-${index}`)
@@ -79,7 +81,8 @@ test('while nothing is wrong nothing is written, and no more than twenty Secrets
 })
 
 test('of many that are lost at once each is back soon', async () => {
-  await using at = await startTunnels({ sweeps: true })
+  await using at = await startTunnels()
+  at.sweep()
   await at.makeRegion()
   await at.makeEndpoint('a')
   const names = Array.from({ length: 40 }, (_, index) => `t-${index}`)
@@ -96,7 +99,8 @@ test('of many that are lost at once each is back soon', async () => {
 })
 
 test('a certificate that ends sooner than its tunnel says was put back: the status tells of that one', async () => {
-  await using at = await startTunnels({ sweeps: true })
+  await using at = await startTunnels()
+  at.sweep()
   await at.makeRegion()
   await at.makeEndpoint('a')
   await at.makeTunnel()

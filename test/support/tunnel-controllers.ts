@@ -36,13 +36,11 @@ interface Options {
   readonly ensure?: EdgeRuntime['ensure']
   /** Tunnels in the namespace. */
   readonly max?: number
-  /** Whether Secrets of certificates are looked at without a cause, which makes it long to move on by days. */
-  readonly sweeps?: boolean
 }
 
 /** The controllers of tunnels over a real store, with a clock that a test moves on. */
 export async function startTunnels(options: Options = {}) {
-  const { issuer = (real: CertificateIssuer) => real, ensure = async () => ({ ready: 1 }), sweeps = false } = options
+  const { issuer = (real: CertificateIssuer) => real, ensure = async () => ({ ready: 1 }) } = options
   const { store, ...temporary } = await openTemporaryStore()
   const clock = createVirtualClock()
   const began = Date.now()
@@ -85,8 +83,7 @@ export async function startTunnels(options: Options = {}) {
       throw error
     },
   })
-  const running = [set, ...controllers, ...(sweeps ? [sweep] : [])]
-  const work = Promise.all(running.map((each) => each.run(stop.signal)))
+  const work = [set, ...controllers].map((each) => each.run(stop.signal))
   await set.synced()
   const telling = [tellFailures(tunnels, events), tellFailures(endpoints, events)]
 
@@ -94,6 +91,19 @@ export async function startTunnels(options: Options = {}) {
     tunnels.waitFor(inNamespace(name), (found) => (found && wanted(found) ? found : undefined), stop.signal)
   return {
     ...{ store, now, until, advance: (ms: number) => clock.advance(ms) },
+    /**
+     * From now on Secrets of certificates are looked at without a cause. Returns how to stop that, which resolves once the last look is over:
+     * to move on by days takes long with it.
+     */
+    sweep() {
+      const over = new AbortController()
+      const swept = sweep.run(AbortSignal.any([stop.signal, over.signal]))
+      work.push(swept)
+      return () => {
+        over.abort()
+        return swept
+      }
+    },
     /** Secrets with certificates that reconciles have read. */
     reads: () => reads,
     /** Secrets that the sweep has read. */
@@ -112,7 +122,7 @@ export async function startTunnels(options: Options = {}) {
     secretOf: (hostname = '') => store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: `tunnel-${hostname}-certificate` }),
     async [Symbol.asyncDispose]() {
       stop.abort()
-      await work
+      await Promise.all(work)
       for (const each of telling) each()
       await temporary[Symbol.asyncDispose]()
     },
