@@ -5,7 +5,7 @@ import { type Role, ROLES } from '../crds/names.ts'
 import type { Question } from '../store/access.ts'
 import type { CatchUp } from './catch-up.ts'
 import { createdAtOf } from './created-at.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, wrongField } from './errors.ts'
 import { NamespaceParams } from './tenancy-deps.ts'
 
 const DAY_MS = 86_400_000
@@ -53,8 +53,7 @@ export function apiTokenView(token: ApiToken): z.output<typeof ApiTokenView> {
 export function expiryOf(expiresAt: string | undefined, now: number): string {
   const at = expiresAt === undefined ? now + DEFAULT_LIFE_MS : Date.parse(expiresAt)
   if (at > now && at <= now + API_TOKEN_LIFE_MS) return new Date(at).toISOString()
-  const message = at > now ? 'must be at most a year from now' : 'must be in the future'
-  throw new ApiError('invalid_request', `expiresAt ${message}`, { details: [{ field: 'expiresAt', message }] })
+  throw wrongField('expiresAt', at > now ? 'must be at most a year from now' : 'must be in the future')
 }
 
 /** What only a role as strong as this may do: who may, may hand the role out. */

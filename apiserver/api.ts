@@ -29,10 +29,10 @@ export interface ApiDeps {
   readonly store: Store
   readonly access: Access
   readonly caches: ApiCaches
-  /** Mooring's own issuer, as far as its tokens are checked by it. */
   /** Absent where there are no edges. */
   readonly tunnels?:
     (Pick<TunnelRoutesWiring, 'endpoints' | 'tunnels' | 'tunnelPasswords'> & { readonly journal: Journal }) | undefined
+  /** Mooring's own issuer, as far as its tokens are checked by it. */
   readonly issuer: Pick<TokenIssuer, 'issuer' | 'jwks' | 'discovery'>
   /** Issuers beside our own. */
   readonly issuers: readonly IssuerConfig[]

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { isFields } from '../crds/fields.ts'
 import { ApiError } from './errors.ts'
 import type { AnyRoute } from './route.ts'
 
@@ -70,7 +71,7 @@ function parseObject(text: string): object {
     // The parser's own message quotes the body, which may hold a secret.
     throw new ApiError('invalid_json', 'the body is not valid JSON')
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  if (isFields(value)) return value
   const message = 'must be a JSON object'
   throw new ApiError('invalid_request', `the body ${message}`, { details: [{ field: 'body', message }] })
 }

@@ -73,10 +73,14 @@ export async function settled<K extends Kind>(
   return (await withinBudget(SETTLE_MS, (signal) => cache.waitFor(object.metadata, look, signal))) ?? object
 }
 
+/** Resolves once this very object is gone from the cache. @throws the signal's reason when it aborts */
+export function whenGone<K extends Kind>(cache: Cache<K>, { metadata }: Resource<K>, signal: AbortSignal): Promise<object> {
+  return cache.waitFor(metadata, (now) => (now?.metadata.uid === metadata.uid ? undefined : { gone: true }), signal)
+}
+
 /** Waits until this very object is gone from the cache. @throws ApiError `unavailable` */
 export async function untilGone<K extends Kind>(cache: Cache<K>, object: Resource<K>, ms = WAIT_MS): Promise<void> {
-  const isGone = (now: Resource<K> | undefined) => (now?.metadata.uid === object.metadata.uid ? undefined : found)
-  await inTime(ms, (signal) => cache.waitFor(object.metadata, isGone, signal))
+  await inTime(ms, (signal) => whenGone(cache, object, signal))
 }
 
 /** Waits until `holds`, asked now and at each change of any object in the cache. @throws ApiError `unavailable` */

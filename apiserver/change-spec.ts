@@ -13,7 +13,7 @@ export interface SpecChange<K extends Kind> {
   readonly found: Resource<K>
   /** resourceVersions one of which it must have. */
   readonly ifMatch?: IfMatch | undefined
-  /** Merge patch of the spec, for the resource as it is now. */
+  /** Merge patch of the spec, for the resource as it is now. @throws ApiError when what it would be then is refused */
   readonly specOf: (now: Resource<K>) => Patch
   /** Annotations that go with a change, and not without one. */
   readonly marks?: Readonly<Record<string, string>>
@@ -31,7 +31,7 @@ const ATTEMPTS = 20
 
 /**
  * Changes a spec by exactly what a request wishes, whoever else writes meanwhile; one that is as wished already is not written.
- * @throws ApiError `not_found`; `conflict` when it is being deleted, or is at no version of `ifMatch`; `unavailable`; StoreError
+ * @throws ApiError `not_found`; `conflict` when it is being deleted, or is at no version of `ifMatch`; `unavailable`; what `specOf` throws; StoreError
  */
 export async function changeSpec<K extends Kind>(store: Store, kind: K, change: SpecChange<K>): Promise<ChangedSpec<K>> {
   const { found, ifMatch, specOf, marks } = change

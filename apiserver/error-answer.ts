@@ -45,9 +45,9 @@ export function toApiError(error: unknown): ApiError {
 
 function fromStore(error: StoreError): ApiError {
   const details = error.fields.map(({ field, message }) => ({ field: fieldOfBody(field), message }))
-  // The store's own words name fields as the resource has them.
-  if (error.code === 'invalid' && details.length > 0) return invalidRequest(details, { cause: error })
-  return new ApiError(CODE_OF_STORE[error.code], error.message, { cause: error, details })
+  // The embedded store's own sentence names fields as the resource has them.
+  if (details.length > 0) return invalidRequest(details, { cause: error })
+  return new ApiError(CODE_OF_STORE[error.code], error.message, { cause: error })
 }
 
 /** A field of an object by its name in the API. */

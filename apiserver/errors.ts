@@ -48,7 +48,7 @@ export class ApiError extends MooringError {
 
 /** A 400 that names the one thing that is wrong, and the rule that it breaks. */
 export function wrongField(field: string, message: string, options: ErrorOptions = {}): ApiError {
-  return new ApiError('invalid_request', `${field} ${message}`, { ...options, details: [{ field, message }] })
+  return invalidRequest([{ field, message }], options)
 }
 
 /** Errors that the message itself names; the rest are in `details` alone. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../crds/shared-instance.ts'
-import { ApiError } from './errors.ts'
+import { wrongField } from './errors.ts'
 import { Time } from './rfc3339.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
@@ -33,18 +33,12 @@ export const CreateInstanceBody = z
   })
 export type CreateInstanceBody = z.output<typeof CreateInstanceBody>
 
-/** Body of `PATCH /v1/instances/{id}`: a JSON merge patch (RFC 7396). */
+/** Body of `PATCH /v1/instances/{id}`: a JSON merge patch (RFC 7396), so that an empty one changes nothing. */
 export const PatchInstanceBody = z
   .object({
     identifier: Identifier.optional(),
     isEnabled: z.boolean().optional().describe('False: no login, sessions ended.'),
     expiresAt: Time.nullable().optional().describe('When it deletes itself; null: never.'),
-  })
-  .refine((body) => Object.values(body).some((value) => value !== undefined), {
-    path: ['body'],
-    error: 'must have at least one of identifier, isEnabled, expiresAt',
-    // A body of unknown fields alone is told of these.
-    when: ({ issues }) => issues.length === 0,
   })
   .meta({ id: 'PatchInstance', examples: [{ isEnabled: false }] })
 export type PatchInstanceBody = z.output<typeof PatchInstanceBody>
@@ -59,6 +53,5 @@ export function expiryOf({ ttl, expiresAt }: Pick<CreateInstanceBody, 'ttl' | 'e
 export function requireAhead(expiresAt: string, now: Date): void {
   const seconds = (Date.parse(expiresAt) - now.getTime()) / 1000
   if (seconds >= TTL_SECONDS.min && seconds <= TTL_SECONDS.max) return
-  const message = 'must be 60 seconds to 30 days ahead'
-  throw new ApiError('invalid_request', `expiresAt ${message}`, { details: [{ field: 'expiresAt', message }] })
+  throw wrongField('expiresAt', 'must be 60 seconds to 30 days ahead')
 }

@@ -1,6 +1,7 @@
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Cache } from '../store/cache.ts'
 import { withinBudget } from './budget.ts'
+import { whenGone } from './cache-waits.ts'
 import { claimOutcome, claimOverdue, deletedMeanwhile } from './instance-verdict.ts'
 
 export interface InstanceWaitsDeps {
@@ -62,8 +63,7 @@ export function createInstanceWaits({ instances, changeMs, deleteMs }: InstanceW
   }
 
   async function gone(deleted: SharedInstance, arrivedAt: number): Promise<boolean> {
-    const isGone = (now: SharedInstance | undefined) => (now?.metadata.uid === deleted.metadata.uid ? undefined : { gone: true })
-    const outcome = await withinBudget(left(deleteMs, arrivedAt), (signal) => instances.waitFor(deleted.metadata, isGone, signal))
+    const outcome = await withinBudget(left(deleteMs, arrivedAt), (signal) => whenGone(instances, deleted, signal))
     return outcome !== undefined
   }
 

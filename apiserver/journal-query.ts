@@ -1,7 +1,7 @@
 import { SocketAddress, isIP } from 'node:net'
 import { z } from 'zod'
 import { plainAddress } from '../crds/address-list.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, wrongField } from './errors.ts'
 
 const Time = z.iso
   .datetime({ offset: true, error: 'must be a time such as 2030-01-31T12:00:00Z' })
@@ -25,9 +25,7 @@ export const Address = z
 /** @throws ApiError `invalid_request` */
 export function requireOrder({ from, to }: { readonly from?: number | undefined; readonly to?: number | undefined }): void {
   if (from === undefined || to === undefined || from < to) return
-  throw new ApiError('invalid_request', 'to must be later than from', {
-    details: [{ field: 'to', message: 'must be later than from' }],
-  })
+  throw wrongField('to', 'must be later than from')
 }
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

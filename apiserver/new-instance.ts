@@ -3,7 +3,7 @@ import { annotations, FINALIZER } from '../crds/names.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Cache } from '../store/cache.ts'
 import { createdNow } from './created-at.ts'
-import { ApiError } from './errors.ts'
+import { wrongField } from './errors.ts'
 import type { CreateInstanceBody } from './instance-body.ts'
 import type { Regions } from './regions.ts'
 
@@ -65,14 +65,10 @@ function templateOf(
   { region, motor }: { readonly region: string; readonly motor: string },
 ): SharedInstance {
   if (template?.metadata.namespace !== namespace || template.metadata.deletionTimestamp !== undefined) {
-    throw wrongTemplate('must be the id of an instance of this namespace')
+    throw wrongField('template', 'must be the id of an instance of this namespace')
   }
   if (template.spec.motor !== motor || template.spec.region !== region) {
-    throw wrongTemplate('must be an instance of the same region and motor')
+    throw wrongField('template', 'must be an instance of the same region and motor')
   }
   return template
-}
-
-function wrongTemplate(message: string): ApiError {
-  return new ApiError('invalid_request', `template ${message}`, { details: [{ field: 'template', message }] })
 }

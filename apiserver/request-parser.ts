@@ -20,8 +20,8 @@ interface Arrived {
 }
 
 /**
- * Makes the parser of a route's requests: path, query and body by their schemas, strict at every depth.
- * @throws (from the function) ApiError `invalid_request` with every violation at once
+ * Makes the parser of a route's requests: path, query and body by their schemas, strict at every depth, and by its `checkBody`.
+ * @throws (from the function) ApiError `invalid_request` with every field that is wrong, once
  */
 export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived) => RouteRequest<never, never, never> {
   const params = strictDeep(route.params ?? NOTHING)
@@ -29,22 +29,25 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
   const body = strictDeep(route.body ?? NOTHING)
 
   return function parseRequest(req, { principal, requestId, arrivedAt, body: json }) {
-    const errors: FieldError[] = Object.entries(req.params)
-      .filter(([, value]) => typeof value === 'string' && hasControl(value))
-      .map(([field]) => ({ field, message: 'must not contain control characters' }))
+    /** By field: of several rules that one breaks, the first is told. */
+    const errors = new Map<string, FieldError>()
+    const tell = (found: readonly FieldError[]): void => {
+      for (const error of found) if (!errors.has(error.field)) errors.set(error.field, error)
+    }
+    const withControl = Object.entries(req.params).filter(([, value]) => typeof value === 'string' && hasControl(value))
+    tell(withControl.map(([field]) => ({ field, message: 'must not contain control characters' })))
     const rawQuery = parseQuery(queryStringOf(req.originalUrl))
-    errors.push(...rawQuery.errors)
+    tell(rawQuery.errors)
 
     const check = (schema: z.ZodObject, value: unknown): unknown => {
       const result = schema.safeParse(value)
-      if (!result.success)
-        errors.push(...fieldErrorsOf(result.error).filter(({ field }) => !errors.some((e) => e.field === field)))
+      if (!result.success) tell(fieldErrorsOf(result.error))
       return result.data
     }
     // Parsed in this order, so that the caller reads of the path first.
     const parsed = { params: check(params, req.params), query: check(query, rawQuery.values), body: check(body, json) }
-    errors.push(...(route.checkBody?.(json, new Set(errors.map(({ field }) => field))) ?? []))
-    if (errors.length > 0) throw invalidRequest(errors)
+    tell(route.checkBody?.(json, new Set(errors.keys())) ?? [])
+    if (errors.size > 0) throw invalidRequest([...errors.values()])
     return {
       ...(parsed as { params: never; query: never; body: never }),
       principal,

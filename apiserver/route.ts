@@ -51,7 +51,8 @@ export interface Reply<D = unknown> {
 
 /**
  * Says what is wrong of a body, as it came, that its schema cannot say; also of one that has other faults, for all are told at once. zod's own
- * refinements are not run on what has a list that is too long. `named` are the fields that have an error already.
+ * refinements are not run on what has a list that is too long. `named` are the fields that have an error already: what else is said of these
+ * is not told.
  */
 export type BodyCheck = (body: object, named: ReadonlySet<string>) => readonly FieldError[]
 

@@ -4,7 +4,7 @@ import { serveRoutes } from '../test/support/toy-app.ts'
 import { ok, on } from '../test/support/toy-routes.ts'
 import type { AnyRoute } from './route.ts'
 import { CreateTunnelBody, PatchTunnelBody } from './tunnel-body.ts'
-import { checkConfig, checkItems, requireAgreement } from './tunnel-config-checks.ts'
+import { checkNewConfig, checkConfigPatch, requireAllowedTarget } from './tunnel-config-checks.ts'
 
 /** What a body of a config alone lacks for a creation. */
 const REST = ['name', 'regionId']
@@ -64,17 +64,31 @@ describe('each wrong item of a list is named by its index, once, whatever else i
       ],
     },
     { config: { ingressIPWhitelist: '::1', target: 5 }, fields: ['config.ingressIPWhitelist', 'config.target'] },
+    // Each is too long for its schema, and nothing that its pattern or a rule knows.
+    {
+      config: { sshIPWhitelist: ['1'.repeat(65)], target: 'x'.repeat(301) },
+      fields: ['config.sshIPWhitelist[0]', 'config.target'],
+    },
+    {
+      config: { target: 'db.internal:5432', forwardToOtherHosts: false, authMode: 'none' },
+      fields: ['config.authMode', 'config.target'],
+    },
+    // What is no `true` allows nothing.
+    {
+      config: { target: 'db.internal:5432', forwardToOtherHosts: 'yes' },
+      fields: ['config.forwardToOtherHosts', 'config.target'],
+    },
   ])('$fields', async ({ config, fields }) => {
-    expect(await wrong({ method: 'post', body: CreateTunnelBody, checkBody: checkConfig }, { config })).toEqual([
+    expect(await wrong({ method: 'post', body: CreateTunnelBody, checkBody: checkNewConfig }, { config })).toEqual([
       ...fields,
       ...REST,
     ])
-    expect(await wrong({ method: 'patch', body: PatchTunnelBody, checkBody: checkItems }, { config })).toEqual(fields)
+    expect(await wrong({ method: 'patch', body: PatchTunnelBody, checkBody: checkConfigPatch }, { config })).toEqual(fields)
   })
 })
 
 test('a target is weighed whatever else is wrong, but for itself', async () => {
-  const post = { method: 'post', body: CreateTunnelBody, checkBody: checkConfig } as const
+  const post = { method: 'post', body: CreateTunnelBody, checkBody: checkNewConfig } as const
   const long = Array.from({ length: 101 }, () => '::1')
   const fields = ['config.sshIPWhitelist', 'config.target', ...REST]
   for (const target of ['db.internal:5432', 'nowhere', 5])
@@ -87,10 +101,10 @@ test('a patch is weighed with what it leaves as it is', () => {
     message: 'config.target must be on localhost, unless forwardToOtherHosts is true',
   })
   const elsewhere = { target: 'db.internal:5432' }
-  expect(() => requireAgreement({ forwardToOtherHosts: false }, elsewhere)).toThrow(refusal)
-  expect(() => requireAgreement({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null })).toThrow(refusal)
-  expect(() => requireAgreement({ forwardToOtherHosts: true }, elsewhere)).not.toThrow()
+  expect(() => requireAllowedTarget({ forwardToOtherHosts: false }, elsewhere)).toThrow(refusal)
+  expect(() => requireAllowedTarget({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null })).toThrow(refusal)
+  expect(() => requireAllowedTarget({ forwardToOtherHosts: true }, elsewhere)).not.toThrow()
   expect(() =>
-    requireAgreement({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null, target: null }),
+    requireAllowedTarget({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null, target: null }),
   ).not.toThrow()
 })

@@ -38,6 +38,28 @@ export function addressList(entries: readonly string[]): AddressList {
   }
 }
 
+/** The rule of an entry, and of a list of them in CRDs. */
+export const ADDRESS_RULE = {
+  message: 'must be an IP address or a range such as 203.0.113.0/24',
+  ofList: 'must hold IP addresses and ranges such as 203.0.113.0/24 alone',
+  cel: 'isIP(item) || isCIDR(item)',
+  holds: isAddressOrRange,
+} as const
+
+/** Whether a text is an IP address or a range, as Kubernetes' `isIP` and `isCIDR` read them: no zone, nothing IPv4-mapped. */
+function isAddressOrRange(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || rest.length > 0 || address.includes('%') || mappedOf(address) !== undefined) return false
+  if (bits === undefined) return true
+  try {
+    new BlockList().addSubnet(address, Number(bits), family === 4 ? 'ipv4' : 'ipv6')
+    return /^(0|[1-9]\d*)$/.test(bits)
+  } catch {
+    return false
+  }
+}
+
 const BITS = /^\d+$/
 
 function add(list: BlockList, entry: string): void {

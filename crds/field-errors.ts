@@ -38,8 +38,8 @@ function expand(issue: Issue, base: Path): FieldError[] {
 }
 
 /**
- * Every violation of a failed parse, one entry a field: unknown fields each by name, unions by the alternative that was
- * most likely meant. Importing this module also makes zod's messages plain (plain-words.ts). `base` is put before each path.
+ * Every violation of a failed parse: unknown fields each by name, unions by the alternative that was most likely meant; a field that breaks
+ * two rules is there twice. Importing this module also makes zod's messages plain (plain-words.ts). `base` is put before each path.
  */
 export function fieldErrorsOf(error: z.core.$ZodError, base: Path = []): FieldError[] {
   return error.issues.flatMap((issue) => expand(issue, base))

@@ -1,5 +1,6 @@
-import { BlockList, isIP, SocketAddress } from 'node:net'
 import { z } from 'zod'
+import { ADDRESS_RULE } from './address-list.ts'
+import { isFields } from './fields.ts'
 import type { DeepReadonly, Rule } from './kind.ts'
 
 /** Which credentials the SSH side takes (contract, "Tunnel": authentication mode). */
@@ -28,12 +29,9 @@ const RESERVED_HEADERS = [
 ]
 const RESERVED_PREFIX = 'x-forwarded-'
 
-/** What an entry of a firewall list must be, and what the name of a header must not. */
-export const ENTRY_RULE = 'must be an IP address or a range such as 203.0.113.0/24'
-export const RESERVED_RULE = 'must not be a header of framing, of one hop, or X-Forwarded-*: the edge decides those'
+const Entry = z.string().max(64).regex(ENTRY, ADDRESS_RULE.message).describe('An IP address or a CIDR range.')
 
-const Entry = z.string().max(64).regex(ENTRY, ENTRY_RULE).describe('An IP address or a CIDR range.')
-
+/** A header that the edge sets or removes. */
 export const HeaderModification = z.object({
   name: z.string().max(64).regex(TOKEN, 'must be a header name').describe('Name of the header.'),
   value: z
@@ -73,31 +71,6 @@ export const TunnelConfig = z.object({
 })
 export type TunnelConfig = DeepReadonly<z.output<typeof TunnelConfig>>
 
-/** Whether a text is an IP address or a range, as Kubernetes' `isIP` and `isCIDR` read them: what a firewall list may hold. */
-export function isAddressOrRange(text: string): boolean {
-  const [address = '', bits, ...rest] = text.split('/')
-  const family = isIP(address)
-  if (family === 0 || rest.length > 0 || address.includes('%') || isMapped(address)) return false
-  if (bits === undefined) return true
-  const list = new BlockList()
-  try {
-    list.addSubnet(address, Number(bits), family === 4 ? 'ipv4' : 'ipv6')
-    return /^(0|[1-9]\d*)$/.test(bits)
-  } catch {
-    return false
-  }
-}
-
-/** An IPv4 address in IPv6's clothes (RFC 4291, section 2.5.5.2): visitors are never seen as one. */
-function isMapped(address: string): boolean {
-  return isIP(address) === 6 && /^::ffff:.*\./.test(new SocketAddress({ address, family: 'ipv6' }).address)
-}
-
-export function isReservedHeader(name: string): boolean {
-  const lower = name.toLowerCase()
-  return RESERVED_HEADERS.includes(lower) || lower.startsWith(RESERVED_PREFIX)
-}
-
 const ownTarget = new RegExp(OWN_TARGET)
 
 /** Whether the edge may have the client connect to the target (contract, "Tunnel config settings": forwardToOtherHosts). */
@@ -105,38 +78,67 @@ export function isTargetAllowed({ target, forwardToOtherHosts }: Pick<TunnelConf
   return target === undefined || forwardToOtherHosts || ownTarget.test(target.toLowerCase())
 }
 
-type Spec = { readonly config: TunnelConfig }
+/** A rule over each item of a list of a config, or over one member of each, that no schema can say. */
+export interface ItemRule {
+  readonly list: 'sshIPWhitelist' | 'ingressIPWhitelist' | 'liveHeaderModifications' | 'authorizedKeys'
+  readonly member?: 'name'
+  /** What an item, or its member, must be. */
+  readonly message: string
+  readonly holds: (text: string) => boolean
+}
 
-const entriesOf = (field: 'sshIPWhitelist' | 'ingressIPWhitelist'): Rule => ({
-  cel: `self.config.${field}.all(entry, isIP(entry) || isCIDR(entry))`,
-  message: 'must hold IP addresses and ranges such as 203.0.113.0/24 alone',
-  field: `spec.config.${field}`,
-  holds: (spec: Spec) => spec.config[field].every(isAddressOrRange),
-})
+/** An item rule that CRDs have, too. */
+interface ListRule extends ItemRule {
+  /** What the list must be: a CRD cannot say which item is wrong. */
+  readonly ofList: string
+  /** Over an `item`. */
+  readonly cel: string
+}
+
+/** Indexes of the items that break a rule. What is no text is the schema's to refuse. */
+export function brokenItems({ member, holds }: ItemRule, items: readonly unknown[]): readonly number[] {
+  return items.flatMap((item, index) => {
+    const text = member === undefined ? item : isFields(item) && item[member]
+    return typeof text !== 'string' || holds(text) ? [] : [index]
+  })
+}
 
 const reserved = RESERVED_HEADERS.map((name) => `'${name}'`).join(', ')
 
-/** What a schema cannot say of the lists of a config. */
-const LIST_RULES: readonly Rule[] = [
-  entriesOf('sshIPWhitelist'),
-  entriesOf('ingressIPWhitelist'),
+function isReserved(name: string): boolean {
+  const lower = name.toLowerCase()
+  return RESERVED_HEADERS.includes(lower) || lower.startsWith(RESERVED_PREFIX)
+}
+
+/** Those that hold for stored objects as for requests. */
+export const ITEM_RULES: readonly ListRule[] = [
+  { list: 'sshIPWhitelist', ...ADDRESS_RULE },
+  { list: 'ingressIPWhitelist', ...ADDRESS_RULE },
   {
-    cel: `self.config.liveHeaderModifications.all(item, !(item.name.lowerAscii() in [${reserved}]) && !item.name.lowerAscii().startsWith('${RESERVED_PREFIX}'))`,
-    message: 'must not name headers of framing, of one hop, or X-Forwarded-*: the edge decides those',
-    field: 'spec.config.liveHeaderModifications',
-    holds: (spec: Spec) => spec.config.liveHeaderModifications.every(({ name }) => !isReservedHeader(name)),
+    ...{ list: 'liveHeaderModifications', member: 'name' },
+    message: 'must not be a header of framing, of one hop, or X-Forwarded-*: the edge decides those',
+    ofList: 'must not name headers of framing, of one hop, or X-Forwarded-*: the edge decides those',
+    cel: `!(item.name.lowerAscii() in [${reserved}]) && !item.name.lowerAscii().startsWith('${RESERVED_PREFIX}')`,
+    holds: (name) => !isReserved(name),
   },
 ]
 
-/** What fields of a config have to agree on. */
-export const AGREEMENT_RULES: readonly Rule[] = [
-  {
-    cel: `!has(self.config.target) || self.config.forwardToOtherHosts || self.config.target.lowerAscii().matches('${OWN_TARGET}')`,
-    message: 'must be on localhost, unless forwardToOtherHosts is true',
-    field: 'spec.config.target',
-    holds: ({ config }: Spec) => isTargetAllowed(config),
-  },
-]
+type Spec = { readonly config: TunnelConfig }
+
+const overList = (rule: ListRule): Rule => ({
+  cel: `self.config.${rule.list}.all(item, ${rule.cel})`,
+  message: rule.ofList,
+  field: `spec.config.${rule.list}`,
+  holds: ({ config }: Spec) => brokenItems(rule, config[rule.list]).length === 0,
+})
+
+/** Of {@link isTargetAllowed}. */
+export const TARGET_RULE: Rule = {
+  cel: `!has(self.config.target) || self.config.forwardToOtherHosts || self.config.target.lowerAscii().matches('${OWN_TARGET}')`,
+  message: 'must be on localhost, unless forwardToOtherHosts is true',
+  field: 'spec.config.target',
+  holds: ({ config }: Spec) => isTargetAllowed(config),
+}
 
 /** What a schema cannot say of a config. */
-export const CONFIG_RULES: readonly Rule[] = [...LIST_RULES, ...AGREEMENT_RULES]
+export const CONFIG_RULES: readonly Rule[] = [...ITEM_RULES.map(overList), TARGET_RULE]

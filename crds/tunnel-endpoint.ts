@@ -1,7 +1,7 @@
+import { ADDRESS_RULE } from './address-list.ts'
 import { MESH_SUFFIX } from './edge-objects.ts'
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
-import { isAddressOrRange } from './tunnel-config.ts'
 
 /** Reasons of an endpoint's `Ready` condition. */
 export const EndpointReason = {
@@ -98,10 +98,10 @@ export const TunnelEndpoint = defineKind({
       holds: (_spec: unknown, { name }: { readonly name: string }) => !name.endsWith(MESH_SUFFIX),
     },
     {
-      cel: '!has(self.proxyProtocol) || self.proxyProtocol.trustedCIDRs.all(entry, isIP(entry) || isCIDR(entry))',
-      message: 'must hold IP addresses and ranges such as 203.0.113.0/24 alone',
+      cel: `!has(self.proxyProtocol) || self.proxyProtocol.trustedCIDRs.all(item, ${ADDRESS_RULE.cel})`,
+      message: ADDRESS_RULE.ofList,
       field: 'spec.proxyProtocol.trustedCIDRs',
-      holds: (spec: z.output<typeof TunnelEndpointSpec>) => (spec.proxyProtocol?.trustedCIDRs ?? []).every(isAddressOrRange),
+      holds: (spec: z.output<typeof TunnelEndpointSpec>) => (spec.proxyProtocol?.trustedCIDRs ?? []).every(ADDRESS_RULE.holds),
     },
   ],
   columns: [

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { type FieldError, MooringError } from './errors.ts'
 import { fieldErrorsOf } from './field-errors.ts'
+import { type Fields, isFields } from './fields.ts'
 import { apiVersionOf, type Kind } from './kind.ts'
 import { metadataOf } from './metadata.ts'
 import { looseDeep, strictDeep } from './strict.ts'
@@ -19,8 +20,6 @@ export class InvalidObjectError extends MooringError {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>
-const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null && !Array.isArray(value)
 const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
 
 /** The value at a dotted path; undefined where there is none. */

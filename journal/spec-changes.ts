@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isFields } from '../crds/fields.ts'
 
 /** One changed field; `from` is null where there was none, `to` where there is none any more. */
 export interface SpecChange {
@@ -20,18 +21,14 @@ export function specChanges(before: unknown, after: unknown): readonly SpecChang
 
 function changesAt(path: string, from: unknown, to: unknown): SpecChange[] {
   if (isDeepStrictEqual(from, to)) return []
-  if (!isObject(from) || !isObject(to)) return [{ path, from: from ?? null, to: to ?? null }]
+  if (!isFields(from) || !isFields(to)) return [{ path, from: from ?? null, to: to ?? null }]
   const keys = [...new Set([...Object.keys(from), ...Object.keys(to)])]
   return keys.flatMap((key) => changesAt(`${path}.${key}`, from[key], to[key]))
 }
 
 function withoutSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutSecrets)
-  if (!isObject(value)) return value
+  if (!isFields(value)) return value
   const kept = Object.entries(value).filter(([key]) => !SECRET.has(key))
   return Object.fromEntries(kept.map(([key, field]) => [key, withoutSecrets(field)]))
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

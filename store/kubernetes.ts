@@ -1,5 +1,6 @@
 import type { ClusterConfig } from './kubernetes/cluster-config.ts'
 import { z } from 'zod'
+import { isFields } from '../crds/fields.ts'
 import { apiVersionOf, type Draft, type Kind, type Resource } from '../crds/kind.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Stored } from './embedded/object.ts'
@@ -114,8 +115,6 @@ export function createStoreOver(
 }
 
 const stored = (object: Resource<Kind>): Stored => object
-
-const isFields = (value: unknown): value is Patch => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Inside a patch they are compared, not set. Callers may hand over whole metadata: nothing else of it counts. */
 const preconditionsOf = ({ resourceVersion, uid }: Preconditions): Preconditions => ({ resourceVersion, uid })

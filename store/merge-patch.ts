@@ -1,5 +1,4 @@
-type Fields = Record<string, unknown>
-const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null && !Array.isArray(value)
+import { isFields } from '../crds/fields.ts'
 
 /**
  * RFC 7396 JSON merge patch: objects are merged, `null` removes a member, anything else (arrays too) replaces what was there.
@@ -7,7 +6,7 @@ const isFields = (value: unknown): value is Fields => typeof value === 'object' 
  */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isFields(patch)) return patch
-  const result: Fields = isFields(target) ? { ...target } : {}
+  const result: Record<string, unknown> = isFields(target) ? { ...target } : {}
   for (const [name, value] of Object.entries(patch)) {
     if (name === '__proto__' || value === undefined) continue
     if (value === null) Reflect.deleteProperty(result, name)

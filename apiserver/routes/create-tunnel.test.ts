@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { annotations } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
@@ -11,6 +12,7 @@ import { serveAcme } from '../../test/support/tenancy-app.ts'
 import { serveRoutes, type ToyApp } from '../../test/support/toy-app.ts'
 import { openTunnelDeps } from '../../test/support/tunnel-routes.ts'
 import type { AuditedRequest } from '../audit.ts'
+import { objectName } from '../idempotency.ts'
 import { createTunnel } from './create-tunnel.ts'
 
 /** What `POST …/tunnels` refuses where no operator can make it good: regions of which no endpoint takes tunnels. */
@@ -27,6 +29,7 @@ const REGIONS: readonly { does: string; regionId: number; endpoint?: object }[] 
 const opened = new AsyncDisposableStack()
 const recorded: AuditedRequest['action'][] = []
 let store: Store
+let given: Parameters<typeof openTunnelDeps>[1]
 let app: ToyApp
 
 beforeAll(async () => {
@@ -35,7 +38,8 @@ beforeAll(async () => {
   ;({ store } = acme)
   for (const { regionId, endpoint } of [...REGIONS, { regionId: SERVED, endpoint: {} }]) await makeRegion(regionId, endpoint)
   const audit = { record: async ({ action }: AuditedRequest) => void recorded.push(action) }
-  const deps = await openTunnelDeps(opened, { store, scopes: acme.scopes, journal, audit })
+  given = { store, scopes: acme.scopes, journal, audit }
+  const deps = await openTunnelDeps(opened, given)
   app = opened.use(await serveRoutes([createTunnel(deps)]))
 })
 afterAll(() => opened.disposeAsync())
@@ -69,6 +73,26 @@ test('what its namespace has no room for by the time the operator looks is 403 q
   expect([codeOf(answer), answer.body.msg, fieldsOf(answer)]).toEqual(['403 quota_exceeded', message, []])
   expect((await store.get(Tunnel, metadata))?.metadata.deletionTimestamp).toBeDefined()
   expect(recorded).toEqual(['create', 'delete'])
+})
+
+test('what an Idempotency-Key has made is known at once, also where the caches have not heard of it', async () => {
+  const key = randomUUID()
+  const caches = new AsyncDisposableStack()
+  const deps = await openTunnelDeps(caches, given)
+  // From now on they hear of nothing.
+  await caches.disposeAsync()
+  await using late = await serveRoutes([createTunnel(deps)])
+  const namespace = 'acme--prod'
+  await store.create(Tunnel, {
+    metadata: {
+      ...{ namespace, name: objectName('t', { namespace, user: 'local:editor', key }) },
+      annotations: { [annotations.requestHash]: 'of another body' },
+    },
+    spec: { regionId: 1 },
+  })
+  const body = { name: 'web', regionId: 1 }
+  const answer = await late.call('POST', PATH, { token: 'editor', body, headers: { 'Idempotency-Key': key } })
+  expect(codeOf(answer)).toBe('422 idempotency_key_reused')
 })
 
 const unserved = notReady(TunnelReason.NoActiveEndpoint, `region ${SERVED} has no active endpoint with edges`)

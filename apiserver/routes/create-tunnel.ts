@@ -7,12 +7,12 @@ import type { AuditedRequest } from '../audit.ts'
 import { firstOf, withinBudget } from '../budget.ts'
 import { createdNow } from '../created-at.ts'
 import { ApiError } from '../errors.ts'
-import { createOnce, objectName, requestHash } from '../idempotency.ts'
+import { createOnce, objectName, requestHash, sameRequest } from '../idempotency.ts'
 import { tooLate } from '../instance-verdict.ts'
 import { type AnyRoute, route, type Scope } from '../route.ts'
 import { NamespaceParams } from '../tenancy-deps.ts'
 import { CreateTunnelBody } from '../tunnel-body.ts'
-import { checkConfig } from '../tunnel-config-checks.ts'
+import { checkNewConfig } from '../tunnel-config-checks.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { TUNNELS_PATH } from '../tunnel-lookup.ts'
 
@@ -86,7 +86,7 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
     summary: 'Create a tunnel; the answer has its URL and the command that connects it.',
     params: NamespaceParams,
     body: CreateTunnelBody,
-    checkBody: checkConfig,
+    checkBody: checkNewConfig,
     idempotent: true,
     replies: { 201: TunnelData },
     async handle({ principal, params, body, idempotencyKey: key, requestId, sourceIp }) {
@@ -94,12 +94,16 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
       const { namespace } = scope
       await scopes.require(principal, { verb: 'create', resource: 'tunnels', namespace })
       const name = objectName('t', { namespace, user: principal.user, key })
-      if (!tunnels.get({ namespace, name })) requireEndpoint(body.regionId)
+      const hash = requestHash(body)
+      // The store is asked, not the cache: another API server may have made it just now. What was granted is not refused when it is repeated.
+      const earlier = key === undefined ? undefined : await store.get(Tunnel, { namespace, name })
+      if (earlier) sameRequest<typeof Tunnel>(earlier, hash)
+      else requireEndpoint(body.regionId)
       const expiresAt = body.ttl === undefined ? undefined : new Date(now().getTime() + body.ttl * 1_000).toISOString()
       using places = new DisposableStack()
       places.use(quota.reserve({ namespace, name }))
       const draft = newTunnel({ namespace, name, createdBy: principal.user, expiresAt, now: now() }, body)
-      const { object, created } = await createOnce(store, Tunnel, draft, requestHash(body))
+      const { object, created } = await createOnce(store, Tunnel, draft, hash)
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       try {
         return await deps.answer(201, await whenReady(object, scope), scope)

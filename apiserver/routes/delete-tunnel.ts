@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { withinBudget } from '../budget.ts'
+import { whenGone } from '../cache-waits.ts'
 import { requestDeletion } from '../delete-expected.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
@@ -28,10 +29,7 @@ export function deleteTunnel(deps: TunnelDeps): AnyRoute {
       if (await requestDeletion(store, Tunnel, tunnel, ifMatch)) {
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: tunnel })
       }
-      const { uid } = tunnel.metadata
-      const gone = await withinBudget(BUDGET_MS, (signal) =>
-        tunnels.waitFor(tunnel.metadata, (found) => (found?.metadata.uid === uid ? undefined : { gone: true }), signal),
-      )
+      const gone = await withinBudget(BUDGET_MS, (signal) => whenGone(tunnels, tunnel, signal))
       if (gone) return { status: 200, data: {} }
       return { ...(await deps.answer(200, tunnel, scope)), status: 202 }
     },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { RequestFilter } from '../../journal/port.ts'
+import { whenGone } from '../cache-waits.ts'
 import { wrongField } from '../errors.ts'
 import { type EventSource, LONGEST_MS } from '../event-stream.ts'
 import type { JournalDeps } from '../journal-deps.ts'
@@ -73,14 +74,13 @@ function following(
 ): EventSource {
   const leave = followers.take(principal.user)
   const { uid, namespace } = tunnel.metadata
-  const isGone = (now: Tunnel | undefined) => (now?.metadata.uid === uid ? undefined : true)
   return {
     start(send, end) {
       const stop = journal.follow(uid, (record) => {
         if (passes(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
       })
       const left = new AbortController()
-      tunnels.waitFor(tunnel.metadata, isGone, left.signal).then(end, ignore)
+      whenGone(tunnels, tunnel, left.signal).then(end, ignore)
       const untilMs = filter.to === undefined ? Infinity : filter.to - now().getTime() + LATE_MS
       const timer = untilMs <= LONGEST_MS ? setTimeout(end, untilMs) : undefined
       return () => {
@@ -90,7 +90,6 @@ function following(
         leave()
       }
     },
-    mayGoOn: async () =>
-      tunnels.byUid(uid) !== undefined && (await access.may(principal, { verb: 'get', resource: 'tunnels', namespace })),
+    mayGoOn: () => access.may(principal, { verb: 'get', resource: 'tunnels', namespace }),
   }
 }

@@ -5,7 +5,7 @@ import { settled } from '../cache-waits.ts'
 import { changeSpec } from '../change-spec.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { PatchTunnelBody } from '../tunnel-body.ts'
-import { checkItems, requireAgreement } from '../tunnel-config-checks.ts'
+import { checkConfigPatch, requireAllowedTarget } from '../tunnel-config-checks.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
 
@@ -13,7 +13,7 @@ const NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
 
 /** The merge patch of the spec that a body means, where the spec is that now. @throws ApiError `invalid_request` */
 function specPatch({ name, config }: PatchTunnelBody, now: Tunnel['spec']): Patch {
-  if (config) requireAgreement(now.config, config)
+  if (config) requireAllowedTarget(now.config, config)
   return { ...(name !== undefined && { displayName: name }), ...(config !== undefined && { config }) }
 }
 
@@ -34,7 +34,7 @@ export function patchTunnel(deps: TunnelDeps): AnyRoute {
     conditional: true,
     params: TunnelParams,
     body: PatchTunnelBody,
-    checkBody: checkItems,
+    checkBody: checkConfigPatch,
     replies: { 200: TunnelData },
     async handle({ principal, params, body, ifMatch, requestId, sourceIp }) {
       const { tunnel: found, scope } = await find(principal, params, NEEDS)

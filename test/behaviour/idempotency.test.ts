@@ -2,12 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf } from '../support/answers.ts'
 import { type Call, freshSlug, openHome } from '../support/home.ts'
 import { query } from '../support/sql.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { regionId, succeed, type Tenant } from '../support/tenant.ts'
 
 const home = openHome()
 let acme: Tenant
+let region: number
 beforeAll(async () => {
   acme = await home.namespace()
+  region = await regionId(home.call)
 })
 afterAll(() => home[Symbol.asyncDispose]())
 
@@ -56,6 +58,14 @@ const CREATIONS: readonly Creation[] = [
     body: () => ({ name: 'x', role: 'viewer' }),
     other: { name: 'another' },
     made: ({ apiToken }) => `${acme.path}/api-tokens/${apiToken.id}`,
+  },
+  {
+    what: 'a tunnel',
+    caller: () => acme.as('editor'),
+    path: () => `${acme.path}/tunnels`,
+    body: () => ({ name: 'x', regionId: region }),
+    other: { name: 'another' },
+    made: ({ tunnel }) => `${acme.path}/tunnels/${tunnel.id}`,
   },
 ]
 
@@ -108,6 +118,16 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     )
   })
 })
+
+test.each([42, 0, -1, 9_999_999_999])(
+  'a key of a tunnel, sent again with region %d, which is not there, is 422',
+  async (regionId) => {
+    const [editor, headers] = [acme.as('editor'), withKey()]
+    const post = (body: object) => editor('POST', `${acme.path}/tunnels`, { body: { name: 'x', ...body }, headers })
+    await succeed(post({ regionId: region }))
+    expect(codeOf(await post({ regionId }))).toBe('422 idempotency_key_reused')
+  },
+)
 
 test('a key is its own for each caller and each namespace', async () => {
   const other = await home.namespace()

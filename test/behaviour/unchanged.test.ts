@@ -70,7 +70,7 @@ test('of a database', async () => {
   const local = `${new Date(at.getTime() + 7_200_000).toISOString().slice(0, -1)}+02:00`
   await holds(id, {
     path: `/v1/instances/${id}`,
-    bodies: [{ identifier: 'shop', expiresAt }, { identifier: 'shop' }, { isEnabled: true }, { expiresAt: local }],
+    bodies: [{ identifier: 'shop', expiresAt }, { identifier: 'shop' }, {}, { isEnabled: true }, { expiresAt: local }],
     another: { expiresAt: null },
     of: ({ body }) => body.data.instance,
   })
