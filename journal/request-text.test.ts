@@ -8,6 +8,7 @@ const text = fc.string({ unit: 'binary', maxLength: 40 })
 const records = fc.array(
   fc
     .record({
+      at: fc.constantFrom(0, 1, 1_763_800_000_000, 2 ** 48 - 1),
       path: text,
       method: text,
       reason: fc.option(text.filter((reason) => reason !== '')),

@@ -6,7 +6,7 @@ export const PATH_MAX = 2_048
 const FIELDS = 13
 const LINE_END = /[\n\r]/g
 
-/** Requests come many a millisecond, and a number of this size is written as slowly as all else of a record together. */
+/** The text of the last time that was asked for: requests that follow each other mostly share it, and a number of this size is written as slowly as all else of a record. */
 let last = { at: 0, text: '0' }
 function timeText(at: number): string {
   if (at !== last.at) last = { at, text: String(at) }
