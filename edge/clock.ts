@@ -1,3 +1,4 @@
+// The global is a getter, as that of Buffer: see own-bytes.ts.
 import { performance } from 'node:perf_hooks'
 
 /** What an edge tells the time by. */

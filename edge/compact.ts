@@ -1,3 +1,5 @@
+import { ownBytes } from './own-bytes.ts'
+
 /** A chunk may hold on to this many times its size: to copy each would cost more than it gives. */
 const MAX_SHARE = 32
 
@@ -6,8 +8,5 @@ const MAX_SHARE = 32
  * that is ignored has each byte hold on to the 64 KiB that it was read with.
  */
 export function compact(chunk: Buffer): Buffer {
-  if (chunk.length * MAX_SHARE >= chunk.buffer.byteLength) return chunk
-  const own = Buffer.allocUnsafeSlow(chunk.length)
-  own.set(chunk)
-  return own
+  return chunk.length * MAX_SHARE >= chunk.buffer.byteLength ? chunk : ownBytes(chunk)
 }

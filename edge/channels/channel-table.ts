@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from './channel.ts'
 import type { Origin } from '../session.ts'
 import type { Carrier, ChannelEnd, ChannelLine, Hoarder, Sender } from './channel-end.ts'

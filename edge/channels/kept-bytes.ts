@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { compact } from '../compact.ts'
 
 /** Chunks of this size are kept as they are. */

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import type { ChannelLine } from '../channels/channel-end.ts'
 import { dataHeader, Frame, frame } from './frames.ts'
 import { encodeOpen } from './messages.ts'

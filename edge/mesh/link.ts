@@ -1,4 +1,6 @@
+import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import { readBytes } from '../read-garbage.ts'
 import type { Origin, Session } from '../session.ts'

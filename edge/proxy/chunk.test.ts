@@ -46,6 +46,12 @@ describe('a chunked body', () => {
     }
   })
 
+  test('has its trailers once it is read to its end', () => {
+    const text = '0\r\nX-T: 1\r\nY:\r\n\r\n'
+    const trailers = Array.from(text, (_, at) => scanned(text.slice(0, at + 1))).map((seen) => seen.valid && seen.trailers)
+    expect(trailers).toEqual([...Array<string>(text.length - 1).fill(''), 'X-T: 1\r\nY:\r\n'])
+  })
+
   test.each([
     '5\nhello\r\n0\r\n\r\n',
     '5\r\nhello\n0\r\n\r\n',

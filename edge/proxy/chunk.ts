@@ -51,7 +51,7 @@ export class ChunkScanner {
 
   /** The trailer section, once done: lines with their CRLF, latin1. */
   get trailers(): string {
-    return this.#trailers
+    return this.done ? this.#trailers : ''
   }
 
   /**

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { STATUS_CODES } from 'node:http'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
 import { type Fields, valueOf } from './fields.ts'

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { type Stop, type Upstream, UPSTREAM_STOPS } from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
@@ -7,7 +8,7 @@ import { forwardedRequest, type Visit } from './forward-request.ts'
 import type { Link, LinkEnd, LinkUser } from './link.ts'
 import { lend } from './pool.ts'
 import { Relay, type RelayOwner } from './relay.ts'
-import { hasBody } from './request-head.ts'
+import { isReplayable, leavesCleanLink } from './replay.ts'
 import type { Arrival } from './serve.ts'
 import { BAD_BODY } from './stops.ts'
 import { keptTrailers } from './trailers.ts'
@@ -23,10 +24,6 @@ export interface Asked {
   readonly sourceIp: string
 }
 
-/** Methods that may be sent twice (RFC 9110, section 9.2.2). */
-const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
-/** Methods whose body many servers do not look at: what they took for a request would be answered on the same channel. */
-const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE'])
 /** What the journal says of a visitor who went before an answer. */
 const GONE = 499
 
@@ -47,7 +44,8 @@ export class Exchange implements LinkUser, RelayOwner {
   /** Whether more than the message has been written. */
   #streamed = false
   #use = { reused: false, fresh: false, paused: false }
-  #deadline = Infinity
+  /** Once asked: when a part of the request was last sent. */
+  #sentAt = 0
   #abort: AbortController | undefined
   #rawIn = 0
   #answered = 0
@@ -92,16 +90,15 @@ export class Exchange implements LinkUser, RelayOwner {
 
   /** More of the request's body, as the backend is to see it; `ended`: that was all. */
   write(chunk: Buffer, progress: 'more' | 'ended'): void {
-    if (!this.#link) return this.#unled()
+    if (!this.#link) {
+      // The rest of an answered request is not wanted. While one waits, its visitor is held: should more come, it must not be missing without a word.
+      if (this.#state === 'waiting') this.#fail('offline')
+      return
+    }
     this.#streamed = true
     this.sent = progress === 'ended'
-    this.#deadline = this.#context.now() + this.#context.limits.upstreamMs
+    this.#sentAt = this.#context.now()
     if (!this.#link.channel.write(chunk)) this.#visitor.hold()
-  }
-
-  /** There is nowhere for more of the body to go: it must not be lost without a word. */
-  #unled(): void {
-    if (this.#state === 'waiting') this.#fail('offline')
   }
 
   /** After an upgrade: bytes of the visitor. */
@@ -139,7 +136,8 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   tick(now: number): void {
-    if (this.#state === 'asked' && now >= this.#deadline && !this.#relay.began) this.#fail('timeout')
+    if (this.#state !== 'asked' || this.#relay.began) return
+    if (now - this.#sentAt >= this.#context.limits.upstreamMs) this.#fail('timeout')
   }
 
   linkDrained(): void {
@@ -184,10 +182,9 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   responseEnded(keeps: boolean): void {
-    const { head } = this.#asked.arrival
     const link = this.#link
     this.#link = undefined
-    if (link && keeps && this.sent && !(hasBody(head) && BODILESS.has(head.method))) {
+    if (link && keeps && this.sent && leavesCleanLink(this.#asked.arrival.head)) {
       if (this.#use.paused) link.channel.resume()
       this.#context.pools.give(link)
     } else link?.discard()
@@ -195,15 +192,8 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#visitor.end(this.#relay.trailers)
   }
 
-  /** Who has had a request for longer has most likely begun to work on it. */
-  get #isAskedJustNow(): boolean {
-    const { limits, now } = this.#context
-    return now() - (this.#deadline - limits.upstreamMs) < limits.staleMs
-  }
-
   get #replayable(): boolean {
-    const { head } = this.#asked.arrival
-    return this.sent && head.upgrade === undefined && !hasBody(head) && IDEMPOTENT.has(head.method)
+    return this.sent && isReplayable(this.#asked.arrival.head)
   }
 
   /** `at`: now. */
@@ -232,7 +222,7 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   #attach(session: Session, at: number): void {
-    const { pools, limits } = this.#context
+    const { pools } = this.#context
     const { arrival, route } = this.#asked
     const use = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
     const origin = { address: arrival.peer, port: arrival.peerPort }
@@ -242,7 +232,7 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#relay.from(link.heads)
     this.#use.reused = link.uses > 1
     this.#state = 'asked'
-    this.#deadline = at + limits.upstreamMs
+    this.#sentAt = at
     this.#message ??= this.#compose()
     const open = link.channel.write(this.#message)
     if (open && !this.sent) this.#visitor.resume()
@@ -263,12 +253,15 @@ export class Exchange implements LinkUser, RelayOwner {
   /** Closed before the response: a link that waited too long may have been closed before the request came. */
   #unanswered(): void {
     this.#close()
-    const session = this.#context.sessions.pick(this.#asked.route.hostname)
-    const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && this.#isAskedJustNow
+    const { sessions, limits, now } = this.#context
+    const session = sessions.pick(this.#asked.route.hostname)
+    // Who has had a request for longer has most likely begun to work on it.
+    const isJustSent = now() - this.#sentAt < limits.staleMs
+    const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && isJustSent
     // Without a session it was no stale link: the client went with the request.
     if (!isStale || !session) return this.#fail('reset')
     this.#use.fresh = true
-    this.#attach(session, this.#context.now())
+    this.#attach(session, now())
   }
 
   #fail(upstream: Exclude<Upstream, 'unknown'>): void {

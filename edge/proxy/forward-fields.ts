@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { type Fields, STRIDE } from './fields.ts'
 import type { Modifications } from './modifications.ts'
 import { DATE, DROP, HOST, PLAIN, SET_COOKIE } from './names.ts'

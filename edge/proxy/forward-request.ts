@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
+import { ownBytes } from '../own-bytes.ts'
 import { valueOf } from './fields.ts'
 import { hopFields, keptLines } from './forward-fields.ts'
 import type { Modifications } from './modifications.ts'
-import { ownBytes } from './own-bytes.ts'
 import type { RequestHead } from './request-head.ts'
 
 /** Who asks, as far as the edge believes it. */
@@ -38,7 +38,7 @@ export function forwardedRequest(
   first: Buffer | undefined,
 ): Buffer {
   const known = head.forwarded
-  const isKnown = known?.modifications === modifications && isSameVisitor(known.visit, visit)
+  const isKnown = known?.modifications === modifications && isAlike(known.visit, visit)
   const forwarded = isKnown ? known : (head.forwarded = compose(head, visit, modifications))
   const { before, after } = forwarded
   const bodyAt = before.length + visit.id.length + after.length
@@ -51,8 +51,13 @@ export function forwardedRequest(
   return message
 }
 
-const isSameVisitor = (one: Visit, other: Visit): boolean =>
-  one.peer === other.peer && one.scheme === other.scheme && one.port === other.port && one.trusted === other.trusted
+/** Whether two are passed on in the same words but for their ids, and these have the same place. */
+const isAlike = (one: Visit, other: Visit): boolean =>
+  one.peer === other.peer &&
+  one.scheme === other.scheme &&
+  one.port === other.port &&
+  one.trusted === other.trusted &&
+  one.id.length === other.id.length
 
 function compose(head: RequestHead, visit: Visit, modifications: Modifications): ForwardedRequest {
   const { framing, method, target, fieldsAt, lineKept, upgrade } = head

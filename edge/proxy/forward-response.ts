@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer'
+import { ownBytes } from '../own-bytes.ts'
 import { scopedCookie } from './cookie-scope.ts'
 import { httpDate } from './errors.ts'
 import { STRIDE } from './fields.ts'
 import { hopFields, isKept, keptLines } from './forward-fields.ts'
 import { isCookie, type Modifications } from './modifications.ts'
 import { DATE, DROP, SET_COOKIE } from './names.ts'
-import { ownBytes } from './own-bytes.ts'
 import type { BodyKind, ResponseHead } from './response-head.ts'
 
 /** A response of a backend on its way to the visitor. */
@@ -41,45 +41,28 @@ export interface ForwardedResponse {
 }
 
 /**
- * The head that an HTTP/1.x visitor is sent, latin1: hop-by-hop fields left out, framing said anew, and dated where the backend has not done so (RFC 9110,
- * section 6.6.1). `date`: milliseconds since the epoch.
+ * What an HTTP/1.x visitor is sent: the head with hop-by-hop fields left out, framing said anew, and dated where the backend has not done so (RFC 9110, section
+ * 6.6.1), and the first part of the body. `date`: milliseconds since the epoch. It is not to be written to: the next may be the same.
  */
-export function forwardedResponse(reply: Reply, after: After, chunked: boolean, date: () => number): string {
-  return dated(knownResponse(reply, after, chunked) ?? composed(reply, after, chunked), date)
-}
-
-/** The same as bytes, with the first part of the body. */
 export function responseMessage(
   reply: Reply,
   { after, chunked, date, first }: { after: After; chunked: boolean; date: () => number; first: Buffer | undefined },
 ): Buffer {
-  const known = knownResponse(reply, after, chunked)
-  if (known?.isWhole === true) return withBody((known.bytes ??= ownBytes(known.text)), first)
-  const text = dated(known ?? composed(reply, after, chunked), date)
-  const message = Buffer.allocUnsafe(text.length + (first?.length ?? 0))
-  message.write(text, 0, 'latin1')
-  if (first) message.set(first, text.length)
-  return message
-}
-
-function withBody(head: Buffer, first: Buffer | undefined): Buffer {
-  if (first === undefined) return head
-  const message = Buffer.allocUnsafe(head.length + first.length)
-  message.set(head)
-  message.set(first, head.length)
-  return message
-}
-
-function knownResponse(reply: Reply, after: After, chunked: boolean): ForwardedResponse | undefined {
   const known = reply.head.forwarded
-  return known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply) ? known : undefined
+  const isKnown = known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)
+  const forwarded = isKnown ? known : (reply.head.forwarded = compose(reply, after, chunked))
+  if (!forwarded.isWhole) return message(`${forwarded.text}Date: ${httpDate(date())}\r\n\r\n`, first)
+  return message(isKnown ? (forwarded.bytes ??= ownBytes(forwarded.text)) : forwarded.text, first)
 }
 
-const composed = (reply: Reply, after: After, chunked: boolean): ForwardedResponse =>
-  (reply.head.forwarded = compose(reply, after, chunked))
-
-const dated = ({ text, isWhole }: ForwardedResponse, date: () => number): string =>
-  isWhole ? text : `${text}Date: ${httpDate(date())}\r\n\r\n`
+function message(head: Buffer | string, first: Buffer | undefined): Buffer {
+  if (first === undefined && typeof head !== 'string') return head
+  const bytes = Buffer.allocUnsafe(head.length + (first?.length ?? 0))
+  if (typeof head === 'string') bytes.write(head, 0, 'latin1')
+  else bytes.set(head)
+  if (first) bytes.set(first, head.length)
+  return bytes
+}
 
 const isSameReply = (one: Reply, other: Reply): boolean =>
   one.kind === other.kind && one.host === other.host && one.modifications === other.modifications

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import { forwardedRequest, type Visit } from './forward-request.ts'
-import { addedFields, type After, forwardedResponse, type Reply } from './forward-response.ts'
+import { addedFields, type After, type Reply, responseMessage } from './forward-response.ts'
 import { createModifications, type Modifications } from './modifications.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { readResponseHead } from './response-head.ts'
@@ -16,6 +16,7 @@ function request(): RequestHead {
 }
 
 const VISIT: Visit = { id: 'one', scheme: 'http', peer: '1.1.1.1', trusted: false, port: 80 }
+const BODIES = [undefined, Buffer.from('body')]
 const said = (head: RequestHead, visit: Visit, modifications: Modifications, first?: Buffer) =>
   forwardedRequest(head, visit, modifications, first).toString('latin1')
 
@@ -28,14 +29,17 @@ test.each([
   { of: 'another port', visit: { ...VISIT, port: 81 }, modifications: NONE },
   { of: 'other modifications', visit: VISIT, modifications: SOME },
 ])('a head that was passed on before is passed on as if it were the first: $of', ({ visit, modifications }) => {
-  const head = request()
-  said(head, VISIT, NONE)
-  expect(said(head, visit, modifications)).toBe(said(request(), visit, modifications))
+  for (const first of BODIES) {
+    const head = request()
+    said(head, VISIT, NONE, first)
+    for (let times = 2; times <= 4; times++)
+      expect(said(head, visit, modifications, first), `time ${times}`).toBe(said(request(), visit, modifications, first))
+  }
 })
 
-test('the body follows the head', () => {
+test('the body follows the head, whatever its id is', () => {
   const head = request()
-  for (const id of ['one', 'two']) {
+  for (const id of ['one', 'two', 'three', 'four', 'five', 'six', 'x', 'yz', 'z']) {
     const text = said(head, { ...VISIT, id }, SOME, Buffer.from('body'))
     expect(text).toMatch(/^GET \/ HTTP\/1\.1\r\nHost: a\.test\r\nX-Forwarded-For: 1\.1\.1\.1\r\n/)
     expect(text).toMatch(new RegExp(`\r\nX-Request-Id: ${id}\r\nA: b\r\n\r\nbody$`))
@@ -43,12 +47,17 @@ test('the body follows the head', () => {
 })
 
 const DAY_MS = 86_400_000
-const now = () => 0
 
-function reply(differs: Partial<Reply> = {}): Reply {
-  const head = readResponseHead('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b; Domain=test\r\n')
+function reply(differs: Partial<Reply> = {}, dated = ''): Reply {
+  const head = readResponseHead(`HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b; Domain=test\r\n${dated}`)
   if (!head) throw new Error('it is not valid')
   return { head, kind: 'length', host: 'a.test', modifications: NONE, ...differs }
+}
+
+/** With the time, in milliseconds since the epoch. */
+function passedOn(message: Reply, how: { after?: After; chunked?: boolean; first?: Buffer | undefined; at?: number } = {}) {
+  const { after = 'keep', chunked = false, first, at = 0 } = how
+  return responseMessage(message, { after, chunked, first, date: () => at }).toString('latin1')
 }
 
 test.each<{ of: string; differs: Partial<Reply>; after: After; chunked: boolean }>([
@@ -59,10 +68,16 @@ test.each<{ of: string; differs: Partial<Reply>; after: After; chunked: boolean 
   { of: 'the last', differs: {}, after: 'close', chunked: false },
   { of: 'in chunks', differs: {}, after: 'keep', chunked: true },
 ])('a response that was passed on before is passed on as if it were the first: $of', ({ differs, after, chunked }) => {
-  const { head } = reply()
-  forwardedResponse(reply({ head }), 'keep', false, now)
-  const again = forwardedResponse(reply({ ...differs, head }), after, chunked, now)
-  expect(again).toBe(forwardedResponse(reply(differs), after, chunked, now))
+  for (const dated of ['', 'Date: today\r\n']) {
+    for (const first of BODIES) {
+      const { head } = reply({}, dated)
+      passedOn(reply({ head }), { first })
+      const once = passedOn(reply(differs, dated), { after, chunked, first })
+      expect(once).toMatch(first ? /\r\n\r\nbody$/ : /[^\n]\r\n\r\n$/)
+      for (let times = 2; times <= 4; times++)
+        expect(passedOn(reply({ ...differs, head }), { after, chunked, first }), `time ${times}`).toBe(once)
+    }
+  }
 })
 
 test.each([
@@ -72,8 +87,8 @@ test.each([
 ])('a response $of is dated by when it is passed on: $date', ({ head: text, date }) => {
   const head = readResponseHead(text)
   if (!head) throw new Error('it is not valid')
-  const dates = [0, DAY_MS].map((at) => {
-    const said = forwardedResponse(reply({ head, kind: 'none' }), 'keep', false, () => at)
+  const dates = [0, 0, DAY_MS].map((at) => {
+    const said = passedOn(reply({ head, kind: 'none' }), { at })
     expect(said).toMatch(/[^\n]\r\n\r\n$/)
     return /^Date: (.*)\r$/m.exec(said)?.[1]
   })
@@ -84,7 +99,7 @@ test('what the settings of a tunnel say of Date stands', () => {
   const { response } = createModifications()(
     TunnelConfig.parse({ liveHeaderModifications: [{ type: 'response', name: 'Date', value: '' }] }),
   )
-  expect(forwardedResponse(reply({ modifications: response }), 'keep', false, now)).not.toMatch(/^Date:/m)
+  expect(passedOn(reply({ modifications: response }))).not.toMatch(/^Date:/m)
 })
 
 test('cookies that a tunnel sets by its settings reach no further than its host', () => {
@@ -93,6 +108,6 @@ test('cookies that a tunnel sets by its settings reach no further than its host'
     TunnelConfig.parse({ liveHeaderModifications: [{ type: 'response', name: 'Set-Cookie', value }] }),
   )
   const given = reply({ modifications: response })
-  expect(forwardedResponse(given, 'keep', false, now).match(/^Set-Cookie: .*\r$/gm)).toEqual(['Set-Cookie: sid=evil; Path=/\r'])
+  expect(passedOn(given).match(/^Set-Cookie: .*\r$/gm)).toEqual(['Set-Cookie: sid=evil; Path=/\r'])
   expect(addedFields(given)).toEqual([['Set-Cookie', 'sid=evil; Path=/']])
 })

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { MAX_HEAD } from './fields.ts'
 
 const END = Buffer.from('\r\n\r\n')

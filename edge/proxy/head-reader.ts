@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { HeadBuffer, type HeadState } from './head-buffer.ts'
 
 /** Longest head that is remembered: a connection that waits shall cost little. */
@@ -41,6 +42,7 @@ export class HeadReader<Read> {
 
   push(chunk: Buffer): HeadState {
     if (this.#buffer.isEmpty && this.#isKnown(chunk)) {
+      // Most of the time nothing follows, and an empty part of the chunk would be one more object for each request.
       this.rest = chunk.length === this.#knownBytes ? NOTHING : chunk.subarray(this.#knownBytes)
       return 'whole'
     }

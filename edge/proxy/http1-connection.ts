@@ -6,12 +6,13 @@ import { type Body, requestBody } from './body.ts'
 import type { ProxyContext, Watched } from './context.ts'
 import { type Answer, answerBytes } from './errors.ts'
 import type { Exchange } from './exchange.ts'
-import { type After, forwardedResponse, type Reply, responseMessage } from './forward-response.ts'
+import { type After, type Reply, responseMessage } from './forward-response.ts'
+import { HalfClosed } from './half-closed.ts'
 import { HeadReader } from './head-reader.ts'
 import { Lingering } from './lingering.ts'
 import { type Glimpse, glimpseOf, refuseMalformed } from './malformed.ts'
 import { Progress } from './progress.ts'
-import { lastingCopy, pauseReads, readAll } from './reads.ts'
+import { lasting, pauseReads, readAll } from './reads.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { serve } from './serve.ts'
 import { BAD_BODY, BAD_LINE, tooLarge, TOO_SLOW } from './stops.ts'
@@ -30,6 +31,7 @@ export class Http1Connection implements Visitor, Watched {
   readonly #socket: Socket
   readonly #heads = new HeadReader<RequestHead | Stop>(readRequestHead, BAD_LINE)
   readonly #progress: Progress
+  readonly #half: HalfClosed
   readonly #writes: Writes
   #phase: 'idle' | 'head' | 'busy' | 'raw' | 'linger' = 'idle'
   #deadline: number
@@ -40,8 +42,6 @@ export class Http1Connection implements Visitor, Watched {
   #waiting: Buffer | undefined
   #advancing = false
   #close = false
-  /** When the visitor ended its side, or the response last moved on after that: it may still read. */
-  #endedAt: number | undefined
   #lingering: Lingering | undefined
 
   constructor(context: ProxyContext, accepted: Accepted) {
@@ -50,11 +50,12 @@ export class Http1Connection implements Visitor, Watched {
     this.#accepted = accepted
     this.#socket = socket
     this.#writes = new Writes(socket, () => this.#drained())
+    this.#half = new HalfClosed(context.now)
     this.#progress = new Progress(socket, context.limits, context.now())
     this.#deadline = context.now() + context.limits.headMs
     context.connections.add(this)
     context.metrics.connected(accepted.scheme)
-    readAll(socket, (chunk, lasting) => this.#data(chunk, lasting))
+    readAll(socket, (chunk) => this.#data(chunk))
     socket.on('drain', () => this.#drained())
     socket.on('end', () => this.#ended())
     // What went wrong with a visitor's connection is of no interest: 'close' follows.
@@ -76,7 +77,8 @@ export class Http1Connection implements Visitor, Watched {
 
   drain(): void {
     this.#close = true
-    if (this.#phase === 'idle') this.#socket.end()
+    // A request that waits for the visitor to read is still answered, as the last one.
+    if (this.#phase === 'idle' && !this.#waiting) this.#socket.end()
   }
 
   destroy(): void {
@@ -90,13 +92,15 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   interim(reply: Reply): void {
-    if (this.#request?.minor === 1) this.#socket.write(forwardedResponse(reply, 'keep', false, this.#context.date), 'latin1')
+    if (this.#request?.minor !== 1) return
+    const { date } = this.#context
+    this.#socket.write(responseMessage(reply, { after: 'keep', chunked: false, date, first: undefined }))
   }
 
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
     const after = this.#after(reply, early)
     this.#close = after === 'close'
-    if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
+    this.#half.moved()
     const { date } = this.#context
     return this.#writes.write(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
   }
@@ -109,12 +113,12 @@ export class Http1Connection implements Visitor, Watched {
     this.#waiting = undefined
     this.#socket.resume()
     if (waiting) this.#exchange?.writeBytes(waiting)
-    if (this.#endedAt !== undefined) this.#exchange?.endBytes()
+    if (this.#half.isEnded) this.#exchange?.endBytes()
     return go
   }
 
   body(chunk: Buffer): boolean {
-    if (this.#endedAt !== undefined) this.#endedAt = this.#context.now()
+    this.#half.moved()
     return chunk.length === 0 || this.#writes.write(chunk)
   }
 
@@ -141,14 +145,14 @@ export class Http1Connection implements Visitor, Watched {
     this.#socket.resume()
   }
 
-  /** `lasting` as in {@link readAll}. */
-  #data(chunk: Buffer, lasting: boolean): void {
+  #data(chunk: Buffer): void {
     if (this.#lingering) this.#lingering.drop(chunk)
-    else if (this.#takesHeads && !this.#waiting && !this.#advancing) this.#advance(chunk, lasting)
-    else this.#later(lasting ? chunk : lastingCopy(chunk))
+    else if (this.#takesHeads && !this.#waiting && !this.#advancing) this.#advance(chunk)
+    else this.#pass(lasting(chunk))
   }
 
-  #later(chunk: Buffer): void {
+  /** What is not the beginning of a request that can be served at once. */
+  #pass(chunk: Buffer): void {
     if (this.#phase === 'raw') this.#exchange?.writeBytes(chunk)
     else if (this.#phase === 'busy' && this.#body?.done === false) this.#bodyData(chunk)
     else {
@@ -161,15 +165,18 @@ export class Http1Connection implements Visitor, Watched {
     this.#waiting = this.#waiting ? Buffer.concat([this.#waiting, chunk]) : chunk
   }
 
-  /** Serves what has come or waits, one request after the other; not while answers wait for the visitor to read them. */
-  #advance(come?: Buffer, lasting = true): void {
+  /**
+   * Serves what has come or waits, one request after the other; not while answers wait for the visitor to read them. `come` is there only when nothing waits
+   * and this does not go on already: it would be lost.
+   */
+  #advance(come?: Buffer): void {
     if (this.#advancing) return
     this.#advancing = true
-    if (come) this.#headData(come, lasting)
+    if (come) this.#headData(come)
     while (this.#waiting && this.#takesHeads) {
       const chunk = this.#waiting
       this.#waiting = undefined
-      this.#headData(chunk, true)
+      this.#headData(chunk)
     }
     this.#advancing = false
     if (this.#waiting) pauseReads(this.#socket)
@@ -184,19 +191,19 @@ export class Http1Connection implements Visitor, Watched {
     return this.#isReady && !this.#socket.writableNeedDrain
   }
 
-  #headData(chunk: Buffer, lasting: boolean): void {
+  #headData(chunk: Buffer): void {
     const state = this.#heads.push(chunk)
     if (state === 'more') return this.#awaitHead()
     const { head, rest, text } = this.#heads
     if (state === 'bad') return this.#refuse(BAD_LINE)
     if (state === 'large') return this.#refuse(tooLarge(text), glimpseOf(text))
     if (isStop(head)) this.#refuse(head, glimpseOf(text))
-    else this.#begin(head, lasting || rest.length === 0 ? rest : lastingCopy(rest))
+    else this.#begin(head, rest.length === 0 ? rest : lasting(rest))
   }
 
   /** The first part of a head has come: the rest must come soon. */
   #awaitHead(): void {
-    if (this.#endedAt !== undefined) this.#socket.end()
+    if (this.#half.isEnded) this.#socket.end()
     if (this.#phase === 'head') return
     this.#phase = 'head'
     this.#deadline = this.#context.now() + this.#context.limits.headMs
@@ -214,6 +221,7 @@ export class Http1Connection implements Visitor, Watched {
     this.wire = head.minor === 1
     const began = this.#context.now()
     this.#progress.restart(began)
+    this.#half.moved()
     // Until the exchange has a link.
     if (!body.done) pauseReads(this.#socket)
     const { scheme, serverName, surplus, peer } = this.#accepted
@@ -229,7 +237,7 @@ export class Http1Connection implements Visitor, Watched {
       surplus,
       first,
       ended: body.done,
-      trailers: body.done ? body.trailers : '',
+      trailers: body.trailers,
     })
     this.#exchange = exchange?.isOver === false ? exchange : undefined
   }
@@ -271,7 +279,7 @@ export class Http1Connection implements Visitor, Watched {
 
   #next(): void {
     this.#exchange = undefined
-    if (this.#close || (this.#endedAt !== undefined && !this.#waiting)) {
+    if (this.#close || (this.#half.isEnded && !this.#waiting)) {
       const { now, limits } = this.#context
       this.#phase = 'linger'
       this.#waiting = undefined
@@ -289,7 +297,7 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   #ended(): void {
-    this.#endedAt = this.#context.now()
+    this.#half.end()
     if (this.#phase === 'raw') this.#exchange?.endBytes()
     else if (this.#phase === 'busy' && this.#body?.done === false) this.#socket.destroy()
     else if (this.#isReady && !this.#waiting) this.#socket.end()
@@ -302,9 +310,8 @@ export class Http1Connection implements Visitor, Watched {
     if (this.#body?.done === false && this.#progress.isSenderStuck(now, this.#body.payload)) this.#badBody(TOO_SLOW)
   }
 
-  /** One who has ended its side may have gone for good. */
   #tickEnded(now: number, patienceMs: number): void {
-    if (this.#endedAt !== undefined && now - this.#endedAt >= patienceMs) this.#socket.destroy()
+    if (this.#half.isGone(now, patienceMs)) this.#socket.destroy()
   }
 
   #overdue(): void {

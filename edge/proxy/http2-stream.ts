@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
 import { readBytes } from '../read-garbage.ts'
@@ -172,7 +173,12 @@ export class Http2Stream implements Visitor {
     const stream = this.#stream
     stream.on('trailers', (_headers, _flags, raw: unknown) => (this.#requestTrailers = linesOf(raw)))
     stream.on('data', (chunk: Buffer) => this.#data(chunk))
-    stream.on('end', () => this.#ended())
+    stream.on('end', () => {
+      this.#requestEnded = true
+      // Node tells the end of what has nothing left to read even while it is paused: then there may be no link yet that takes what it leads to.
+      if (stream.isPaused()) stream.once('resume', () => this.#ended())
+      else this.#ended()
+    })
     // Until the exchange has a link.
     stream.pause()
   }
@@ -188,7 +194,6 @@ export class Http2Stream implements Visitor {
   }
 
   #ended(): void {
-    this.#requestEnded = true
     const { length } = this.#head?.framing ?? {}
     if (length !== undefined) {
       if (this.bytesIn !== length) this.#stop(BAD_BODY)

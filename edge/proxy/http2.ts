@@ -2,6 +2,7 @@ import { constants, createServer, type ServerHttp2Session, type ServerHttp2Strea
 import type { Accepted } from './accepted.ts'
 import type { ProxyContext, Watched } from './context.ts'
 import { MAX_FIELDS, MAX_HEAD } from './fields.ts'
+import { HalfClosed } from './half-closed.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
 import { glimpseOfStream, refuseMalformed } from './malformed.ts'
@@ -15,6 +16,8 @@ const WINDOW = 262_144
 /** Header blocks up to this are read, and answered when they are too large; those beyond it are reset. */
 const READ_HEAD = 3 * MAX_HEAD
 const SESSION_WINDOW = 1_048_576
+/** What waits for a visitor who has ended its side, and of which nothing is taken for so long, is not taken any more. */
+const UNTAKEN_MS = 2_000
 
 /** Takes connections whose handshake has settled on HTTP/2. */
 export interface Http2 {
@@ -59,20 +62,21 @@ class Http2Connection implements Watched {
   readonly #accepted: Accepted
   readonly #session: ServerHttp2Session
   readonly #streams = new Set<Http2Stream>()
+  readonly #half: HalfClosed
   #idleAt: number
   /** How long it may be without a request; the first one is due as soon as in HTTP/1.1. */
   #idleMs: number
   #resets = 0
   #resetsAt = 0
-  /** When the visitor ended its side. */
-  #endedAt: number | undefined
-  /** Since it did: whether bytes waited for it the last time. */
-  #waited = false
+  /** Since the visitor ended its side: bytes that it had taken the last time, and until when it took what there was. */
+  #taken: number | undefined
+  #tookAt = 0
 
   constructor(context: ProxyContext, accepted: Accepted, session: ServerHttp2Session) {
     this.#context = context
     this.#accepted = accepted
     this.#session = session
+    this.#half = new HalfClosed(context.now)
     this.#idleAt = context.now()
     this.#idleMs = context.limits.headMs
     context.connections.add(this)
@@ -91,7 +95,7 @@ class Http2Connection implements Watched {
 
   tick(now: number): void {
     for (const stream of this.#streams) stream.tick(now)
-    if (this.#endedAt !== undefined && this.#isLost(now - this.#endedAt)) return this.destroy()
+    if (this.#half.isEnded) this.#tickEnded(now)
     if (this.#streams.size > 0 || now - this.#idleAt < this.#idleMs) return
     // A visitor who does not answer the farewell has been given its time.
     if (this.#session.closed) this.destroy()
@@ -110,17 +114,23 @@ class Http2Connection implements Watched {
 
   /** Sockets stay open for a visitor who has ended its side: what it asked for is answered, and nothing more can come. */
   #ended(): void {
-    this.#endedAt = this.#context.now()
+    this.#half.end()
     if (this.#streams.size > 0) this.#session.close()
     else this.#session.destroy()
   }
 
-  /** Whether one who has ended its side has gone for good: it takes nothing any more, and Node, whose write to it has failed, does not tell. */
-  #isLost(endedMs: number): boolean {
-    const waits = [...this.#streams].some(({ writableLength }) => writableLength > 0)
-    const isStuck = waits && this.#waited
-    this.#waited = waits
-    return isStuck || endedMs >= this.#context.limits.halfClosedMs
+  /** One who has ended its side may have gone for good: Node, whose write to it has failed then, does not tell. */
+  #tickEnded(now: number): void {
+    let taken = 0
+    let waits = false
+    for (const { bytesWritten, writableLength } of this.#streams) {
+      taken += bytesWritten - writableLength
+      waits ||= writableLength > 0
+    }
+    if (taken !== this.#taken) this.#half.moved()
+    if (taken !== this.#taken || !waits) this.#tookAt = now
+    this.#taken = taken
+    if (now - this.#tookAt >= UNTAKEN_MS || this.#half.isGone(now, this.#context.limits.halfClosedMs)) this.destroy()
   }
 
   #stream(stream: ServerHttp2Stream, raw: unknown): void {

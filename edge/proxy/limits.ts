@@ -6,7 +6,10 @@ export interface ProxyLimits {
   readonly keepAliveMs: number
   /** For the backend to begin its answer. */
   readonly upstreamMs: number
-  /** A kept link that ends sooner after a request was sent had ended before: the request may be sent again. Longer than a way to a client and back. */
+  /**
+   * A kept link that ends sooner after a request was sent had ended before: the request may be sent again. Longer than a way to a client and back; but on a
+   * line that is full, the news of an end waits behind all else, and comes too late. How long a line is tells nothing about that: it is measured when empty.
+   */
   readonly staleMs: number
   /** How long a request waits for a client to come back. */
   readonly holdMs: number

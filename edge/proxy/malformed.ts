@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { randomUUIDv7 } from 'node:crypto'
 import { METHOD_MAX, type Stop } from '../../crds/tunnel-decisions.ts'
 import type { Accepted } from './accepted.ts'

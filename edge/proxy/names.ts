@@ -1,3 +1,5 @@
+import { Buffer } from 'node:buffer'
+
 /** What a field means to the edge. Zero, {@link PLAIN}: nothing, it is passed on. */
 export const PLAIN = 0
 /** Between two neighbours, or said by the edge alone: it is not passed on. */

@@ -3,20 +3,28 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { afterAll, describe, expect, test } from 'vitest'
 import { selfSignedPem } from '../../test/support/edge/self-signed.ts'
-import { lastingCopy, pauseReads, readAll } from './reads.ts'
+import { lasting, pauseReads, readAll } from './reads.ts'
 
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
 
-/** A client of the server, and what the server has of it. */
-async function pair(server: Server, dial: (port: number) => Socket): Promise<{ client: Socket; accepted: Socket }> {
+/** A client, what it speaks over, and what the server has of it. */
+interface Pair {
+  readonly client: Socket
+  readonly tcp: Socket
+  readonly accepted: Socket
+}
+
+/** `speak` makes a client of a connection. */
+async function pair(server: Server, speak: (tcp: Socket) => Socket): Promise<Pair> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
   const arrived = once(server, event) as Promise<[Socket]>
-  const client = dial(port)
-  client.on('error', () => client.destroy())
+  const tcp = connect(port, '127.0.0.1')
+  const client = speak(tcp)
+  for (const each of new Set([tcp, client])) each.on('error', () => each.destroy())
   const [accepted] = await arrived
   accepted.on('error', () => accepted.destroy())
   cleanup.defer(async () => {
@@ -25,19 +33,17 @@ async function pair(server: Server, dial: (port: number) => Socket): Promise<{ c
     server.close()
     await once(server, 'close')
   })
-  return { client, accepted }
+  return { client, tcp, accepted }
 }
 
 const { cert, key } = selfSignedPem('reads.test')
-const overTcp = () => pair(createServer({ allowHalfOpen: true }), (port) => connect(port, '127.0.0.1'))
+const overTcp = () => pair(createServer({ allowHalfOpen: true }), (tcp) => tcp)
 const ways = [
   ['TCP', overTcp],
   [
     'TLS',
     () =>
-      pair(createTlsServer({ allowHalfOpen: true, cert, key }), (port) =>
-        connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }),
-      ),
+      pair(createTlsServer({ allowHalfOpen: true, cert, key }), (socket) => connectTls({ socket, rejectUnauthorized: false })),
   ],
 ] as const
 
@@ -45,8 +51,8 @@ describe.each(ways)('what comes by %s', (_name, make) => {
   test('is read in order into the one buffer, after what had been read before, until its end', async () => {
     const { client, accepted } = await make()
     accepted.unshift(Buffer.from('before '))
-    const read: { readonly text: string; readonly lasting: boolean; readonly buffer: ArrayBufferLike }[] = []
-    readAll(accepted, (chunk, lasting) => read.push({ text: chunk.toString(), lasting, buffer: chunk.buffer }))
+    const read: { readonly text: string; readonly lasts: boolean; readonly buffer: ArrayBufferLike }[] = []
+    readAll(accepted, (chunk) => read.push({ text: chunk.toString(), lasts: lasting(chunk) === chunk, buffer: chunk.buffer }))
     await expect.poll(() => read.length).toBe(1)
     for (const part of ['one ', 'two ', 'three']) {
       const length = read.length
@@ -58,7 +64,7 @@ describe.each(ways)('what comes by %s', (_name, make) => {
     await ended
 
     expect(read.map(({ text }) => text).join('')).toBe('before one two three')
-    expect(read.map(({ lasting }) => lasting)).toEqual([true, false, false, false])
+    expect(read.map(({ lasts }) => lasts)).toEqual([true, false, false, false])
     expect(new Set(read.slice(1).map(({ buffer }) => buffer)).size).toBe(1)
   })
 
@@ -75,31 +81,40 @@ describe.each(ways)('what comes by %s', (_name, make) => {
     const sent = Array.from({ length: 300 }, (_, index) => String(index % 10))
     client.write('0')
     await expect.poll(() => text).toBe('0')
-    for (const piece of sent) {
+    for (const [index, piece] of sent.entries()) {
       client.write(piece)
-      await new Promise((resolve) => setTimeout(resolve, 1))
+      await expect.poll(() => accepted.readableLength, { interval: 1 }).toBe(index + 1)
     }
-    await expect.poll(() => accepted.readableLength).toBe(sent.length)
     expect(text).toBe('0')
     accepted.resume()
     await expect.poll(() => text).toBe(`0${sent.join('')}`)
     expect(reads).toBeLessThanOrEqual(1 + 64)
   })
+
+  test('ends when it is reset, while its socket is paused too', async () => {
+    const { client, tcp, accepted } = await make()
+    readAll(accepted, () => undefined)
+    pauseReads(accepted)
+    client.write('x')
+    await expect.poll(() => accepted.readableLength).toBe(1)
+    tcp.resetAndDestroy()
+    await expect.poll(() => accepted.destroyed).toBe(true)
+  })
 })
 
-test('a reset is noticed while a socket is paused', async () => {
+test('what lasts of a chunk, and of a part of one, is as it was when the next is read', async () => {
   const { client, accepted } = await overTcp()
-  readAll(accepted, () => undefined)
-  pauseReads(accepted)
-  client.write('x')
-  await expect.poll(() => accepted.readableLength).toBe(1)
-  client.resetAndDestroy()
-  await expect.poll(() => accepted.destroyed).toBe(true)
-})
-
-test('a copy of what does not last is its own', () => {
-  const buffer = Buffer.from('abc')
-  const copy = lastingCopy(buffer)
-  buffer.fill('x')
-  expect(copy.toString()).toBe('abc')
+  const kept: Buffer[] = []
+  let reads = 0
+  readAll(accepted, (chunk) => {
+    if (reads++ === 0) kept.push(lasting(chunk), lasting(chunk.subarray(1)))
+  })
+  for (const [count, part] of ['abc', 'xyz'].entries()) {
+    client.write(part)
+    await expect.poll(() => reads).toBe(count + 1)
+  }
+  expect(kept.map((chunk) => [chunk.toString(), chunk.buffer.byteLength])).toEqual([
+    ['abc', 3],
+    ['bc', 2],
+  ])
 })

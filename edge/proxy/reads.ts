@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { ownBytes } from '../own-bytes.ts'
 import { readBytes } from '../read-garbage.ts'
 
 /** What one read takes at the most: as much as Node's own. */
@@ -24,13 +25,13 @@ interface Readied {
 }
 
 /**
- * Has all that comes by a socket read, from now on, while it is not paused. A chunk is valid until `read` returns: whatever keeps it, or hands it on, copies
- * it; `lasting` says that this one is its own.
+ * Has all that comes by a socket read, from now on, while it is not paused. A chunk is valid until `read` returns: whatever keeps it, or hands it on, takes
+ * what {@link lasting} makes of it.
  *
  * It is the `onread` that Node has for connections that it opens, which it does not offer for those that it accepts: without a buffer of 64 KiB made, cut and
  * collected for each read, and without a stream's bookkeeping (docs/decisions, "Visitors are read into one buffer").
  */
-export function readAll(socket: Socket, read: (chunk: Buffer, lasting: boolean) => void): void {
+export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
   const readied = socket as unknown as Readied
   let apart = 0
   let isJoining = false
@@ -38,13 +39,13 @@ export function readAll(socket: Socket, read: (chunk: Buffer, lasting: boolean) 
   socket.on('data', (chunk: Buffer) => {
     if (isJoining) return
     readBytes(chunk.length)
-    read(chunk, true)
+    read(chunk)
   })
   if (BUFFER === undefined || CALLBACK === undefined || !readied._handle?.useUserBuffer) return
 
   /** False: no more until that has been read. */
   function keep(chunk: Buffer): boolean {
-    const more = socket.push(ownCopy(chunk))
+    const more = socket.push(ownBytes(chunk))
     apart += 1
     if (apart >= MOST_APART && socket.isPaused()) join()
     return more
@@ -64,7 +65,7 @@ export function readAll(socket: Socket, read: (chunk: Buffer, lasting: boolean) 
     const chunk = buffer.subarray(0, length)
     if (socket.isPaused() || socket.readableLength > 0) return keep(chunk)
     apart = 0
-    read(chunk, false)
+    read(chunk)
     return true
   }
   readied._handle.useUserBuffer(buffer)
@@ -76,15 +77,9 @@ export function pauseReads(socket: Socket): void {
   Duplex.prototype.pause.call(socket)
 }
 
-/** What stays valid of a chunk that does not last. */
-export function lastingCopy(chunk: Buffer): Buffer {
+/** What stays valid of a chunk, or of a part of one: itself, or a copy when it is in the one buffer. */
+export function lasting(chunk: Buffer): Buffer {
+  if (chunk.buffer !== buffer.buffer) return chunk
   readBytes(chunk.length)
-  return ownCopy(chunk)
-}
-
-/** In memory of its own: a few bytes that wait must not keep a shared buffer. */
-function ownCopy(chunk: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(chunk.length)
-  copy.set(chunk)
-  return copy
+  return ownBytes(chunk)
 }

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { Body } from './body.ts'
 import type { Reply } from './forward-response.ts'
 import type { HeadReader } from './head-reader.ts'

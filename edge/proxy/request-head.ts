@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { METHOD_MAX, type Stop } from '../../crds/tunnel-decisions.ts'
 import { type Fields, isToken, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
 import type { ForwardedRequest } from './forward-request.ts'

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { type Fields, MAX_FIELDS, readFields, STRIDE, valueEnd } from './fields.ts'
 import type { ForwardedResponse } from './forward-response.ts'
 import { type Framing, readFraming } from './framing.ts'

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { randomUUIDv7 } from 'node:crypto'
 import { CHALLENGE_PATH, firstStop, REQUEST_CHECKS, type RequestWorld, type Stop } from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'

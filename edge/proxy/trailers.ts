@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { type Fields, readFields, STRIDE } from './fields.ts'
 import { hopFields, keptLines } from './forward-fields.ts'
 import type { Framing } from './framing.ts'

@@ -27,7 +27,7 @@ export class ClientChannels {
           table.free(id)
           this.#terminal = undefined
         }
-        this.#terminal = new Terminal({ wire, id, remote, text: this.#text, noSubsystem: sentences.noSubsystem, free })
+        this.#terminal = new Terminal({ wire, id, remote, text: this.#text, free })
         return this.#terminal
       })
     }

@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
 import type { EdgeClock } from '../clock.ts'
 import type { PasswordRoutes, Route, Routes } from '../route.ts'
 import type { Login, Session } from '../session.ts'
@@ -99,7 +100,6 @@ export class Connection implements WireEvents {
     this.#forwarding = new Forwarding({
       ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
       tunnel: () => this.#tunnel,
-      complain: (text) => terminals.complain(text),
       close: (reason, sentence) => this.close(reason, sentence),
       serving: (session, serves) => deps.serving(this, session, serves),
     })
@@ -280,16 +280,9 @@ export class Connection implements WireEvents {
   }
 
   global(request: GlobalRequest, wantReply: boolean): void {
-    const done = this.#done(request)
-    if (wantReply && this.#closedAt === undefined) this.#wire.reply(done)
-    if (done && request.name === 'tcpip-forward') this.#forwarding.begin(performance.now())
-  }
-
-  #done(request: GlobalRequest): boolean {
-    if (request.name === 'streamlocal-forward@openssh.com') this.#forwarding.refuseSocket(request.path)
-    if (!('bindHost' in request)) return false
-    const forward = { host: request.bindHost, port: request.bindPort }
-    return request.name === 'tcpip-forward' ? this.#forwarding.ask(forward) : this.#forwarding.cancel(forward, performance.now())
+    const granted = this.#forwarding.handle(request, performance.now())
+    if (wantReply && this.#closedAt === undefined) this.#wire.reply(granted)
+    if (granted && request.name === 'tcpip-forward') this.#forwarding.begin(performance.now())
   }
 
   pong(): void {

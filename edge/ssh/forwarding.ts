@@ -3,10 +3,12 @@ import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Route } from '../route.ts'
 import type { Login, Origin, Session } from '../session.ts'
 import { type ChannelTable, refusedChannel } from '../channels/channel-table.ts'
+import type { ClientChannels } from './client-channels.ts'
 import { type Forward, forwardRefusal } from './forwards.ts'
 import type { LineWatch } from './line-watch.ts'
 import { sentences } from './sentences.ts'
 import { parseTarget, throughSocks } from './socks.ts'
+import type { GlobalRequest } from './wire/messages.ts'
 import type { Wire } from './wire/wire.ts'
 
 export interface ForwardingDeps {
@@ -17,11 +19,9 @@ export interface ForwardingDeps {
   readonly channels: ChannelTable<Wire>
   readonly line: LineWatch
   /** Channels that the client opened itself. */
-  readonly terminals: { readonly count: number }
+  readonly terminals: Pick<ClientChannels, 'count' | 'complain'>
   /** Whose forward it is, once its client has logged in. */
   tunnel(): { readonly route: Route; readonly login: Login } | undefined
-  /** Shows a line on the client’s terminal, where errors go, if it has one. */
-  complain(line: string): void
   close(reason: string, sentence: string): void
   serving(session: Session, serves: boolean): void
 }
@@ -56,8 +56,21 @@ export class Forwarding {
     return this.#session
   }
 
-  /** Whether it may be; a refusal has been explained. */
-  ask(wanted: Forward): boolean {
+  /** Whether it is granted; why a forward is not has been explained. */
+  handle(request: GlobalRequest, now: number): boolean {
+    switch (request.name) {
+      case 'tcpip-forward':
+        return this.#ask({ host: request.bindHost, port: request.bindPort })
+      case 'cancel-tcpip-forward':
+        return this.#cancel({ host: request.bindHost, port: request.bindPort }, now)
+      case 'streamlocal-forward@openssh.com':
+        return this.#refuseSocket(request.path)
+      default:
+        return false
+    }
+  }
+
+  #ask(wanted: Forward): boolean {
     const route = this.#deps.tunnel()?.route
     if (route === undefined) return false
     const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, route)
@@ -67,18 +80,19 @@ export class Forwarding {
   }
 
   /** A forward of a socket at the server's side, by its path: there is none here. */
-  refuseSocket(path: string): void {
+  #refuseSocket(path: string): false {
     const route = this.#deps.tunnel()?.route
     if (route) this.#refuse(sentences.socket(path, route))
+    return false
   }
 
   /** A client shows nothing but the sentence of a disconnect, but those who visit the first forward count more. */
   #refuse(refusal: string): void {
-    if (this.#serves) this.#deps.complain(refusal)
+    if (this.#serves) this.#deps.terminals.complain(refusal)
     else this.#deps.close('forward_refused', refusal)
   }
 
-  cancel({ host, port }: Forward, now: number): boolean {
+  #cancel({ host, port }: Forward, now: number): boolean {
     if (this.#forward?.host !== host || this.#forward.port !== port) return false
     this.stop()
     this.#cancelledAt = now

@@ -1,5 +1,6 @@
 import type { ChannelEnd } from '../channels/channel-end.ts'
 import type { ChannelRequest, RemoteEnd } from '../channels/messages.ts'
+import { sentences } from './sentences.ts'
 import type { Wire } from './wire/wire.ts'
 
 const CTRL_C = 3
@@ -25,8 +26,6 @@ interface Deps {
   readonly id: number
   readonly remote: RemoteEnd
   text(): TerminalText
-  /** Why none of this name is there, in a sentence. */
-  noSubsystem(name: string): string
   /** Nothing more comes on it. */
   free(): void
 }
@@ -85,7 +84,7 @@ export class Terminal implements ChannelEnd {
    * (sftp, scp) take for the subsystem's.
    */
   #withoutSubsystem(name: string): TerminalText {
-    return { lines: [], refusal: this.#deps.noSubsystem(name) }
+    return { lines: [], refusal: sentences.noSubsystem(name) }
   }
 
   #show({ lines, refusal }: TerminalText): void {
