@@ -16,6 +16,7 @@ import {
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { answered, rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
+import { freshHostname } from '../support/ssh-edge.ts'
 
 const soon = { timeout: 15_000, interval: 20 }
 const context = selfSigned(DOMAIN)
@@ -35,12 +36,7 @@ const edge = await startProxy({
 })
 afterAll(() => edge.proxy.close())
 
-let next = 0x10
-function tunnelTo(port: number | undefined) {
-  const hostname = (next++).toString(16).padStart(16, '0')
-  edge.serve(hostname, port)
-  return `${hostname}.${DOMAIN}`
-}
+const tunnelTo = (port: number | undefined) => edge.serve(freshHostname(), port).host
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 /** Answers each request that its bytes look like to a careless reader: one a request line. */

@@ -73,10 +73,13 @@ async function answersOf(socket: Socket, count: number): Promise<readonly string
     text += chunk.toString('latin1')
     for (;;) {
       const end = text.indexOf('\r\n\r\n')
-      const length = Number(/content-length: (\d+)/i.exec(text.slice(0, Math.max(0, end)))?.[1])
-      if (end < 0 || text.length < end + 4 + length) break
-      bodies.push(text.slice(end + 4, end + 4 + length))
-      text = text.slice(end + 4 + length)
+      if (end < 0) break
+      const length = /content-length: (\d+)/i.exec(text.slice(0, end))?.[1]
+      if (length === undefined) throw new Error(`an answer without a length: ${text.slice(0, end)}`)
+      const whole = end + 4 + Number(length)
+      if (text.length < whole) break
+      bodies.push(text.slice(end + 4, whole))
+      text = text.slice(whole)
     }
     if (bodies.length >= count) break
   }
@@ -89,8 +92,7 @@ test.for(['http', 'https'] as const)(
   async (scheme) => {
     const context = selfSigned(DOMAIN)
     const edge = cleanup.use(await startProxy({ contextFor: async () => context }))
-    const hostname = freshHostname()
-    const { host } = edge.serve(hostname, await echo())
+    const { host } = edge.serve(freshHostname(), await echo())
     await Promise.all(
       Array.from({ length: VISITORS }, async (_, visitor) => {
         const { bytes, answers } = talk(host, visitor)
@@ -102,5 +104,6 @@ test.for(['http', 'https'] as const)(
         expect(bodies).toEqual(answers)
       }),
     )
+    expect(edge.failures).toEqual([])
   },
 )

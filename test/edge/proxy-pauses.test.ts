@@ -1,7 +1,9 @@
+import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
-import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import type { ChannelEvents } from '../../edge/channels/channel.ts'
 import type { Session } from '../../edge/session.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
@@ -10,64 +12,99 @@ import { selfSigned } from '../support/edge/self-signed.ts'
 import { freshHostname } from '../support/ssh-edge.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
-const GATHERED_MS = 30
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 const cleanup = new AsyncDisposableStack()
 const context = selfSigned(DOMAIN)
 const edge = cleanup.use(await startProxy({ contextFor: async () => context, limits: { sweepMs: 20, holdMs: 10_000 } }))
-let hostname = ''
-let host = ''
-beforeEach(() => {
-  hostname = freshHostname()
-  host = edge.serve(hostname, undefined).host
+afterAll(async () => {
+  await cleanup.disposeAsync()
+  expect(edge.failures).toEqual([])
 })
-afterAll(() => cleanup.disposeAsync())
 
-const recordsOf = (name: string) => edge.records.filter(({ tunnel }) => tunnel === `uid-${name}`)
+/** One whose client is not there. */
+const tunnel = () => edge.serve(freshHostname(), undefined)
+const recordsOf = (hostname: string) => edge.records.filter((record) => record.tunnel === `uid-${hostname}`)
 
-/** A network that delivers what was sent within some time in one piece. */
-async function gathering(port: number): Promise<number> {
-  const server = createServer((near) => {
-    const far = connect(port, '127.0.0.1')
-    const parts: Buffer[] = []
-    near.on('data', (part) => {
-      if (parts.length === 0) setTimeout(() => far.write(Buffer.concat(parts.splice(0))), GATHERED_MS)
-      parts.push(part)
-    })
-    far.on('data', (part) => near.write(part))
-    for (const [one, other] of [[near, far] as const, [far, near] as const]) {
-      one.on('error', () => one.destroy()).on('close', () => other.destroy())
-    }
-    cleanup.defer(() => void near.destroy())
-  })
+/** Connections that this process has accepted, by the port that they came from: the edge’s are among them. */
+const accepted = new Map<number | undefined, Socket>()
+subscribe('net.server.socket', (message) => {
+  const { socket } = message as { readonly socket: Socket }
+  accepted.set(socket.remotePort, socket)
+})
+
+/** Resolves when the edge has read all that was written to a socket, with its own end of that connection. */
+const readByEdge = (sender: Socket): Promise<Socket> =>
+  vi.waitUntil(() => {
+    const socket = accepted.get(sender.localPort)
+    return socket?.bytesRead === sender.bytesWritten && socket
+  }, soon)
+
+/** A network that can deliver in one piece. */
+interface GatheringNetwork {
+  /** The visitor’s end. */
+  readonly socket: Socket
+  /** Keeps what is sent until `send` resolves, then delivers it all. Resolves when the edge has read it. */
+  inOnePiece(send: () => Promise<void>): Promise<void>
+}
+
+async function gatheringNetwork(port: number): Promise<GatheringNetwork> {
+  const server = createServer()
+  cleanup.defer(() => void server.close())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  cleanup.defer(() => void server.close())
-  return (server.address() as AddressInfo).port
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [near] = (await once(server, 'connection')) as [Socket]
+  const far = connect(port, '127.0.0.1')
+  for (const each of [socket, near, far]) {
+    each.on('error', () => each.destroy())
+    cleanup.defer(() => void each.destroy())
+  }
+  let kept: Buffer[] | undefined
+  near.on('data', (part: Buffer) => (kept ? kept.push(part) : far.write(part)))
+  far.on('data', (part: Buffer) => near.write(part))
+  const isAllHere = () => near.bytesRead === socket.bytesWritten
+  return {
+    socket,
+    async inOnePiece(send) {
+      await vi.waitUntil(isAllHere, soon)
+      kept = []
+      await send()
+      await vi.waitUntil(isAllHere, soon)
+      far.write(Buffer.concat(kept))
+      kept = undefined
+      await readByEdge(far)
+    },
+  }
 }
 
-async function secureVisitor(port: number): Promise<Socket> {
-  const options = { port, host: '127.0.0.1', servername: host, rejectUnauthorized: false, allowHalfOpen: true }
-  const socket = connectTls(options)
-  socket.on('error', () => socket.destroy())
-  await once(socket, 'secureConnect')
-  return socket
+async function secured(socket: Socket, host: string): Promise<Socket> {
+  const visitor = connectTls({ socket, servername: host, rejectUnauthorized: false })
+  visitor.on('error', () => visitor.destroy())
+  await once(visitor, 'secureConnect')
+  return visitor
 }
 
-async function visitorBy(scheme: 'http' | 'https'): Promise<Socket> {
-  return scheme === 'https' ? secureVisitor(edge.httpsPort) : rawVisitor(edge.httpPort).socket
+/** `tcp`: what the visitor speaks over, which ends without a word of TLS. */
+async function visitorBy(scheme: 'http' | 'https', host: string): Promise<{ readonly visitor: Socket; readonly tcp: Socket }> {
+  const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
+  const tcp = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  tcp.on('error', () => tcp.destroy())
+  return { tcp, visitor: scheme === 'http' ? tcp : await secured(tcp, host) }
 }
 
-const post = (fields: string) => `POST / HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n\r\n`
+const post = (host: string, fields: string) => `POST / HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n\r\n`
 
 describe('a request that waits for a session', () => {
   test.for([
-    ['in a record of its own', (body: string) => [post(`Content-Length: ${body.length}`), body], 10],
-    ['of many records', (body: string) => [post(`Content-Length: ${body.length}`) + body], 40_000],
+    ['in a record of its own', (host: string, body: string) => [post(host, `Content-Length: ${body.length}`), body], 10],
+    ['of many records', (host: string, body: string) => [post(host, `Content-Length: ${body.length}`) + body], 40_000],
     [
       'in chunks',
-      (body: string) => [post('Transfer-Encoding: chunked'), `${body.length.toString(16)}\r\n${body}\r\n`, '0\r\n\r\n'],
+      (host: string, body: string) => [
+        ...[post(host, 'Transfer-Encoding: chunked'), `${body.length.toString(16)}\r\n${body}\r\n`],
+        '0\r\n\r\n',
+      ],
       10,
     ],
   ] as const)('has all of its body, %s of TLS that came in one segment with the head', async ([, parts, length]) => {
@@ -75,12 +112,15 @@ describe('a request that waits for a session', () => {
     await using backend = await rawBackend((received, socket) => {
       if (received.includes(body)) socket.write(OK)
     })
-    const visitor = await secureVisitor(await gathering(edge.httpsPort))
+    const { hostname, host } = tunnel()
+    const network = await gatheringNetwork(edge.httpsPort)
+    const visitor = await secured(network.socket, host)
     let answer = ''
     visitor.on('data', (part: Buffer) => (answer += part.toString()))
-    for (const part of parts(body)) visitor.write(part)
+    await network.inOnePiece(async () => {
+      for (const part of parts(host, body)) await new Promise<unknown>((resolve) => visitor.write(part, resolve))
+    })
     await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
-    await new Promise((resolve) => setTimeout(resolve, 2 * GATHERED_MS))
     edge.sessions.connect(hostname, backend.port)
     await vi.waitUntil(() => answer.endsWith('ok'), soon)
     visitor.destroy()
@@ -93,12 +133,12 @@ describe('a request that waits for a session', () => {
     ['https', 'ends its side'],
   ] as const)('by %s ends when its visitor %s before its body is whole', async ([scheme, how]) => {
     await using backend = await rawBackend(() => undefined)
-    const visitor = await visitorBy(scheme)
-    visitor.write(`${post('Content-Length: 10')}ab`)
+    const { hostname, host } = tunnel()
+    const { visitor, tcp } = await visitorBy(scheme, host)
+    visitor.write(`${post(host, 'Content-Length: 10')}ab`)
     await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
-    if (how === 'ends its side') visitor.end()
-    else if (scheme === 'http') visitor.resetAndDestroy()
-    else visitor.destroy()
+    if (how === 'resets') tcp.resetAndDestroy()
+    else visitor.end()
     await vi.waitUntil(() => recordsOf(hostname).length > 0, soon)
     edge.sessions.connect(hostname, backend.port)
     expect(recordsOf(hostname)).toMatchObject([{ status: 499, reason: 'visitor_gone' }])
@@ -110,6 +150,7 @@ describe('a request that waits for a session', () => {
     await using backend = await rawBackend((received, socket) => {
       if (received.endsWith('0123456789')) socket.write(OK)
     })
+    const { hostname, host } = tunnel()
     const opening: ChannelEvents[] = []
     const nothing = () => undefined
     const channel = { write: () => true, end: nothing, destroy: nothing, pause: nothing, resume: nothing }
@@ -119,12 +160,12 @@ describe('a request that waits for a session', () => {
       open: (_origin, events) => (opening.push(events), channel),
     }
     edge.sessions.add(going)
-    const visitor = rawVisitor(edge.httpPort, post('Content-Length: 10'))
+    const visitor = rawVisitor(edge.httpPort, post(host, 'Content-Length: 10'))
     await vi.waitUntil(() => opening.length === 1, soon)
     edge.sessions.remove(going)
     opening[0]?.refused('session_lost')
     visitor.socket.write('0123456789')
-    await new Promise((resolve) => setTimeout(resolve, GATHERED_MS))
+    await readByEdge(visitor.socket)
     edge.sessions.connect(hostname, backend.port)
     await visitor.sees('\r\n\r\nok')
     visitor.socket.destroy()
@@ -141,24 +182,29 @@ test.for(['http', 'https'] as const)(
       const all = received.split('\r\n\r\n').length - 1
       for (; asked < all; asked++) socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
     })
+    const { hostname, host } = tunnel()
     edge.sessions.connect(hostname, backend.port)
-    const visitor = await visitorBy(scheme)
-    visitor.pause()
-    visitor.removeAllListeners('data')
+    const { visitor } = await visitorBy(scheme, host)
     visitor.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(COUNT))
     // As many as the systems on the way keep.
-    let before = -1
-    await vi.waitUntil(() => before === (before = recordsOf(hostname).length) && before > 0, { timeout: 10_000, interval: 300 })
-    expect(before).toBeLessThan(COUNT)
+    let answered = 0
+    const goesOn = () => {
+      const before = answered
+      answered = recordsOf(hostname).length
+      return answered === 0 || answered > before
+    }
+    await vi.waitUntil(() => !goesOn(), { timeout: 10_000, interval: 300 })
+    expect(answered).toBeLessThan(COUNT)
     visitor.end()
-    visitor.on('data', () => undefined).resume()
-    await vi.waitUntil(() => recordsOf(hostname).length === COUNT, soon)
-    expect(recordsOf(hostname).every(({ status }) => status === 200)).toBe(true)
-    visitor.destroy()
+    const got = await text(visitor)
+    expect(got.split(body)).toHaveLength(COUNT + 1)
+    const whole = recordsOf(hostname).filter(({ status, reason }) => status === 200 && reason === null)
+    expect(whole).toHaveLength(COUNT)
   },
 )
 
 test.for(['', 'early'])('an upgrade hears that its visitor ended its side before the answer came, after %j', async (early) => {
+  const asked = Promise.withResolvers<Socket>()
   let ended = false
   await using backend = await rawBackend((received, socket) => {
     if (!received.endsWith(`\r\n\r\n`)) return
@@ -166,14 +212,20 @@ test.for(['', 'early'])('an upgrade hears that its visitor ended its side before
       ended = true
       socket.end('bye')
     })
-    setTimeout(() => socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n'), 100)
+    asked.resolve(socket)
   })
+  const { hostname, host } = tunnel()
   edge.sessions.connect(hostname, backend.port)
   const visitor = rawVisitor(
     edge.httpPort,
     `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n${early}`,
   )
+  // The end is read as a chunk that is none; a stream that is paused does not tell of it.
+  const push = vi.spyOn(await readByEdge(visitor.socket), 'push')
   visitor.socket.end()
+  await vi.waitUntil(() => push.mock.calls.some(([chunk]) => chunk === null), soon)
+  const target = await asked.promise
+  target.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n')
   expect(await visitor.over).toMatch(/bye$/)
   expect(ended).toBe(true)
   expect(backend.received[0]?.endsWith(`\r\n\r\n${early}`)).toBe(true)

@@ -1,9 +1,10 @@
-import type { Socket } from 'node:net'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { curl, TRANSPORTS } from '../support/edge/curl.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
+import { tunnelBefore } from '../support/edge/tunnel-before.ts'
+import { freshHostname } from '../support/ssh-edge.ts'
 
 /** The last rows of the order in which an edge decides: limits, and what becomes of a request on its way to the backend. */
 
@@ -15,12 +16,6 @@ const contextFor = async () => context
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 const edge = cleanup.use(await startProxy({ contextFor, limits: { upstreamMs: 300, sweepMs: 20, holdMs: 50 } }))
-let next = 0x10
-
-async function before(answer: (received: string, socket: Socket) => void): Promise<string> {
-  const backend = cleanup.use(await rawBackend(answer))
-  return edge.serve((next++).toString(16).padStart(16, '0'), backend.port).host
-}
 
 /** As many requests that wait for their backend, each on a connection of its own, as a bound allows. */
 const MOST = 5
@@ -41,7 +36,7 @@ async function full(bound: 'requestsPerTunnel' | 'connections' | 'connectionsPer
 }
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  test.each<{ does: string; answer: Parameters<typeof before>[0]; status: number; reason: string }>([
+  test.each<{ does: string; answer: Parameters<typeof rawBackend>[0]; status: number; reason: string }>([
     { does: 'that closes', answer: (_, socket) => socket.end(), status: 502, reason: 'upstream_reset' },
     { does: 'that resets', answer: (_, socket) => socket.resetAndDestroy(), status: 502, reason: 'upstream_reset' },
     {
@@ -63,20 +58,17 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       ...{ status: 504, reason: 'upstream_timeout' },
     },
   ])('a backend $does is $status $reason', async ({ answer, status, reason }) => {
-    const host = await before(answer)
-    const got = await curl(edge, { transport, host })
+    await using tunnel = await tunnelBefore(edge, answer)
+    const got = await curl(edge, { transport, host: tunnel.host })
     expect([got.status, got.reason]).toEqual([status, reason])
     expect(edge.records.at(-1)).toMatchObject({ status, reason, origin: 'edge' })
   })
 
   test('a request whose client goes before the answer is 502 upstream_reset, also on a link that served before', async () => {
-    const backend = cleanup.use(
-      await rawBackend((received, socket) => {
-        if (!received.includes('/hang')) socket.write(OK)
-      }),
-    )
-    const hostname = (next++).toString(16).padStart(16, '0')
-    const { host } = edge.serve(hostname, undefined)
+    await using backend = await rawBackend((received, socket) => {
+      if (!received.includes('/hang')) socket.write(OK)
+    })
+    const { hostname, host } = edge.serve(freshHostname(), undefined)
     const session = edge.sessions.connect(hostname, backend.port)
     expect((await curl(edge, { transport, host })).status).toBe(200)
     const asked = curl(edge, { transport, host, path: '/hang' })

@@ -6,6 +6,8 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { answered, rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
+import { tunnelBefore } from '../support/edge/tunnel-before.ts'
+import { freshHostname } from '../support/ssh-edge.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 const edge = await startProxy({ limits: { upstreamMs: 1_000, sweepMs: 20, halfClosedMs: 100 } })
@@ -18,23 +20,10 @@ afterAll(async () => {
 
 type LookupDone = (error: null, addresses: LookupAddress[]) => void
 
-const get = (hostname: string, more = '') => `GET / HTTP/1.1\r\nHost: ${hostname}.${DOMAIN}\r\n${more}\r\n`
-let next = 0x10
-const fresh = () => (next++).toString(16).padStart(16, '0')
-
-/** A tunnel of its own before a backend that answers as the test says. */
-async function before(answer: Parameters<typeof rawBackend>[0], config = {}) {
-  const hostname = fresh()
-  const backend = await rawBackend(answer)
-  edge.serve(hostname, backend.port, config)
-  return {
-    hostname,
-    received: backend.received,
-    get: (more = '') => get(hostname, more),
-    record: () => edge.records.findLast(({ tunnel }) => tunnel === `uid-${hostname}`),
-    [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
-  }
-}
+const get = (host: string, more = '') => `GET / HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`
+const before = (answer: (received: string, socket: Socket) => void, config = {}) => tunnelBefore(edge, answer, config)
+const recordOf = ({ hostname }: { readonly hostname: string }) =>
+  edge.records.findLast(({ tunnel }) => tunnel === `uid-${hostname}`)
 
 const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
@@ -109,7 +98,7 @@ describe('a response', () => {
       socket.write(sent)
       if (ends) socket.end()
     })
-    expect(await answered(edge.httpPort, tunnel.get(CLOSE))).toMatch(seen)
+    expect(await answered(edge.httpPort, get(tunnel.host, CLOSE))).toMatch(seen)
   })
 
   test('has its fields set and removed as the tunnel says, the request’s too', async () => {
@@ -121,7 +110,7 @@ describe('a response', () => {
     ]
     const sent = `HTTP/1.1 200 OK\r\nServer: x\r\nx-set: a\r\nX-SET: b\r\n${OK.slice(17)}`
     await using tunnel = await before((_received, socket) => socket.write(sent), { liveHeaderModifications })
-    const seen = await answered(edge.httpPort, tunnel.get(`User-Agent: me\r\nX-In: theirs\r\n${CLOSE}`))
+    const seen = await answered(edge.httpPort, get(tunnel.host, `User-Agent: me\r\nX-In: theirs\r\n${CLOSE}`))
     expect(seen).toMatch(/^HTTP\/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\nX-Set: mine\r\nDate: [^\r]+\r\n\r\nok$/)
     expect(tunnel.received[0]).toMatch(/\r\nx-in: set\r\n\r\n$/)
     expect(tunnel.received[0]).not.toMatch(/theirs|User-Agent/)
@@ -131,84 +120,31 @@ describe('a response', () => {
     await using tunnel = await before((received, socket) => {
       if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
     })
-    const visitor = rawVisitor(edge.httpPort, get(tunnel.hostname))
+    const visitor = rawVisitor(edge.httpPort, get(tunnel.host))
     await visitor.sees('data: 1\n\n')
     visitor.socket.destroy()
-    await vi.waitFor(() => expect(tunnel.record()).toMatchObject({ status: 200, reason: 'visitor_gone' }), soon)
+    await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 200, reason: 'visitor_gone' }), soon)
   })
 
   test('before the request has ended is passed on, and the connection closed', async () => {
     await using tunnel = await before((_received, socket) => socket.write('HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n'))
-    const seen = await answered(
-      edge.httpPort,
-      `POST / HTTP/1.1\r\nHost: ${tunnel.hostname}.${DOMAIN}\r\nContent-Length: 9\r\n\r\nabc`,
-    )
+    const seen = await answered(edge.httpPort, `POST / HTTP/1.1\r\nHost: ${tunnel.host}\r\nContent-Length: 9\r\n\r\nabc`)
     expect(seen).toMatch(/^HTTP\/1.1 413 No\r\nContent-Length: 0\r\nConnection: close\r\nDate: [^\r]+\r\n\r\n$/)
   })
 
   test('to a visitor who has ended its side still comes', async () => {
     await using tunnel = await before((_received, socket) => socket.write(OK))
     const visitor = rawVisitor(edge.httpPort)
-    visitor.socket.end(get(tunnel.hostname))
+    visitor.socket.end(get(tunnel.host))
     expect(await visitor.over).toMatch(/ok$/)
-  })
-})
-
-describe('links', () => {
-  test('serve one request after the other, and are closed when idle, but one', async () => {
-    await using tunnel = await before((_received, socket) => socket.write(OK))
-    await answered(edge.httpPort, tunnel.get(CLOSE))
-    await answered(edge.httpPort, tunnel.get(CLOSE))
-    expect(tunnel.received).toHaveLength(1)
-  })
-
-  test('that were closed meanwhile cost an idempotent request nothing', async () => {
-    await using tunnel = await before((received, socket) => {
-      if (received.split('HTTP/1.1\r\n').length === 2) socket.write(OK)
-      else socket.destroy()
-    })
-    await answered(edge.httpPort, tunnel.get(CLOSE))
-    expect(await answered(edge.httpPort, tunnel.get(CLOSE))).toMatch(/200 OK/)
-    expect(tunnel.received).toHaveLength(2)
-    expect(await answered(edge.httpPort, tunnel.get(CLOSE).replace('GET', 'POST'))).toMatch(/502 [^]*upstream_reset/)
-  })
-
-  test('that end while a request is worked on are no reason to send it again', async () => {
-    const asked = (received: string) => received.split('HTTP/1.1\r\n').length - 1
-    await using tunnel = await before((received, socket) => {
-      if (asked(received) === 1) socket.write(OK)
-      else setTimeout(() => socket.destroy(), 700)
-    })
-    await answered(edge.httpPort, tunnel.get(CLOSE))
-    expect(await answered(edge.httpPort, tunnel.get(CLOSE))).toMatch(/502 [^]*upstream_reset/)
-    expect(tunnel.received.map(asked)).toEqual([2])
-  })
-
-  test('whose target goes with a request are told as what they are', async () => {
-    const tunnel = await before((received, socket) => {
-      if (received.split('HTTP/1.1\r\n').length === 2) socket.write(OK)
-      else void tunnel[Symbol.asyncDispose]()
-    })
-    await answered(edge.httpPort, tunnel.get(CLOSE))
-    expect(await answered(edge.httpPort, tunnel.get(CLOSE))).toMatch(/502 [^]*upstream_reset/)
-  })
-
-  test('on which more came than was asked for are not used again', async () => {
-    await using tunnel = await before((_received, socket) =>
-      socket.write(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nextra`),
-    )
-    await answered(edge.httpPort, tunnel.get(CLOSE))
-    expect(await answered(edge.httpPort, tunnel.get(CLOSE))).toMatch(/ok$/)
-    expect(tunnel.received).toHaveLength(2)
   })
 })
 
 test('a request waits for its client to come back', async () => {
   await using raw = await rawBackend((_received, socket) => socket.write(OK))
   await using patient = await startProxy({ limits: { holdMs: 5_000 } })
-  const hostname = fresh()
-  patient.serve(hostname, undefined)
-  const visitor = rawVisitor(patient.httpPort, get(hostname, CLOSE))
+  const { hostname, host } = patient.serve(freshHostname(), undefined)
+  const visitor = rawVisitor(patient.httpPort, get(host, CLOSE))
   await vi.waitUntil(() => patient.sessions.waiting === 1, soon)
   patient.sessions.connect(hostname, raw.port)
   expect(await visitor.over).toMatch(/ok$/)
@@ -219,16 +155,15 @@ test('pipelined requests are answered in order', async () => {
     if (received.endsWith('\r\n\r\n'))
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${received.split('GET /').length - 1}`)
   })
-  const seen = await answered(edge.httpPort, tunnel.get() + tunnel.get() + tunnel.get(CLOSE))
+  const seen = await answered(edge.httpPort, get(tunnel.host) + get(tunnel.host) + get(tunnel.host, CLOSE))
   expect(seen.match(/\r\n\r\n\d/g)).toEqual(['\r\n\r\n1', '\r\n\r\n2', '\r\n\r\n3'])
 })
 
 test('a visitor who goes while more of its requests wait takes the one under way along', async () => {
   await using patient = await startProxy()
   await using raw = await rawBackend(() => undefined)
-  const hostname = fresh()
-  patient.serve(hostname, raw.port)
-  const visitor = rawVisitor(patient.httpPort, get(hostname) + get(hostname))
+  const { host } = patient.serve(freshHostname(), raw.port)
+  const visitor = rawVisitor(patient.httpPort, get(host) + get(host))
   await vi.waitUntil(() => raw.received.length > 0, soon)
   visitor.socket.resetAndDestroy()
   await vi.waitUntil(() => patient.records.length > 0, soon)
@@ -245,8 +180,7 @@ test('a visitor who begins to read late has all of a download, over HTTP/2 with 
     send = () => socket.write(body)
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`)
   })
-  const hostname = fresh()
-  const host = own.serve(hostname, backend.port).host
+  const { host } = own.serve(freshHostname(), backend.port)
   const client = connectHttp2(`https://127.0.0.1:${own.httpsPort}`, { servername: host, rejectUnauthorized: false })
   await new Promise<void>((resolve) => client.once('remoteSettings', () => resolve()))
   const stream = client.request({ ':authority': host, ':path': '/' })
@@ -270,14 +204,14 @@ describe('an upgrade', () => {
         socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhi')
       if (received.endsWith('bye')) socket.end('ciao')
     })
-    const visitor = rawVisitor(edge.httpPort, get(tunnel.hostname, ask))
+    const visitor = rawVisitor(edge.httpPort, get(tunnel.host, ask))
     await visitor.sees('hi')
     visitor.socket.end('bye')
     expect(await visitor.over).toMatch(
       /^HTTP\/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhiciao$/,
     )
     await vi.waitFor(
-      () => expect(tunnel.record()).toMatchObject({ status: 101, bytesIn: 3, bytesOut: 6, origin: 'backend' }),
+      () => expect(recordOf(tunnel)).toMatchObject({ status: 101, bytesIn: 3, bytesOut: 6, origin: 'backend' }),
       soon,
     )
   })
@@ -286,19 +220,19 @@ describe('an upgrade', () => {
     await using tunnel = await before(echoWebSocket)
     vi.spyOn(dns, 'lookup').mockImplementation(((_name: string, _options: object, done: LookupDone) =>
       done(null, [{ address: '127.0.0.1', family: 4 }])) as typeof dns.lookup)
-    const client = new WebSocket(`ws://${tunnel.hostname}.${DOMAIN}:${edge.httpPort}/chat`)
+    const client = new WebSocket(`ws://${tunnel.host}:${edge.httpPort}/chat`)
     const heard = new Promise<unknown>((resolve) => client.addEventListener('message', ({ data }) => resolve(data)))
     client.addEventListener('open', () => client.send('hello'))
     expect(await heard).toBe('hello')
     client.close()
-    await vi.waitFor(() => expect(tunnel.record()).toMatchObject({ status: 101, path: '/chat' }), soon)
+    await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 101, path: '/chat' }), soon)
   })
 
   test('to HTTP/2 in the clear is not passed on: the edge would see one request where there are many', async () => {
     await using tunnel = await before((_received, socket) => socket.write(OK))
     await answered(
       edge.httpPort,
-      get(tunnel.hostname, 'Connection: close, Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'),
+      get(tunnel.host, 'Connection: close, Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'),
     )
     expect(tunnel.received[0]).not.toMatch(/upgrade|h2c|http2-settings/i)
   })

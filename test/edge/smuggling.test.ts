@@ -8,6 +8,7 @@ import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
 import { EVERY_ODD_BYTE, SMUGGLED, smugglingCorpus } from '../support/edge/smuggling-corpus.ts'
+import { freshHostname } from '../support/ssh-edge.ts'
 
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({
@@ -95,12 +96,9 @@ async function flawsOf(bytes: string): Promise<readonly string[]> {
   return flaws.map((flaw) => `${flaw}: ${JSON.stringify(bytes)}`)
 }
 
-let next = 0
-
 /** Sends it, and a request behind it, to a tunnel of its own. Resolves with the answers' statuses and what the backend was sent. */
 async function attack(bytes: string): Promise<{ readonly statuses: readonly string[]; readonly forwarded: readonly string[] }> {
-  const hostname = (++next).toString(16).padStart(16, '0')
-  edge.serve(hostname, backend.port)
+  const { hostname } = edge.serve(freshHostname(), backend.port)
   const own = (text: string) => text.replaceAll(HOSTNAME, hostname)
   const visitor = rawVisitor(edge.httpPort, own(bytes))
   visitor.socket.write(own(`GET /after HTTP/1.1\r\nHost: ${HOST}\r\nConnection: close\r\n\r\n`))
@@ -153,9 +151,7 @@ const places = (host: string, byte: string): readonly (readonly (readonly [strin
 test('a backend never reads one that HTTP/2 hid in its fields either, whatever byte stands there', async () => {
   const found: string[] = []
   for (const code of EVERY_ODD_BYTE) {
-    const hostname = (++next).toString(16).padStart(16, '0')
-    edge.serve(hostname, backend.port)
-    const host = `${hostname}.${DOMAIN}`
+    const { host } = edge.serve(freshHostname(), backend.port)
     using visitor = await http2Visitor(edge.httpsPort, host)
     const all = places(host, String.fromCharCode(code))
     const body = `0\r\n\r\n${SMUGGLED}`
