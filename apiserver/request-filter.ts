@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { RequestFilter, RequestRecord } from '../journal/port.ts'
+import type { RequestFilter } from '../journal/port.ts'
 import { Address, SpanQuery } from './journal-query.ts'
 
 const statusRule = 'must be a status from 100 to 599'
@@ -23,15 +23,4 @@ type Parsed = z.output<z.ZodObject<typeof RequestQuery>>
 
 export function requestFilter(tunnel: string, { statusClass, ...rest }: Parsed): RequestFilter {
   return { tunnel, ...rest, statusClass: statusClass && Number(statusClass[0]) }
-}
-
-/** Whether a record passes: what the journal does in a search, for those who follow. Pure. */
-export function passes(record: RequestRecord, filter: RequestFilter): boolean {
-  const { from = -Infinity, to = Infinity, pathPrefix = '', statusClass } = filter
-  const same = (['method', 'status', 'sourceIp', 'origin', 'reason'] as const).every(
-    (field) => filter[field] === undefined || filter[field] === record[field],
-  )
-  const inTime = record.at >= from && record.at < to
-  const inClass = statusClass === undefined || Math.floor(record.status / 100) === statusClass
-  return same && inTime && inClass && record.path.startsWith(pathPrefix)
 }

@@ -17,8 +17,8 @@ const EVENT_BYTES = 32 * 1024 * 1024
 
 /** What is shipped at once. */
 export interface Shipment {
-  /** As request-text.ts has them. */
-  readonly requests: string
+  /** Batches as request-text.ts has them; what is shipped again comes in the same ones. */
+  readonly requests: readonly string[]
   /** Each as JSON. */
   readonly connections: readonly string[]
   readonly audit: readonly string[]
@@ -68,14 +68,13 @@ interface Event {
 }
 
 const closedError = () => new MooringError('unavailable', 'the journal is closed')
-const textOf = (batches: readonly Batch[]): string => batches.map(({ text }) => text).join('')
 const recordsOf = (batches: readonly Batch[]): number => batches.reduce((sum, { records }) => sum + records, 0)
 const mayWorkLater = (error: unknown): boolean => !(error instanceof Error && 'again' in error && error.again === false)
 const saysAgain = (error: unknown): boolean => error instanceof Error && 'again' in error && error.again === true
 
 function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipment {
   const ofKind = (wanted: Event['kind']) => events.filter(({ kind }) => kind === wanted).map(({ json }) => json)
-  return { requests: textOf(batches), connections: ofKind('connections'), audit: ofKind('audit') }
+  return { requests: batches.map(({ text }) => text), connections: ofKind('connections'), audit: ofKind('audit') }
 }
 
 /** What is on its way to a journal: batches of requests, bounded; events, each with somebody waiting for it. One shipment at a time. */

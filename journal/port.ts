@@ -1,6 +1,6 @@
 /** One request through a tunnel (contract, "Events", 4; surface, section 5). */
 export interface RequestRecord {
-  /** UUIDv7, made when its head had arrived: it is what the log is sorted by, and shipping a record again adds nothing. */
+  /** UUIDv7, made when its head had arrived: it is what the log is sorted by. No two records have the same; what is shipped again after a failure adds nothing. */
   readonly id: string
   /** uid of the Tunnel */
   readonly tunnel: string

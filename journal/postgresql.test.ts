@@ -1,6 +1,8 @@
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type JournalServer, startJournalServer } from '../test/support/journal-server.ts'
 import { conformance } from './conformance.ts'
+import { keepRequests, someTunnel } from './conformance/place.ts'
+import { requestRecord } from './conformance/records.ts'
 import type { Journal } from './port.ts'
 import { createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from './postgresql.ts'
 import { silent } from './sqlite/open-temporary.ts'
@@ -33,3 +35,13 @@ conformance('a journal in PostgreSQL, by the roles of edges and apiservers', asy
   journal,
   [Symbol.asyncDispose]: () => Promise.resolve(),
 }))
+
+test('a record is kept once, however often and with whatever else it is shipped, and summed up once', async () => {
+  const tunnel = someTunnel()
+  const records = Array.from({ length: 100 }, () => requestRecord({ tunnel }))
+  await keepRequests(journal, records.slice(0, 60))
+  await keepRequests(journal, [...records, ...records])
+  expect(await journal.requests({ tunnel }, { limit: 200 })).toHaveLength(100)
+  const span = { from: Date.now() - 3_600_000, to: Date.now() + 60_000 }
+  expect((await journal.stats(tunnel, span)).requests).toBe(100)
+})

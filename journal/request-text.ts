@@ -25,32 +25,67 @@ export function requestText(record: RequestRecord): string {
   return `${id}\n${tunnel}\n${timeText(at)}\n${oneLine(method.length > METHOD_MAX ? method.slice(0, METHOD_MAX) : method)}\n${path}\n${status}\n${durationMs}\n${bytesIn}\n${bytesOut}\n${sourceIp}\n${origin}\n${reason === null ? '' : oneLine(reason)}\n${protocol}\n`
 }
 
-/** The rows of a batch. @throws TypeError when it is not whole records */
+/** The records of a batch. @throws TypeError when it is not whole records */
 export function requestRows(text: string): RequestRecord[] {
-  const fields = text.split('\n')
-  const count = (fields.length - 1) / FIELDS
-  if (!Number.isInteger(count)) throw new TypeError('a batch of requests is not whole')
   const rows: RequestRecord[] = []
-  for (let start = 0; start < count * FIELDS; start += FIELDS) rows.push(rowAt(fields, start))
+  eachRequest(text, (record) => rows.push(record))
   return rows
 }
 
-function rowAt(fields: readonly string[], start: number): RequestRecord {
+/**
+ * Tells of each record of a batch, and its text without its tunnel: see {@link rowsOfTunnel}.
+ * @throws TypeError when it is not whole records
+ */
+export function eachRequest(text: string, tell: (record: RequestRecord, ofTunnel: string) => void): void {
+  const fields = fieldsOf(text, FIELDS)
+  let at = 0
+  for (let start = 0; start + FIELDS < fields.length; start += FIELDS) {
+    let end = at
+    for (let field = start; field < start + FIELDS; field++) end += (fields[field]?.length ?? 0) + 1
+    const [id = '', tunnel = ''] = [fields[start], fields[start + 1]]
+    tell(recordAt(fields, start + 2, id, tunnel), `${id}\n${text.slice(at + id.length + tunnel.length + 2, end)}`)
+    at = end
+  }
+}
+
+/** A request without its tunnel: see {@link rowsOfTunnel}. */
+export function textOfTunnel(record: RequestRecord): string {
+  return `${record.id}\n${requestText(record).slice(record.id.length + record.tunnel.length + 2)}`
+}
+
+/** The records of one tunnel, from their texts without it, one after the other. @throws TypeError when they are not whole */
+export function rowsOfTunnel(text: string, tunnel: string): RequestRecord[] {
+  const fields = fieldsOf(text, FIELDS - 1)
+  const rows: RequestRecord[] = []
+  for (let start = 0; start + FIELDS - 1 < fields.length; start += FIELDS - 1) {
+    rows.push(recordAt(fields, start + 1, fields[start] ?? '', tunnel))
+  }
+  return rows
+}
+
+function fieldsOf(text: string, ofRecord: number): readonly string[] {
+  const fields = text.split('\n')
+  if ((fields.length - 1) % ofRecord !== 0) throw new TypeError('a batch of requests is not whole')
+  return fields
+}
+
+/** `start`: of the field after its tunnel. */
+function recordAt(fields: readonly string[], start: number, id: string, tunnel: string): RequestRecord {
   const text = (offset: number): string => fields[start + offset] ?? ''
   const number = (offset: number): number => Number(fields[start + offset])
   return {
-    id: text(0),
-    tunnel: text(1),
-    at: number(2),
-    method: text(3),
-    path: text(4),
-    status: number(5),
-    durationMs: number(6),
-    bytesIn: number(7),
-    bytesOut: number(8),
-    sourceIp: text(9),
-    origin: text(10) === 'edge' ? 'edge' : 'backend',
-    reason: text(11) === '' ? null : text(11),
-    protocol: text(12) === 'h2' ? 'h2' : 'http/1.1',
+    id,
+    tunnel,
+    at: number(0),
+    method: text(1),
+    path: text(2),
+    status: number(3),
+    durationMs: number(4),
+    bytesIn: number(5),
+    bytesOut: number(6),
+    sourceIp: text(7),
+    origin: text(8) === 'edge' ? 'edge' : 'backend',
+    reason: text(9) === '' ? null : text(9),
+    protocol: text(10) === 'h2' ? 'h2' : 'http/1.1',
   }
 }

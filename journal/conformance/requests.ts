@@ -42,17 +42,6 @@ export function requestClauses(open: Open): void {
       )
     })
 
-    test('keeps a record once, however often it is shipped, and sums it up once', async () => {
-      await using place = await open()
-      const tunnel = someTunnel()
-      const records = Array.from({ length: 100 }, () => requestRecord({ tunnel }))
-      await keepRequests(place.journal, records.slice(0, 60))
-      await keepRequests(place.journal, [...records, ...records])
-      expect(await place.journal.requests({ tunnel }, { limit: 200 })).toHaveLength(100)
-      const span = { from: Date.now() - HOUR_MS, to: Date.now() + 60_000 }
-      expect((await place.journal.stats(tunnel, span)).requests).toBe(100)
-    })
-
     const now = Date.now()
     const log: readonly (Partial<RequestRecord> & { readonly path: string })[] = [
       { path: '/api/a', at: now - 5 * HOUR_MS, method: 'POST', status: 201 },

@@ -32,7 +32,7 @@ export function createPostgresqlWriter({ login, log, registry }: PostgresqlWrite
   const metrics = createJournalMetrics(() => outbox.backlog(), registry)
   const outbox: Outbox = createOutbox({
     async keep(shipment) {
-      const kept = await keeper.keep({ ...shipment, requests: shipment.requests === '' ? [] : [shipment.requests] })
+      const kept = await keeper.keep(shipment)
       failures.works()
       return kept
     },

@@ -12,8 +12,8 @@ export interface SpoolStart {
 export type SpoolRequest =
   | {
       readonly type: 'keep'
-      /** As request-text.ts has them. */
-      readonly requests: string
+      /** Batches as request-text.ts has them. */
+      readonly requests: readonly string[]
       /** Each as JSON. */
       readonly connections: readonly string[]
       readonly audit: readonly string[]

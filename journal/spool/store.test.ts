@@ -11,7 +11,7 @@ import { openSpoolStore } from './store.ts'
 interface Place extends Disposable {
   readonly files: FaultyFiles
   readonly dropped: Record<'requests' | 'events', number>
-  readonly keep: (what: { readonly requests?: string; readonly connections?: readonly string[] }) => void
+  readonly keep: (what: { readonly requests?: readonly string[]; readonly connections?: readonly string[] }) => void
   readonly bytes: () => number
   /** Takes them. */
   readonly events: () => readonly string[]
@@ -25,7 +25,7 @@ function storeOf(bytes: number): Place {
   const store = openSpoolStore({ directory, bytes, files, onDropped: (what, records) => (dropped[what] += records) })
   return {
     ...{ files, dropped },
-    keep: (what) => store.keep({ type: 'keep', requests: '', connections: [], audit: [], ...what }),
+    keep: (what) => store.keep({ type: 'keep', requests: [], connections: [], audit: [], ...what }),
     bytes: () => store.events.bytes + store.requests.bytes,
     events: () => textsIn(store.events),
     requests: () => store.requests.records,
@@ -49,15 +49,15 @@ const event = (index: number, size = 100_000) => `event ${index}`.padEnd(size)
 
 test.each(['EIO', 'EROFS'])('what fails with %s is not kept, drops nothing that is, and is kept once it works', (code) => {
   using place = storeOf(100 * MIB)
-  place.keep({ requests: request, connections: ['first'] })
+  place.keep({ requests: [request], connections: ['first'] })
   place.files.failing.set('append', code)
   for (let tries = 0; tries < 3; tries += 1) {
-    expect(() => place.keep({ requests: request, connections: ['second'] })).toThrow(
+    expect(() => place.keep({ requests: [request], connections: ['second'] })).toThrow(
       expect.objectContaining({ code: 'unavailable', again: true }),
     )
   }
   place.files.failing.clear()
-  place.keep({ requests: request, connections: ['second'] })
+  place.keep({ requests: [request], connections: ['second'] })
   expect([place.events(), place.requests()]).toEqual([['first', 'second'], 2])
   expect(place.dropped).toEqual({ requests: 0, events: 0 })
 })
@@ -75,10 +75,10 @@ test('an event that was added when something else of its shipment failed is not 
 
 test.each([
   { what: 'an event', late: { connections: ['late'] }, requests: 0 },
-  { what: 'a request', late: { requests: request }, requests: 1 },
+  { what: 'a request', late: { requests: [request] }, requests: 1 },
 ])('on a full disk the oldest requests make room, and then $what that comes waits; no event goes', ({ late, requests }) => {
   using place = storeOf(100 * MIB)
-  for (let count = 0; count < 3_000; count += 1) place.keep({ requests: request })
+  for (let count = 0; count < 3_000; count += 1) place.keep({ requests: [request] })
   place.keep({ connections: ['kept'] })
   place.files.room = 0
   // By the second there is nothing left that could go.
@@ -91,7 +91,7 @@ test.each([
 
 test('past the bound requests go first, then the oldest events, by the file, counted; the newest stay', () => {
   using place = storeOf(12 * MIB)
-  for (let count = 0; count < 2_000; count += 1) place.keep({ requests: request })
+  for (let count = 0; count < 2_000; count += 1) place.keep({ requests: [request] })
   const indexes = Array.from({ length: 300 }, (_, index) => index)
   for (const index of indexes) {
     place.keep({ connections: [event(index)] })
@@ -105,7 +105,7 @@ test('past the bound requests go first, then the oldest events, by the file, cou
 
 test('past the bound nothing is added while nothing can be removed', () => {
   using place = storeOf(10 * MIB)
-  for (let count = 0; count < 4_500; count += 1) place.keep({ requests: request })
+  for (let count = 0; count < 4_500; count += 1) place.keep({ requests: [request] })
   place.files.failing.set('remove', 'EROFS')
   for (let tries = 0; tries < 20; tries += 1) {
     expect(() => place.keep({ connections: [event(tries, 2 * MIB)] })).toThrow(expect.objectContaining({ again: true }))

@@ -1,6 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { auditRecord, connectionRecord } from '../conformance/records.ts'
+import { keepRequests } from '../conformance/place.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
+import type { RequestRecord } from '../port.ts'
 import { openSqliteJournal } from '../sqlite.ts'
 import { openTemporaryJournal, silent } from './open-temporary.ts'
 
@@ -32,4 +34,49 @@ test('a file from before entries named a generation is taken over: nobody knows 
   const later = auditRecord({ namespace: 'n', generation: 3 })
   await journal.audit(later)
   expect(await journal.auditEntries({ namespace: 'n' }, { limit: 5 })).toEqual([later, { ...record, generation: null }])
+})
+
+/** A day's table as it was in layout 3. */
+function singleRows(db: DatabaseSync, day: number, records: readonly RequestRecord[]): void {
+  db.exec(`CREATE TABLE requests_${day} (
+    tunnel INTEGER NOT NULL, id BLOB NOT NULL, at INTEGER NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,
+    status INTEGER NOT NULL, ms REAL NOT NULL, bytes_in INTEGER NOT NULL, bytes_out INTEGER NOT NULL, ip TEXT NOT NULL,
+    edge INTEGER NOT NULL, reason TEXT, h2 INTEGER NOT NULL, PRIMARY KEY (tunnel, id)) WITHOUT ROWID`)
+  const put = db.prepare(
+    `INSERT INTO requests_${day} SELECT number, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM tunnels WHERE uid = ?`,
+  )
+  for (const record of records) {
+    const { id, at, method, path, status, durationMs, bytesIn, bytesOut, sourceIp, origin, reason, protocol, tunnel } = record
+    const flags = [Number(origin === 'edge'), reason, Number(protocol === 'h2')] as const
+    put.run(id, at, method, path, status, durationMs, bytesIn, bytesOut, sourceIp, ...flags, tunnel)
+  }
+}
+
+test('a file with a row for each request is taken over', async () => {
+  await using place = await openTemporaryJournal()
+  const now = Date.now()
+  const day = Math.floor(now / 86_400_000)
+  const edge = { origin: 'edge', status: 403, reason: 'ip_denied', protocol: 'h2', path: '/älter/☃' } as const
+  const ages = [0, 1, 2, 300, 301, 5_000]
+  const records = ages.flatMap((age, index) =>
+    ['one', 'two'].map((tunnel) => requestRecord({ tunnel, at: day * 86_400_000 + age, ...(index % 2 === 0 && edge) })),
+  )
+  await keepRequests(place.journal, records)
+  await place.journal[Symbol.asyncDispose]()
+  {
+    using db = new DatabaseSync(place.path)
+    db.exec(`DROP TABLE requests_${day}; PRAGMA user_version = 3`)
+    singleRows(db, day, records)
+  }
+  await using journal = await openSqliteJournal({ path: place.path, log: silent })
+  for (const tunnel of ['one', 'two']) {
+    const expected = records.filter((record) => record.tunnel === tunnel).toReversed()
+    expect(await journal.requests({ tunnel }, { limit: 100 })).toEqual(expected)
+  }
+  using db = new DatabaseSync(place.path)
+  expect(db.prepare(`SELECT count(*) AS rows FROM requests_${day}`).get()).toEqual({ rows: 6 })
+  expect(db.prepare("SELECT name FROM sqlite_master WHERE name = 'single'").all()).toEqual([])
+  const later = requestRecord({ tunnel: 'one' })
+  await keepRequests(journal, [later])
+  expect((await journal.requests({ tunnel: 'one' }, { limit: 1 }))[0]).toEqual(later)
 })

@@ -1,9 +1,10 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { MooringError } from '../../crds/errors.ts'
+import { packRequests } from './pack-requests.ts'
 
 /** Layout of the file; a file of a newer one is refused rather than misread. */
-const LAYOUT = 3
+const LAYOUT = 4
 const LOG_BYTES = 64 * 1024 * 1024
 /** The one who brings the log back into the file holds up the one who writes, and he it, for no longer than a disk takes. */
 const BUSY_MS = 10_000
@@ -13,8 +14,9 @@ export const MINUTE_MS = 60_000
 
 /**
  * Rows are kept by tunnel, then id, in the order that they are read in; a request is in the table of the day of its id, which is dropped
- * whole. `minutes` sums requests up by the minute of their id, and says of each minute which times it holds; `client_minutes` has the
- * addresses with most of them, `client_hours` those of hours that are over. `connected_at` is when a tunnel's last client came.
+ * whole, and shares a row there with others of its batch (chunks.ts). `minutes` sums requests up by the minute of their id, and says of
+ * each minute which times it holds; `client_minutes` has the addresses with most of them, `client_hours` those of hours that are over.
+ * `connected_at` is when a tunnel's last client came.
  */
 const TABLES = `
   CREATE TABLE tunnels (number INTEGER PRIMARY KEY, uid TEXT NOT NULL UNIQUE, connected_at INTEGER);
@@ -58,19 +60,30 @@ const NAMES_GENERATIONS = `
   ALTER TABLE audit ADD COLUMN generation INTEGER;
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);`
 /** Each makes the next layout out of the one before; the first is of layout 1. */
-const STEPS = [NAMES_EDGES, NAMES_GENERATIONS]
+const STEPS: readonly ((db: DatabaseSync) => void)[] = [
+  (db) => db.exec(NAMES_EDGES),
+  (db) => db.exec(NAMES_GENERATIONS),
+  // From layout 3, which had a row for each request.
+  packDays,
+]
 
 export const dayTable = (day: number): string => `requests_${day}`
 
-const DAY_COLUMNS = `
-  tunnel INTEGER NOT NULL, id BLOB NOT NULL, at INTEGER NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,
-  status INTEGER NOT NULL, ms REAL NOT NULL, bytes_in INTEGER NOT NULL, bytes_out INTEGER NOT NULL, ip TEXT NOT NULL,
-  edge INTEGER NOT NULL, reason TEXT, h2 INTEGER NOT NULL,
-  PRIMARY KEY (tunnel, id)`
+function packDays(db: DatabaseSync): void {
+  for (const { day } of db.prepare('SELECT day FROM days').all()) {
+    const table = dayTable(Number(day))
+    db.exec(`ALTER TABLE ${table} RENAME TO single; ${createDay(Number(day))}`)
+    packRequests(db, 'single', table)
+    db.exec('DROP TABLE single')
+  }
+}
+
+/** `id`: the lowest of those in `records`, which is text as `rowsOfTunnel` of request-text.ts reads it. */
+const createDay = (day: number): string =>
+  `CREATE TABLE ${dayTable(day)} (tunnel INTEGER NOT NULL, id BLOB NOT NULL, records TEXT NOT NULL, PRIMARY KEY (tunnel, id)) WITHOUT ROWID`
 
 /** SQL that makes the table of a day. */
-export const makeDay = (day: number): string =>
-  `CREATE TABLE ${dayTable(day)} (${DAY_COLUMNS}) WITHOUT ROWID; INSERT INTO days (day) VALUES (${day})`
+export const makeDay = (day: number): string => `${createDay(day)}; INSERT INTO days (day) VALUES (${day})`
 
 /**
  * Opens or makes the file, readable by its owner alone, for the one connection that writes. A commit reaches the system, so that it
@@ -90,7 +103,9 @@ export function openForWriting(path: string): DatabaseSync {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
   if (layout > 0 && layout < LAYOUT) {
-    db.exec(`BEGIN IMMEDIATE; ${STEPS.slice(layout - 1).join('\n')} PRAGMA user_version = ${LAYOUT}; COMMIT`)
+    db.exec('BEGIN IMMEDIATE')
+    for (const step of STEPS.slice(layout - 1)) step(db)
+    db.exec(`PRAGMA user_version = ${LAYOUT}; COMMIT`)
   }
   return db
 }

@@ -24,7 +24,9 @@ test('records go when their time has come, and not before', async () => {
   await using place = await openTemporaryJournal({ now: () => now })
   const { journal, path } = place
   const tunnel = 'one'
-  const old = Array.from({ length: 5_000 }, (_, index) => requestRecord({ tunnel, at: start + index }))
+  const old = Array.from({ length: 5_000 }, (_, index) =>
+    requestRecord({ tunnel, at: start + index, path: '/'.padEnd(400, 'x') }),
+  )
   await keepRequests(journal, old)
   const open = connectionRecord({ tunnel, at: start })
   const gone = connectionRecord({ tunnel, at: start })

@@ -12,6 +12,7 @@ export interface KeptRequest {
   readonly bytesIn: number
   readonly bytesOut: number
   readonly edge: boolean
+  readonly ip: string
 }
 
 /** What the requests of one tunnel in one minute come to. */

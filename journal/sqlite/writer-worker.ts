@@ -30,11 +30,11 @@ function openWriter(path: string): Answer<WriterRequest, WriterReply> {
     }
   }
 
-  function keep({ now, requests: text, connections, audit }: WriterRequest & { type: 'keep' }): WriterReply {
+  function keep({ now, requests: batches, connections, audit }: WriterRequest & { type: 'keep' }): WriterReply {
     return inTransaction(() => {
       connections.forEach(events.connection)
       audit.forEach(events.audit)
-      return { type: 'kept', refused: requests.keep(text, now) }
+      return { type: 'kept', refused: requests.keep(batches, now) }
     })
   }
 

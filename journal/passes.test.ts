@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { requestRecord } from '../journal/conformance/records.ts'
-import type { RequestFilter } from '../journal/port.ts'
-import { passes } from './request-filter.ts'
+import { requestRecord } from './conformance/records.ts'
+import type { RequestFilter } from './port.ts'
+import { passes } from './passes.ts'
 
 const record = requestRecord({
   tunnel: 't',

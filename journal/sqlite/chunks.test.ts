@@ -1,0 +1,54 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { idAt, requestRecord } from '../conformance/records.ts'
+import { requestText, rowsOfTunnel } from '../request-text.ts'
+import { CHUNK_MS, chunksOf } from './chunks.ts'
+import { DAY_MS } from './layout.ts'
+
+const NOW = 20_000 * DAY_MS
+const TUNNELS = ['one', 'two', 'three']
+const numbers = { of: (uid: string) => TUNNELS.indexOf(uid), forget: () => undefined }
+
+/** Requests around midnight, of several periods and tunnels, in any order. */
+const records = fc.array(
+  fc
+    .record({
+      tunnel: fc.constantFrom(...TUNNELS),
+      at: fc.integer({ min: NOW - 3 * CHUNK_MS, max: NOW + 3 * CHUNK_MS }),
+      path: fc.string({ unit: 'binary', maxLength: 9 }),
+    })
+    .map((about) => requestRecord({ ...about, path: about.path.replaceAll(/[\n\r]/g, ' ') })),
+  { maxLength: 30 },
+)
+const textOf = (given: readonly Parameters<typeof requestText>[0][]) => given.map(requestText).join('')
+
+test('each request is in one chunk, with others of its tunnel and its 256 ms alone, and is read as it was given', () => {
+  fc.assert(
+    fc.property(records, (given) => {
+      const { chunks, refused } = chunksOf(textOf(given), NOW, numbers)
+      const read = chunks.map((chunk) => ({ chunk, rows: rowsOfTunnel(chunk.text, TUNNELS[chunk.tunnel] ?? '') }))
+      expect(refused).toBe(0)
+      expect(read.flatMap(({ rows }) => rows).sort(byId)).toEqual(given.toSorted(byId))
+      for (const { chunk, rows } of read) {
+        expect(new Set(rows.map(({ at }) => Math.floor(at / CHUNK_MS))).size).toBe(1)
+        expect(chunk.id).toBe(rows.map(({ id }) => id).sort()[0])
+        expect(chunk.day).toBe(Math.floor((rows[0]?.at ?? 0) / DAY_MS))
+        expect(chunk.requests.map(({ at }) => at)).toEqual(rows.map(({ at }) => at))
+      }
+      expect(new Set(chunks.map(({ tunnel, id }) => `${tunnel} ${id.slice(0, 11)}`)).size).toBe(chunks.length)
+    }),
+  )
+})
+
+const byId = (one: { readonly id: string }, other: { readonly id: string }) => (one.id < other.id ? -1 : 1)
+
+test('what is no record, or of no day that is kept, is counted', () => {
+  const wrong = [{ id: 'none' }, { status: NaN }, { id: idAt(NOW - 9 * DAY_MS) }, { id: idAt(NOW + 3 * DAY_MS) }]
+  const given = [{}, ...wrong, {}].map((about) => requestRecord({ tunnel: 'one', at: NOW, ...about }))
+  const { chunks, refused } = chunksOf(textOf(given), NOW, numbers)
+  expect([refused, chunks.flatMap(({ requests }) => requests).length]).toEqual([4, 2])
+})
+
+test('a batch that was cut off is refused', () => {
+  expect(() => chunksOf(requestText(requestRecord({ tunnel: 'one' })).slice(0, -20), NOW, numbers)).toThrow(TypeError)
+})

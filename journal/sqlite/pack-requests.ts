@@ -1,0 +1,46 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { RequestRecord } from '../port.ts'
+import { textOfTunnel } from '../request-text.ts'
+import { idOfBytes } from './record-id.ts'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** Bytes of an id that those of one row have in common: the time but for its last 256 ms. */
+const SHARED_BYTES = 5
+
+/** Takes a day's requests from a table that has a row for each to one that has them in chunks (chunks.ts). */
+export function packRequests(db: DatabaseSync, from: string, to: string): void {
+  const put = db.prepare(`INSERT INTO ${to} (tunnel, id, records) VALUES (?, ?, ?)`)
+  let chunk: { readonly tunnel: number; readonly id: Uint8Array; text: string } | undefined
+  // One row at a time: a day may have more than memory holds.
+  for (const row of db.prepare(`SELECT * FROM ${from} ORDER BY tunnel, id`).iterate()) {
+    const [tunnel, id] = [row.tunnel as number, row.id as Uint8Array]
+    if (chunk?.tunnel !== tunnel || !isShared(chunk.id, id)) {
+      if (chunk) put.run(chunk.tunnel, chunk.id, chunk.text)
+      chunk = { tunnel, id, text: '' }
+    }
+    chunk.text += textOfTunnel(recordOf(row))
+  }
+  if (chunk) put.run(chunk.tunnel, chunk.id, chunk.text)
+}
+
+const isShared = (one: Uint8Array, other: Uint8Array): boolean =>
+  one.subarray(0, SHARED_BYTES).every((byte, at) => byte === other[at])
+
+function recordOf(row: Row): RequestRecord {
+  return {
+    id: idOfBytes(row.id as Uint8Array),
+    tunnel: '',
+    at: row.at as number,
+    method: row.method as string,
+    path: row.path as string,
+    status: row.status as number,
+    durationMs: row.ms as number,
+    bytesIn: row.bytes_in as number,
+    bytesOut: row.bytes_out as number,
+    sourceIp: row.ip as string,
+    origin: row.edge === 1 ? 'edge' : 'backend',
+    reason: row.reason as string | null,
+    protocol: row.h2 === 1 ? 'h2' : 'http/1.1',
+  }
+}

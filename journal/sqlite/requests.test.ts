@@ -1,0 +1,111 @@
+import fc from 'fast-check'
+import type { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { requestRecord } from '../conformance/records.ts'
+import { passes } from '../passes.ts'
+import type { RequestFilter, RequestRecord } from '../port.ts'
+import { requestText } from '../request-text.ts'
+import { createRequestKeeper, type RequestKeeper } from './keep-requests.ts'
+import { DAY_MS, openForWriting } from './layout.ts'
+import { openTemporaryJournal, type TemporaryJournal } from './open-temporary.ts'
+import { createRequestReader } from './read-requests.ts'
+import { createTunnelNumbers } from './tunnel-numbers.ts'
+
+/** Requests are kept many to a row, and in the order in which they ended: what reads them must not show that. */
+
+const NOW = 20_000 * DAY_MS
+/** Two periods of 256 ms that meet at midnight, one that two minutes share, one of another day. */
+const STARTS = [NOW - 256, NOW, NOW + 59_904, NOW - 2 * DAY_MS]
+
+let place: TemporaryJournal
+let db: DatabaseSync
+let keeper: RequestKeeper
+let read: ReturnType<typeof createRequestReader>
+beforeAll(async () => {
+  place = await openTemporaryJournal()
+  db = openForWriting(place.path)
+  keeper = createRequestKeeper(db, createTunnelNumbers(db))
+  read = createRequestReader(db)
+})
+afterAll(async () => {
+  db.close()
+  await place[Symbol.asyncDispose]()
+})
+
+let tunnels = 0
+const freshTunnel = () => `tunnel-${(tunnels += 1)}`
+const textOf = (records: readonly RequestRecord[]) => records.map(requestText).join('')
+const newestFirst = (records: readonly RequestRecord[]) => records.toSorted((one, other) => (one.id < other.id ? 1 : -1))
+
+const batches = fc.array(
+  fc.array(
+    fc.record({
+      at: fc.tuple(fc.constantFrom(...STARTS), fc.nat(255)).map(([start, more]) => start + more),
+      status: fc.constantFrom(200, 404, 502),
+      path: fc.constantFrom('/', '/a', '/ab'),
+    }),
+    { maxLength: 12 },
+  ),
+  { minLength: 1, maxLength: 6 },
+)
+const filters = fc.record(
+  {
+    from: fc.constantFrom(NOW - DAY_MS, NOW - 100, NOW, NOW + 100),
+    to: fc.constantFrom(NOW - DAY_MS, NOW - 100, NOW + 1, NOW + 100),
+    statusClass: fc.constantFrom(2, 4, 5),
+    pathPrefix: fc.constantFrom('', '/a', '/ab'),
+  },
+  { requiredKeys: [] },
+)
+
+/** All of it, page by page. */
+async function pages(filter: RequestFilter, limit: number): Promise<readonly RequestRecord[]> {
+  const found: RequestRecord[] = []
+  for (;;) {
+    const page = await read(filter, { limit, before: found.at(-1)?.id })
+    expect(page.length).toBeLessThanOrEqual(limit)
+    if (page.length === 0) return found
+    found.push(...page)
+  }
+}
+
+test('a search gives what passes, newest first, in pages of any size', async () => {
+  const run = async (given: readonly (readonly Partial<RequestRecord>[])[], by: Omit<RequestFilter, 'tunnel'>, limit: number) => {
+    const tunnel = freshTunnel()
+    const made = given.map((batch) => batch.map((about) => requestRecord({ tunnel, ...about })))
+    for (const batch of made) keeper.keep([textOf(batch)], NOW)
+    const filter = { tunnel, ...by }
+    expect(await pages(filter, limit)).toEqual(newestFirst(made.flat().filter((record) => passes(record, filter))))
+  }
+  await fc.assert(fc.asyncProperty(batches, filters, fc.integer({ min: 1, max: 9 }), run), { numRuns: 200 })
+})
+
+test('a busy minute, which is searched in pieces, is given once, too', async () => {
+  const tunnel = freshTunnel()
+  // Each batch has some of every second.
+  const made = Array.from({ length: 30 }, (_, batch) =>
+    Array.from({ length: 1_500 }, (_, index) => requestRecord({ tunnel, at: NOW + index * 39 + batch })),
+  )
+  for (const batch of made) keeper.keep([textOf(batch)], NOW)
+  const ids = (await pages({ tunnel }, 7_000)).map(({ id }) => id)
+  expect(ids).toEqual(newestFirst(made.flat()).map(({ id }) => id))
+})
+
+test('a batch that is shipped again adds nothing, alone or with others', async () => {
+  const tunnel = freshTunnel()
+  const [one, two] = [0, 1].map(() => STARTS.map((at) => requestRecord({ tunnel, at }))) as [RequestRecord[], RequestRecord[]]
+  keeper.keep([textOf(one)], NOW)
+  keeper.keep([textOf(one), textOf(two)], NOW)
+  keeper.keep([textOf(two)], NOW)
+  expect(await read({ tunnel }, { limit: 100 })).toEqual(newestFirst([...one, ...two]))
+  const sums = db
+    .prepare('SELECT sum(requests) AS requests FROM minutes JOIN tunnels ON number = tunnel WHERE uid = ?')
+    .get(tunnel)
+  expect(sums).toEqual({ requests: 8 })
+  const clients = db.prepare('SELECT clients FROM client_minutes JOIN tunnels ON number = tunnel WHERE uid = ?').all(tunnel)
+  expect(
+    clients
+      .flatMap(({ clients }) => JSON.parse(String(clients)) as [string, number][])
+      .reduce((sum, [, count]) => sum + count, 0),
+  ).toBe(8)
+})
