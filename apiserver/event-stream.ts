@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express'
+import { contextOf } from './request-context.ts'
 
 /** One server-sent event (WHATWG HTML, "Server-sent events"); `data` is sent as JSON. */
 export interface StreamedEvent {
@@ -11,7 +12,7 @@ export interface StreamedEvent {
 export interface EventSource {
   /** Begins; `end` ends the answer. Returns how to stop, which is called once, whoever ended it. */
   readonly start: (send: (event: StreamedEvent) => void, end: () => void) => () => void
-  /** Asked with each heartbeat: whether the caller may go on listening. */
+  /** Asked with each heartbeat: whether the caller, whose token is still accepted, may go on listening. */
   readonly mayGoOn: () => Promise<boolean>
 }
 
@@ -24,7 +25,7 @@ const WAITING_BYTES = 1024 * 1024
 
 const ignore = () => undefined
 
-/** Answers with server-sent events until either side ends it. */
+/** Answers with server-sent events until either side ends it, or the caller's token is accepted no more. */
 export function sendEvents(req: Request, res: Response, source: EventSource): void {
   res.status(200).setHeader('Content-Type', 'text/event-stream; charset=utf-8')
   // nginx would hold events back otherwise.
@@ -37,6 +38,8 @@ export function sendEvents(req: Request, res: Response, source: EventSource): vo
   }
   res.flushHeaders()
   const begun = performance.now()
+  const { isStillAccepted } = contextOf(req)
+  const mayGoOn = async () => (await isStillAccepted?.()) === true && (await source.mayGoOn())
   const end = () => void res.end()
   const write = (text: string) => {
     if (res.writableEnded) return
@@ -44,7 +47,7 @@ export function sendEvents(req: Request, res: Response, source: EventSource): vo
     if (res.writableLength > WAITING_BYTES) res.destroy()
   }
   const beat = async (): Promise<void> => {
-    if (performance.now() - begun < LONGEST_MS && (await source.mayGoOn())) write(':\n\n')
+    if (performance.now() - begun < LONGEST_MS && (await mayGoOn())) write(':\n\n')
     else end()
   }
   const stop = source.start(({ id, event, data }) => write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`), end)

@@ -10,6 +10,8 @@ export interface RequestContext {
   /** Template of the route that took it; absent when none did. */
   route?: string
   principal?: Principal
+  /** Whether the caller's token would be accepted now, too. Set with `principal`. */
+  isStillAccepted?: () => Promise<boolean>
 }
 
 const contexts = new WeakMap<Request, RequestContext>()

@@ -32,10 +32,22 @@ export function authenticate({ verifyJwt, verifyApiToken, countFailure, metrics,
     return token.startsWith(API_TOKEN_PREFIX) ? verifyApiToken(token) : verifyJwt(token)
   }
 
+  async function isAccepted(header: string | undefined): Promise<boolean> {
+    try {
+      await principalOf(header)
+      return true
+    } catch (error) {
+      if (error instanceof AuthenticationError) return false
+      throw error
+    }
+  }
+
   return async function authenticate(req, _res, next) {
     const context = contextOf(req)
+    const header = req.get('Authorization')
     try {
-      context.principal = await principalOf(req.get('Authorization'))
+      context.principal = await principalOf(header)
+      context.isStillAccepted = () => isAccepted(header)
     } catch (error) {
       if (!(error instanceof AuthenticationError)) throw error
       const { reason, cause } = error

@@ -1,4 +1,7 @@
 import { createPublicKey, createSecretKey, generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:https'
 import { type JWTPayload, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -143,6 +146,20 @@ test('an API token stops being good with its deletion, and one typo makes it bad
   expect((await home.call('GET', '/v1/me', { token: typo })).status).toBe(401)
   await succeed(admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
   expect((await home.call('GET', '/v1/me', { token })).status).toBe(401)
+})
+
+test('a stream ends soon after the token that it was asked for with', { timeout: 60_000 }, async () => {
+  const admin = acme.as('admin')
+  const body = { name: 'stream', role: 'viewer' }
+  const { apiToken } = (await succeed(admin('POST', `${acme.path}/api-tokens`, { body }))).body.data
+  const { id } = await acme.tunnel()
+  const { sharedUrl, ca } = home.installation
+  const headers = { Authorization: `Bearer ${apiToken.token}` }
+  const asked = request(`${sharedUrl}${acme.path}/tunnels/${id}/requests?follow=true`, { ca, headers }).end()
+  const [stream] = (await once(asked, 'response')) as [IncomingMessage]
+  expect(stream.statusCode).toBe(200)
+  await succeed(admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
+  await once(stream.resume(), 'end')
 })
 
 test('an API token is good in its own namespace alone', async () => {
