@@ -56,7 +56,10 @@ export const TunnelConfig = z.object({
       z
         .string()
         .max(4500)
-        .regex(PUBLIC_KEY, 'must be a public key as OpenSSH writes it, of type ed25519, ecdsa, sk-* or rsa')
+        .regex(
+          PUBLIC_KEY,
+          'must be one line of a public key as OpenSSH writes it, without the line break, of type ed25519, ecdsa, sk-* or rsa',
+        )
         .describe('One line of OpenSSH’s public-key format.'),
     )
     .max(50)

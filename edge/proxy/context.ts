@@ -16,6 +16,7 @@ export interface Watched {
   tick(now: number): void
   /** Finishes what is under way and takes no more. */
   drain(): void
+  /** The edge stops: ends what is still under way, and tells its visitor where that can be. */
   destroy(): void
 }
 

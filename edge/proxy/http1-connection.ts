@@ -15,7 +15,7 @@ import { Progress } from './progress.ts'
 import { lasting, pauseReads, readAll } from './reads.ts'
 import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
 import { serve } from './serve.ts'
-import { BAD_BODY, BAD_LINE, tooLarge, TOO_SLOW } from './stops.ts'
+import { BAD_BODY, BAD_LINE, STOPPING, tooLarge, TOO_SLOW } from './stops.ts'
 import type { Visitor } from './visitor.ts'
 import { Writes } from './writes.ts'
 
@@ -82,7 +82,8 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   destroy(): void {
-    this.#socket.destroy()
+    if (this.#exchange?.stop(STOPPING) === true) this.#socket.destroySoon()
+    else this.#socket.destroy()
   }
 
   answer(answer: Answer): void {

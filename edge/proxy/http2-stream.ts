@@ -69,7 +69,13 @@ export class Http2Stream implements Visitor {
     this.exchange?.tick(now)
     if (this.#progress.isReaderStuck(now)) this.#reset(constants.NGHTTP2_CANCEL)
     else if (!this.#requestEnded && this.exchange?.began !== true && this.#progress.isSenderStuck(now, this.bytesIn))
-      this.#stop(TOO_SLOW)
+      this.stop(TOO_SLOW)
+  }
+
+  /** Answers for the backend, or resets. */
+  stop(stop: Stop): void {
+    if (this.exchange && !this.exchange.stop(stop)) this.#reset(constants.NGHTTP2_PROTOCOL_ERROR)
+    this.exchange = undefined
   }
 
   answer(answer: Answer): void {
@@ -189,23 +195,18 @@ export class Http2Stream implements Visitor {
     const { length } = this.#head?.framing ?? {}
     if (chunk.length === 0) return
     if (length === undefined) this.exchange?.write(framed(chunk), 'more')
-    else if (this.bytesIn > length) this.#stop(BAD_BODY)
+    else if (this.bytesIn > length) this.stop(BAD_BODY)
     else this.exchange?.write(chunk, this.bytesIn === length ? 'ended' : 'more')
   }
 
   #ended(): void {
     const { length } = this.#head?.framing ?? {}
     if (length !== undefined) {
-      if (this.bytesIn !== length) this.#stop(BAD_BODY)
+      if (this.bytesIn !== length) this.stop(BAD_BODY)
       return
     }
-    if (this.exchange?.takesTrailers(this.#requestTrailers) === false) this.#stop(BAD_BODY)
+    if (this.exchange?.takesTrailers(this.#requestTrailers) === false) this.stop(BAD_BODY)
     else this.exchange?.write(Buffer.from(`0\r\n${this.#requestTrailers}\r\n`, 'latin1'), 'ended')
-  }
-
-  #stop(stop: Stop): void {
-    if (this.exchange && !this.exchange.stop(stop)) this.#reset(constants.NGHTTP2_PROTOCOL_ERROR)
-    this.exchange = undefined
   }
 }
 

@@ -5,6 +5,7 @@ import { MAX_FIELDS, MAX_HEAD } from './fields.ts'
 import { HalfClosed } from './half-closed.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
+import { STOPPING } from './stops.ts'
 import { glimpseOfStream, refuseMalformed } from './malformed.ts'
 import { isStop } from './request-head.ts'
 import { serve } from './serve.ts'
@@ -98,7 +99,7 @@ class Http2Connection implements Watched {
     if (this.#half.isEnded) this.#tickEnded(now)
     if (this.#streams.size > 0 || now - this.#idleAt < this.#idleMs) return
     // A visitor who does not answer the farewell has been given its time.
-    if (this.#session.closed) this.destroy()
+    if (this.#session.closed) this.#cut()
     else this.#session.close()
   }
 
@@ -107,6 +108,11 @@ class Http2Connection implements Watched {
   }
 
   destroy(): void {
+    for (const stream of this.#streams) stream.stop(STOPPING)
+    this.#session.close()
+  }
+
+  #cut(): void {
     this.#session.destroy()
     // One that was closed before waits for the visitor to take what is left, and to close as well.
     this.#accepted.socket.destroy()
@@ -130,7 +136,7 @@ class Http2Connection implements Watched {
     if (taken !== this.#taken) this.#half.moved()
     if (taken !== this.#taken || !waits) this.#tookAt = now
     this.#taken = taken
-    if (now - this.#tookAt >= UNTAKEN_MS || this.#half.isGone(now, this.#context.limits.halfClosedMs)) this.destroy()
+    if (now - this.#tookAt >= UNTAKEN_MS || this.#half.isGone(now, this.#context.limits.halfClosedMs)) this.#cut()
   }
 
   #stream(stream: ServerHttp2Stream, raw: unknown): void {

@@ -28,6 +28,8 @@ interface Deps {
 
 /** Connections that the kernel keeps until they are taken. */
 const BACKLOG = 4096
+/** For visitors to take the last word of an edge that stops. */
+const FAREWELL_MS = 100
 
 /** The sockets that visitors connect to. */
 export interface Listeners {
@@ -123,9 +125,10 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
     },
     forget: (serverName) => contexts.forget(serverName),
     async close(graceMs) {
-      const closed = closers.map((end) => end(graceMs))
-      entrance[Symbol.dispose]()
+      // Before their sockets are cut: an exchange that outlives its visitor is told of the clients' going, which is next, and would say that its target went.
       const timer = setTimeout(() => context.connections.forEach((connection) => connection.destroy()), graceMs)
+      const closed = closers.map((end) => end(graceMs + FAREWELL_MS))
+      entrance[Symbol.dispose]()
       await Promise.all(closed)
       clearTimeout(timer)
     },

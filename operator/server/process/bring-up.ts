@@ -77,7 +77,7 @@ async function adopt(deps: BringUpDeps, { main, record, admin }: Adoption, signa
   // A certificate renewed meanwhile, and settings that a reload can change, apply without ending a session.
   await configure(deps, record.port, admin)
   await sendSignal(main, program.signals.reload)
-  logger.info({ pid: main.pid, port: record.port }, 'database server adopted')
+  logger.info({ serverPid: main.pid, port: record.port }, 'database server adopted')
   const exited = watchExit(main, WATCH_MS, signal).catch(() => undefined)
   keepLogsBounded(paths, exited, signal)
   return { process: main, port: record.port, exited }

@@ -1,0 +1,69 @@
+import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
+import { selfSigned } from '../support/edge/self-signed.ts'
+import { tunnelBefore } from '../support/edge/tunnel-before.ts'
+
+/** What is still under way when an edge stops: its visitor is told so, and its record says so, not that the target went. */
+
+const context = selfSigned(DOMAIN)
+const GRACE_MS = 20
+
+/** An edge with one request that its backend has got, and has answered with `answer` so far. */
+async function underWay(answer: string) {
+  const edge = await startProxy({ contextFor: async () => context })
+  let asked = false
+  const tunnel = await tunnelBefore(edge, (_received, socket) => {
+    if (!asked) socket.write(answer)
+    asked = true
+  })
+  onTestFinished(() => tunnel[Symbol.asyncDispose]())
+  return {
+    ...{ edge, tunnel },
+    async stop() {
+      await vi.waitUntil(() => asked, { timeout: 10_000 })
+      await edge.proxy.close(GRACE_MS)
+      // As the clients go, which is next.
+      await tunnel[Symbol.asyncDispose]()
+      await vi.waitUntil(() => edge.records.length > 0, { timeout: 10_000 })
+      expect(edge.failures).toEqual([])
+      return edge.records
+    },
+  }
+}
+
+/** All that a visitor gets who asks over HTTP/1.1. */
+function visit({ edge, tunnel: { host } }: Awaited<ReturnType<typeof underWay>>, scheme: 'http' | 'https'): () => string {
+  const socket =
+    scheme === 'http'
+      ? connect(edge.httpPort, '127.0.0.1')
+      : connectTls({ port: edge.httpsPort, host: '127.0.0.1', servername: host, rejectUnauthorized: false })
+  let text = ''
+  socket.on('data', (chunk) => (text += chunk.toString('latin1'))).on('error', () => socket.destroy())
+  socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  return () => text
+}
+
+test.each(['http', 'https'] as const)('a request over %s that has no answer yet gets 503', async (scheme) => {
+  const place = await underWay('')
+  const text = visit(place, scheme)
+  expect(await place.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
+  await vi.waitUntil(() => text().includes('\r\n\r\n'), { timeout: 10_000 })
+  expect(text()).toMatch(/^HTTP\/1.1 503 [^]*\r\nMooring-Error: edge_stopping\r\n/)
+})
+
+test('so does one over HTTP/2', async () => {
+  const place = await underWay('')
+  const answer = place.tunnel.visitor.ask()
+  const [records, { status, fields }] = await Promise.all([place.stop(), answer])
+  expect(records).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
+  expect([status, fields]).toEqual([503, expect.arrayContaining(['mooring-error', 'edge_stopping'])])
+})
+
+test('an answer that has begun is cut, and recorded as far as it came', async () => {
+  const place = await underWay('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome')
+  const text = visit(place, 'http')
+  expect(await place.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
+  expect(text()).toMatch(/\r\n\r\nsome$/)
+})
