@@ -40,7 +40,7 @@ function visit({ edge, tunnel: { host } }: Awaited<ReturnType<typeof underWay>>,
       ? connect(edge.httpPort, '127.0.0.1')
       : connectTls({ port: edge.httpsPort, host: '127.0.0.1', servername: host, rejectUnauthorized: false })
   let text = ''
-  socket.on('data', (chunk) => (text += chunk.toString('latin1'))).on('error', () => socket.destroy())
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).on('error', () => socket.destroy())
   socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
   return () => text
 }
