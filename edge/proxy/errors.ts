@@ -23,7 +23,7 @@ export interface Asked {
 }
 
 /** Seconds after which a visitor may try again. */
-const RETRY_AFTER: Readonly<Record<string, string>> = { tunnel_offline: '5', overloaded: '1' }
+const RETRY_AFTER: Readonly<Record<string, string>> = { tunnel_offline: '5', overloaded: '1', edge_stopping: '1' }
 
 const TITLES: Readonly<Record<string, string>> = {
   tunnel_offline: 'This tunnel is offline',

@@ -82,8 +82,11 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   destroy(): void {
-    if (this.#exchange?.stop(STOPPING) === true) this.#socket.destroySoon()
-    else this.#socket.destroy()
+    this.#close = true
+    const isAnswered = this.#exchange?.stop(STOPPING)
+    if (isAnswered === undefined) this.#socket.destroy()
+    // One that is answered lingers until its socket is cut.
+    else if (!isAnswered) this.cut()
   }
 
   answer(answer: Answer): void {

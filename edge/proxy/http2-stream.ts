@@ -72,9 +72,9 @@ export class Http2Stream implements Visitor {
       this.stop(TOO_SLOW)
   }
 
-  /** Answers for the backend, or resets. */
-  stop(stop: Stop): void {
-    if (this.exchange && !this.exchange.stop(stop)) this.#reset(constants.NGHTTP2_PROTOCOL_ERROR)
+  /** Answers for the backend, or resets with `code`. */
+  stop(stop: Stop, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
+    if (this.exchange && !this.exchange.stop(stop)) this.#reset(code)
     this.exchange = undefined
   }
 
@@ -101,7 +101,7 @@ export class Http2Stream implements Visitor {
     if (kind !== 'chunked' && head.framing.length !== undefined && !BODILESS.has(head.status))
       raw.push('content-length', String(head.framing.length))
     if (wantsDate(reply)) raw.push('date', httpDate(this.#context.date()))
-    const options = { endStream: kind === 'none', waitForTrailers: kind === 'chunked', sendDate: false }
+    const options = { endStream: kind === 'none', waitForTrailers: kind === 'chunked' || kind === 'close', sendDate: false }
     this.#send(() => this.#stream.respond(raw, options))
     return true
   }

@@ -108,7 +108,7 @@ class Http2Connection implements Watched {
   }
 
   destroy(): void {
-    for (const stream of this.#streams) stream.stop(STOPPING)
+    for (const stream of this.#streams) stream.stop(STOPPING, constants.NGHTTP2_INTERNAL_ERROR)
     this.#session.close()
   }
 

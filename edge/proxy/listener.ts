@@ -60,7 +60,11 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   /** Whom balancers speak for on which connection: what TLS makes of a socket does not say which one that was. */
   const behind = new Map<string, Peer>()
 
+  /** Who comes from then on, as at the end of a handshake, is not served. */
+  let stopped = false
+
   function plain(socket: Socket, peer: Peer): void {
+    if (stopped) return void socket.destroy()
     new Http1Connection(context, { socket, peer, scheme: 'http', serverName: undefined, surplus: enter(socket, peer) })
     socket.resume()
   }
@@ -77,6 +81,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   }
 
   function secured(socket: TLSSocket): void {
+    if (stopped) return void socket.destroy()
     const serverName = serverNameOf(socket)
     const peer = (behind.size > 0 ? behind.get(endsOf(socket)) : undefined) ?? peerOf(socket)
     const accepted = { socket, peer, scheme: 'https', serverName, surplus: enter(socket, peer) } as const
@@ -125,8 +130,11 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
     },
     forget: (serverName) => contexts.forget(serverName),
     async close(graceMs) {
-      // Before their sockets are cut: an exchange that outlives its visitor is told of the clients' going, which is next, and would say that its target went.
-      const timer = setTimeout(() => context.connections.forEach((connection) => connection.destroy()), graceMs)
+      // First visitors are told, then sockets are cut: an exchange that is still open when the clients go, which is next, would be recorded as upstream_reset.
+      const timer = setTimeout(() => {
+        stopped = true
+        for (const connection of context.connections) connection.destroy()
+      }, graceMs)
       const closed = closers.map((end) => end(graceMs + FAREWELL_MS))
       entrance[Symbol.dispose]()
       await Promise.all(closed)

@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { idAt, requestRecord } from '../conformance/records.ts'
 import { requestText, rowsOfTunnel } from '../request-text.ts'
-import { CHUNK_MS, chunksOf } from './chunks.ts'
+import { chunksOf } from './chunks.ts'
 import { DAY_MS } from './layout.ts'
+import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
 
 const NOW = 20_000 * DAY_MS
 const TUNNELS = ['one', 'two', 'three']
@@ -35,7 +36,14 @@ test('each request is in one chunk, with others of its tunnel and its 256 ms alo
         expect(chunk.day).toBe(Math.floor((rows[0]?.at ?? 0) / DAY_MS))
         expect(chunk.requests.map(({ at }) => at)).toEqual(rows.map(({ at }) => at))
       }
-      expect(new Set(chunks.map(({ tunnel, id }) => `${tunnel} ${id.slice(0, 11)}`)).size).toBe(chunks.length)
+      expect(Math.max(0, ...chunks.map(({ text }) => text.length))).toBeLessThanOrEqual(ROW_LENGTH)
+      const sizes = Map.groupBy(read, ({ chunk }) => `${chunk.tunnel} ${chunk.id.slice(0, 11)}`)
+      // Two rows that follow each other would not fit into one.
+      for (const same of sizes.values()) {
+        for (const [index, { chunk }] of same.slice(1).entries()) {
+          expect((same[index]?.chunk.text.length ?? 0) + (chunk.text.indexOf('http/1.1') + 9)).toBeGreaterThan(ROW_LENGTH)
+        }
+      }
     }),
   )
 })

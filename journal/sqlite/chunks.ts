@@ -2,12 +2,10 @@ import type { RequestRecord } from '../port.ts'
 import { eachRequest } from '../request-text.ts'
 import { REQUEST_DAYS } from '../retention-days.ts'
 import { DAY_MS } from './layout.ts'
+import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
 import { timeOfIdText } from './record-id.ts'
 import type { KeptRequest } from './sums.ts'
 import type { TunnelNumbers } from './tunnel-numbers.ts'
-
-/** Of an id it is the first five bytes, and a day is so many of them whole. */
-export const CHUNK_MS = 256
 
 /** Requests of one batch that are kept as one row: of one tunnel, and with ids of the same {@link CHUNK_MS}. */
 export interface Chunk {
@@ -34,17 +32,20 @@ interface Growing extends Chunk {
  */
 export function chunksOf(text: string, now: number, tunnels: TunnelNumbers): { chunks: readonly Chunk[]; refused: number } {
   const today = Math.floor(now / DAY_MS)
-  const chunks = new Map<string, Growing>()
+  const chunks: Growing[] = []
+  /** Of each tunnel and period, the one that still grows. */
+  const growing = new Map<string, Growing>()
   let chunk: Growing | undefined
   let refused = 0
 
-  function chunkFor(tunnel: number, time: number, id: string): Growing {
+  function chunkFor(tunnel: number, time: number, { id, length }: { readonly id: string; readonly length: number }): Growing {
     const period = Math.floor(time / CHUNK_MS)
     // Mostly it is that of the request before.
-    if (chunk?.tunnel === tunnel && chunk.period === period) return chunk
-    const key = `${tunnel} ${period}`
-    chunk = chunks.get(key) ?? { tunnel, period, day: Math.floor(time / DAY_MS), id, text: '', requests: [] }
-    chunks.set(key, chunk)
+    if (chunk?.tunnel !== tunnel || chunk.period !== period) chunk = growing.get(`${tunnel} ${period}`)
+    if (chunk && chunk.text.length + length <= ROW_LENGTH) return chunk
+    chunk = { tunnel, period, day: Math.floor(time / DAY_MS), id, text: '', requests: [] }
+    chunks.push(chunk)
+    growing.set(`${tunnel} ${period}`, chunk)
     return chunk
   }
 
@@ -56,12 +57,12 @@ export function chunksOf(text: string, now: number, tunnels: TunnelNumbers): { c
       return
     }
     const tunnel = tunnels.of(record.tunnel)
-    const into = chunkFor(tunnel, time, record.id)
+    const into = chunkFor(tunnel, time, { id: record.id, length: ofTunnel.length })
     if (record.id < into.id) into.id = record.id
     into.text += ofTunnel
     into.requests.push(keptOf(record, tunnel, time))
   })
-  return { chunks: [...chunks.values()], refused }
+  return { chunks, refused }
 }
 
 /** When its id was made; NaN of what is no record. */

@@ -59,22 +59,20 @@ const NAMES_EDGES = "ALTER TABLE connections ADD COLUMN edge TEXT NOT NULL DEFAU
 const NAMES_GENERATIONS = `
   ALTER TABLE audit ADD COLUMN generation INTEGER;
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);`
-/** Each makes the next layout out of the one before; the first is of layout 1. */
-const STEPS: readonly ((db: DatabaseSync) => void)[] = [
-  (db) => db.exec(NAMES_EDGES),
-  (db) => db.exec(NAMES_GENERATIONS),
-  // From layout 3, which had a row for each request.
-  packDays,
-]
+/** Each makes the next layout out of the one before; the first is of layout 1. What follows the last is {@link packDays}. */
+const STEPS = [NAMES_EDGES, NAMES_GENERATIONS]
 
 export const dayTable = (day: number): string => `requests_${day}`
 
+/** From layout 3, which had a row for each request: one day after the other, so that the log need not hold them all. */
 function packDays(db: DatabaseSync): void {
   for (const { day } of db.prepare('SELECT day FROM days').all()) {
     const table = dayTable(Number(day))
-    db.exec(`ALTER TABLE ${table} RENAME TO single; ${createDay(Number(day))}`)
+    // It was packed before a start that did not come to its end.
+    if (db.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = 'records'").get(table)) continue
+    db.exec(`BEGIN IMMEDIATE; ALTER TABLE ${table} RENAME TO single; ${createDay(Number(day))}`)
     packRequests(db, 'single', table)
-    db.exec('DROP TABLE single')
+    db.exec('DROP TABLE single; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)')
   }
 }
 
@@ -103,9 +101,9 @@ export function openForWriting(path: string): DatabaseSync {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
   if (layout > 0 && layout < LAYOUT) {
-    db.exec('BEGIN IMMEDIATE')
-    for (const step of STEPS.slice(layout - 1)) step(db)
-    db.exec(`PRAGMA user_version = ${LAYOUT}; COMMIT`)
+    db.exec(`BEGIN IMMEDIATE; ${STEPS.slice(layout - 1).join('\n')} PRAGMA user_version = ${STEPS.length + 1}; COMMIT`)
+    packDays(db)
+    db.exec(`PRAGMA user_version = ${LAYOUT}`)
   }
   return db
 }

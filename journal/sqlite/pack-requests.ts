@@ -1,12 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { RequestRecord } from '../port.ts'
 import { textOfTunnel } from '../request-text.ts'
-import { idOfBytes } from './record-id.ts'
+import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
+import { idOfBytes, timeOfId } from './record-id.ts'
 
 type Row = Readonly<Record<string, unknown>>
-
-/** Bytes of an id that those of one row have in common: the time but for its last 256 ms. */
-const SHARED_BYTES = 5
 
 /** Takes a day's requests from a table that has a row for each to one that has them in chunks (chunks.ts). */
 export function packRequests(db: DatabaseSync, from: string, to: string): void {
@@ -15,17 +13,18 @@ export function packRequests(db: DatabaseSync, from: string, to: string): void {
   // One row at a time: a day may have more than memory holds.
   for (const row of db.prepare(`SELECT * FROM ${from} ORDER BY tunnel, id`).iterate()) {
     const [tunnel, id] = [row.tunnel as number, row.id as Uint8Array]
-    if (chunk?.tunnel !== tunnel || !isShared(chunk.id, id)) {
+    const text = textOfTunnel(recordOf(row))
+    const joins = chunk?.tunnel === tunnel && periodOf(chunk.id) === periodOf(id) && chunk.text.length + text.length <= ROW_LENGTH
+    if (!chunk || !joins) {
       if (chunk) put.run(chunk.tunnel, chunk.id, chunk.text)
       chunk = { tunnel, id, text: '' }
     }
-    chunk.text += textOfTunnel(recordOf(row))
+    chunk.text += text
   }
   if (chunk) put.run(chunk.tunnel, chunk.id, chunk.text)
 }
 
-const isShared = (one: Uint8Array, other: Uint8Array): boolean =>
-  one.subarray(0, SHARED_BYTES).every((byte, at) => byte === other[at])
+const periodOf = (id: Uint8Array): number => Math.floor(timeOfId(id) / CHUNK_MS)
 
 function recordOf(row: Row): RequestRecord {
   return {

@@ -5,10 +5,8 @@ import { lowestId } from './record-id.ts'
 
 /** Rows that one step removes: it holds up what is to be kept for some milliseconds. */
 const STEP_ROWS = 2_000
-const STEP_BYTES = 1024 * 1024
 const STEP_TUNNELS = 100
 
-type Row = Readonly<Record<string, unknown>>
 type Step = () => void
 
 /**
@@ -29,29 +27,8 @@ function* oldDays(db: DatabaseSync, first: number): Generator<Step, void, undefi
   for (const { day } of days) {
     const table = dayTable(Number(day))
     // Emptied first: to drop a table of millions of rows at once takes as long as to read it.
-    yield* emptied(db, table)
+    yield* inPieces(db, table, 'true', [])
     yield () => db.exec(`DROP TABLE ${table}; DELETE FROM days WHERE day = ${Number(day)}`)
-  }
-}
-
-/** A row may hold thousands of requests: steps go by bytes. */
-function* emptied(db: DatabaseSync, table: string): Generator<Step, void, undefined> {
-  const first = db.prepare(
-    `SELECT tunnel, id, octet_length(records) AS bytes FROM ${table} ORDER BY tunnel, id LIMIT ${STEP_ROWS}`,
-  )
-  const remove = db.prepare(`DELETE FROM ${table} WHERE (tunnel, id) <= (?, ?)`)
-  let removed = 1
-  while (removed > 0) {
-    yield () => {
-      let bytes = 0
-      let last: Row | undefined
-      for (const row of first.iterate()) {
-        last = row
-        bytes += Number(row.bytes)
-        if (bytes >= STEP_BYTES) break
-      }
-      removed = last ? Number(remove.run(last.tunnel as number, last.id as Uint8Array).changes) : 0
-    }
   }
 }
 

@@ -5,7 +5,7 @@ import { type MinuteOfLog, type Range, rangesOf } from '../search-ranges.ts'
 import { MINUTE_MS } from './layout.ts'
 
 /** Minutes that are looked at together. */
-const CHUNK = 256
+const MINUTES = 256
 
 /**
  * Where in a tunnel's log a search has to look, newest first: the sums tell of each minute whether it can hold anything that passes. A
@@ -15,14 +15,14 @@ export function* searchPlan(db: DatabaseSync, number: number, filter: RequestFil
   const narrow = narrowing(filter)
   const { where, values } = narrow
   const find = db.prepare(
-    `SELECT minute, requests FROM minutes WHERE tunnel = ? AND minute <= ? AND ${where} ORDER BY minute DESC LIMIT ${CHUNK}`,
+    `SELECT minute, requests FROM minutes WHERE tunnel = ? AND minute <= ? AND ${where} ORDER BY minute DESC LIMIT ${MINUTES}`,
   )
   let next = Math.floor(newestMs / MINUTE_MS)
   for (;;) {
     const minutes = find.all(number, next, ...values) as unknown as readonly MinuteOfLog[]
     yield* rangesOf(minutes, values.length === 0)
     const last = minutes.at(-1)
-    if (!last || minutes.length < CHUNK) return
+    if (!last || minutes.length < MINUTES) return
     next = last.minute - 1
   }
 }

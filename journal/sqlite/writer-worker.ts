@@ -43,11 +43,12 @@ function openWriter(path: string): Answer<WriterRequest, WriterReply> {
     const { done, value } = sweeping.next()
     if (done) {
       sweeping = undefined
-      tunnels.forget()
       return { type: 'swept', more: false }
     }
     try {
       inTransaction(value)
+      // The last step gives numbers back.
+      tunnels.forget()
     } catch (error) {
       sweeping = undefined
       throw error

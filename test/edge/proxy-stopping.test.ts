@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -33,24 +35,36 @@ async function underWay(answer: string) {
   }
 }
 
-/** All that a visitor gets who asks over HTTP/1.1. */
-function visit({ edge, tunnel: { host } }: Awaited<ReturnType<typeof underWay>>, scheme: 'http' | 'https'): () => string {
+/** All that a visitor gets who asks over HTTP/1.1, with `more` after the request line and Host. */
+function visit(
+  { edge, tunnel: { host } }: Awaited<ReturnType<typeof underWay>>,
+  scheme: 'http' | 'https',
+  more = '\r\n',
+): { readonly text: () => string; readonly errors: readonly unknown[] } {
   const socket =
     scheme === 'http'
       ? connect(edge.httpPort, '127.0.0.1')
       : connectTls({ port: edge.httpsPort, host: '127.0.0.1', servername: host, rejectUnauthorized: false })
   let text = ''
-  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).on('error', () => socket.destroy())
-  socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-  return () => text
+  const errors: unknown[] = []
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).on('error', (error) => errors.push(error))
+  socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n${more}`)
+  return { text: () => text, errors }
 }
 
 test.each(['http', 'https'] as const)('a request over %s that has no answer yet gets 503', async (scheme) => {
   const place = await underWay('')
-  const text = visit(place, scheme)
+  const { text } = visit(place, scheme)
   expect(await place.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
   await vi.waitUntil(() => text().includes('\r\n\r\n'), { timeout: 10_000 })
   expect(text()).toMatch(/^HTTP\/1.1 503 [^]*\r\nMooring-Error: edge_stopping\r\n/)
+})
+
+test('so does one that is still being sent, without a reset', async () => {
+  const place = await underWay('')
+  const { text, errors } = visit(place, 'http', `Content-Length: 1000000\r\n\r\n${'x'.repeat(500_000)}`)
+  expect(await place.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping' }])
+  expect([text().slice(0, 12), errors]).toEqual(['HTTP/1.1 503', []])
 })
 
 test('so does one over HTTP/2', async () => {
@@ -61,9 +75,28 @@ test('so does one over HTTP/2', async () => {
   expect([status, fields]).toEqual([503, expect.arrayContaining(['mooring-error', 'edge_stopping'])])
 })
 
+/** What ends with its connection must not look whole. */
+const BEGUN = 'HTTP/1.1 200 OK\r\n\r\nsome'
+
 test('an answer that has begun is cut, and recorded as far as it came', async () => {
-  const place = await underWay('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome')
-  const text = visit(place, 'http')
+  const place = await underWay(BEGUN)
+  const { text, errors } = visit(place, 'http')
+  await vi.waitUntil(() => text().endsWith('some'), { timeout: 10_000 })
   expect(await place.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
-  expect(text()).toMatch(/\r\n\r\nsome$/)
+  await vi.waitUntil(() => errors.length > 0, { timeout: 10_000 })
+  expect(errors).toMatchObject([{ code: 'ECONNRESET' }])
+})
+
+test('so it is over HTTP/2', async () => {
+  const place = await underWay(BEGUN)
+  const session = connectHttp2(`https://127.0.0.1:${place.edge.httpsPort}`, {
+    servername: place.tunnel.host,
+    rejectUnauthorized: false,
+  })
+  const stream = session.request({ ':authority': place.tunnel.host })
+  const failed = new Promise((resolve) => stream.on('error', resolve))
+  await once(stream, 'data')
+  expect(await place.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
+  expect(await failed).toMatchObject({ code: 'ERR_HTTP2_STREAM_ERROR' })
+  session.destroy()
 })
