@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
+import { madeGarbage } from '../buffer-garbage.ts'
 
 /** Up to here one copy into one buffer costs less than handing many buffers to the kernel. */
 const COPY_BYTES = 64 * 1024
@@ -58,8 +59,12 @@ export class Output {
     this.#pending = []
     this.#bytes = 0
     if (pending.length === 0 || !this.#socket.writable) return
-    if (bytes <= COPY_BYTES) this.#socket.write(pending.length === 1 && pending[0] ? pending[0] : Buffer.concat(pending, bytes))
-    else {
+    if (bytes <= COPY_BYTES) {
+      // A message, its packet, and what all packets are put together in.
+      madeGarbage(3 * bytes)
+      this.#socket.write(pending.length === 1 && pending[0] ? pending[0] : Buffer.concat(pending, bytes))
+    } else {
+      madeGarbage(bytes)
       this.#socket.cork()
       for (const data of pending) this.#socket.write(data)
       this.#socket.uncork()

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
+import { madeGarbage } from '../buffer-garbage.ts'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
-import { readBytes } from '../read-garbage.ts'
 import type { Origin, Session } from '../session.ts'
 import type { ChannelLine } from '../channels/channel-end.ts'
 import { ChannelTable, PACKET_BYTES } from '../channels/channel-table.ts'
@@ -145,7 +145,7 @@ export class MeshLink implements FrameReader {
   }
 
   #receive(chunk: Buffer): void {
-    readBytes(chunk.length)
+    madeGarbage(chunk.length)
     this.#heardAt = performance.now()
     if (this.#end !== undefined) return
     try {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
-import { readBytes } from '../read-garbage.ts'
+import { madeGarbage } from '../buffer-garbage.ts'
 import type { ProxyContext } from './context.ts'
 import { type Answer, httpDate } from './errors.ts'
 import type { Exchange } from './exchange.ts'
@@ -190,7 +190,7 @@ export class Http2Stream implements Visitor {
   }
 
   #data(chunk: Buffer): void {
-    readBytes(chunk.length)
+    madeGarbage(chunk.length)
     this.bytesIn += chunk.length
     const { length } = this.#head?.framing ?? {}
     if (chunk.length === 0) return

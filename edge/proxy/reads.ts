@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { madeGarbage } from '../buffer-garbage.ts'
 import { ownBytes } from '../own-bytes.ts'
-import { readBytes } from '../read-garbage.ts'
 
 /** What one read takes at the most: as much as Node's own. */
 const READ_BYTES = 64 * 1024
@@ -38,7 +38,7 @@ export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
   // What was read before or while it was paused; and everything, where it cannot be had otherwise.
   socket.on('data', (chunk: Buffer) => {
     if (isJoining) return
-    readBytes(chunk.length)
+    madeGarbage(chunk.length)
     read(chunk)
   })
   if (BUFFER === undefined || CALLBACK === undefined || !readied._handle?.useUserBuffer) return
@@ -80,6 +80,6 @@ export function pauseReads(socket: Socket): void {
 /** What stays valid of a chunk, or of a part of one: itself, or a copy when it is in the one buffer. */
 export function lasting(chunk: Buffer): Buffer {
   if (chunk.buffer !== buffer.buffer) return chunk
-  readBytes(chunk.length)
+  madeGarbage(chunk.length)
   return ownBytes(chunk)
 }
