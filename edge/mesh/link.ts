@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import { madeGarbage } from '../buffer-garbage.ts'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
+import { readLasting } from '../reads.ts'
 import type { Origin, Session } from '../session.ts'
 import type { ChannelLine } from '../channels/channel-end.ts'
 import { ChannelTable, PACKET_BYTES } from '../channels/channel-table.ts'
@@ -80,7 +80,7 @@ export class MeshLink implements FrameReader {
       broken: () => this.close('protocol'),
     })
     this.#handlers = this.#createHandlers()
-    socket.on('data', (chunk) => this.#receive(chunk))
+    readLasting(socket, (chunk) => this.#receive(chunk))
     socket.on('drain', () => this.#drained())
     for (const event of ['end', 'error', 'close'] as const) socket.on(event, () => this.close('lost'))
     this.#output.write(frame(Frame.hello, 0, encodeMessage(deps.self)))
@@ -145,7 +145,6 @@ export class MeshLink implements FrameReader {
   }
 
   #receive(chunk: Buffer): void {
-    madeGarbage(chunk.length)
     this.#heardAt = performance.now()
     if (this.#end !== undefined) return
     try {

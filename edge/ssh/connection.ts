@@ -10,6 +10,7 @@ import { Forwarding } from './forwarding.ts'
 import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
 import { revocationOf } from './login.ts'
+import { readLasting } from '../reads.ts'
 import { sourceKey } from '../source-key.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import { Output, STRANGER_BYTES } from '../channels/output.ts'
@@ -111,7 +112,7 @@ export class Connection implements WireEvents {
       accepted: (route, login) => this.#accepted(route, login),
       disconnect: (reason, sentence) => this.#farewell('refused', { reason, sentence }),
     })
-    socket.on('data', (chunk) => this.#receive(chunk))
+    readLasting(socket, (chunk) => this.#receive(chunk))
     socket.on('drain', () => this.channels.unblock())
     socket.on('end', () => this.#over('client_disconnected'))
     socket.on('error', () => this.#over('connection_lost'))

@@ -1,5 +1,5 @@
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
-import { madeGarbage } from '../../buffer-garbage.ts'
+import { compact } from '../../compact.ts'
 import { string, uint32 } from '../wire-format.ts'
 import { KEY_EXCHANGES, peekOffer, type ClientOffer } from './algorithms.ts'
 import { HANDLERS, OwnedProtocol } from './handlers.ts'
@@ -58,10 +58,9 @@ export class Wire {
 
   /** @throws Error on bytes that are no SSH */
   receive(chunk: Buffer): void {
-    madeGarbage(chunk.length)
     if (this.#held === undefined) this.#protocol.parse(chunk, 0, chunk.length)
     else {
-      this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
+      this.#held = this.#held.length === 0 ? compact(chunk) : Buffer.concat([this.#held, chunk])
       const peek = peekOffer(this.#held)
       if (peek !== 'more') this.#begin(peek === 'unreadable' ? undefined : peek)
     }

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { afterAll, describe, expect, test } from 'vitest'
-import { selfSignedPem } from '../../test/support/edge/self-signed.ts'
-import { lasting, pauseReads, readAll } from './reads.ts'
+import { selfSignedPem } from '../test/support/edge/self-signed.ts'
+import { lasting, pauseReads, readAll, readLasting } from './reads.ts'
 
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
@@ -117,4 +117,38 @@ test('what lasts of a chunk, and of a part of one, is as it was when the next is
     ['abc', 3],
     ['bc', 2],
   ])
+})
+
+test.each([
+  ['small', 3_000],
+  ['large', 60_000],
+])('%s chunks that last are as they were, whatever is read after them', async (_size, bytes) => {
+  const both = [await overTcp(), await overTcp()]
+  const sent = Array.from({ length: 60 }, (_, index) => Buffer.alloc(bytes, index + 1))
+  const read = both.map(({ accepted }) => {
+    const chunks: Buffer[] = []
+    readLasting(accepted, (chunk) => chunks.push(chunk))
+    return chunks
+  })
+  for (const [index, part] of sent.entries()) {
+    both[index % 2]?.client.write(part)
+    if (index % 7 === 0) await new Promise(setImmediate)
+  }
+  const all = read.map((chunks) => () => Buffer.concat(chunks))
+  for (const [index, one] of all.entries()) {
+    const expected = Buffer.concat(sent.filter((_, part) => part % 2 === index))
+    await expect.poll(() => one().length).toBe(expected.length)
+    expect(one().equals(expected)).toBe(true)
+  }
+})
+
+test('small chunks that last share memory', async () => {
+  const { client, accepted } = await overTcp()
+  const chunks: Buffer[] = []
+  readLasting(accepted, (chunk) => chunks.push(chunk))
+  for (let count = 1; count <= 20; count++) {
+    client.write('x')
+    await expect.poll(() => chunks.length, { interval: 1 }).toBe(count)
+  }
+  expect(new Set(chunks.map(({ buffer }) => buffer)).size).toBeLessThanOrEqual(2)
 })

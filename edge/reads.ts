@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { madeGarbage } from '../buffer-garbage.ts'
-import { ownBytes } from '../own-bytes.ts'
+import { madeGarbage } from './buffer-garbage.ts'
+import { ownBytes } from './own-bytes.ts'
 
 /** What one read takes at the most: as much as Node's own. */
 const READ_BYTES = 64 * 1024
@@ -11,6 +11,10 @@ const MOST_APART = 64
 
 /** One for all sockets: a read is over when its reader returns. */
 const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
+
+/** Where small chunks that last lie side by side, until it is full. */
+let block = Buffer.alloc(0)
+let blockAt = 0
 
 /** Where Node keeps what `onread` of a socket says; undefined in a Node that keeps it elsewhere. */
 const [BUFFER, CALLBACK] = (() => {
@@ -29,7 +33,7 @@ interface Readied {
  * what {@link lasting} makes of it.
  *
  * It is the `onread` that Node has for connections that it opens, which it does not offer for those that it accepts: without a buffer of 64 KiB made, cut and
- * collected for each read, and without a stream's bookkeeping (docs/decisions, "Visitors are read into one buffer").
+ * collected for each read, and without a stream's bookkeeping (docs/decisions, "Sockets are read into one buffer").
  */
 export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
   const readied = socket as unknown as Readied
@@ -69,6 +73,24 @@ export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
     return true
   }
   readied._handle.useUserBuffer(buffer)
+}
+
+/** As {@link readAll}, but each chunk stays as it is, and is its reader's. */
+export function readLasting(socket: Socket, read: (chunk: Buffer) => void): void {
+  readAll(socket, (chunk) => read(inBlock(chunk)))
+}
+
+/** A buffer for each small chunk would cost as much as all else that is done with it. */
+function inBlock(chunk: Buffer): Buffer {
+  if (chunk.length > READ_BYTES / 4 || chunk.buffer !== buffer.buffer) return lasting(chunk)
+  madeGarbage(chunk.length)
+  if (blockAt + chunk.length > block.length) {
+    block = Buffer.allocUnsafeSlow(READ_BYTES)
+    blockAt = 0
+  }
+  const own = block.subarray(blockAt, (blockAt += chunk.length))
+  own.set(chunk)
+  return own
 }
 
 /** Pauses a socket as a stream is: some of what comes is read and kept, so that its end or a reset is noticed. `resume` of the socket ends it. */
