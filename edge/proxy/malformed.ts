@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer'
-import { randomUUIDv7 } from 'node:crypto'
 import { METHOD_MAX, type Stop } from '../../crds/tunnel-decisions.ts'
 import type { Accepted } from './accepted.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
 import { recordRefusal, routeOf } from './refusal.ts'
 import { ABSOLUTE, hostOf, pathOf } from './request-head.ts'
+import { requestId } from './request-ids.ts'
 import type { Visitor } from './visitor.ts'
 
 /** Of a request that is none, as much as can be read: whose it would have been is told of it. */
@@ -27,7 +27,7 @@ export interface Malformed {
 
 /** Answers what cannot be understood as a request in one way, for which there is no deciding. */
 export function refuseMalformed(context: ProxyContext, visitor: Visitor, { stop, glimpse, accepted, protocol }: Malformed): void {
-  const id = randomUUIDv7()
+  const id = requestId()
   const answer = answerTo(stop, { id, head: undefined, location: '', challenge: undefined })
   visitor.answer(answer)
   const { hostname = '', method = '', path = '' } = glimpse ?? {}

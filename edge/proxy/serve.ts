@@ -1,5 +1,4 @@
 import { Buffer } from 'node:buffer'
-import { randomUUIDv7 } from 'node:crypto'
 import { CHALLENGE_PATH, firstStop, REQUEST_CHECKS, type RequestWorld, type Stop } from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Accepted } from './accepted.ts'
@@ -9,6 +8,7 @@ import { answerTo } from './errors.ts'
 import { Exchange } from './exchange.ts'
 import { recordRefusal, routeOf } from './refusal.ts'
 import type { RequestHead } from './request-head.ts'
+import { requestId } from './request-ids.ts'
 import type { Visitor } from './visitor.ts'
 
 /** A request whose head has come. */
@@ -38,7 +38,7 @@ export interface Arrival {
 export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {
   const { routes, trusted } = context
   const { head, peer, scheme } = arrival
-  const id = randomUUIDv7()
+  const id = requestId()
   const { hostname: host, path } = head
   const route = routeOf(host, routes)
   const isTrusted = trusted?.allows(peer) ?? false

@@ -9,12 +9,16 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     alloc(size: number, force?: boolean): Buffer
     finalize(packet: Buffer, force?: boolean): Buffer
   }
-  /** Handles a message; `Infinity`: none may follow it. */
-  type OnPayload = (payload: Buffer) => number | undefined
+  /** Handles a message; `Infinity`: none may follow it; `false`: what follows it is for another decipher. */
+  type OnPayload = (payload: Buffer) => number | false | undefined
   /** What an exchange came to, once it is over. */
   export interface Exchanged {
     readonly sessionID?: Buffer
-    readonly negotiated: { readonly kex: string; readonly sc: { readonly cipher: string } }
+    readonly negotiated: {
+      readonly kex: string
+      readonly sc: { readonly cipher: string }
+      readonly cs: { readonly cipher: string }
+    }
     remoteExtInfoEnabled: boolean
   }
   export interface KeyExchange extends Exchanged {
@@ -62,8 +66,19 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     _remoteIdentRaw: Buffer | undefined
     _offer: unknown
     _cipher: { allocPacket(payloadLength: number): Buffer; encrypt(packet: Buffer): void }
-    /** `_tag`: of an AEAD cipher, reused for each packet. `inSeqno`: of the packet after the one that is being handled. */
-    _decipher: { _tag?: Buffer; readonly inSeqno: number; _onPayload: OnPayload }
+    _decipher: {
+      /** Of an AEAD cipher, reused for each packet. */
+      _tag?: Buffer
+      /** The native part, which decrypts in place. Throws at a wrong tag. */
+      readonly _instance?: { decrypt(packet: Buffer, length: number, tag: Buffer): void }
+      /** How much of a packet's length has come: 0 between packets. */
+      readonly _lenBytes: number
+      /** Of the packet after the one that is being handled. */
+      inSeqno: number
+      _onPayload: OnPayload
+      /** Says how far it came, if not to the end. */
+      decrypt(data: Buffer, from: number, end: number): number | undefined
+    }
     /** What deciphers are given once there are keys; while they are exchanged another stands in its place. */
     _onPayload: OnPayload
     /** Known once the client's first KEXINIT has come. */

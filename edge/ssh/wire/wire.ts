@@ -8,6 +8,7 @@ import type { Reason, WireEvents } from './messages.ts'
 import { answerUnknown, refuseEmpty } from './odd-packets.ts'
 import { type HostKeyRing, offerFor } from './offer.ts'
 import { refineHandshake, send } from './packets.ts'
+import { readWholePackets } from './whole-packets.ts'
 
 const DISCONNECT = 1
 const BANNER = 53
@@ -42,7 +43,10 @@ export class Wire {
       onWrite: (data: Buffer | string) => write(typeof data === 'string' ? Buffer.from(data) : data),
       onError: () => events.broken(),
       onHeader: () => refuseEmpty(this.#protocol),
-      onHandshakeComplete: () => events.keysExchanged(++this.#exchanges === 1),
+      onHandshakeComplete: () => {
+        readWholePackets(this.#protocol)
+        events.keysExchanged(++this.#exchanges === 1)
+      },
       messageHandlers: HANDLERS,
     })
     this.#protocol.owner = this

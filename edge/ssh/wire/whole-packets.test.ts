@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto'
+import { createRequire } from 'node:module'
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import type { OwnedProtocol } from './handlers.ts'
+import { ciphersReady, nativeCiphers } from './packets.ts'
+import { readWholePackets } from './whole-packets.ts'
+
+/** What ssh2 makes of an exchange. */
+interface Ciphers {
+  readonly CIPHER_INFO: Readonly<Record<string, object>>
+  createCipher(config: object): { allocPacket(bytes: number): Buffer; encrypt(packet: Buffer): void }
+  createDecipher(config: object): OwnedProtocol['_decipher']
+}
+const ssh2 = createRequire(import.meta.url)('ssh2/lib/protocol/crypto.js') as Ciphers
+
+beforeAll(async () => {
+  await ciphersReady
+  if (!nativeCiphers) throw new Error('the native ciphers are missing: there is nothing to compare')
+})
+
+const CIPHER = 'aes128-gcm@openssh.com'
+const PAYLOAD_AT = 5
+const DATA = 94
+
+interface Message {
+  readonly type: number
+  readonly channel: number
+  /** What it says of its data's length, against what there is. */
+  readonly lie: number
+  readonly bytes: number
+  /** Another stands in for what handles messages, as while keys are exchanged. */
+  readonly exchanging: boolean
+}
+
+const messages = fc.array(
+  fc.record({
+    type: fc.oneof({ weight: 3, arbitrary: fc.constant(DATA) }, fc.constantFrom(2, 93, 95, 96)),
+    channel: fc.constantFrom(0, 7, 0xffff_ffff),
+    lie: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: -3, max: 3 })),
+    bytes: fc.oneof(fc.nat(40), fc.nat(1_000), fc.constant(32_768)),
+    exchanging: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, fc.constant(true)),
+  }),
+  { maxLength: 12 },
+)
+
+const keys = () => ({ key: randomBytes(16), iv: randomBytes(12) })
+
+/** One after the other, encrypted; the padding of the last is as long as `padding` says. */
+function encrypted(sent: readonly Message[], { key, iv }: ReturnType<typeof keys>, padding?: number): Buffer {
+  const parts: Buffer[] = []
+  const onWrite = (part: Buffer) => parts.push(Buffer.from(part))
+  const info = { cipherInfo: ssh2.CIPHER_INFO[CIPHER], cipherKey: key, cipherIV: Buffer.from(iv) }
+  const cipher = ssh2.createCipher({ outbound: { seqno: 0, onWrite, ...info } })
+  for (const [index, { type, channel, lie, bytes }] of sent.entries()) {
+    const packet = cipher.allocPacket(9 + bytes)
+    packet[PAYLOAD_AT] = type
+    packet.writeUInt32BE(channel, PAYLOAD_AT + 1)
+    packet.writeUInt32BE((bytes + lie) >>> 0, PAYLOAD_AT + 5)
+    packet.fill(index + 1, PAYLOAD_AT + 9, PAYLOAD_AT + 9 + bytes)
+    if (padding !== undefined && index === sent.length - 1) packet[4] = padding
+    cipher.encrypt(packet)
+  }
+  return Buffer.concat(parts)
+}
+
+/** What is heard of messages that come in these pieces. `whole`: with {@link readWholePackets}. */
+function heard(pieces: readonly Buffer[], sent: readonly Message[], { key, iv }: ReturnType<typeof keys>, whole: boolean) {
+  const log: string[] = []
+  const tell = (who: string, channel: number, data: Buffer) => {
+    log.push(`${who} ${channel} ${data.length} ${[...new Set(data)].join()}`)
+    choose()
+  }
+  /** As ssh2's own, of what is data. */
+  const hear = (who: string) => (payload: Buffer) => {
+    const bytes = payload.length >= 9 ? payload.readUInt32BE(5) : Infinity
+    if (payload[0] === DATA && bytes <= payload.length - 9) {
+      tell(who, payload.readUInt32BE(1), payload.subarray(9, 9 + bytes))
+    } else tell(`${who} ${payload[0]}`, payload.length, payload)
+    return undefined
+  }
+  const usual = hear('heard')
+  const meanwhile = hear('meanwhile')
+  const info = { decipherInfo: ssh2.CIPHER_INFO[CIPHER], decipherKey: key, decipherIV: Buffer.from(iv) }
+  const decipher = ssh2.createDecipher({ inbound: { seqno: 0, onPayload: usual, ...info } })
+  const owner = {
+    accepted: true,
+    events: { channels: { data: (channel: number, data: Buffer) => tell('heard', channel, data) } },
+  }
+  const protocol = { owner, _decipher: decipher, _onPayload: usual, _kex: { negotiated: { cs: { cipher: CIPHER } } } }
+  const choose = () => (decipher._onPayload = sent[log.length]?.exchanging ? meanwhile : usual)
+  choose()
+  if (whole) readWholePackets(protocol as unknown as OwnedProtocol)
+  for (const piece of pieces) decipher.decrypt(piece, 0, piece.length)
+  return [...log, `${decipher.inSeqno} came`]
+}
+
+/** In pieces that end at these shares of it. In memory of their own: they are decrypted in place. */
+function cut(all: Buffer, shares: readonly number[]): Buffer[] {
+  const ends = shares.map((share) => Math.floor(share * all.length)).toSorted((one, other) => one - other)
+  return [...ends, all.length].map((end, index) => Buffer.from(all.subarray(ends[index - 1] ?? 0, end)))
+}
+
+test('the same is heard of what comes, however it is cut', () => {
+  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 4 })
+  fc.assert(
+    fc.property(messages, shares, (sent, at) => {
+      const secret = keys()
+      const all = encrypted(sent, secret)
+      expect(heard(cut(all, at), sent, secret, true)).toEqual(heard(cut(all, at), sent, secret, false))
+      expect(heard([Buffer.from(all)], sent, secret, true)).toHaveLength(sent.length + 1)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+const one: Message = { type: DATA, channel: 1, lie: 0, bytes: 100, exchanging: false }
+
+test('a bit that is wrong anywhere ends it', () => {
+  const secret = keys()
+  const all = encrypted([one, one], secret)
+  const second = all.length / 2
+  for (let at = second; at < all.length; at++) {
+    const wrong = Buffer.from(all)
+    wrong[at] = (wrong[at] ?? 0) ^ 1
+    // What says that more is to come is found out when that has come.
+    if (at >= second + 4) expect(() => heard([wrong], [one, one], secret, true), `byte ${at}`).toThrow()
+    else
+      expect(outcome(() => heard([Buffer.from(wrong)], [one, one], secret, true))).toEqual(
+        outcome(() => heard([wrong], [one, one], secret, false)),
+      )
+  }
+})
+
+test('padding that is longer than its packet ends it', () => {
+  const secret = keys()
+  const small = { ...one, bytes: 10 }
+  const all = encrypted([small], secret, 200)
+  expect(() => heard([all], [small], secret, true)).toThrow(RangeError)
+})
+
+function outcome(act: () => unknown): unknown {
+  try {
+    return act()
+  } catch {
+    return 'ended'
+  }
+}
