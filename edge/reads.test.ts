@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { afterAll, describe, expect, test } from 'vitest'
 import { selfSignedPem } from '../test/support/edge/self-signed.ts'
-import { lasting, pauseReads, readAll, readLasting } from './reads.ts'
+import { inBlock, lasting, pauseReads, readAll } from './reads.ts'
 
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
@@ -127,7 +127,7 @@ test.each([
   const sent = Array.from({ length: 60 }, (_, index) => Buffer.alloc(bytes, index + 1))
   const read = both.map(({ accepted }) => {
     const chunks: Buffer[] = []
-    readLasting(accepted, (chunk) => chunks.push(chunk))
+    readAll(accepted, (chunk) => chunks.push(inBlock(chunk)))
     return chunks
   })
   for (const [index, part] of sent.entries()) {
@@ -145,7 +145,7 @@ test.each([
 test('small chunks that last share memory', async () => {
   const { client, accepted } = await overTcp()
   const chunks: Buffer[] = []
-  readLasting(accepted, (chunk) => chunks.push(chunk))
+  readAll(accepted, (chunk) => chunks.push(inBlock(chunk)))
   for (let count = 1; count <= 20; count++) {
     client.write('x')
     await expect.poll(() => chunks.length, { interval: 1 }).toBe(count)

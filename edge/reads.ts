@@ -75,13 +75,11 @@ export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
   readied._handle.useUserBuffer(buffer)
 }
 
-/** As {@link readAll}, but each chunk stays as it is, and is its reader's. */
-export function readLasting(socket: Socket, read: (chunk: Buffer) => void): void {
-  readAll(socket, (chunk) => read(inBlock(chunk)))
-}
-
-/** A buffer for each small chunk would cost as much as all else that is done with it. */
-function inBlock(chunk: Buffer): Buffer {
+/**
+ * As {@link lasting}, but small chunks lie side by side: a buffer for each would cost as much as all else that is done with it. Whatever keeps one keeps a block of 64 KiB, so
+ * it is for those who are known.
+ */
+export function inBlock(chunk: Buffer): Buffer {
   if (chunk.length > READ_BYTES / 4 || chunk.buffer !== buffer.buffer) return lasting(chunk)
   madeGarbage(chunk.length)
   if (blockAt + chunk.length > block.length) {

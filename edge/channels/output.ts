@@ -20,6 +20,11 @@ function flushAll(): void {
   for (const output of dirty.splice(0)) output.flush()
 }
 
+function together(pending: readonly Buffer[], bytes: number): Buffer {
+  madeGarbage(bytes)
+  return Buffer.concat(pending, bytes)
+}
+
 /** Bytes to one client: all that one turn of the event loop writes goes out together. */
 export class Output {
   readonly #socket: Socket
@@ -59,12 +64,8 @@ export class Output {
     this.#pending = []
     this.#bytes = 0
     if (pending.length === 0 || !this.#socket.writable) return
-    if (bytes <= COPY_BYTES) {
-      // A message, its packet, and what all packets are put together in.
-      madeGarbage(3 * bytes)
-      this.#socket.write(pending.length === 1 && pending[0] ? pending[0] : Buffer.concat(pending, bytes))
-    } else {
-      madeGarbage(bytes)
+    if (bytes <= COPY_BYTES) this.#socket.write(pending.length === 1 && pending[0] ? pending[0] : together(pending, bytes))
+    else {
       this.#socket.cork()
       for (const data of pending) this.#socket.write(data)
       this.#socket.uncork()

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
-import { readLasting } from '../reads.ts'
+import { inBlock, readAll } from '../reads.ts'
 import type { Origin, Session } from '../session.ts'
 import type { ChannelLine } from '../channels/channel-end.ts'
 import { ChannelTable, PACKET_BYTES } from '../channels/channel-table.ts'
@@ -80,7 +80,7 @@ export class MeshLink implements FrameReader {
       broken: () => this.close('protocol'),
     })
     this.#handlers = this.#createHandlers()
-    readLasting(socket, (chunk) => this.#receive(chunk))
+    readAll(socket, (chunk) => this.#receive(inBlock(chunk)))
     socket.on('drain', () => this.#drained())
     for (const event of ['end', 'error', 'close'] as const) socket.on(event, () => this.close('lost'))
     this.#output.write(frame(Frame.hello, 0, encodeMessage(deps.self)))

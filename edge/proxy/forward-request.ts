@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { madeGarbage } from '../buffer-garbage.ts'
 import { ownBytes } from '../own-bytes.ts'
 import { valueOf } from './fields.ts'
 import { hopFields, keptLines } from './forward-fields.ts'
@@ -43,6 +44,7 @@ export function forwardedRequest(
   const { before, after } = forwarded
   const bodyAt = before.length + visit.id.length + after.length
   const message = Buffer.allocUnsafe(bodyAt + (first?.length ?? 0))
+  madeGarbage(message.length)
   if (isKnown) {
     message.set((forwarded.bytes ??= ownBytes(`${before}${visit.id}${after}`)))
     message.write(visit.id, before.length, 'latin1')

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { madeGarbage } from '../buffer-garbage.ts'
 import { ownBytes } from '../own-bytes.ts'
 import { scopedCookie } from './cookie-scope.ts'
 import { httpDate } from './errors.ts'
@@ -58,6 +59,7 @@ export function responseMessage(
 function message(head: Buffer | string, first: Buffer | undefined): Buffer {
   if (first === undefined && typeof head !== 'string') return head
   const bytes = Buffer.allocUnsafe(head.length + (first?.length ?? 0))
+  madeGarbage(bytes.length)
   if (typeof head === 'string') bytes.write(head, 0, 'latin1')
   else bytes.set(head)
   if (first) bytes.set(first, head.length)

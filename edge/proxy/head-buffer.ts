@@ -5,6 +5,7 @@ const END = Buffer.from('\r\n\r\n')
 const CR = 0x0d
 const LF = 0x0a
 const FIRST_SIZE = 1024
+const NOTHING = Buffer.alloc(0)
 
 /** `bad`: a line ends with a bare LF. `large`: no end of the head in {@link MAX_HEAD} bytes. */
 export type HeadState = 'more' | 'whole' | 'large' | 'bad'
@@ -14,9 +15,9 @@ export class HeadBuffer {
   /** Once whole: the head up to the CRLF of its last line, latin1. Too large: as much of it as is taken. */
   text = ''
   /** The same as bytes, valid until the next call. */
-  bytes: Buffer = END.subarray(0, 0)
+  bytes: Buffer = NOTHING
   /** Once whole: what follows it. */
-  rest: Buffer = END.subarray(0, 0)
+  rest: Buffer = NOTHING
   #held: Buffer | undefined
   #length = 0
   /** An empty line has come before the head. */
@@ -38,6 +39,11 @@ export class HeadBuffer {
     if (!this.#held) this.#append(part)
     this.#length = data.length
     return 'more'
+  }
+
+  /** What came with the head is of no more use: even an empty part of a chunk keeps all that was read with it. */
+  letGo(): void {
+    this.bytes = this.rest = NOTHING
   }
 
   reset(): void {

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Stop } from '../../crds/tunnel-decisions.ts'
@@ -24,7 +26,7 @@ describe('a head that comes again', () => {
     const { reader, read } = counting()
     expect(reader.push(bytes(`${HEAD}\r\n`))).toBe('whole')
     expect(reader.push(bytes(`${HEAD}\r\nrest`))).toBe('whole')
-    expect({ head: reader.head, rest: reader.rest.toString(), read }).toEqual({ head: HEAD, rest: 'rest', read: [HEAD] })
+    expect({ head: reader.head, rest: reader.takeRest().toString(), read }).toEqual({ head: HEAD, rest: 'rest', read: [HEAD] })
   })
 
   test.each([
@@ -53,7 +55,7 @@ describe('a head that comes again', () => {
 function readIn(size: number, message: Buffer, reader: HeadReader<RequestHead | Stop>) {
   for (let at = 0; at < message.length; at += size) {
     const state = reader.push(message.subarray(at, at + size))
-    if (state !== 'more') return { state, at, head: reader.head, rest: reader.rest.toString('latin1') }
+    if (state !== 'more') return { state, at, head: reader.head, rest: reader.takeRest().toString('latin1') }
   }
   return { state: 'more' }
 }
@@ -80,4 +82,26 @@ test('however heads come, and come again, they are read as if each were the firs
       }
     }),
   )
+})
+
+test('a reader whose head was read keeps nothing of what it was read with', () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const BLOCK = 64 * 1024
+  const arrayBuffers = () => {
+    collect()
+    return process.memoryUsage().arrayBuffers
+  }
+  const before = arrayBuffers()
+  const readers = Array.from({ length: 400 }, (_, index) => {
+    const { reader } = counting()
+    for (const body of ['', 'rest']) {
+      const block = Buffer.allocUnsafeSlow(BLOCK)
+      const length = block.write(`GET /${index}${body} HTTP/1.1\r\nHost: a.test\r\n\r\n${body}`, 100, 'latin1')
+      expect(reader.push(block.subarray(100, 100 + length))).toBe('whole')
+      expect(reader.takeRest().toString()).toBe(body)
+    }
+    return reader
+  })
+  expect(arrayBuffers() - before).toBeLessThan((readers.length * BLOCK) / 10)
 })

@@ -17,10 +17,9 @@ export type ReadHead<Read> = (text: string, bytes: Uint8Array) => Read
 export class HeadReader<Read> {
   /** Once whole: what was read. */
   head: Read
-  /** Once whole: what follows the head, for as long as the chunk is valid. */
-  rest: Buffer
   readonly #read: ReadHead<Read>
   readonly #buffer = new HeadBuffer()
+  #rest: Buffer = NOTHING
   /** The last head with its empty line, in memory of our own. */
   #known: Buffer
   #knownBytes = 0
@@ -29,7 +28,7 @@ export class HeadReader<Read> {
   constructor(read: ReadHead<Read>, none: Read) {
     this.#read = read
     this.head = none
-    this.rest = this.#known = NOTHING
+    this.#known = NOTHING
   }
 
   /** Whether no part of a head has come. */
@@ -42,18 +41,26 @@ export class HeadReader<Read> {
     return this.#buffer.text
   }
 
+  /** Once whole: what follows the head, for as long as the chunk is valid. It is given out once, and not kept. */
+  takeRest(): Buffer {
+    const rest = this.#rest
+    this.#rest = NOTHING
+    return rest
+  }
+
   push(chunk: Buffer): HeadState {
     if (this.#buffer.isEmpty && this.#isKnown(chunk)) {
       // Most of the time nothing follows, and an empty part of the chunk would be one more object for each request.
-      this.rest = chunk.length === this.#knownBytes ? NOTHING : chunk.subarray(this.#knownBytes)
+      this.#rest = chunk.length === this.#knownBytes ? NOTHING : chunk.subarray(this.#knownBytes)
       return 'whole'
     }
     const state = this.#buffer.push(chunk)
     if (state !== 'whole') return state
     const { text, bytes, rest } = this.#buffer
     this.head = this.#read(text, bytes)
-    this.rest = rest
+    this.#rest = rest.length === 0 ? NOTHING : rest
     this.#remember(bytes)
+    this.#buffer.letGo()
     return 'whole'
   }
 

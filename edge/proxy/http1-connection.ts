@@ -198,11 +198,16 @@ export class Http1Connection implements Visitor, Watched {
   #headData(chunk: Buffer): void {
     const state = this.#heads.push(chunk)
     if (state === 'more') return this.#awaitHead()
-    const { head, rest, text } = this.#heads
+    const { head, text } = this.#heads
     if (state === 'bad') return this.#refuse(BAD_LINE)
     if (state === 'large') return this.#refuse(tooLarge(text), glimpseOf(text))
     if (isStop(head)) this.#refuse(head, glimpseOf(text))
-    else this.#begin(head, rest.length === 0 ? rest : lasting(rest))
+    else this.#begin(head, this.#rest())
+  }
+
+  #rest(): Buffer {
+    const rest = this.#heads.takeRest()
+    return rest.length === 0 ? rest : lasting(rest)
   }
 
   /** The first part of a head has come: the rest must come soon. */

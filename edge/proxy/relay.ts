@@ -103,7 +103,8 @@ export class Relay {
     const heads = this.#heads
     let state = heads?.push(chunk)
     while (heads && state === 'whole') {
-      const { head, rest } = heads
+      const { head } = heads
+      const rest = heads.takeRest()
       if (!head) return this.#invalid()
       if (head.status === 101) return this.#upgrade(head, rest)
       if (head.status >= 200) return this.#respond(head, rest)

@@ -9,8 +9,8 @@ const VARIANTS = '89ab'
 const TAIL_LENGTH = 'rrr-vrrr-rrrrrrrrrrrr'.length
 
 const random = Buffer.alloc(COUNT * RANDOM_BYTES)
-/** The random parts of the next ids, one after the other. */
-let tails = ''
+/** The random parts of the next ids, one after the other, latin1: a text of them all would be kept by each that lives. */
+let tails = Buffer.alloc(0)
 let tailAt = 0
 /** How ids of this millisecond begin. */
 let last = { at: -1, head: '' }
@@ -27,7 +27,7 @@ export function requestId(): string {
     tailAt = 0
   }
   tailAt += TAIL_LENGTH
-  return last.head + tails.slice(tailAt - TAIL_LENGTH, tailAt)
+  return last.head + tails.toString('latin1', tailAt - TAIL_LENGTH, tailAt)
 }
 
 function headOf(now: number): string {
@@ -35,11 +35,12 @@ function headOf(now: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7`
 }
 
-function makeTails(): string {
+function makeTails(): Buffer<ArrayBuffer> {
   const hex = randomFillSync(random).toString('hex')
-  return Array.from({ length: COUNT }, (_, index) => {
+  const parts = Array.from({ length: COUNT }, (_, index) => {
     const digits = hex.slice(index * 2 * RANDOM_BYTES, (index + 1) * 2 * RANDOM_BYTES)
     const variant = VARIANTS.charAt(parseInt(digits.charAt(18), 16) % VARIANTS.length)
     return `${digits.slice(0, 3)}-${variant}${digits.slice(3, 6)}-${digits.slice(6, 18)}`
-  }).join('')
+  })
+  return Buffer.from(parts.join(''), 'latin1')
 }

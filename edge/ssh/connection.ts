@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
+import { madeGarbage } from '../buffer-garbage.ts'
 import type { EdgeClock } from '../clock.ts'
 import type { PasswordRoutes, Route, Routes } from '../route.ts'
 import type { Login, Session } from '../session.ts'
@@ -10,7 +11,7 @@ import { Forwarding } from './forwarding.ts'
 import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
 import { revocationOf } from './login.ts'
-import { readLasting } from '../reads.ts'
+import { inBlock, lasting, readAll } from '../reads.ts'
 import { sourceKey } from '../source-key.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import { Output, STRANGER_BYTES } from '../channels/output.ts'
@@ -88,7 +89,7 @@ export class Connection implements WireEvents {
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.date()
     this.#output = new Output(socket, STRANGER_BYTES)
-    this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
+    this.#wire = new Wire(deps.ring, (data) => this.#write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
     const terminals = new ClientChannels(() => this.#terminalText())
     this.channels = new ChannelTable({
@@ -112,7 +113,7 @@ export class Connection implements WireEvents {
       accepted: (route, login) => this.#accepted(route, login),
       disconnect: (reason, sentence) => this.#farewell('refused', { reason, sentence }),
     })
-    readLasting(socket, (chunk) => this.#receive(chunk))
+    readAll(socket, (chunk) => this.#receive(this.#login ? inBlock(chunk) : lasting(chunk)))
     socket.on('drain', () => this.channels.unblock())
     socket.on('end', () => this.#over('client_disconnected'))
     socket.on('error', () => this.#over('connection_lost'))
@@ -201,6 +202,12 @@ export class Connection implements WireEvents {
     const route = this.#route
     // A tunnel that is gone ends its connections with a sentence.
     return route ? terminalText(route, this.#forwarding.granted) : { lines: [], refusal: undefined }
+  }
+
+  /** A packet, which is of use no longer than its way to the kernel. */
+  #write(data: Buffer): void {
+    madeGarbage(data.length)
+    this.#output.write(data)
   }
 
   #receive(chunk: Buffer): void {

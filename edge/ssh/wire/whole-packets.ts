@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import type { OwnedProtocol } from './handlers.ts'
 import { nativeCiphers } from './packets.ts'
 
@@ -10,6 +11,9 @@ const MAX_PACKET_BYTES = 35_000
 const DATA_AT = 10
 const CHANNEL_DATA = 94
 
+/** One for all connections: it is read before the next one is needed. ssh2's own would keep the larger buffer that it is a piece of. */
+const tag = Buffer.alloc(TAG_BYTES)
+
 /**
  * Has data of channels that comes in a whole packet of AES-GCM (RFC 5647; RFC 4254, section 5.2) go to its reader at once, with two objects made for it where ssh2
  * makes five: most of what comes is that, and it was a thirtieth of all that a request costs. What is anything else, or not whole, goes on to ssh2 as before; so does
@@ -17,8 +21,8 @@ const CHANNEL_DATA = 94
  */
 export function readWholePackets(protocol: OwnedProtocol): void {
   const decipher = protocol._decipher
-  const { _instance: native, _tag: tag } = decipher
-  if (!nativeCiphers || !native || !tag || !protocol._kex?.negotiated.cs.cipher.includes('gcm')) return
+  const native = decipher._instance
+  if (!nativeCiphers || !native || !protocol._kex?.negotiated.cs.cipher.includes('gcm')) return
   const decrypt = decipher.decrypt.bind(decipher)
 
   decipher.decrypt = (data, from, end) => {

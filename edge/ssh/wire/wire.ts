@@ -1,5 +1,4 @@
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
-import { compact } from '../../compact.ts'
 import { string, uint32 } from '../wire-format.ts'
 import { KEY_EXCHANGES, peekOffer, type ClientOffer } from './algorithms.ts'
 import { HANDLERS, OwnedProtocol } from './handlers.ts'
@@ -64,7 +63,7 @@ export class Wire {
   receive(chunk: Buffer): void {
     if (this.#held === undefined) this.#protocol.parse(chunk, 0, chunk.length)
     else {
-      this.#held = this.#held.length === 0 ? compact(chunk) : Buffer.concat([this.#held, chunk])
+      this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
       const peek = peekOffer(this.#held)
       if (peek !== 'more') this.#begin(peek === 'unreadable' ? undefined : peek)
     }
