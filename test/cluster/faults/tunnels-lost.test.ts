@@ -14,6 +14,8 @@ import { recordsOf, type TunnelRecords } from '../tunnels/records.ts'
 const AWAY_MS = 20_000
 /** All that goes on by itself. */
 const WITHIN = { timeout: 50_000, interval: 200 }
+/** A session counts as lost after half a minute without its edge, and is looked for every ten seconds, by a leader who may have to become one first. */
+const LOST_WITHIN = { timeout: 100_000, interval: 200 }
 const TUNNEL = 'web'
 /** Asked for until it is served, so that nobody knows how often. */
 const TRY = '/try'
@@ -128,7 +130,7 @@ test('in the end each request is in the journal once, and so is the end of each 
   }
   // Of the three clients the second is there still.
   const whole = [['connect', 'disconnect edge_lost'], ['connect'], ['connect', 'disconnect client_disconnected']]
-  await vi.waitFor(async () => expect(await lastOf()).toEqual(whole), WITHIN)
+  await vi.waitFor(async () => expect(await lastOf()).toEqual(whole), LOST_WITHIN)
   // By now it was looked for changes that nobody has told of.
   expect((await records.entries()).filter(({ via }) => via === 'unknown')).toEqual([])
 })
