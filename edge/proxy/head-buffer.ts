@@ -5,7 +5,7 @@ const END = Buffer.from('\r\n\r\n')
 const CR = 0x0d
 const LF = 0x0a
 const FIRST_SIZE = 1024
-const NOTHING = Buffer.alloc(0)
+export const NOTHING = Buffer.alloc(0)
 
 /** `bad`: a line ends with a bare LF. `large`: no end of the head in {@link MAX_HEAD} bytes. */
 export type HeadState = 'more' | 'whole' | 'large' | 'bad'

@@ -1,11 +1,10 @@
 import { Buffer } from 'node:buffer'
-import { HeadBuffer, type HeadState } from './head-buffer.ts'
+import { HeadBuffer, type HeadState, NOTHING } from './head-buffer.ts'
 
 /** Longest head that is remembered: a connection that waits shall cost little. */
 const MAX_KNOWN = 2_048
 /** Up to so many bytes a loop costs less than a call of Buffer's own. */
 const FEW = 96
-const NOTHING = Buffer.alloc(0)
 
 /** Strict, and of the bytes alone: the same bytes are always read alike. The text is latin1, up to the CRLF of the last field; the bytes are the same. */
 export type ReadHead<Read> = (text: string, bytes: Uint8Array) => Read

@@ -202,12 +202,7 @@ export class Http1Connection implements Visitor, Watched {
     if (state === 'bad') return this.#refuse(BAD_LINE)
     if (state === 'large') return this.#refuse(tooLarge(text), glimpseOf(text))
     if (isStop(head)) this.#refuse(head, glimpseOf(text))
-    else this.#begin(head, this.#rest())
-  }
-
-  #rest(): Buffer {
-    const rest = this.#heads.takeRest()
-    return rest.length === 0 ? rest : lasting(rest)
+    else this.#begin(head, lasting(this.#heads.takeRest()))
   }
 
   /** The first part of a head has come: the rest must come soon. */

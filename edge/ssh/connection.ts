@@ -1,7 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import { madeGarbage } from '../buffer-garbage.ts'
 import type { EdgeClock } from '../clock.ts'
 import type { PasswordRoutes, Route, Routes } from '../route.ts'
 import type { Login, Session } from '../session.ts'
@@ -89,7 +88,7 @@ export class Connection implements WireEvents {
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.date()
     this.#output = new Output(socket, STRANGER_BYTES)
-    this.#wire = new Wire(deps.ring, (data) => this.#write(data), this)
+    this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
     const terminals = new ClientChannels(() => this.#terminalText())
     this.channels = new ChannelTable({
@@ -202,12 +201,6 @@ export class Connection implements WireEvents {
     const route = this.#route
     // A tunnel that is gone ends its connections with a sentence.
     return route ? terminalText(route, this.#forwarding.granted) : { lines: [], refusal: undefined }
-  }
-
-  /** A packet, which is of use no longer than its way to the kernel. */
-  #write(data: Buffer): void {
-    madeGarbage(data.length)
-    this.#output.write(data)
   }
 
   #receive(chunk: Buffer): void {

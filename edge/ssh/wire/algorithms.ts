@@ -40,7 +40,8 @@ export interface ClientOffer {
 export type Peek = 'more' | 'unreadable' | ClientOffer
 
 const MAX_IDENT_BYTES = 8192
-const MAX_PACKET_BYTES = 35_000
+/** What ssh2 takes, its length and tag included. */
+export const MAX_PACKET_BYTES = 35_000
 const HEADER_BYTES = 5
 const COOKIE_BYTES = 16
 const KEXINIT = 20

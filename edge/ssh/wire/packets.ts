@@ -17,7 +17,9 @@ const EXT_INFO = 7
 const POOL_BYTES = 16 * 1024
 const pool = Buffer.alloc(POOL_BYTES)
 let poolAt = POOL_BYTES
-const [BLOCK, MIN_PADDING, TAG] = [16, 4, 16]
+/** Of AES-GCM (RFC 5647), in bytes. */
+export const [BLOCK, TAG] = [16, 16]
+const MIN_PADDING = 4
 
 /** Sends a message that ssh2 has no function for. `now`: even while keys are being exchanged. */
 export function send(protocol: Protocol, payload: Buffer, { now }: { readonly now: boolean }): void {

@@ -1,18 +1,15 @@
 import { Buffer } from 'node:buffer'
+import { MAX_PACKET_BYTES } from './algorithms.ts'
 import type { OwnedProtocol } from './handlers.ts'
-import { nativeCiphers } from './packets.ts'
+import { BLOCK, nativeCiphers, TAG } from './packets.ts'
 
 const LENGTH_BYTES = 4
-const TAG_BYTES = 16
-const BLOCK_BYTES = 16
-/** What ssh2 takes, its length and tag included. */
-const MAX_PACKET_BYTES = 35_000
 /** Padding's length, type, channel, and length of the data. */
 const DATA_AT = 10
 const CHANNEL_DATA = 94
 
 /** One for all connections: it is read before the next one is needed. ssh2's own would keep the larger buffer that it is a piece of. */
-const tag = Buffer.alloc(TAG_BYTES)
+const tag = Buffer.alloc(TAG)
 
 /**
  * Has data of channels that comes in a whole packet of AES-GCM (RFC 5647; RFC 4254, section 5.2) go to its reader at once, with two objects made for it where ssh2
@@ -31,8 +28,8 @@ export function readWholePackets(protocol: OwnedProtocol): void {
       const length = decipher._lenBytes === 0 ? wholeLength(data, at, end) : 0
       if (length === 0) return decrypt(data, at, end)
       const packet = data.subarray(at + LENGTH_BYTES, at + LENGTH_BYTES + length)
-      at += LENGTH_BYTES + length + TAG_BYTES
-      for (let byte = 0; byte < TAG_BYTES; byte++) tag[byte] = data[at - TAG_BYTES + byte] ?? 0
+      at += LENGTH_BYTES + length + TAG
+      for (let byte = 0; byte < TAG; byte++) tag[byte] = data[at - TAG + byte] ?? 0
       native.decrypt(packet, length, tag)
       decipher.inSeqno = (decipher.inSeqno + 1) >>> 0
       const result = handOn(protocol, packet)
@@ -59,12 +56,9 @@ function payloadOf(packet: Buffer): Buffer {
 
 /** Of the packet that begins there, when it is there to its end and of a length that may be; else 0. */
 function wholeLength(data: Buffer, at: number, end: number): number {
-  if (end - at < LENGTH_BYTES + BLOCK_BYTES + TAG_BYTES) return 0
   const length = uint32At(data, at)
-  const isWhole = length <= end - at - LENGTH_BYTES - TAG_BYTES
-  return isWhole && length >= BLOCK_BYTES && length % BLOCK_BYTES === 0 && length <= MAX_PACKET_BYTES - LENGTH_BYTES - TAG_BYTES
-    ? length
-    : 0
+  const isWhole = length <= end - at - LENGTH_BYTES - TAG
+  return isWhole && length >= BLOCK && length % BLOCK === 0 && length <= MAX_PACKET_BYTES - LENGTH_BYTES - TAG ? length : 0
 }
 
 /** Bytes of data in a decrypted packet, if it is CHANNEL_DATA and nothing else; else -1. */

@@ -1,4 +1,5 @@
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
+import { madeGarbage } from '../../buffer-garbage.ts'
 import { string, uint32 } from '../wire-format.ts'
 import { KEY_EXCHANGES, peekOffer, type ClientOffer } from './algorithms.ts'
 import { HANDLERS, OwnedProtocol } from './handlers.ts'
@@ -39,7 +40,11 @@ export class Wire {
       server: true,
       hostKeys: ring,
       offer: offerFor(ring, undefined),
-      onWrite: (data: Buffer | string) => write(typeof data === 'string' ? Buffer.from(data) : data),
+      onWrite: (data: Buffer | string) => {
+        // A packet is of use no longer than its way to the kernel.
+        madeGarbage(data.length)
+        write(typeof data === 'string' ? Buffer.from(data) : data)
+      },
       onError: () => events.broken(),
       onHeader: () => refuseEmpty(this.#protocol),
       onHandshakeComplete: () => {
