@@ -2,7 +2,8 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { auditRecord, connectionRecord, requestRecord } from './conformance/records.ts'
 import { createFollowers } from './followers.ts'
 import { createOutbox, type Shipment } from './outbox.ts'
-import { requestRows, requestText } from './request-text.ts'
+import { requestBatch } from './request-lines.ts'
+import { requestRows } from './request-text.ts'
 
 const tunnel = 't'
 afterEach(() => {
@@ -103,7 +104,7 @@ test('a shipment that fails is shipped again, with what came meanwhile', async (
 })
 
 test('past its bound the oldest requests go, and are counted; connections never do', async () => {
-  const bytes = Buffer.byteLength(requestText(requestRecord({ tunnel, path: '/0' })))
+  const bytes = requestBatch([requestRecord({ tunnel, path: '/0' })]).length
   const { outbox, next, drops } = withShip({ spoolBytes: 3 * bytes })
   const connection = outbox.connection(connectionRecord({ tunnel }))
   const first = await next()

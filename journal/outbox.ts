@@ -4,7 +4,7 @@ import { backoffMs } from '../crds/backoff.ts'
 import type { Followers } from './followers.ts'
 import type { Backlog, DropReason } from './metrics.ts'
 import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'
-import { requestText } from './request-text.ts'
+import { RequestLines } from './request-lines.ts'
 
 /** A request waits no longer than this for others to be shipped with. */
 const BATCH_MS = 8
@@ -17,8 +17,8 @@ const EVENT_BYTES = 32 * 1024 * 1024
 
 /** What is shipped at once. */
 export interface Shipment {
-  /** Batches as request-text.ts has them; what is shipped again comes in the same ones. */
-  readonly requests: readonly string[]
+  /** Batches as request-text.ts has them, UTF-8; what is shipped again comes in the same ones. */
+  readonly requests: readonly Uint8Array[]
   /** Each as JSON. */
   readonly connections: readonly string[]
   readonly audit: readonly string[]
@@ -52,9 +52,8 @@ export interface Outbox extends JournalWriter {
 }
 
 interface Batch {
-  readonly text: string
+  readonly lines: Uint8Array
   readonly records: number
-  readonly bytes: number
   readonly since: number
   /** Those that somebody follows. */
   readonly followed: readonly RequestRecord[]
@@ -74,14 +73,14 @@ const saysAgain = (error: unknown): boolean => error instanceof Error && 'again'
 
 function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipment {
   const ofKind = (wanted: Event['kind']) => events.filter(({ kind }) => kind === wanted).map(({ json }) => json)
-  return { requests: batches.map(({ text }) => text), connections: ofKind('connections'), audit: ofKind('audit') }
+  return { requests: batches.map(({ lines }) => lines), connections: ofKind('connections'), audit: ofKind('audit') }
 }
 
 /** What is on its way to a journal: batches of requests, bounded; events, each with somebody waiting for it. One shipment at a time. */
 export function createOutbox(deps: OutboxDeps): Outbox {
   const { keep, sync, followers, onDrop, onKept, onFailure, spoolBytes, batchMs = BATCH_MS } = deps
   const closing = new AbortController()
-  let lines = ''
+  const lines = new RequestLines()
   let count = 0
   let since = 0
   let followed: RequestRecord[] = []
@@ -101,11 +100,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     clearTimeout(timer)
     timer = undefined
     if (count === 0) return
-    // Measuring it also makes it one flat string, which is what its bytes are counted as.
-    const bytes = Buffer.byteLength(lines)
-    spool.push({ text: lines, records: count, bytes, since, followed })
-    spooled += bytes
-    lines = ''
+    const batch = { lines: lines.take(), records: count, since, followed }
+    spool.push(batch)
+    spooled += batch.lines.length
     count = 0
     followed = []
     makeRoom()
@@ -116,7 +113,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     while (spooled > spoolBytes) {
       const oldest = spool.shift()
       if (!oldest) return
-      spooled -= oldest.bytes
+      spooled -= oldest.lines.length
       onDrop('no_room', oldest.records)
     }
   }
@@ -153,7 +150,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   function putBack(batches: readonly Batch[], going: readonly Event[]): void {
     spool = [...batches, ...spool]
-    spooled = spool.reduce((sum, { bytes }) => sum + bytes, 0)
+    spooled = spool.reduce((sum, { lines }) => sum + lines.length, 0)
     events = [...going, ...events]
     makeRoom()
   }
@@ -246,7 +243,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         return
       }
       if (count === 0) since = performance.now()
-      lines += requestText(record)
+      lines.add(record)
       count += 1
       if (followers.has(record.tunnel)) followed.push(record)
       if (count >= BATCH_RECORDS) seal()

@@ -17,9 +17,9 @@ export interface RequestColumns {
   readonly refused: number
 }
 
-/** @throws TypeError when the text is not whole records */
-export function requestColumns(text: string): RequestColumns {
-  const given = requestRows(text)
+/** `batch`: as request-text.ts has it. @throws MooringError `invalid_record` when it is not whole */
+export function requestColumns(batch: Uint8Array): RequestColumns {
+  const given = requestRows(batch)
   const rows = given.filter(isRecord)
   return { columns: COLUMNS.map((cell) => rows.map(cell).join(',')), rows: rows.length, refused: given.length - rows.length }
 }

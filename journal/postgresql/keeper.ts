@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
 import { MooringError } from '../../crds/errors.ts'
 import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
+import type { Shipment } from '../outbox.ts'
 import { dialling, ignore, type JournalLogin, type LoginSource } from './login.ts'
 
 /** Why a shipment was not kept. `again`: the same may work later. */
@@ -14,20 +15,13 @@ export class KeepError extends MooringError {
   }
 }
 
-/** What is kept at once: texts of requests as request-text.ts has them, connections and audit entries each as JSON. */
-export interface Parcel {
-  readonly requests: readonly string[]
-  readonly connections: readonly string[]
-  readonly audit: readonly string[]
-}
-
-/** Takes parcels to PostgreSQL, on one connection that is replaced when it breaks. One at a time. */
+/** Takes shipments to PostgreSQL, on one connection that is replaced when it breaks. One at a time. */
 export interface Keeper extends AsyncDisposable {
   /**
    * Keeps what is not there yet; after an error a part may be kept. Returns how many records are never kept: no records, or of a day that is
    * past its retention or far from come. @throws KeepError
    */
-  keep(parcel: Parcel): Promise<{ readonly refused: number }>
+  keep(shipment: Shipment): Promise<{ readonly refused: number }>
 }
 
 /** After this a server that does not answer counts as gone. */
@@ -84,13 +78,13 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     return rows[0]?.refused ?? 0
   }
 
-  async function keepAll({ connections, audit, requests }: Parcel): Promise<number> {
+  async function keepAll({ connections, audit, requests }: Shipment): Promise<number> {
     let refused = 0
     if (connections.length > 0) refused += await call({ text: KEEP_CONNECTIONS }, [jsonArray(connections)])
     if (audit.length > 0) refused += await call({ text: KEEP_AUDIT }, [jsonArray(audit)])
     const parts: RequestColumns[] = []
-    for (const text of requests) {
-      parts.push(requestColumns(text))
+    for (const batch of requests) {
+      parts.push(requestColumns(batch))
       // Whoever shares this thread gets his turn.
       await setImmediate()
     }
@@ -99,9 +93,9 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   }
 
   return {
-    async keep(parcel) {
+    async keep(shipment) {
       try {
-        return { refused: await keepAll(parcel) }
+        return { refused: await keepAll(shipment) }
       } catch (error) {
         if (isNever(error)) throw new KeepError(false, { cause: error })
         hangUp(client)
@@ -117,8 +111,9 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
 /** No piece of the table is there for its day yet: the operator makes one. */
 const NO_PIECE = '23514'
 
-/** Data that PostgreSQL never takes (PostgreSQL, appendix A, classes 22 and 23). */
+/** Data that PostgreSQL never takes (PostgreSQL, appendix A, classes 22 and 23), or that is none. */
 function isNever(error: unknown): boolean {
+  if (error instanceof MooringError && error.code === 'invalid_record') return true
   const code = error instanceof pg.DatabaseError ? error.code : undefined
   return code !== undefined && code !== NO_PIECE && /^2[23]/.test(code)
 }

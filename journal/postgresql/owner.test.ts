@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
 import { createJournalOwner, createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../postgresql.ts'
-import { requestText } from '../request-text.ts'
+import type { RequestRecord } from '../port.ts'
+import { requestBatch } from '../request-lines.ts'
 import { silent } from '../sqlite/open-temporary.ts'
 import { createKeeper } from './keeper.ts'
 
@@ -15,6 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => parts.disposeAsync())
 
+const batchOf = (record: RequestRecord) => requestBatch([record])
 const by = (login: JournalLogin) => ({ login: () => Promise.resolve(login), log: silent })
 const owner = () => createJournalOwner(by(server.logins.owner))
 
@@ -118,7 +120,7 @@ test.each([8, -8])('a sweep goes by the day of the database, with a clock here t
       .finally(() => clock.mockRestore())
   }
   await sweepElsewhen()
-  await keeper.keep({ requests: [requestText(request)], connections: [], audit: [] })
+  await keeper.keep({ requests: [batchOf(request)], connections: [], audit: [] })
   await sweepElsewhen()
   expect(await reader.requests({ tunnel: request.tunnel }, { limit: 5 })).toEqual([request])
 })
@@ -148,7 +150,7 @@ test('where there is too little room the oldest requests go, by the day, and not
   const tunnel = randomUUIDv7()
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
   const days = [3, 2, 0].map((age) => requestRecord({ tunnel, at: Date.now() - age * DAY_MS, path: `/${age}` }))
-  await keeper.keep({ requests: days.map(requestText), connections: [JSON.stringify(connectionRecord({ tunnel }))], audit: [] })
+  await keeper.keep({ requests: days.map(batchOf), connections: [JSON.stringify(connectionRecord({ tunnel }))], audit: [] })
   await using reader = createPostgresqlReader(by(server.logins.reader))
   const left = async () => (await reader.requests({ tunnel }, { limit: 5 })).map(({ path }) => path)
   const admin = await server.server.client({ database: 'journal' })
@@ -159,7 +161,7 @@ test('where there is too little room the oldest requests go, by the day, and not
   expect(await left()).toEqual(['/0', '/2'])
   expect(await owner().makeRoom(0)).toHaveLength(2)
   expect(await left()).toEqual([])
-  await keeper.keep({ requests: [requestText(requestRecord({ tunnel, path: '/later' }))], connections: [], audit: [] })
+  await keeper.keep({ requests: [batchOf(requestRecord({ tunnel, path: '/later' }))], connections: [], audit: [] })
   expect(await left()).toEqual(['/later'])
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toHaveLength(1)
 })
@@ -175,7 +177,7 @@ test('where refused logins take most room the oldest of those go, and nobody who
   const [old, young] = [refusalsAt(20, 1_000), refusalsAt(0, 3_000)]
   const request = requestRecord({ tunnel })
   const connections = [came, ...old, ...young].map((record) => JSON.stringify(record))
-  await keeper.keep({ requests: [requestText(request)], connections, audit: [] })
+  await keeper.keep({ requests: [batchOf(request)], connections, audit: [] })
   const idsLeft = async () =>
     (await reader.connections({ tunnel, refused: true }, { limit: 10_000 })).map(({ id }) => id).toSorted()
   const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id).toSorted()
@@ -209,19 +211,30 @@ test('a piece that somebody reads stays for the next sweep, and nothing else doe
   await owner().sweep(Date.now())
 })
 
+test('a batch that was cut off is refused for good, and what comes after it is kept', async () => {
+  await owner().sweep(Date.now())
+  const request = requestRecord({ tunnel: randomUUIDv7() })
+  await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
+  const cut = requestBatch([request]).subarray(0, -20)
+  await expect(keeper.keep({ requests: [cut], connections: [], audit: [] })).rejects.toMatchObject({ again: false })
+  await keeper.keep({ requests: [requestBatch([request])], connections: [], audit: [] })
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  expect(await reader.requests({ tunnel: request.tunnel }, { limit: 5 })).toEqual([request])
+})
+
 test('edges that ship at once, in any order and again, neither block each other for good nor count anything twice', async () => {
   await owner().sweep(Date.now())
   const tunnels = Array.from({ length: 10 }, () => randomUUIDv7())
   const batches = Array.from({ length: 16 }, (_, batch) =>
-    Array.from({ length: 300 }, (_, index) =>
-      requestRecord({ tunnel: tunnels[(index * 7 + batch) % 10] ?? '', sourceIp: `10.${batch}.${index >> 8}.${index & 255}` }),
-    )
-      .map(requestText)
-      .join(''),
+    requestBatch(
+      Array.from({ length: 300 }, (_, index) =>
+        requestRecord({ tunnel: tunnels[(index * 7 + batch) % 10] ?? '', sourceIp: `10.${batch}.${index >> 8}.${index & 255}` }),
+      ),
+    ),
   )
-  const shipInOrder = async (order: readonly string[]) => {
+  const shipInOrder = async (order: readonly Uint8Array[]) => {
     await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
-    for (const text of order) await keeper.keep({ requests: [text], connections: [], audit: [] })
+    for (const batch of order) await keeper.keep({ requests: [batch], connections: [], audit: [] })
   }
   await Promise.all(
     [batches, batches.toReversed(), batches.slice(8).concat(batches.slice(0, 8)), batches.slice(4)].map(shipInOrder),

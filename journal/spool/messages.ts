@@ -12,8 +12,8 @@ export interface SpoolStart {
 export type SpoolRequest =
   | {
       readonly type: 'keep'
-      /** Batches as request-text.ts has them. */
-      readonly requests: readonly string[]
+      /** Batches as request-text.ts has them, UTF-8. */
+      readonly requests: readonly Uint8Array[]
       /** Each as JSON. */
       readonly connections: readonly string[]
       readonly audit: readonly string[]

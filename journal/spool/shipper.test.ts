@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Parcel } from '../postgresql/keeper.ts'
+import type { Shipment } from '../outbox.ts'
 import { type FaultyFiles, faultyFiles } from './faulty-files.ts'
 import { encodeFrame } from './frame.ts'
 import { SegmentLog } from './segment-log.ts'
@@ -26,7 +26,7 @@ function start(): Place {
   const shipper = createShipper({
     logs: [log],
     keeper: {
-      async keep({ audit }: Parcel) {
+      async keep({ audit }: Shipment) {
         kept.push(...audit)
         return { refused: 0 }
       },

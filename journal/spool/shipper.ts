@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { backoffMs } from '../../crds/backoff.ts'
-import { KeepError, type Keeper, type Parcel } from '../postgresql/keeper.ts'
+import type { Shipment } from '../outbox.ts'
+import { KeepError, type Keeper } from '../postgresql/keeper.ts'
 import type { Frame } from './frame.ts'
 import type { Batch, SegmentLog } from './segment-log.ts'
 import { splitRequests } from './split-requests.ts'
@@ -111,7 +112,7 @@ export function createShipper(deps: ShipperDeps): Shipper {
   async function keep(frames: readonly Frame[]): Promise<number> {
     if (frames.length === 0) return 0
     try {
-      return (await keeper.keep(parcelOf(frames))).refused
+      return (await keeper.keep(shipmentOf(frames))).refused
     } catch (error) {
       if (!(error instanceof KeepError) || error.again) throw error
       // Something in it is never taken: what it came with must not suffer.
@@ -146,9 +147,10 @@ export function createShipper(deps: ShipperDeps): Shipper {
   }
 }
 
-function parcelOf(frames: readonly Frame[]): Parcel {
-  const of = (kind: Frame['kind']) => frames.filter((frame) => frame.kind === kind).map(({ payload }) => payload.toString())
-  return { requests: of('requests'), connections: of('connection'), audit: of('audit') }
+function shipmentOf(frames: readonly Frame[]): Shipment {
+  const of = (kind: Frame['kind']) => frames.filter((frame) => frame.kind === kind).map(({ payload }) => payload)
+  const texts = (kind: Frame['kind']) => of(kind).map((payload) => payload.toString())
+  return { requests: of('requests'), connections: texts('connection'), audit: texts('audit') }
 }
 
 const recordsOf = (frames: readonly Frame[]): number => frames.reduce((sum, { records }) => sum + records, 0)
@@ -160,7 +162,7 @@ function halvesOf(frames: readonly Frame[]): readonly [readonly Frame[], readonl
     const middle = Math.ceil(frames.length / 2)
     return [frames.slice(0, middle), frames.slice(middle)]
   }
-  const pieces = splitRequests(only.payload.toString(), Math.ceil(only.records / 2))
+  const pieces = splitRequests(only.payload, Math.ceil(only.records / 2))
   const [first, ...rest] = pieces.map((piece): Frame => ({ kind: 'requests', ...piece }))
   return [first ? [first] : [], rest]
 }

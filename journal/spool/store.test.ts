@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { requestRecord } from '../conformance/records.ts'
-import { requestText } from '../request-text.ts'
+import { requestBatch } from '../request-lines.ts'
 import { type FaultyFiles, faultyFiles } from './faulty-files.ts'
 import type { SegmentLog } from './segment-log.ts'
 import { openSpoolStore } from './store.ts'
@@ -11,7 +11,7 @@ import { openSpoolStore } from './store.ts'
 interface Place extends Disposable {
   readonly files: FaultyFiles
   readonly dropped: Record<'requests' | 'events', number>
-  readonly keep: (what: { readonly requests?: readonly string[]; readonly connections?: readonly string[] }) => void
+  readonly keep: (what: { readonly requests?: readonly Uint8Array[]; readonly connections?: readonly string[] }) => void
   readonly bytes: () => number
   /** Takes them. */
   readonly events: () => readonly string[]
@@ -44,7 +44,7 @@ function textsIn(log: SegmentLog): readonly string[] {
 }
 
 const MIB = 1 << 20
-const request = requestText(requestRecord({ tunnel: 't', path: `/${'x'.repeat(2_000)}` }))
+const request = requestBatch([requestRecord({ tunnel: 't', path: `/${'x'.repeat(2_000)}` })])
 const event = (index: number, size = 100_000) => `event ${index}`.padEnd(size)
 
 test.each(['EIO', 'EROFS'])('what fails with %s is not kept, drops nothing that is, and is kept once it works', (code) => {

@@ -105,7 +105,7 @@ export function openSpoolStore({ directory, bytes, onDropped, files = diskFiles 
       try {
         for (const json of shipment.connections) appendEvent('connection', json)
         for (const json of shipment.audit) appendEvent('audit', json)
-        for (const piece of splitRequests(shipment.requests.join(''), FRAME_RECORDS)) append(requests, 'requests', piece)
+        for (const piece of splitRequests(Buffer.concat(shipment.requests), FRAME_RECORDS)) append(requests, 'requests', piece)
       } catch (error) {
         throw isSystemError(error) ? new SpoolError(error) : error
       }

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { idAt, requestRecord } from '../conformance/records.ts'
-import { requestText, rowsOfTunnel } from '../request-text.ts'
+import type { RequestRecord } from '../port.ts'
+import { requestBatch } from '../request-lines.ts'
+import { rowsOfTunnel } from '../request-text.ts'
 import { chunksOf } from './chunks.ts'
 import { DAY_MS } from './layout.ts'
 import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
@@ -17,46 +19,60 @@ const records = fc.array(
       tunnel: fc.constantFrom(...TUNNELS),
       at: fc.integer({ min: NOW - 3 * CHUNK_MS, max: NOW + 3 * CHUNK_MS }),
       path: fc.string({ unit: 'binary', maxLength: 9 }),
+      status: fc.constantFrom(200, 404, 502),
+      durationMs: fc.constantFrom(0, 7, 12.5, 1e21),
+      bytesIn: fc.constantFrom(0, 10, 2 ** 40),
+      bytesOut: fc.constantFrom(0, 9, 2 ** 31),
+      sourceIp: fc.constantFrom('203.0.113.1', '203.0.113.10', '2001:db8::1'),
+      origin: fc.constantFrom('edge' as const, 'backend' as const),
+      reason: fc.constantFrom(null, 'ip_denied'),
     })
     .map((about) => requestRecord({ ...about, path: about.path.replaceAll(/[\n\r]/g, ' ') })),
   { maxLength: 30 },
 )
-const textOf = (given: readonly Parameters<typeof requestText>[0][]) => given.map(requestText).join('')
 
 test('each request is in one chunk, with others of its tunnel and its 256 ms alone, and is read as it was given', () => {
   fc.assert(
     fc.property(records, (given) => {
-      const { chunks, refused } = chunksOf(textOf(given), NOW, numbers)
-      const read = chunks.map((chunk) => ({ chunk, rows: rowsOfTunnel(chunk.text, TUNNELS[chunk.tunnel] ?? '') }))
+      const { chunks, refused } = chunksOf(requestBatch(given), NOW, numbers)
+      const read = chunks.map((chunk) => ({
+        chunk,
+        rows: rowsOfTunnel(Buffer.from(chunk.text).toString(), TUNNELS[chunk.tunnel] ?? ''),
+      }))
       expect(refused).toBe(0)
       expect(read.flatMap(({ rows }) => rows).sort(byId)).toEqual(given.toSorted(byId))
       for (const { chunk, rows } of read) {
         expect(new Set(rows.map(({ at }) => Math.floor(at / CHUNK_MS))).size).toBe(1)
         expect(chunk.id).toBe(rows.map(({ id }) => id).sort()[0])
         expect(chunk.day).toBe(Math.floor((rows[0]?.at ?? 0) / DAY_MS))
-        expect(chunk.requests.map(({ at }) => at)).toEqual(rows.map(({ at }) => at))
+        expect(chunk.requests).toEqual(rows.map((row) => keptOf(row, chunk.tunnel)))
       }
       expect(Math.max(0, ...chunks.map(({ text }) => text.length))).toBeLessThanOrEqual(ROW_LENGTH)
       const sizes = Map.groupBy(read, ({ chunk }) => `${chunk.tunnel} ${chunk.id.slice(0, 11)}`)
       // Two rows that follow each other would not fit into one.
       for (const same of sizes.values()) {
         for (const [index, { chunk }] of same.slice(1).entries()) {
-          expect((same[index]?.chunk.text.length ?? 0) + (chunk.text.indexOf('http/1.1') + 9)).toBeGreaterThan(ROW_LENGTH)
+          expect((same[index]?.chunk.text.length ?? 0) + (Buffer.from(chunk.text).indexOf('http/1.1') + 9)).toBeGreaterThan(
+            ROW_LENGTH,
+          )
         }
       }
     }),
   )
 })
 
+const keptOf = ({ at, status, durationMs, bytesIn, bytesOut, sourceIp: ip, origin }: RequestRecord, tunnel: number) => {
+  return { tunnel, time: at, at, status, durationMs, bytesIn, bytesOut, edge: origin === 'edge', ip }
+}
 const byId = (one: { readonly id: string }, other: { readonly id: string }) => (one.id < other.id ? -1 : 1)
 
 test('what is no record, or of no day that is kept, is counted', () => {
   const wrong = [{ id: 'none' }, { status: NaN }, { id: idAt(NOW - 9 * DAY_MS) }, { id: idAt(NOW + 3 * DAY_MS) }]
   const given = [{}, ...wrong, {}].map((about) => requestRecord({ tunnel: 'one', at: NOW, ...about }))
-  const { chunks, refused } = chunksOf(textOf(given), NOW, numbers)
+  const { chunks, refused } = chunksOf(requestBatch(given), NOW, numbers)
   expect([refused, chunks.flatMap(({ requests }) => requests).length]).toEqual([4, 2])
 })
 
 test('a batch that was cut off is refused', () => {
-  expect(() => chunksOf(requestText(requestRecord({ tunnel: 'one' })).slice(0, -20), NOW, numbers)).toThrow(TypeError)
+  expect(() => chunksOf(requestBatch([requestRecord({ tunnel: 'one' })]).subarray(0, -20), NOW, numbers)).toThrow('not whole')
 })

@@ -11,7 +11,7 @@ export interface RequestKeeper {
    * Keeps those batches that are not there yet, each as request-text.ts has it, and sums them up. Within a transaction. Returns how many
    * requests are no records, or of no time that is kept.
    */
-  keep(batches: readonly string[], now: number): number
+  keep(batches: readonly Uint8Array[], now: number): number
   /** After a rollback: what was prepared for it counts no more. */
   forget(): void
 }
@@ -27,9 +27,9 @@ export function createRequestKeeper(db: DatabaseSync, tunnels: TunnelNumbers): R
     const known = statements.get(day)
     if (known) return known
     if (!isDay.get(day)) db.exec(makeDay(day))
-    // The id is given as text.
+    // The id is given as text, the text as bytes.
     const made = db.prepare(
-      `INSERT INTO ${dayTable(day)} (tunnel, id, records) VALUES (?, unhex(?, '-'), ?) ON CONFLICT DO NOTHING`,
+      `INSERT INTO ${dayTable(day)} (tunnel, id, records) VALUES (?, unhex(?, '-'), CAST(? AS TEXT)) ON CONFLICT DO NOTHING`,
     )
     // A few days of records can come at once; what is older is of tables that are gone.
     if (statements.size > REQUEST_DAYS + 2) statements.clear()
@@ -40,11 +40,11 @@ export function createRequestKeeper(db: DatabaseSync, tunnels: TunnelNumbers): R
   /** Whether it was not there yet. */
   const insert = ({ day, tunnel, id, text }: Chunk): boolean => insertInto(day).run(tunnel, id, text).changes === 1
 
-  function keep(batches: readonly string[], now: number): number {
+  function keep(batches: readonly Uint8Array[], now: number): number {
     let refused = 0
     const fresh: Chunk[] = []
-    for (const text of batches) {
-      const read = chunksOf(text, now, tunnels)
+    for (const batch of batches) {
+      const read = chunksOf(batch, now, tunnels)
       refused += read.refused
       fresh.push(...read.chunks.filter(insert))
     }

@@ -17,8 +17,8 @@ export type WriterRequest =
       readonly type: 'keep'
       /** Milliseconds since the epoch: what is past its retention already is not kept. */
       readonly now: number
-      /** Batches as request-text.ts has them. */
-      readonly requests: readonly string[]
+      /** Batches as request-text.ts has them, UTF-8. */
+      readonly requests: readonly Uint8Array[]
       /** Each as JSON. */
       readonly connections: readonly string[]
       readonly audit: readonly string[]

@@ -1,8 +1,12 @@
+import { Buffer } from 'node:buffer'
 import type { DatabaseSync } from 'node:sqlite'
 import type { RequestRecord } from '../port.ts'
-import { textOfTunnel } from '../request-text.ts'
+import { requestBatch } from '../request-lines.ts'
 import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
 import { idOfBytes, timeOfId } from './record-id.ts'
+
+/** The line of the empty one that `recordOf` gives. */
+const NO_TUNNEL = '@\n'
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -13,7 +17,7 @@ export function packRequests(db: DatabaseSync, from: string, to: string): void {
   // One row at a time: a day may have more than memory holds.
   for (const row of db.prepare(`SELECT * FROM ${from} ORDER BY tunnel, id`).iterate()) {
     const [tunnel, id] = [row.tunnel as number, row.id as Uint8Array]
-    const text = textOfTunnel(recordOf(row))
+    const text = textOf(recordOf(row))
     const joins = chunk?.tunnel === tunnel && periodOf(chunk.id) === periodOf(id) && chunk.text.length + text.length <= ROW_LENGTH
     if (!chunk || !joins) {
       if (chunk) put.run(chunk.tunnel, chunk.id, chunk.text)
@@ -23,6 +27,9 @@ export function packRequests(db: DatabaseSync, from: string, to: string): void {
   }
   if (chunk) put.run(chunk.tunnel, chunk.id, chunk.text)
 }
+
+/** Without the line of its tunnel: as `rowsOfTunnel` of request-text.ts reads it. */
+const textOf = (record: RequestRecord): string => Buffer.from(requestBatch([record]).subarray(NO_TUNNEL.length)).toString()
 
 const periodOf = (id: Uint8Array): number => Math.floor(timeOfId(id) / CHUNK_MS)
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requestRecord } from '../conformance/records.ts'
 import { passes } from '../passes.ts'
 import type { RequestFilter, RequestRecord } from '../port.ts'
-import { requestText } from '../request-text.ts'
+import { requestBatch } from '../request-lines.ts'
 import { createRequestKeeper, type RequestKeeper } from './keep-requests.ts'
 import { DAY_MS, openForWriting } from './layout.ts'
 import { openTemporaryJournal, type TemporaryJournal } from './open-temporary.ts'
@@ -34,7 +34,6 @@ afterAll(async () => {
 
 let tunnels = 0
 const freshTunnel = () => `tunnel-${(tunnels += 1)}`
-const textOf = (records: readonly RequestRecord[]) => records.map(requestText).join('')
 const newestFirst = (records: readonly RequestRecord[]) => records.toSorted((one, other) => (one.id < other.id ? 1 : -1))
 
 const batches = fc.array(
@@ -80,7 +79,7 @@ test('a search gives what passes, newest first, in pages of any size', async () 
   const run = async (given: readonly (readonly Partial<RequestRecord>[])[], by: Omit<RequestFilter, 'tunnel'>, limit: number) => {
     const tunnel = freshTunnel()
     const made = given.map((batch) => batch.map((about) => requestRecord({ tunnel, ...about })))
-    for (const batch of made) keeper.keep([textOf(batch)], NOW)
+    for (const batch of made) keeper.keep([requestBatch(batch)], NOW)
     const filter = { tunnel, ...by }
     expect(await pages(filter, limit)).toEqual(newestFirst(made.flat().filter((record) => passes(record, filter))))
   }
@@ -93,7 +92,7 @@ test('a busy minute, which is searched in pieces, is given once, too', async () 
   const made = Array.from({ length: 30 }, (_, batch) =>
     Array.from({ length: 1_500 }, (_, index) => requestRecord({ tunnel, at: NOW + index * 39 + batch })),
   )
-  for (const batch of made) keeper.keep([textOf(batch)], NOW)
+  for (const batch of made) keeper.keep([requestBatch(batch)], NOW)
   const ids = (await pages({ tunnel }, 7_000)).map(({ id }) => id)
   expect(ids).toEqual(newestFirst(made.flat()).map(({ id }) => id))
 })
@@ -101,9 +100,9 @@ test('a busy minute, which is searched in pieces, is given once, too', async () 
 test('a batch that is shipped again adds nothing, alone or with others', async () => {
   const tunnel = freshTunnel()
   const [one, two] = [0, 1].map(() => STARTS.map((at) => requestRecord({ tunnel, at }))) as [RequestRecord[], RequestRecord[]]
-  keeper.keep([textOf(one)], NOW)
-  keeper.keep([textOf(one), textOf(two)], NOW)
-  keeper.keep([textOf(two)], NOW)
+  keeper.keep([requestBatch(one)], NOW)
+  keeper.keep([requestBatch(one), requestBatch(two)], NOW)
+  keeper.keep([requestBatch(two)], NOW)
   expect(await read({ tunnel }, { limit: 100 })).toEqual(newestFirst([...one, ...two]))
   const sums = db
     .prepare('SELECT sum(requests) AS requests FROM minutes JOIN tunnels ON number = tunnel WHERE uid = ?')

@@ -1,0 +1,76 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { METHOD_MAX } from '../crds/tunnel-decisions.ts'
+import { requestRecord } from './conformance/records.ts'
+import { requestBatch, RequestLines } from './request-lines.ts'
+import { PATH_MAX, requestRows } from './request-text.ts'
+
+const text = fc.string({ unit: 'binary', maxLength: 40 })
+const count = fc.oneof(fc.maxSafeNat(), fc.nat(), fc.constantFrom(0, 9, 10, 99, 100, 2 ** 31 - 1, 2 ** 31))
+const records = fc.array(
+  fc
+    .record({
+      tunnel: fc.constantFrom('one', 'two'),
+      at: fc.constantFrom(0, 1, 1_763_800_000_000, 2 ** 48 - 1),
+      path: text,
+      method: text,
+      reason: fc.option(text.filter((reason) => reason !== '')),
+      durationMs: fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), count),
+      bytesIn: count,
+      bytesOut: count,
+      status: fc.integer({ min: 100, max: 599 }),
+      sourceIp: fc.constantFrom('203.0.113.1', '2001:db8::1'),
+      origin: fc.constantFrom('edge' as const, 'backend' as const),
+      protocol: fc.constantFrom('h2' as const, 'http/1.1' as const),
+    })
+    .map((about) => requestRecord(about)),
+  { maxLength: 20 },
+)
+const oneLine = (value: string) => value.replaceAll(/[\n\r]/g, ' ')
+
+test('what is written is read again, whatever visitors send, but that it is on one line', () => {
+  fc.assert(
+    fc.property(records, (given) => {
+      const expected = given.map((record) => ({
+        ...record,
+        path: oneLine(record.path),
+        method: oneLine(record.method.slice(0, METHOD_MAX)),
+        reason: record.reason === null ? null : oneLine(record.reason),
+        // There is one zero.
+        durationMs: record.durationMs + 0,
+      }))
+      expect(requestRows(requestBatch(given))).toEqual(expected)
+    }),
+  )
+})
+
+test('a batch may be as large as it gets, and the next one begins anew', () => {
+  const lines = new RequestLines()
+  const given = Array.from({ length: 500 }, (_, index) =>
+    requestRecord({ tunnel: `t${index % 3}`, path: `/${'ü'.repeat(1_000)}` }),
+  )
+  for (let round = 0; round < 2; round += 1) {
+    for (const record of given) lines.add(record)
+    expect(requestRows(lines.take())).toEqual(given)
+  }
+  expect(lines.take()).toHaveLength(0)
+})
+
+test('a long path is cut', () => {
+  const [row] = requestRows(requestBatch([requestRecord({ tunnel: 't', path: 'x'.repeat(PATH_MAX + 1) })]))
+  expect(row?.path).toHaveLength(PATH_MAX)
+})
+
+test('a long method is cut', () => {
+  const [row] = requestRows(requestBatch([requestRecord({ tunnel: 't', method: 'M'.repeat(30_000) })]))
+  expect(row?.method).toHaveLength(METHOD_MAX)
+})
+
+test('a batch that was cut off is refused, wherever that was in a request', () => {
+  const batch = requestBatch([requestRecord({ tunnel: 't' }), requestRecord({ tunnel: 'u' })])
+  const first = requestBatch([requestRecord({ tunnel: 't' })]).length
+  const isEnd = (length: number) => [0, '@t\n'.length, first, first + '@u\n'.length].includes(length)
+  for (let length = 1; length < batch.length; length += 1) {
+    if (!isEnd(length)) expect(() => requestRows(batch.subarray(0, length)), String(length)).toThrow('not whole')
+  }
+})

@@ -1,0 +1,30 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { requestRecord } from '../conformance/records.ts'
+import { requestBatch } from '../request-lines.ts'
+import { requestRows } from '../request-text.ts'
+import { splitRequests } from './split-requests.ts'
+
+const records = fc.array(
+  fc.constantFrom('one', 'two').map((tunnel) => requestRecord({ tunnel, path: '/ü' })),
+  { maxLength: 12 },
+)
+
+test('each piece can be read by itself, and together they are what was given', () => {
+  fc.assert(
+    fc.property(records, fc.integer({ min: 1, max: 5 }), (given, most) => {
+      const pieces = splitRequests(Buffer.from(requestBatch(given)), most)
+      const rows = pieces.map(({ payload }) => requestRows(payload))
+      expect(rows.flat()).toEqual(given)
+      expect(pieces.map((piece) => piece.records)).toEqual(rows.map(({ length }) => length))
+      expect(rows.slice(0, -1).every(({ length }) => length === most)).toBe(true)
+    }),
+  )
+})
+
+test('of a batch that was cut off all is there, and what is whole can be read', () => {
+  const [first, second] = [requestRecord({ tunnel: 'one' }), requestRecord({ tunnel: 'one' })]
+  const [whole, rest] = splitRequests(Buffer.from(requestBatch([first, second])).subarray(0, -20), 1)
+  expect(requestRows(whole?.payload ?? new Uint8Array())).toEqual([first])
+  expect(rest?.payload.includes(second.id)).toBe(true)
+})
