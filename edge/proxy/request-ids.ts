@@ -3,44 +3,43 @@ import { randomFillSync } from 'node:crypto'
 
 /** Ids for which random bytes are got at once. */
 const COUNT = 256
-/** 74 bits are random: three digits, the variant's two bits, and fifteen digits. */
-const RANDOM_BYTES = 10
-const VARIANTS = '89ab'
-const TAIL_LENGTH = 'rrr-vrrr-rrrrrrrrrrrr'.length
+/** 74 bits are random: fifteen digits, and two bits of the variant in the last byte. */
+const RANDOM_BYTES = 9
+const DIGITS = Buffer.from('0123456789abcdef')
+const VARIANTS = Buffer.from('89ab')
+const FORM = 'tttttttt-tttt-7rrr-vrrr-rrrrrrrrrrrr'
+const VARIANT_AT = FORM.indexOf('v')
+/** Places of the random digits, in the order in which they are taken. */
+const PLACES = Array.from(FORM.matchAll(/r/g), ({ index }) => index)
 
 const random = Buffer.alloc(COUNT * RANDOM_BYTES)
-/** The random parts of the next ids, one after the other, latin1: a text of them all would be kept by each that lives. */
-let tails = Buffer.alloc(0)
-let tailAt = 0
-/** How ids of this millisecond begin. */
-let last = { at: -1, head: '' }
+let randomAt = random.length
+/** The id that was made last, latin1; its time and dashes stay for the next one. */
+const id = Buffer.alloc(FORM.length)
+let idTime = -1
 
 /**
  * The id of a request: a UUIDv7 (RFC 9562, section 5.7) of this moment, its other bits from the system's random numbers. Node's own puts twenty texts together for
- * each, which is a thirtieth of all that a request costs; here that is done for many at once.
+ * each, which is a thirtieth of all that a request costs; here it is one.
  */
 export function requestId(): string {
   const now = Date.now()
-  if (now !== last.at) last = { at: now, head: headOf(now) }
-  if (tailAt >= tails.length) {
-    tails = makeTails()
-    tailAt = 0
+  if (now !== idTime) putTime(now)
+  if (randomAt >= random.length) {
+    randomFillSync(random)
+    randomAt = 0
   }
-  tailAt += TAIL_LENGTH
-  return last.head + tails.toString('latin1', tailAt - TAIL_LENGTH, tailAt)
+  for (let index = 0; index < PLACES.length; index++) {
+    const byte = random[randomAt + (index >> 1)] ?? 0
+    id[PLACES[index] ?? 0] = DIGITS[index % 2 === 0 ? byte >> 4 : byte & 0xf] ?? 0
+  }
+  id[VARIANT_AT] = VARIANTS[(random[randomAt + RANDOM_BYTES - 1] ?? 0) & 3] ?? 0
+  randomAt += RANDOM_BYTES
+  return id.toString('latin1')
 }
 
-function headOf(now: number): string {
+function putTime(now: number): void {
   const time = now.toString(16).padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}-7`
-}
-
-function makeTails(): Buffer<ArrayBuffer> {
-  const hex = randomFillSync(random).toString('hex')
-  const parts = Array.from({ length: COUNT }, (_, index) => {
-    const digits = hex.slice(index * 2 * RANDOM_BYTES, (index + 1) * 2 * RANDOM_BYTES)
-    const variant = VARIANTS.charAt(parseInt(digits.charAt(18), 16) % VARIANTS.length)
-    return `${digits.slice(0, 3)}-${variant}${digits.slice(3, 6)}-${digits.slice(6, 18)}`
-  })
-  return Buffer.from(parts.join(''), 'latin1')
+  id.write(`${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`, 'latin1')
+  idTime = now
 }
