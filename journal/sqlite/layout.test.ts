@@ -1,9 +1,11 @@
+import { readdirSync, readlinkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { keepRequests } from '../conformance/place.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
 import type { RequestRecord } from '../port.ts'
 import { openSqliteJournal } from '../sqlite.ts'
+import { openForWriting } from './layout.ts'
 import { openTemporaryJournal, silent } from './open-temporary.ts'
 
 const NAMELESS_GENERATIONS = 'DROP INDEX audit_by_resource; ALTER TABLE audit DROP COLUMN generation;'
@@ -80,3 +82,24 @@ test('a file with a row for each request is taken over', async () => {
   await keepRequests(journal, [later])
   expect((await journal.requests({ tunnel: 'one' }, { limit: 1 }))[0]).toEqual(later)
 })
+
+test('a file that is not taken over is not kept open', async () => {
+  await using place = await openTemporaryJournal()
+  await place.journal[Symbol.asyncDispose]()
+  const db = new DatabaseSync(place.path)
+  db.exec('PRAGMA user_version = 1000')
+  db.close()
+  expect(() => openForWriting(place.path)).toThrow('newer version')
+  expect(openFiles().filter((path) => path.startsWith(place.path))).toEqual([])
+})
+
+function openFiles(): readonly string[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)]
+    } catch {
+      // That of the listing itself.
+      return []
+    }
+  })
+}

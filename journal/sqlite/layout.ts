@@ -91,8 +91,19 @@ export const makeDay = (day: number): string => `${createDay(day)}; INSERT INTO 
 export function openForWriting(path: string): DatabaseSync {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   const db = new DatabaseSync(path, { timeout: BUSY_MS })
-  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
-    PRAGMA journal_size_limit = ${LOG_BYTES}; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384`)
+  try {
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
+      PRAGMA journal_size_limit = ${LOG_BYTES}; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384`)
+    layOut(db, path)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Makes the tables, or brings those of an earlier layout into this one. */
+function layOut(db: DatabaseSync, path: string): void {
   const layout = Number(db.prepare('PRAGMA user_version').get()?.user_version)
   if (layout > LAYOUT) throw new MooringError('newer_layout', `the journal in ${path} was written by a newer version`)
   if (layout === 0) {
@@ -105,7 +116,6 @@ export function openForWriting(path: string): DatabaseSync {
     packDays(db)
     db.exec(`PRAGMA user_version = ${LAYOUT}`)
   }
-  return db
 }
 
 /** Opens the file that {@link openForWriting} made, for reads and checkpoints. */
