@@ -1,4 +1,6 @@
 import express from 'express'
+import { connect } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type HttpApp, serveApp } from '../test/support/http-app.ts'
 import { type EventSource, LONGEST_MS, sendEvents, type StreamedEvent } from './event-stream.ts'
@@ -18,6 +20,7 @@ interface Stream extends AsyncDisposable {
   readonly accepted: (answer: () => Promise<boolean>) => void
   readonly send: (event: StreamedEvent) => void
   readonly end: () => void
+  readonly starts: () => number
   readonly stops: () => number
 }
 
@@ -26,10 +29,12 @@ async function streaming(mayGoOn: () => Promise<boolean> = () => Promise.resolve
   let accepted = () => Promise.resolve(true)
   let send: (event: StreamedEvent) => void = () => undefined
   let end: () => void = () => undefined
+  let starts = 0
   let stops = 0
   const source: EventSource = {
     mayGoOn,
     start(...given) {
+      starts += 1
       ;[send, end] = given
       return () => {
         stops += 1
@@ -49,6 +54,7 @@ async function streaming(mayGoOn: () => Promise<boolean> = () => Promise.resolve
     accepted: (answer) => (accepted = answer),
     send: (event) => send(event),
     end: () => end(),
+    starts: () => starts,
     stops: () => stops,
     [Symbol.asyncDispose]: () => app[Symbol.asyncDispose](),
   }
@@ -118,13 +124,17 @@ test('a caller who goes is noticed, and one who does not read is let go', async 
   going.abort()
   await expect.poll(() => stream.stops()).toBe(1)
 
-  await fetch(stream.app.url)
+  const silent = connect(stream.app.port, '127.0.0.1').pause()
+  silent.on('error', () => undefined)
+  silent.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  await expect.poll(() => stream.starts()).toBe(2)
   const data = 'x'.repeat(100_000)
   for (let count = 0; count < 500 && stream.stops() < 2; count += 1) {
     stream.send({ id: String(count), event: 'request', data })
-    await new Promise((resolve) => setImmediate(resolve))
+    await setImmediate()
   }
   expect(stream.stops()).toBe(2)
+  silent.destroy()
 })
 
 test('HEAD is answered like GET, and holds nothing', async () => {
