@@ -5,7 +5,11 @@ import { requestRecord } from './conformance/records.ts'
 import { requestBatch, RequestLines } from './request-lines.ts'
 import { PATH_MAX, requestRows } from './request-text.ts'
 
-const text = fc.string({ unit: 'binary', maxLength: 40 })
+const unit = fc.oneof(
+  fc.constantFrom('\r', '\n', '@', '\0', '\u{1f600}', 'é', '\u20ac'),
+  fc.string({ minLength: 1, maxLength: 1 }),
+)
+const text = fc.string({ unit, maxLength: 40 })
 const count = fc.oneof(fc.maxSafeNat(), fc.nat(), fc.constantFrom(0, 9, 10, 99, 100, 2 ** 31 - 1, 2 ** 31))
 const records = fc.array(
   fc
@@ -54,6 +58,47 @@ test('a batch may be as large as it gets, and the next one begins anew', () => {
     expect(requestRows(lines.take())).toEqual(given)
   }
   expect(lines.take()).toHaveLength(0)
+})
+
+test('there is room for what is longest as UTF-8, wherever in the batch it comes', () => {
+  const longest = '\u20ac'.repeat(PATH_MAX)
+  const [least, most] = [-Number.MAX_VALUE / 3, -Number.MIN_VALUE]
+  const given = {
+    path: longest,
+    method: '\u20ac'.repeat(METHOD_MAX),
+    reason: longest,
+    tunnel: '\u20ac',
+    status: least,
+    durationMs: least,
+  }
+  const long = requestRecord({ ...given, at: 1, bytesIn: most, bytesOut: most, sourceIp: longest })
+  for (let before = 0; before < 500; before += 7) {
+    const short = requestRecord({ tunnel: 's', path: 'x'.repeat(PATH_MAX - before) })
+    const batch = [...Array.from({ length: 29 }, () => short), long]
+    expect(requestRows(requestBatch(batch)).at(-1)).toEqual(long)
+  }
+})
+
+test('a request that cannot be written leaves nothing behind', () => {
+  const lines = new RequestLines()
+  const [one, other] = [requestRecord({ tunnel: 'one' }), requestRecord({ tunnel: 'other' })]
+  lines.add(one)
+  expect(() => lines.add({ ...other, protocol: undefined as unknown as 'h2' })).toThrow(TypeError)
+  lines.add(other)
+  expect(requestRows(lines.take())).toEqual([one, other])
+})
+
+test('an id that would be read as a tunnel is none of a record', () => {
+  const [row] = requestRows(requestBatch([requestRecord({ tunnel: 't', id: '@other' })]))
+  expect([row?.id, row?.tunnel]).toEqual([' other', 't'])
+})
+
+test('a tunnel that is known has no line', () => {
+  const lines = new RequestLines('t')
+  for (let round = 0; round < 2; round += 1) {
+    lines.add(requestRecord({ tunnel: 't', id: 'x' }))
+    expect(Buffer.from(lines.take()).toString()).toMatch(/^x\n/)
+  }
 })
 
 test('a long path is cut', () => {

@@ -7,7 +7,7 @@ import { PATH_MAX, TUNNEL } from './request-text.ts'
 const ROOM = 64 * 1024
 /** Bytes of UTF-8 that a unit of a string has at the most. */
 const UNIT_BYTES = 3
-/** Line ends, numbers, and words of the format itself: 4 numbers of at most 25 digits, a time, origin and protocol. */
+/** The rest: line ends, five numbers of at most 25 characters, origin and protocol. */
 const OTHER_BYTES = 256
 
 const NEWLINE = 10
@@ -23,10 +23,16 @@ const DIGIT = 48
 export class RequestLines {
   #bytes = Buffer.allocUnsafeSlow(ROOM)
   #at = 0
+  readonly #known: string | undefined
   /** Of the request before. */
   #tunnel: string | undefined
   /** Requests that follow each other mostly share it, and a number of this size is written as slowly as all else. */
   #time = { at: 0, text: '0' }
+
+  /** `known`: a tunnel that whoever reads it takes requests to be of, without a line that says so. */
+  constructor(known?: string) {
+    this.#known = this.#tunnel = known
+  }
 
   add(record: RequestRecord): void {
     const { id, tunnel, sourceIp, reason } = record
@@ -35,9 +41,10 @@ export class RequestLines {
     if (record.at !== this.#time.at) this.#time = { at: record.at, text: String(record.at) }
     const units = id.length + tunnel.length + method.length + path.length + sourceIp.length + (reason?.length ?? 0)
     const bytes = this.#room(UNIT_BYTES * units + OTHER_BYTES)
-    let at = this.#at
-    if (tunnel !== this.#tunnel) at = putTunnel(bytes, at, (this.#tunnel = tunnel))
-    at = putText(bytes, at, id)
+    const start = tunnel === this.#tunnel ? this.#at : putTunnel(bytes, this.#at, tunnel)
+    let at = putText(bytes, start, id)
+    // It would be read as a tunnel's.
+    if (bytes[start] === TUNNEL) bytes[start] = SPACE
     at = putText(bytes, at, this.#time.text)
     at = putText(bytes, at, method)
     at = putText(bytes, at, path)
@@ -48,14 +55,16 @@ export class RequestLines {
     at = putText(bytes, at, sourceIp)
     at = putText(bytes, at, record.origin)
     at = putText(bytes, at, reason ?? '')
+    // Last: of what fails half-way nothing stays.
     this.#at = putText(bytes, at, record.protocol)
+    this.#tunnel = tunnel
   }
 
   /** What was added since the last call, UTF-8. */
   take(): Uint8Array {
     const batch = new Uint8Array(this.#bytes.subarray(0, this.#at))
     this.#at = 0
-    this.#tunnel = undefined
+    this.#tunnel = this.#known
     if (this.#bytes.length > ROOM) this.#bytes = Buffer.allocUnsafeSlow(ROOM)
     return batch
   }
@@ -70,10 +79,9 @@ export class RequestLines {
   }
 }
 
-const lines = new RequestLines()
-
 /** A batch of these, as it is shipped. */
 export function requestBatch(records: readonly RequestRecord[]): Uint8Array {
+  const lines = new RequestLines()
   for (const record of records) lines.add(record)
   return lines.take()
 }

@@ -5,7 +5,7 @@ import type { RequestRecord } from './port.ts'
 /*
  * Requests that are shipped are lines of text. A tunnel's uid is one, after an `@`: those that follow are its. A request is one line a field: id, at, method, path,
  * status, durationMs, bytesIn, bytesOut, sourceIp, origin, reason (empty: null), protocol. A batch is one piece of memory, which crosses to another thread as a copy
- * of that: a third of what structured clone or JSON would cost the thread that serves traffic. request-lines.ts writes them.
+ * of that: for a fraction of what the objects would cost the thread that serves traffic. request-lines.ts writes them.
  */
 
 /** Longest path that is kept; the rest is cut off. */

@@ -3,6 +3,8 @@ import { requestId } from './request-ids.ts'
 
 const UUID = /^([0-9a-f]{8})-([0-9a-f]{4})-7([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/
 const COUNT = 20_000
+/** Of so many, each pair of bits is looked at. */
+const PAIRED = 500
 
 test('ids are UUIDv7 of the time when they are made', () => {
   const before = Date.now()
@@ -17,7 +19,7 @@ test('ids are UUIDv7 of the time when they are made', () => {
   expect(times).toEqual(times.toSorted((one, other) => one - other))
 })
 
-test('no two are the same, and each of their random bits is set in about half of them', () => {
+test('no two are the same, each of their random bits is set in about half of them, and no two of these go together', () => {
   const ids = Array.from({ length: COUNT }, requestId)
   expect(new Set(ids.map((id) => id.slice(15))).size).toBe(COUNT)
 
@@ -26,8 +28,16 @@ test('no two are the same, and each of their random bits is set in about half of
     return BigInt(`0x${first}${second}${third}`) * 4n + BigInt('89ab'.indexOf(variant))
   })
   for (let bit = 0n; bit < 74n; bit++) {
-    const set = numbers.filter((number) => (number >> bit) & 1n).length
-    // Eight standard deviations of what chance does.
-    expect(Math.abs(set - COUNT / 2)).toBeLessThan(4 * Math.sqrt(COUNT))
+    isHalf(numbers.filter((number) => (number >> bit) & 1n).length)
   }
+  const pairs = Array.from({ length: 74 }, (_, one) =>
+    Array.from({ length: one }, (_, other) => [BigInt(one), BigInt(other)] as const),
+  ).flat()
+  const few = numbers.slice(0, PAIRED)
+  for (const [one, other] of pairs) isHalf(few.filter((number) => ((number >> one) ^ (number >> other)) & 1n).length, PAIRED)
 })
+
+function isHalf(part: number, whole = COUNT): void {
+  // Eight standard deviations of what chance does.
+  expect(Math.abs(part - whole / 2)).toBeLessThan(4 * Math.sqrt(whole))
+}

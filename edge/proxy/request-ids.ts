@@ -3,8 +3,8 @@ import { randomFillSync } from 'node:crypto'
 
 /** Ids for which random bytes are got at once. */
 const COUNT = 256
-/** 74 bits are random: fifteen digits, and two bits of the variant in the last byte. */
-const RANDOM_BYTES = 9
+/** 74 bits are random: eighteen digits, and of the last byte two for the variant. */
+const RANDOM_BYTES = 10
 const DIGITS = Buffer.from('0123456789abcdef')
 const VARIANTS = Buffer.from('89ab')
 const FORM = 'tttttttt-tttt-7rrr-vrrr-rrrrrrrrrrrr'

@@ -9,8 +9,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** By their number in a file. What says 0 is no frame: requests were written otherwise once. */
-const KINDS: readonly (FrameKind | undefined)[] = [undefined, 'connection', 'audit', 'requests']
+const KINDS: readonly FrameKind[] = ['requests', 'connection', 'audit']
 /** Length of the payload, how many records it holds, kind, and a CRC-32 of these and the payload. */
 export const HEADER_BYTES = 13
 const CRC_AT = 9

@@ -2,9 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { requestRecord } from '../conformance/records.ts'
 import type { Shipment } from '../outbox.ts'
+import { KeepError } from '../postgresql/keeper.ts'
+import { requestBatch } from '../request-lines.ts'
+import { requestRows } from '../request-text.ts'
 import { type FaultyFiles, faultyFiles } from './faulty-files.ts'
-import { encodeFrame } from './frame.ts'
+import { encodeFrame, type FrameKind } from './frame.ts'
 import { SegmentLog } from './segment-log.ts'
 import { createShipper, type Shipper } from './shipper.ts'
 
@@ -14,7 +18,17 @@ interface Place extends AsyncDisposable {
   readonly kept: string[]
   /** What was said of the disk, changes only. */
   readonly disk: string[]
-  add(text: string): void
+  readonly counts: { readonly shipped: number; readonly refused: number }
+  add(text: string, kind?: FrameKind, records?: number): void
+}
+
+/** As `createKeeper` does with what is no batch of requests. */
+function refuseWhatIsNone(requests: Shipment['requests']): void {
+  try {
+    requests.forEach(requestRows)
+  } catch (cause) {
+    throw new KeepError(false, { cause })
+  }
 }
 
 function start(): Place {
@@ -23,16 +37,18 @@ function start(): Place {
   const log = new SegmentLog({ directory, name: 'events', durable: true, files })
   const kept: string[] = []
   const disk: string[] = []
+  const counts = { shipped: 0, refused: 0 }
   const shipper = createShipper({
     logs: [log],
     keeper: {
-      async keep({ audit }: Shipment) {
-        kept.push(...audit)
+      async keep({ audit, requests }: Shipment) {
+        refuseWhatIsNone(requests)
+        kept.push(...audit, ...requests.flatMap(requestRows).map(({ path }) => path))
         return { refused: 0 }
       },
     },
-    onShipped: () => undefined,
-    onRefused: () => undefined,
+    onShipped: (records) => (counts.shipped += records),
+    onRefused: (records) => (counts.refused += records),
     onTry: () => undefined,
     onDisk(error) {
       const said = error instanceof Error && 'code' in error ? String(error.code) : 'works'
@@ -41,9 +57,9 @@ function start(): Place {
     random: () => 0,
   })
   return {
-    ...{ files, shipper, kept, disk },
-    add(text) {
-      log.append(encodeFrame({ kind: 'audit', records: 1, payload: Buffer.from(text) }), 1)
+    ...{ files, shipper, kept, disk, counts },
+    add(text, kind = 'audit', records = 1) {
+      log.append(encodeFrame({ kind, records, payload: Buffer.from(text) }), records)
       shipper.wake()
     },
     async [Symbol.asyncDispose]() {
@@ -79,4 +95,19 @@ test('what cannot be removed from a disk that can only be read is shipped once, 
   place.files.failing.clear()
   place.add('e')
   await expect.poll(() => [place.kept.at(-1), place.disk.at(-1)]).toEqual(['e', 'works'])
+})
+
+test('requests in the lines of an earlier version are refused, and hold up nothing', async () => {
+  await using place = start()
+  const request = requestRecord({ tunnel: 't', path: '/new' })
+  const now = Buffer.from(requestBatch([request])).toString()
+  // Each named its tunnel, after its id.
+  const before = now.replace('@t\n', '').replace('\n', '\nt\n')
+  place.add(before.repeat(3), 'requests', 3)
+  place.add(now, 'requests')
+  place.add('after')
+  expect(await place.shipper.drain(5_000)).toBe(true)
+  expect(place.kept.toSorted()).toEqual(['/new', 'after'])
+  expect(place.counts.refused).toBeGreaterThanOrEqual(3)
+  expect(place.counts.shipped).toBe(5)
 })

@@ -163,7 +163,7 @@ function halvesOf(frames: readonly Frame[]): readonly [readonly Frame[], readonl
     return [frames.slice(0, middle), frames.slice(middle)]
   }
   const pieces = splitRequests(only.payload, Math.ceil(only.records / 2))
-  const [first, ...rest] = pieces.map((piece): Frame => ({ kind: 'requests', ...piece }))
+  const [first, ...rest] = Array.from(pieces, (piece): Frame => ({ kind: 'requests', ...piece }))
   return [first ? [first] : [], rest]
 }
 

@@ -13,7 +13,7 @@ const records = fc.array(
 test('each piece can be read by itself, and together they are what was given', () => {
   fc.assert(
     fc.property(records, fc.integer({ min: 1, max: 5 }), (given, most) => {
-      const pieces = splitRequests(Buffer.from(requestBatch(given)), most)
+      const pieces = [...splitRequests(Buffer.from(requestBatch(given)), most)]
       const rows = pieces.map(({ payload }) => requestRows(payload))
       expect(rows.flat()).toEqual(given)
       expect(pieces.map((piece) => piece.records)).toEqual(rows.map(({ length }) => length))
@@ -24,7 +24,12 @@ test('each piece can be read by itself, and together they are what was given', (
 
 test('of a batch that was cut off all is there, and what is whole can be read', () => {
   const [first, second] = [requestRecord({ tunnel: 'one' }), requestRecord({ tunnel: 'one' })]
-  const [whole, rest] = splitRequests(Buffer.from(requestBatch([first, second])).subarray(0, -20), 1)
+  const [whole, rest] = [...splitRequests(Buffer.from(requestBatch([first, second])).subarray(0, -20), 1)]
   expect(requestRows(whole?.payload ?? new Uint8Array())).toEqual([first])
   expect(rest?.payload.includes(second.id)).toBe(true)
+})
+
+test('a tunnel of no requests is no piece', () => {
+  expect([...splitRequests(Buffer.from('@a\n@b\n'), 1)]).toEqual([])
+  expect([...splitRequests(Buffer.alloc(0), 1)]).toEqual([])
 })

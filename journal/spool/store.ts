@@ -5,7 +5,7 @@ import { diskFiles, type Files } from './files.ts'
 import { encodeFrame, type FrameKind } from './frame.ts'
 import type { SpoolRequest } from './messages.ts'
 import { SegmentLog } from './segment-log.ts'
-import { splitRequests } from './split-requests.ts'
+import { type Piece, splitRequests } from './split-requests.ts'
 
 /** Requests of one frame: taking them apart holds a thread up for a moment. */
 const FRAME_RECORDS = 512
@@ -42,11 +42,6 @@ export interface SpoolStore {
    * @throws SpoolError
    */
   keep(shipment: Extract<SpoolRequest, { type: 'keep' }>): void
-}
-
-interface Piece {
-  readonly payload: Buffer
-  readonly records: number
 }
 
 export function openSpoolStore({ directory, bytes, onDropped, files = diskFiles }: SpoolStoreOptions): SpoolStore {

@@ -10,14 +10,17 @@ const LETTER_E = 101
 const ID_LENGTH = 36
 const TIME_END = 13
 
+/** Numbers of no more digits are whole in each step. */
+const SURE_DIGITS = 15
+
 const NONE = 0xff
 /** What a byte stands for as a digit in lower case; else `NONE`. */
 const DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
   const value = '0123456789abcdef'.indexOf(String.fromCharCode(byte))
   return value < 0 ? NONE : value
 })
-/** The byte that is to be at each place of a UUIDv7; 0: a digit. */
-const PLACES = Uint8Array.from('????????-????-7???-????-????????????', (place) => ({ '-': DASH, '7': SEVEN })[place] ?? 0)
+/** The byte that is to be at each place of a UUIDv7; `NONE`: a digit. */
+const PLACES = Uint8Array.from('????????-????-7???-????-????????????', (place) => ({ '-': DASH, '7': SEVEN })[place] ?? NONE)
 
 /**
  * Goes through a batch of requests (request-text.ts), and reads of each what it is summed up by. Tens of thousands a second are read on a processor that serves
@@ -35,21 +38,27 @@ export class BatchScanner {
   bytesIn = NaN
   bytesOut = NaN
   edge = false
-  tunnel = ''
   ip = ''
+  #tunnel: string | undefined
   readonly #bytes: Buffer
   #next = 0
-  /** Where the address of the one before is. */
+  /** Where the address of the one before is, and its end. */
   #ipAt = 0
+  #ipEnd = 0
 
   constructor(batch: Uint8Array) {
     this.#bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength)
+  }
+
+  get tunnel(): string {
+    return this.#tunnel ?? ''
   }
 
   /** Reads the next one; false: there is none. @throws MooringError `invalid_record` when it is not whole */
   next(): boolean {
     while (this.#bytes[this.#next] === TUNNEL) this.#readTunnel()
     if (this.#next >= this.#bytes.length) return false
+    if (this.#tunnel === undefined) throw notWhole()
     this.start = this.#next
     this.time = this.#timeAt(this.start)
     this.#skip()
@@ -82,20 +91,21 @@ export class BatchScanner {
 
   #readTunnel(): void {
     const start = this.#next + 1
-    this.tunnel = this.#bytes.toString('utf8', start, this.#skip())
+    this.#tunnel = this.#bytes.toString('utf8', start, this.#skip())
   }
 
   #readIp(): void {
     const start = this.#next
-    if (this.#isIp(start)) this.#next += this.ip.length + 1
-    else this.ip = this.#bytes.toString('latin1', start, this.#skip())
+    const length = this.#ipEnd - this.#ipAt
+    if (this.#isIp(start, length)) this.#next += length + 1
+    else this.ip = this.#bytes.toString('utf8', start, this.#skip())
     this.#ipAt = start
+    this.#ipEnd = this.#next - 1
   }
 
   /** Whether it is that of the one before. */
-  #isIp(start: number): boolean {
+  #isIp(start: number, length: number): boolean {
     const bytes = this.#bytes
-    const { length } = this.ip
     for (let at = 0; at < length; at++) if (bytes[start + at] !== bytes[this.#ipAt + at]) return false
     return length > 0 && bytes[start + length] === NEWLINE
   }
@@ -110,8 +120,8 @@ export class BatchScanner {
         this.#next = at + 1
         return number
       }
-      if (byte < DIGIT || byte > DIGIT + 9) break
-      number = 10 * number + byte - DIGIT
+      if (byte < DIGIT || byte > DIGIT + 9 || at - start > SURE_DIGITS) break
+      number = 10 * number + (byte - DIGIT)
     }
     const text = bytes.toString('latin1', start, this.#skip())
     return text === '' ? NaN : Number(text)
@@ -123,10 +133,10 @@ export class BatchScanner {
     let time = 0
     for (let place = 0; place < ID_LENGTH; place++) {
       const byte = bytes[start + place] ?? 0
-      const wanted = PLACES[place] ?? 0
+      const wanted = PLACES[place] ?? NONE
       if (byte === wanted) continue
       const digit = DIGITS[byte] ?? NONE
-      if (wanted !== 0 || digit === NONE) return NaN
+      if (wanted !== NONE || digit === NONE) return NaN
       if (place < TIME_END) time = 16 * time + digit
     }
     return time

@@ -86,21 +86,20 @@ export function chunksOf(batch: Uint8Array, now: number, tunnels: TunnelNumbers)
   const [first, last] = [(today - REQUEST_DAYS) * DAY_MS, (today + 2) * DAY_MS]
   const scanned = new BatchScanner(batch)
   const chunks: Chunk[] = []
-  /** Those that still grow, by tunnel: one a period, of which a batch mostly has one or two. */
-  const growing = new Map<number, Chunk[]>()
+  /** Those that still grow, by tunnel and period. */
+  const growing = new Map<number, Map<number, Chunk>>()
   let chunk: Chunk | undefined
   let refused = 0
 
   function add(tunnel: number): void {
     const period = Math.floor(scanned.time / CHUNK_MS)
     // Mostly it is that of the request before.
-    if (chunk?.tunnel !== tunnel || chunk.period !== period) chunk = growing.get(tunnel)?.find((one) => one.period === period)
+    if (chunk?.tunnel !== tunnel || chunk.period !== period) chunk = growing.get(tunnel)?.get(period)
     if (chunk?.add(scanned)) return
-    const full = chunk
     chunk = new Chunk(batch, tunnel, scanned.time, scanned.start)
     chunk.add(scanned)
     chunks.push(chunk)
-    growing.set(tunnel, [chunk, ...(growing.get(tunnel) ?? []).filter((one) => one !== full)])
+    growing.set(tunnel, (growing.get(tunnel) ?? new Map<number, Chunk>()).set(period, chunk))
   }
 
   while (scanned.next()) {

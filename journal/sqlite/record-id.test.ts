@@ -1,19 +1,15 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { bytesOfId, timeOfId, timeOfIdText } from './record-id.ts'
+import { bytesOfId, idOfBytes, timeOfId } from './record-id.ts'
+import { NO_IDS } from './wrong-ids.ts'
 
-test.each([randomUUIDv7(), '00000000-0000-7000-8000-000000000000', 'FFFFFFFF-FFFF-7fff-bfff-ffffffffffff'])(
-  'the text of %s says the same time as its bytes',
+test.each([randomUUIDv7(), '00000000-0000-7000-8000-000000000000', 'ffffffff-ffff-7fff-bfff-ffffffffffff'])(
+  'the bytes of %s are its text and its time',
   (id) => {
-    const bytes = bytesOfId(id)
-    expect(timeOfIdText(id)).toBe(bytes && timeOfId(bytes))
+    const bytes = bytesOfId(id) ?? new Uint8Array()
+    expect(idOfBytes(bytes)).toBe(id)
+    expect(timeOfId(bytes)).toBe(parseInt(id.replace('-', '').slice(0, 12), 16))
   },
 )
 
-test.each([
-  '',
-  'x',
-  '01890000-0000-4000-8000-000000000000',
-  '01890000-0000-7000-8000-00000000000',
-  '01890000-0000-7000-8000-000000000000 ',
-])('%j is no id of a record', (text) => expect(timeOfIdText(text)).toBeUndefined())
+test.each(NO_IDS)('%j is no id of a record', (text) => expect(bytesOfId(text)).toBeUndefined())

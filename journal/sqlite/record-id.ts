@@ -7,11 +7,6 @@ export function bytesOfId(id: string): Uint8Array | undefined {
   return UUID.test(id) ? Buffer.from(id.replaceAll('-', ''), 'hex') : undefined
 }
 
-/** The same of its text; undefined for what is no UUIDv7. */
-export function timeOfIdText(id: string): number | undefined {
-  return UUID.test(id) ? parseInt(id.slice(0, 8), 16) * 2 ** 16 + parseInt(id.slice(9, 13), 16) : undefined
-}
-
 export function idOfBytes(bytes: Uint8Array): string {
   const hex = Buffer.from(bytes.buffer, bytes.byteOffset, BYTES).toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
