@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, type SecureContext } from 'node:tls'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
 import { tunnelBefore } from '../support/edge/tunnel-before.ts'
+import { freshHostname } from '../support/ssh-edge.ts'
 
 /** What is still under way when an edge stops: its visitor is told so, and its record says so, not that the target went. */
 
@@ -99,4 +100,46 @@ test('so it is over HTTP/2', async () => {
   expect(await place.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
   expect(await failed).toMatchObject({ code: 'ERR_HTTP2_STREAM_ERROR' })
   session.destroy()
+})
+
+test('a request that waits for a client gets 503', async () => {
+  const edge = await startProxy({ limits: { holdMs: 60_000 } })
+  const held = vi.spyOn(edge.sessions, 'waitFor')
+  const { host } = edge.serve(freshHostname(), undefined)
+  const socket = connect(edge.httpPort, '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+  socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  await vi.waitUntil(() => held.mock.calls.length > 0, { timeout: 10_000 })
+  await edge.proxy.close(GRACE_MS)
+  await vi.waitUntil(() => text.includes('\r\n\r\n'), { timeout: 10_000 })
+  expect(text).toMatch(/^HTTP\/1.1 503 [^]*\r\nMooring-Error: edge_stopping\r\n/)
+  expect(edge.records).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
+  expect(edge.failures).toEqual([])
+})
+
+test('who is still at the handshake is not served any more', async () => {
+  const asked = Promise.withResolvers<undefined>()
+  const certificate = Promise.withResolvers<SecureContext>()
+  const edge = await startProxy({
+    contextFor: async () => {
+      asked.resolve(undefined)
+      return certificate.promise
+    },
+  })
+  await using tunnel = await tunnelBefore(
+    edge,
+    (_received, socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'),
+  )
+  const socket = connectTls({ port: edge.httpsPort, host: '127.0.0.1', servername: tunnel.host, rejectUnauthorized: false })
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).on('error', () => undefined)
+  socket.write(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n`)
+  await asked.promise
+  const gone = once(socket, 'close')
+  const closed = edge.proxy.close(0)
+  // Its own timer comes first.
+  setTimeout(() => certificate.resolve(context), 1)
+  await Promise.all([closed, gone])
+  expect([text, edge.records, edge.failures]).toEqual(['', [], []])
 })
