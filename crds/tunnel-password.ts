@@ -25,7 +25,9 @@ export const TunnelPasswordSpec = z.object({
     .string()
     .max(64)
     .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')
-    .describe('SHA-256 of the password; the password itself is kept nowhere.'),
+    .describe(
+      'SHA-256 of the password, which begins with `mt_` and is kept nowhere. Make it a random one: a short one can be found by its hash.',
+    ),
   expiresAt: z.iso
     .datetime(UTC_RULE)
     .max(32)

@@ -37,7 +37,7 @@ export interface Pools {
   take(session: Session, want: Want): Link
   /** Gives back a link whose last response has ended cleanly. */
   give(link: Link): void
-  /** A session takes no more requests: its links that wait are closed, the others when they are given back. */
+  /** A session takes no more requests, until one is led to it again: its links that wait are closed, the others when they are given back. */
   retire(session: Session): void
   /** Closes what has waited too long. */
   sweep(): void
@@ -79,6 +79,8 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
   }
 
   function take(session: Session, { origin, use, target }: Want): Link {
+    // One that was to go, and is asked again since.
+    retired.delete(session)
     const lead = leadTo(session, target)
     const links = use === 'fresh' ? undefined : waiting.get(session)
     const last = links?.at(-1)

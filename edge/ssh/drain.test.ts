@@ -12,6 +12,7 @@ function crowd(size: number, busy: (index: number) => boolean = () => false) {
       return state.busy(index)
     },
     retire: () => void said.push(`retire ${index}`),
+    restore: () => void said.push(`restore ${index}`),
     dismiss: () => void said.push(`dismiss ${index}`),
   }))
   return { leavers, said, state, dismissed: () => said.filter((text) => text.startsWith('dismiss')).length }
@@ -38,15 +39,32 @@ test('clients are told one after the other, over the whole time', async () => {
   expect(dismissed()).toBe(100)
 })
 
-test('one whose visitors are not done yet goes when they are, or when its time is over', async () => {
+test('one whose visitors are not done yet goes when they are', async () => {
   const { leavers, said, state } = crowd(2, () => true)
-  const over = drainEvenly(leavers, { overMs: 0, patienceMs: 5_000 })
-  await vi.advanceTimersByTimeAsync(1_000)
+  const over = drainEvenly(leavers, { overMs: 0, patienceMs: 1_500 })
+  await vi.advanceTimersByTimeAsync(500)
   expect(said).toEqual(['retire 0', 'retire 1'])
   state.busy = (index) => index === 0
-  await vi.advanceTimersByTimeAsync(1_000)
+  await vi.advanceTimersByTimeAsync(500)
   expect(said).toEqual(['retire 0', 'retire 1', 'dismiss 1'])
-  await vi.advanceTimersByTimeAsync(3_100)
+  await vi.advanceTimersByTimeAsync(600)
   await over
   expect(said.at(-1)).toBe('dismiss 0')
+})
+
+test('one whose visitors take longer than others would be held serves on, until its time is nearly over', async () => {
+  const { leavers, said, state } = crowd(2, () => true)
+  const over = drainEvenly(leavers, { overMs: 0, patienceMs: 10_000 })
+  await vi.advanceTimersByTimeAsync(950)
+  expect(said).toEqual(['retire 0', 'retire 1'])
+  await vi.advanceTimersByTimeAsync(7_900)
+  expect(said.slice(2)).toEqual(['restore 0', 'restore 1'])
+  await vi.advanceTimersByTimeAsync(200)
+  expect(said.slice(4)).toEqual(['retire 0', 'retire 1'])
+  state.busy = (index) => index === 0
+  await vi.advanceTimersByTimeAsync(100)
+  expect(said.slice(6)).toEqual(['dismiss 1'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  await over
+  expect(said.slice(7)).toEqual(['dismiss 0'])
 })

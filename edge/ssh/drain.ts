@@ -4,6 +4,8 @@ export interface Leaver {
   readonly busy: boolean
   /** No visitor is led to it any more; those who are there stay. */
   retire(): void
+  /** Visitors are led to it again, unless another client of its tunnel is there. */
+  restore(): void
   /** Tells it to go. */
   dismiss(): void
 }
@@ -15,13 +17,27 @@ export interface DrainPlan {
   readonly patienceMs: number
 }
 
-const STEP_MS = 50
+interface Leaving {
+  readonly since: number
+  restored: boolean
+}
 
-/** Has all go. Resolves when the last was told to. */
+const STEP_MS = 50
+/** Visitors of a tunnel without a client are held for longer (surface, section 5, `tunnel_offline`): within it one whose requests are short can go and come back. */
+const GAP_MS = 1_000
+
+/**
+ * Has all go. Resolves when the last was told to.
+ *
+ *     retired → dismissed                              its visitors are done within a second, as most are
+ *     retired → restored → retired → dismissed         some take longer: meanwhile the tunnel serves the others, until patience is nearly over
+ *
+ * A client comes back only once it is told to go.
+ */
 export function drainEvenly(leavers: readonly Leaver[], { overMs, patienceMs }: DrainPlan): Promise<void> {
   const began = performance.now()
   const waiting = [...leavers]
-  const retired = new Map<Leaver, number>()
+  const leaving = new Map<Leaver, Leaving>()
 
   function step(): void {
     const now = performance.now()
@@ -29,20 +45,32 @@ export function drainEvenly(leavers: readonly Leaver[], { overMs, patienceMs }: 
     const due = waiting.splice(0, Math.ceil(share * leavers.length) - (leavers.length - waiting.length))
     for (const leaver of due) {
       leaver.retire()
-      retired.set(leaver, now)
+      leaving.set(leaver, { since: now, restored: false })
     }
-    for (const [leaver, since] of retired) {
-      if (leaver.busy && now - since < patienceMs) continue
-      retired.delete(leaver)
+    for (const [leaver, state] of leaving) {
+      if (staysOn(leaver, state, now - state.since)) continue
+      leaving.delete(leaver)
       leaver.dismiss()
     }
+  }
+
+  function staysOn(leaver: Leaver, state: Leaving, waitedMs: number): boolean {
+    const restored = waitedMs >= GAP_MS && waitedMs < patienceMs - GAP_MS
+    if (restored && state.restored) return true
+    if (waitedMs >= patienceMs || (!state.restored && !leaver.busy)) return false
+    if (restored !== state.restored) {
+      state.restored = restored
+      if (restored) leaver.restore()
+      else leaver.retire()
+    }
+    return true
   }
 
   return new Promise((resolve) => {
     const timer = setInterval(round, STEP_MS)
     function round(): void {
       step()
-      if (waiting.length + retired.size > 0) return
+      if (waiting.length + leaving.size > 0) return
       clearInterval(timer)
       resolve()
     }

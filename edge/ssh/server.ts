@@ -227,6 +227,10 @@ export function createSshServer(given: SshServerDeps): SshServer {
         sessions.remove(session)
         onRetired(session)
       },
+      restore() {
+        const { session } = connection
+        if (session && connection.end === undefined && sessions.of(session.hostname).length === 0) sessions.add(session)
+      },
       dismiss: () => dismiss(connection),
     }
   }

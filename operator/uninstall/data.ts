@@ -90,7 +90,8 @@ function refusal(there: string, { revision }: Leave): MooringError {
   return new MooringError(
     'data_exists',
     `nothing was done: there are ${there}, which uninstalling deletes with all data. ` +
-      `To delete them: ${mark}, then helm uninstall again. To keep them: helm rollback mooring ${revision} -n ${SYSTEM_NAMESPACE}`,
+      `To delete them: ${mark}, then helm uninstall again. To keep them: helm rollback mooring ${revision} -n ${SYSTEM_NAMESPACE}, ` +
+      'or, should that revision have failed, the last one in helm history that did not',
   )
 }
 

@@ -48,6 +48,7 @@ test('every sample of the documents is taken, and what it wishes for comes true'
   await ready('tunnelendpoint/default')
   await ready('tunnelendpoint/fra')
   await ready('tunnel/web', '--namespace', 'acme--prod')
+  await ready('tunnelpassword/ci', '--namespace', 'acme--prod')
   expect((await readdir(SAMPLES)).length).toBeGreaterThan(inOrder.length)
 })
 

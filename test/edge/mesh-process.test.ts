@@ -4,6 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { serveStore } from '../support/edge/api-facade.ts'
@@ -158,5 +159,30 @@ describe('an edge that is told to stop', () => {
     expect(await first.exited).toBe(255)
     expect(first.said()).toContain('Mooring: this edge stops. Connect again.')
     expect(await left.exited).toBe(0)
+  })
+
+  test('a tunnel of which a visitor takes long serves the others meanwhile, although its client has not been told to go', async () => {
+    const [left, right] = [await edgeProcess({ drainSeconds: 24 }), await edgeProcess()]
+    const { hostname } = await home.tunnel(key.publicKey)
+    const target = await backend((asked, response) => {
+      if (asked.url === '/slow') response.write('beginning')
+      else response.end('hello')
+    })
+    const only = await client(left, hostname, target)
+    await served(right, hostname)
+    const slow = request({ host: '127.0.0.1', port: right.ports.http, path: '/slow', headers: { Host: `${hostname}.${DOMAIN}` } })
+    slow.on('error', () => undefined).end()
+    await once(slow, 'response')
+
+    left.kill('SIGTERM')
+    await vi.waitFor(async () => expect(await readiness(left)).toBe(503), soon)
+    // Longer than a visitor is held, and not as long as the client has.
+    const until = performance.now() + 4_000
+    while (performance.now() < until) {
+      expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
+      await setTimeout(50)
+    }
+    expect(only.said()).not.toContain('Connect again')
+    slow.destroy()
   })
 })
