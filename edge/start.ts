@@ -37,6 +37,11 @@ export interface StartEdgeDeps {
 
 /** How long its peers are waited for before it is ready. */
 const JOIN_MS = 3_000
+/**
+ * No client before this time of the process. Its sessions are told from those of a container before it by when that one ended and this one began, of which only the
+ * seconds are known (operator/journal/lost-sessions.ts); the half is for a clock that is read a moment later.
+ */
+const FIRST_CLIENT_MS = 1_500
 /** So long new visitors may still be sent here after it has said that it is not ready. */
 const LINGER_MS = 5_000
 
@@ -83,6 +88,7 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
     mesh: { files, peers: peersIn(slices) },
   })
   cleanup.defer(() => edge.close())
+  await setTimeout(Math.max(0, FIRST_CLIENT_MS - process.uptime() * 1_000))
   const ports = await listenOn(edge, settings)
   await Promise.race([edge.joined(), setTimeout(JOIN_MS, undefined, { ref: false }), aborted(stopping)])
   stopping.throwIfAborted()

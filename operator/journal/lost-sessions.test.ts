@@ -42,8 +42,19 @@ test.each([
     pods: [podWith({ running: { startedAt: '2026-01-01T10:00:00Z' } }, {}, '2026-01-01T09:00:00Z')],
     lost: true,
   },
-  { does: 'not one that came in the second in which the container began', at: BEGAN, pods: [running], lost: false },
-  { does: 'not one of the container that runs', at: BEGAN + 1, pods: [running], lost: false },
+  {
+    does: 'one that came in the second in which the container began, which takes none so early',
+    at: BEGAN + 999,
+    pods: [running],
+    lost: true,
+  },
+  {
+    does: 'one that came in the second in which the container ended',
+    at: BEGAN + 999,
+    pods: [podWith({ terminated: ended })],
+    lost: true,
+  },
+  { does: 'not one of the container that runs', at: BEGAN + 1_000, pods: [running], lost: false },
   { does: 'not one of a pod of which nothing is known yet', at: BEGAN, pods: [podWith({})], lost: false },
 ])('$does is lost', ({ at, pods, lost }) => {
   expect(lostSessions([session(at)], pods)).toHaveLength(lost ? 1 : 0)

@@ -5,6 +5,8 @@ import type { Pod } from '../kubernetes/kinds.ts'
 /** An edge's container begins its work anew with spooled records of the one before: the end of a session may be among them. */
 const GRACE_MS = 30_000
 const CONTAINER = 'edge'
+/** Times of containers are in whole seconds, cut off. No edge takes clients in its first one (edge/start.ts). */
+const SECOND_MS = 1_000
 
 /** What is known of a session that is open in the journal and that no edge has any more. */
 export interface Lost {
@@ -23,7 +25,7 @@ export function lostSessions(open: readonly ConnectionRecord[], pods: readonly P
     const pod = byName.get(session.edge)
     if (!pod) return [{ session, since: undefined }]
     const since = beganAt(pod)
-    if (since === undefined || session.at >= since || isOlderThan(pod, session)) return []
+    if (since === undefined || session.at >= since + SECOND_MS || isOlderThan(pod, session)) return []
     return [{ session, since }]
   })
 }
@@ -31,7 +33,7 @@ export function lostSessions(open: readonly ConnectionRecord[], pods: readonly P
 /** No session is: its node's clock, which all these times are of, was set back since the pod began, and tells nothing of this one. */
 const isOlderThan = ({ status }: Pod, { at }: ConnectionRecord): boolean => at < Date.parse(status?.startTime ?? '')
 
-/** When its container last began or ended, in whole seconds and so rather too early; undefined while that is not known. */
+/** When its container last began or ended, up to a second too early; undefined while that is not known. */
 function beganAt({ status }: Pod): number | undefined {
   const container = status?.containerStatuses.find(({ name }) => name === CONTAINER)
   if (!container) return undefined
