@@ -60,6 +60,8 @@ export interface Edge {
   listen(host: string, ports: EdgePorts): Promise<EdgePorts>
   /** Resolves when it knows the sessions of all edges that answer. */
   joined(): Promise<void>
+  /** Tells the journal once more which clients are here: it is another one. */
+  tellAgain(): void
   /** Asks clients to go and come back elsewhere, while visitors are served on. Resolves when the last was asked. */
   drain(plan: DrainPlan): Promise<void>
   /** Takes nobody new, lets requests finish for `graceMs`, and ends the rest. The first call counts. */
@@ -125,6 +127,7 @@ export function createEdge(deps: EdgeDeps): Edge {
       return { ssh: await ssh.listen(host, ports.ssh), http, https, mesh: meshPort }
     },
     joined: () => mesh?.joined() ?? Promise.resolve(),
+    tellAgain: () => ssh.tellAgain(),
     async drain(plan) {
       proxy.drain()
       await ssh.drain(plan)

@@ -16,6 +16,7 @@ const MEMORY_BYTES = 32 * 1024 * 1024
 /** With what the thread takes, a request is on its way to the disk within 10 ms. */
 const BATCH_MS = 5
 const LOOK_MS = 1_000
+const IDENTIFY_MS = 10_000
 const DRAIN_MS = 5_000
 const LOG_MS = 60_000
 const WORKER = new URL('spool/spool-worker.ts', import.meta.url)
@@ -34,12 +35,19 @@ export interface SpoolOptions {
   readonly registry?: Registry | undefined
   /** Bytes on disk at the most: see `openSpool`. */
   readonly bytes?: number
+  /** Milliseconds between two looks at which journal it is. */
+  readonly identifyMs?: number
 }
 
 /** How edges and apiservers write to the journal in PostgreSQL. */
 export interface Spool extends JournalWriter, AsyncDisposable {
   /** Request records that were not kept, so far. */
   dropped(): number
+  /**
+   * Called within `identifyMs`, ten seconds by default, after the journal has become another one, laid out anew: what the one before had is gone. Returns how to stop
+   * that.
+   */
+  onReplaced(listener: () => void): () => void
   /** Resolves when all that was given before the call is in the journal, or after `withinMs` milliseconds. */
   shipped(withinMs: number): Promise<void>
 }
@@ -53,7 +61,14 @@ export interface Spool extends JournalWriter, AsyncDisposable {
  * told apart. On a disk that is full or fails nothing is acknowledged; it is tried again, ever more seldom, until that works.
  * @throws JournalFileError when the directory cannot be used
  */
-export async function openSpool({ directory, login, log, registry, bytes = SPOOL_BYTES }: SpoolOptions): Promise<Spool> {
+export async function openSpool({
+  directory,
+  login,
+  log,
+  registry,
+  bytes = SPOOL_BYTES,
+  identifyMs = IDENTIFY_MS,
+}: SpoolOptions): Promise<Spool> {
   const start: SpoolStart = { directory, login, bytes }
   const thread = await superviseThread<SpoolRequest, SpoolReply>({ program: WORKER, path: JSON.stringify(start), log })
   const disk = createDiskHealth({ directory, log })
@@ -61,6 +76,9 @@ export async function openSpool({ directory, login, log, registry, bytes = SPOOL
   const [ofLoss, ofEvents, ofSilence] = [createLogLimit(LOG_MS), createLogLimit(LOG_MS), createLogLimit(LOG_MS)]
   let dropped = 0
   let wasAway = false
+  /** Of the journal, when it was last looked for. */
+  let identity: string | undefined
+  const replaced = new Set<() => void>()
 
   /** @throws JournalFileError */
   async function askDisk(task: DiskTask, question: SpoolRequest): Promise<void> {
@@ -107,6 +125,20 @@ export async function openSpool({ directory, login, log, registry, bytes = SPOOL
     tell(state)
   }
 
+  async function identify(): Promise<void> {
+    if (replaced.size === 0) return
+    const found = await thread.ask({ type: 'journal' })
+    if (found.type !== 'journal' || found.identity === undefined || found.identity === identity) return
+    const isFirst = identity === undefined
+    identity = found.identity
+    if (isFirst) return
+    log.warn({ identity }, 'the journal is another one: what the one before had is gone')
+    for (const listener of replaced) listener()
+  }
+
+  /** One that is away is told of by what is shipped. */
+  const identified = () => identify().catch(() => undefined)
+
   function tell({ failure, waiting, disk: trouble }: SpoolState): void {
     if (trouble === '') disk.works('ship')
     else disk.fails('ship', trouble)
@@ -121,17 +153,26 @@ export async function openSpool({ directory, login, log, registry, bytes = SPOOL
     look().catch((error: unknown) => ofSilence(() => log.warn({ err: error }, 'the spool did not answer'))),
   )
 
+  const identifying = every(identifyMs, identified)
+
   return {
     request: (record) => outbox.request(record),
     connection: async (record) => outbox.connection(withId(record)),
     audit: async (record) => outbox.audit(withId(record)),
     dropped: () => dropped,
+    onReplaced(listener) {
+      replaced.add(listener)
+      // What is lost before it is known what it was would be missed.
+      void identified()
+      return () => replaced.delete(listener)
+    },
     async shipped(withinMs) {
       await outbox.flush()
       await thread.ask({ type: 'drain', withinMs })
     },
     async [Symbol.asyncDispose]() {
       await looking[Symbol.asyncDispose]()
+      await identifying[Symbol.asyncDispose]()
       await outbox.close()
       // One that has died leaves all it had on the disk.
       await thread

@@ -23,7 +23,7 @@ function start() {
   })
   const sourceOf = (index: number) => `2001:db8:${(index >> 16).toString(16)}:${(index & 0xffff).toString(16)}::1`
   return {
-    ...{ clock, records },
+    ...{ clock, records, told },
     refuse(route: typeof web, index: number) {
       const connection = { id: `c${index}`, clientIp: sourceOf(index), login: undefined }
       const login = { route, refusal: 'key', authMethod: 'key', fingerprint: 'SHA256:x', passwordId: undefined } as const
@@ -53,4 +53,15 @@ test('of refused logins as many are recorded in a minute as a tunnel has for it,
   clock.pass(50_000)
   told.refuse(web, 7)
   expect(records.at(-1)).toMatchObject({ tunnel: web.id, at: clock.date(), clientIp: '2001:db8:0:7::1' })
+})
+
+test('who has logged in is told of again by the same record, for a journal that is another one; who was never told of is not', () => {
+  const { told, records, clock } = start()
+  const connection = (id: string) => ({ id, clientIp: '203.0.113.7', login: undefined })
+  const [known, stranger] = [connection('known'), connection('stranger')]
+  told.loggedIn(known, web.id)
+  told.loggedIn(stranger, undefined)
+  clock.pass(60_000)
+  for (const one of [known, stranger]) told.again(one)
+  expect(records).toMatchObject([{ type: 'connect', tunnel: web.id, sessionId: 'known' }, records[0]])
 })

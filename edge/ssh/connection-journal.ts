@@ -25,37 +25,46 @@ export interface ConnectionJournal {
   /** @param tunnel id of the tunnel that it has logged in to */
   loggedIn(connection: Recorded, tunnel: string | undefined): void
   refused(connection: Recorded, login: RefusedLogin): void
+  /** Tells again that it has logged in, by the same record: the journal is another one. */
+  again(connection: Recorded): void
   /** One that had logged in has ended. */
   ended(connection: Recorded, end: End): void
 }
 
 type Who = Pick<ConnectionRecord, 'authMethod' | 'keyFingerprint' | 'passwordId'>
 
-interface Happened extends Pick<ConnectionRecord, 'type' | 'reason' | 'durationMs'> {
-  readonly tunnel: string | undefined
+interface Happened extends Pick<ConnectionRecord, 'tunnel' | 'type' | 'reason' | 'durationMs'> {
   readonly who: Who
 }
 
 export function createConnectionJournal(deps: ConnectionJournalDeps): ConnectionJournal {
   const { edge, journal, limits, metrics, log, now, date } = deps
   const refusals = new MinuteCounter(limits.refusalsPerTunnel, now)
-  /** The tunnel may be gone when the connection ends, for that very reason. */
-  const tunnels = new WeakMap<Recorded, string | undefined>()
+  /** What told that a connection had logged in. Its tunnel may be gone when it ends, for that very reason. */
+  const logins = new WeakMap<Recorded, ConnectionRecord>()
 
-  function record({ id: sessionId, clientIp }: Recorded, { tunnel, who, ...happened }: Happened): void {
-    if (tunnel === undefined) return
-    journal
-      .connection({ id: randomUUIDv7(), tunnel, at: date(), edge, clientIp, sessionId, ...who, ...happened })
-      .catch((error: unknown) => {
-        log.error({ err: error, type: happened.type }, 'a connection could not be journalled')
-      })
+  function recordOf({ id: sessionId, clientIp }: Recorded, { who, ...happened }: Happened): ConnectionRecord {
+    return { id: randomUUIDv7(), at: date(), edge, clientIp, sessionId, ...who, ...happened }
+  }
+
+  function keep(record: ConnectionRecord): void {
+    journal.connection(record).catch((error: unknown) => {
+      log.error({ err: error, type: record.type }, 'a connection could not be journalled')
+    })
   }
 
   return {
     loggedIn(connection, tunnel) {
-      tunnels.set(connection, tunnel)
       if (connection.login) metrics.loggedIn(connection.login.authMethod)
-      record(connection, { type: 'connect', tunnel, reason: null, durationMs: null, who: whoOf(connection) })
+      if (tunnel === undefined) return
+      const record = recordOf(connection, { tunnel, type: 'connect', reason: null, durationMs: null, who: whoOf(connection) })
+      logins.set(connection, record)
+      keep(record)
+    },
+
+    again(connection) {
+      const record = logins.get(connection)
+      if (record) keep(record)
     },
 
     refused(connection, { route, refusal, authMethod, fingerprint = null, passwordId = null }) {
@@ -67,12 +76,13 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
       }
       refusals.add(tunnel)
       const who = { authMethod, keyFingerprint: fingerprint, passwordId }
-      record(connection, { type: 'refused', tunnel, reason: refusal, durationMs: null, who })
+      keep(recordOf(connection, { tunnel, type: 'refused', reason: refusal, durationMs: null, who }))
     },
 
     ended(connection, end) {
       metrics.ended(end.reason)
-      record(connection, { type: 'disconnect', tunnel: tunnels.get(connection), ...end, who: whoOf(connection) })
+      const login = logins.get(connection)
+      if (login) keep(recordOf(connection, { tunnel: login.tunnel, type: 'disconnect', ...end, who: whoOf(connection) }))
     },
   }
 }

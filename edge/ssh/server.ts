@@ -47,6 +47,8 @@ export interface SshServer {
   listen(host: string, port: number): Promise<number>
   /** Asks those who serve this tunnel whether they are there: a client came to another edge. */
   probe(hostname: string): void
+  /** Tells the journal once more who is here: it is another one. */
+  tellAgain(): void
   /** Takes nobody new, who is told so, and asks all to go and come back elsewhere. Resolves when the last was asked. */
   drain(plan: DrainPlan): Promise<void>
   /** Takes no more clients, and ends those there are. */
@@ -239,5 +241,9 @@ export function createSshServer(given: SshServerDeps): SshServer {
     for (const connection of byHostname.get(hostname) ?? []) connection.probe()
   }
 
-  return { listen, probe, drain, close }
+  function tellAgain(): void {
+    for (const connection of connections) told.again(connection)
+  }
+
+  return { listen, probe, tellAgain, drain, close }
 }

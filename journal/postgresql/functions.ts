@@ -158,11 +158,13 @@ export const FUNCTIONS = [
   ),
   define('keep_connections(records json)', declare(EVENT_DAYS), KEEP_CONNECTIONS),
   define('keep_audit(records json)', declare(AUDIT_DAYS), KEEP_AUDIT),
+  `CREATE OR REPLACE FUNCTION identity() RETURNS uuid LANGUAGE sql STABLE SECURITY DEFINER
+   SET search_path = pg_catalog, journal, pg_temp AS $$ SELECT id FROM journal.identity $$;`,
   define('follow(tunnels uuid[], who uuid)', 'DECLARE refused integer;', FOLLOW),
 ].join('\n')
 
 /** Signatures that the roles may call; nobody else may. */
 export const CALLABLE = {
-  edge: ['keep_requests', 'keep_connections'],
-  reader: ['keep_audit', 'follow'],
+  edge: ['keep_requests', 'keep_connections', 'identity'],
+  reader: ['keep_audit', 'follow', 'identity'],
 } as const

@@ -15,13 +15,15 @@ export class KeepError extends MooringError {
   }
 }
 
-/** Takes shipments to PostgreSQL, on one connection that is replaced when it breaks. One at a time. */
+/** Takes shipments to PostgreSQL, one at a time, on one connection that is replaced when it breaks. */
 export interface Keeper extends AsyncDisposable {
   /**
    * Keeps what is not there yet; after an error a part may be kept. Returns how many records are never kept: no records, or of a day that is
    * past its retention or far from come. @throws KeepError
    */
   keep(shipment: Shipment): Promise<{ readonly refused: number }>
+  /** Which journal it is: one that was laid out anew is another. Undefined while it is not laid out. Throws what the driver throws while it is away. */
+  identity(): Promise<string | undefined>
 }
 
 /** After this a server that does not answer counts as gone. */
@@ -40,8 +42,12 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   let client: pg.Client | undefined
   let dialledBy: string | undefined
   let readAt = -Infinity
+  let finding: Promise<pg.Client> | undefined
 
-  async function current(): Promise<pg.Client> {
+  /** Never two at once: of two that dial one would be forgotten. */
+  const current = (): Promise<pg.Client> => (finding ??= find().finally(() => (finding = undefined)))
+
+  async function find(): Promise<pg.Client> {
     if (client && performance.now() - readAt < loginMs) return client
     const now = await login()
     readAt = performance.now()
@@ -100,6 +106,17 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
         if (isNever(error)) throw new KeepError(false, { cause: error })
         hangUp(client)
         throw new KeepError(true, { cause: error })
+      }
+    },
+    async identity() {
+      const dialled = await current()
+      try {
+        const { rows } = await dialled.query<{ id: string }>('SELECT journal.identity() AS id')
+        return rows[0]?.id
+      } catch (error) {
+        // The operator has not laid it out yet, or an earlier version of it has.
+        if (error instanceof pg.DatabaseError) return undefined
+        throw error
       }
     },
     async [Symbol.asyncDispose]() {

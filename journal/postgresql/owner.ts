@@ -104,7 +104,9 @@ async function inTransaction(client: pg.Client, work: () => Promise<void>): Prom
 async function migrate(client: pg.Client, roles: JournalRoles | undefined): Promise<void> {
   await client.query(`
     CREATE SCHEMA IF NOT EXISTS journal;
-    CREATE TABLE IF NOT EXISTS journal.layout (version integer NOT NULL);`)
+    CREATE TABLE IF NOT EXISTS journal.layout (version integer NOT NULL);
+    CREATE TABLE IF NOT EXISTS journal.identity (id uuid NOT NULL);
+    INSERT INTO journal.identity SELECT gen_random_uuid() WHERE NOT EXISTS (SELECT FROM journal.identity);`)
   const { rows } = await client.query<{ version: number }>('SELECT version FROM layout')
   const version = rows[0]?.version ?? 0
   if (version > STEPS.length) throw new MooringError('newer_layout', 'the journal was laid out by a newer version of Mooring')

@@ -21,6 +21,8 @@ export type SpoolRequest =
   /** Answered when connections and audit entries that were kept before are on the disk. */
   | { readonly type: 'sync' }
   | { readonly type: 'state' }
+  /** Which journal it ships to. */
+  | { readonly type: 'journal' }
   /** Answered when what was kept before has been shipped, or given up after `withinMs`. */
   | { readonly type: 'drain'; readonly withinMs: number }
   | { readonly type: 'close' }
@@ -41,4 +43,8 @@ export interface SpoolState {
   readonly refused: number
 }
 
-export type SpoolReply = { readonly type: 'done' } | ({ readonly type: 'state' } & SpoolState)
+export type SpoolReply =
+  | { readonly type: 'done' }
+  /** Undefined: nobody knows yet. */
+  | { readonly type: 'journal'; readonly identity: string | undefined }
+  | ({ readonly type: 'state' } & SpoolState)

@@ -55,6 +55,8 @@ function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolR
         const waiting = events.records + requests.records
         return { type: 'state', waiting, awayMs, failure: away?.failure ?? '', disk, ...counts }
       }
+      case 'journal':
+        return { type: 'journal', identity: await keeper.identity() }
       case 'drain':
         await shipper.drain(question.withinMs)
         return { type: 'done' }

@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { SHARED_NAMESPACE } from '../../../crds/names.ts'
+import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { codeOf } from '../../support/answers.ts'
 import { openHome } from '../../support/home.ts'
-import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
+import { succeed } from '../../support/tenant.ts'
+import { openTunnelBench, type TunnelBench, type Visit } from '../tunnels/bench.ts'
 import { type Edges, edgesOf } from '../tunnels/edges.ts'
 import { recordsOf, type TunnelRecords } from '../tunnels/records.ts'
 
 /**
- * One story, in the order of its tests: an edge is lost, then the journal's server for a while, and in the end the journal has all of it. That
- * a session was lost is certain only after half a minute.
+ * One story, in the order of its tests: an edge is lost, then the journal's server for a while, and in the end the journal has all of it, and
+ * loses it. That a session was lost is certain only after half a minute.
  */
 
 const AWAY_MS = 20_000
@@ -46,11 +47,16 @@ afterAll(async () => {
 const pathsOf = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}/${n}`)
 const served = (at: string) => vi.waitFor(async () => expect((await bench.visit(hostname, at, TRY)).status).toBe(200), WITHIN)
 
+function toldBy({ status, headers, body }: Visit): string {
+  const reason = headers['mooring-error']?.toString()
+  return reason === undefined ? `${status} OK` : `${status} ${reason}: ${(JSON.parse(body) as { msg: string }).msg}`
+}
+
 /** All at once. @returns what they were told, without what is told twice */
 async function visit(paths: readonly string[], at: string): Promise<readonly string[]> {
   const answers = await Promise.all(paths.map((path) => bench.visit(hostname, at, path)))
   visited.push(...paths)
-  return [...new Set(answers.map(({ status, headers }) => `${status} ${headers['mooring-error']?.toString() ?? 'OK'}`))]
+  return [...new Set(answers.map(toldBy))]
 }
 
 test('an edge killed amid requests: visitors of the other are told so, and that no client is there until it comes back by that one', async () => {
@@ -67,8 +73,8 @@ test('an edge killed amid requests: visitors of the other are told so, and that 
   await vi.waitFor(() => expect(bench.held()).toBe(2 * held), WITHIN)
   process.kill(await edges.process(lost), 'SIGKILL')
   // Under way by then: nobody knows what became of them. Those who come later are told at once.
-  expect(await ofOther).toEqual(['502 upstream_reset'])
-  expect(await visit(['/offline'], otherAt)).toEqual(['503 tunnel_offline'])
+  expect(await ofOther).toEqual(['502 upstream_reset: the client was disconnected before its target had answered'])
+  expect(await visit(['/offline'], otherAt)).toEqual(['503 tunnel_offline: no client is connected to this tunnel'])
   expect((await ofLost).map(({ status }) => status)).toEqual(Array(held).fill('rejected'))
 
   bench.connect(hostname, otherAt)
@@ -133,4 +139,28 @@ test('in the end each request is in the journal once, and so is the end of each 
   await vi.waitFor(async () => expect(await lastOf()).toEqual(whole), LOST_WITHIN)
   // By now it was looked for changes that nobody has told of.
   expect((await records.entries()).filter(({ via }) => via === 'unknown')).toEqual([])
+})
+
+test('a journal that is made anew is told who is connected, though nobody comes anew', async () => {
+  const owner = await bench.kubectl([
+    'get',
+    'secret',
+    'journal-owner',
+    '--namespace',
+    SYSTEM_NAMESPACE,
+    '--output',
+    'jsonpath={.data.uri}',
+  ])
+  const uri = Buffer.from(owner, 'base64').toString()
+  const journal = ['journal-0', '--namespace', SHARED_NAMESPACE, '--']
+  await bench.kubectl(['exec', ...journal, 'psql', uri, '--command', 'DROP SCHEMA journal CASCADE'])
+  const known = async () => {
+    const { body } = await succeed(home.call('GET', records.path))
+    return {
+      connected: body.data.tunnel.connected,
+      sessions: body.data.tunnel.sessions,
+      events: (await records.connections()).map(({ type }) => type),
+    }
+  }
+  await vi.waitFor(async () => expect(await known()).toEqual({ connected: true, sessions: 1, events: ['connect'] }), WITHIN)
 })

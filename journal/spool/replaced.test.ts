@@ -1,0 +1,39 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { expect, test, vi } from 'vitest'
+import { readableJournal } from '../../test/support/readable-journal.ts'
+import { connectionRecord } from '../conformance/records.ts'
+import { createJournalOwner } from '../postgresql.ts'
+import { spoolPlace } from './temporary-spool.ts'
+
+test('who writes is told of a journal that was laid out anew, once, and not of one that was away or is laid out again', async () => {
+  await using journal = await readableJournal()
+  await using place = await spoolPlace()
+  const { server, logins } = journal.server
+  const owner = createJournalOwner({ login: () => Promise.resolve(logins.owner) })
+  const layOut = async () => {
+    await owner.migrate({ edge: 'journal_edge', reader: 'journal_reader' })
+    await owner.sweep()
+  }
+  await place.setLogin(logins.edge)
+  await using spool = await place.open({ identifyMs: 100 })
+  const [first, second] = [connectionRecord({ tunnel: randomUUIDv7() }), connectionRecord({ tunnel: randomUUIDv7() })]
+  const open = () => journal.reader.openSessions().catch(() => undefined)
+  const tellAgain = vi.fn(() => void spool.connection(first))
+  spool.onReplaced(tellAgain)
+
+  await spool.connection(first)
+  await spool.shipped(10_000)
+  await server.crash()
+  await layOut()
+  await spool.connection(second)
+  await spool.shipped(10_000)
+  await expect.poll(open, { timeout: 10_000 }).toHaveLength(2)
+  expect(tellAgain).not.toHaveBeenCalled()
+
+  // Nothing is shipped meanwhile that would fail, and the connection stays.
+  const admin = await server.client({ database: 'journal' })
+  await admin.query('DROP SCHEMA journal CASCADE')
+  await layOut()
+  await expect.poll(open, { timeout: 10_000 }).toEqual([first])
+  expect(tellAgain).toHaveBeenCalledTimes(1)
+}, 60_000)
