@@ -56,6 +56,7 @@ test.each<[Upstream, number, string]>([
   ['offline', 503, 'tunnel_offline'],
   ['refused', 502, 'upstream_refused'],
   ['reset', 502, 'upstream_reset'],
+  ['lost', 502, 'upstream_reset'],
   ['timeout', 504, 'upstream_timeout'],
 ])('a way to the backend that is %s is %i %s', (upstream, status, reason) => {
   expect(firstStop(REQUEST_CHECKS, { ...open, upstream })).toMatchObject({ status, reason })

@@ -12,7 +12,7 @@ export interface Stop {
 }
 
 /** How far the way to the backend is known to lead. `unknown`: nobody has tried yet. */
-export type Upstream = 'unknown' | 'offline' | 'refused' | 'reset' | 'invalid' | 'timeout'
+export type Upstream = 'unknown' | 'offline' | 'refused' | 'reset' | 'lost' | 'invalid' | 'timeout'
 
 /** What is known of a request; all that a decision about it may depend on. */
 export interface RequestWorld {
@@ -86,6 +86,7 @@ export const UPSTREAM_STOPS: Readonly<Record<Exclude<Upstream, 'unknown'>, Stop>
   offline: { status: 503, reason: 'tunnel_offline', detail: 'no client is connected to this tunnel' },
   refused: { status: 502, reason: 'upstream_refused', detail: 'the client could not reach its target' },
   reset: { status: 502, reason: 'upstream_reset', detail: 'the target closed the connection before it had answered' },
+  lost: { status: 502, reason: 'upstream_reset', detail: 'the client was disconnected before its target had answered' },
   invalid: { status: 502, reason: 'upstream_invalid', detail: 'the answer of the target is not valid HTTP/1.1' },
   timeout: { status: 504, reason: 'upstream_timeout', detail: 'the target did not begin to answer in 100 seconds' },
 }
@@ -137,7 +138,7 @@ export const REQUEST_CHECKS: readonly Check<RequestWorld>[] = [
   },
   upstream('session', ['offline'], 'a client is connected, or is waited for'),
   upstream('channel', ['refused'], 'the client is asked to reach its target'),
-  upstream('answer', ['reset', 'invalid'], 'the target is sent the request'),
+  upstream('answer', ['reset', 'lost', 'invalid'], 'the target is sent the request'),
   upstream('in_time', ['timeout'], 'the target has 100 seconds to begin its answer'),
 ]
 

@@ -259,7 +259,7 @@ export class Exchange implements LinkUser, RelayOwner {
     const isJustSent = now() - this.#sentAt < limits.staleMs
     const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && isJustSent
     // Without a session it was no stale link: the client went with the request.
-    if (!isStale || !session) return this.#fail('reset')
+    if (!isStale || !session) return this.#fail(session ? 'reset' : 'lost')
     this.#use.fresh = true
     this.#attach(session, now())
   }

@@ -61,6 +61,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await using tunnel = await tunnelBefore(edge, answer)
     const got = await curl(edge, { transport, host: tunnel.host })
     expect([got.status, got.reason]).toEqual([status, reason])
+    expect(got.body).toContain('the target')
     expect(edge.records.at(-1)).toMatchObject({ status, reason, origin: 'edge' })
   })
 
@@ -76,6 +77,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     session.close('closed', 'its client goes')
     const got = await asked
     expect([got.status, got.reason]).toEqual([502, 'upstream_reset'])
+    expect(got.body).toContain('the client was disconnected')
   })
 
   test('one request more than a tunnel may have under way is 429; other tunnels are served', async () => {
