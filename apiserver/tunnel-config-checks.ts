@@ -1,20 +1,19 @@
 import type { FieldError } from '../crds/errors.ts'
 import { type Fields, isFields } from '../crds/fields.ts'
-import { isWholeKey } from '../crds/ssh-public-key.ts'
-import { brokenItems, isTargetAllowed, ITEM_RULES, type ItemRule, TARGET_RULE, type TunnelConfig } from '../crds/tunnel-config.ts'
+import {
+  brokenItems,
+  isTargetAllowed,
+  ITEM_RULES,
+  type ItemRule,
+  KEY_RULE,
+  TARGET_RULE,
+  type TunnelConfig,
+} from '../crds/tunnel-config.ts'
 import { invalidRequest } from './errors.ts'
 import type { BodyCheck } from './route.ts'
 import type { PatchTunnelBody } from './tunnel-body.ts'
 
-const RULES: readonly ItemRule[] = [
-  ...ITEM_RULES,
-  // A key that can never log in is refused where somebody reads the refusal; the edge passes over one that came another way.
-  {
-    list: 'authorizedKeys',
-    message: 'must be a whole key of the type that it names, RSA with 2048 bits or more',
-    holds: isWholeKey,
-  },
-]
+const RULES: readonly ItemRule[] = [...ITEM_RULES, KEY_RULE]
 
 /** The config in a body, as it came: whatever its schema refuses may be in it. */
 const configOf = (body: object): Fields => ('config' in body && isFields(body.config) ? body.config : {})

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ADDRESS_RULE } from './address-list.ts'
 import { isFields } from './fields.ts'
 import type { DeepReadonly, Rule } from './kind.ts'
+import { isWholeKey } from './ssh-public-key.ts'
 
 /** Which credentials the SSH side takes (contract, "Tunnel": authentication mode). */
 export const AUTH_MODES = ['key', 'token', 'both'] as const
@@ -125,6 +126,13 @@ export const ITEM_RULES: readonly ListRule[] = [
     holds: (name) => !isReserved(name),
   },
 ]
+
+/** That of keys: no CRD can say it. REST refuses one that breaks it, a condition tells of one that came another way, and the edge passes over it. */
+export const KEY_RULE: ItemRule = {
+  list: 'authorizedKeys',
+  message: 'must be a whole key of the type that it names, RSA with 2048 bits or more',
+  holds: isWholeKey,
+}
 
 type Spec = { readonly config: TunnelConfig }
 

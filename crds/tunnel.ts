@@ -42,6 +42,14 @@ export const HostnameKeptReason = {
   HostnameTaken: 'HostnameTaken',
 } as const
 
+/** The condition, always False, of a tunnel with `authorizedKeys` by which nobody can ever log in; the others are taken. */
+export const KEYS_USABLE = 'KeysUsable'
+/** Its reasons. */
+export const KeysUsableReason = {
+  /** Cut off, of another type than it says, or RSA of too few bits. */
+  UnusableKey: 'UnusableKey',
+} as const
+
 /** Status of a certificate (contract, "Tunnel certificate"). */
 export const CERTIFICATE_STATES = ['pending', 'obtaining', 'valid', 'expired', 'failed'] as const
 

@@ -2,7 +2,7 @@ import type { Kind, Resource } from '../../crds/kind.ts'
 import { ServerReason } from '../../crds/database-server.ts'
 import { InstanceReason } from '../../crds/shared-instance.ts'
 import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
-import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import { KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf } from '../../store/conditions.ts'
@@ -38,11 +38,13 @@ const CERTIFICATE_FAILED = 'CertificateFailed'
 
 /** The failure that an object's status speaks of; undefined when it is none. Pure. */
 export function failureOf(object: Resource<Kind>): { readonly reason: string; readonly note: string } | undefined {
-  const ready = conditionOf(object as Parameters<typeof conditionOf>[0], 'Ready')
+  const conditioned = object as Parameters<typeof conditionOf>[0]
+  const ready = conditionOf(conditioned, 'Ready')
   if (ready?.status === 'False' && FAILURES.has(ready.reason)) return { reason: ready.reason, note: ready.message }
   const { lastError } = (object as Partial<Tunnel>).status?.certificate ?? {}
-  if (lastError === undefined) return undefined
-  return { reason: CERTIFICATE_FAILED, note: `its certificate could not be obtained: ${lastError}` }
+  if (lastError !== undefined) return { reason: CERTIFICATE_FAILED, note: `its certificate could not be obtained: ${lastError}` }
+  const keys = conditionOf(conditioned, KEYS_USABLE)
+  return keys && { reason: keys.reason, note: keys.message }
 }
 
 /**

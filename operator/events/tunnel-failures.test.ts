@@ -1,7 +1,11 @@
 import { expect, test, vi } from 'vitest'
 import { MooringError } from '../../crds/errors.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { DAY, endOf, startTunnels } from '../../test/support/tunnel-controllers.ts'
+import { conditionOf, isReady } from '../../store/conditions.ts'
+import { DAY, endOf, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+
+const ED25519 = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH'
 
 /** What is told of tunnels and endpoints by the controllers that look after them. */
 
@@ -64,6 +68,26 @@ test('a certificate that cannot be had is told once, however often it is tried, 
   await at.advance(70 * DAY)
   await at.until('web', ({ status }) => status?.certificate?.lastError !== undefined)
   expect(at.told()).toEqual([failed, failed])
+})
+
+test('keys by which nobody can log in are told once, each by its place, and no more when they are mended; the tunnel is ready', async () => {
+  await using at = await startTunnels()
+  await at.makeRegion()
+  await at.makeEndpoint('a')
+  await at.makeTunnel()
+  await at.reason('Assigned')
+  const withKeys = (...authorizedKeys: string[]) => at.store.mergePatch(Tunnel, web, { spec: { config: { authorizedKeys } } })
+  const said = (generation: number) => at.until('web', ({ status }) => status?.observedGeneration === generation)
+  const [cut, misnamed] = [ED25519.slice(0, -8), ED25519.replace('ssh-ed25519', 'ssh-rsa')]
+  await withKeys(cut, ED25519, misnamed)
+  const note =
+    'spec.config.authorizedKeys[0], spec.config.authorizedKeys[2]: must be a whole key of the type that it names, RSA with 2048 bits or more; nobody can log in by it'
+  const broken = await said(2)
+  expect(conditionOf(broken, 'KeysUsable')).toMatchObject({ status: 'False', reason: 'UnusableKey', message: note })
+  expect(isReady(broken)).toBe(true)
+  await withKeys(ED25519)
+  expect(conditionOf(await said(3), 'KeysUsable')).toBeUndefined()
+  expect(at.told()).toEqual([`Tunnel UnusableKey: ${note}`])
 })
 
 test.each([

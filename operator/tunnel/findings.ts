@@ -1,8 +1,9 @@
 import type { Condition } from '../../crds/kind.ts'
 import { annotations } from '../../crds/names.ts'
-import { RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
+import { KEYS_USABLE, KeysUsableReason, RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
+import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
+import { notReady, type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Findings } from '../reporter.ts'
 import { ISSUER_MISSING } from './issuer-missing.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type World } from './plan.ts'
@@ -10,9 +11,20 @@ import { certificateName, urlOf } from './resources.ts'
 
 /** The conditions beside `Ready`. */
 export function conditionsOf({ tunnel, now }: World, renewing: Verdict | undefined): readonly Condition[] {
-  const { conditions } = tunnel.status ?? {}
-  const stamp = { type: RENEWING, generation: tunnel.metadata.generation, now: new Date(now) }
-  return renewing ? withCondition(conditions, renewing, stamp) : withoutCondition(conditions, RENEWING)
+  const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
+  const verdicts = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
+  return Object.entries(verdicts).reduce(
+    (conditions, [type, verdict]) =>
+      verdict ? withCondition(conditions, verdict, { type, ...stamp }) : withoutCondition(conditions, type),
+    tunnel.status?.conditions ?? [],
+  )
+}
+
+/** Undefined when all of them may log in. */
+function unusableKeys({ spec }: Tunnel): Verdict | undefined {
+  const broken = brokenItems(KEY_RULE, spec.config.authorizedKeys).map((index) => `spec.config.authorizedKeys[${index}]`)
+  if (broken.length === 0) return undefined
+  return notReady(KeysUsableReason.UnusableKey, `${broken.join(', ')}: ${KEY_RULE.message}; nobody can log in by it`)
 }
 
 /** What the status says beside its conditions (contract, "Tunnel certificate"). */

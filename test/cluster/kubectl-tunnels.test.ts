@@ -150,6 +150,12 @@ describe('what fails is told as an Event', () => {
     }
   })
 
+  test('of a key by which nobody can log in', async () => {
+    const config = { authorizedKeys: [`ssh-ed25519 ${'A'.repeat(60)}`] }
+    await bench.editor(APPLY, tunnel('unusable', { config }))
+    await describing(bench.editor, 'tunnel', 'unusable', /Warning +UnusableKey .*authorizedKeys\[0\]: must be a whole key/)
+  })
+
   test('of a tunnel that is made as it should be there is none', async () => {
     // Another one tells of an API server that was away for a moment.
     const selector = 'involvedObject.name=web,reason!=ReconcileFailed'
