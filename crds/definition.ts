@@ -2,8 +2,10 @@ import type { Kind, Rule } from './kind.ts'
 import { type StructuralSchema, structuralSchema, type ValidationRule } from './structural-schema.ts'
 import { addRule, addTransitionRule } from './transition-rules.ts'
 
-/** `kubectl get mooring` lists every kind. */
+/** What `kubectl get mooring` lists: all that a member of a namespace may see. */
 const CATEGORY = 'mooring'
+/** Who there is, which only a platform admin may see, is listed by `kubectl get mooring-tenancy`. */
+const TENANCY = { category: 'mooring-tenancy', plurals: ['organizations', 'tenantnamespaces'] }
 
 const TYPE_META: Record<string, StructuralSchema> = {
   apiVersion: { type: 'string', description: 'Version of the schema that this object is written in.' },
@@ -19,6 +21,7 @@ const PARTS = { spec: 'What is wished for.', status: 'What is; written by the op
 /** The CustomResourceDefinition (apiextensions.k8s.io/v1) of one of Mooring's own kinds. */
 export function customResourceDefinition(kind: Kind) {
   const { group, plural, singular, shortNames, columns } = kind
+  const category = TENANCY.plurals.includes(plural) ? TENANCY.category : CATEGORY
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -26,7 +29,7 @@ export function customResourceDefinition(kind: Kind) {
     spec: {
       group,
       scope: kind.namespaced ? 'Namespaced' : 'Cluster',
-      names: { kind: kind.kind, listKind: `${kind.kind}List`, plural, singular, shortNames, categories: [CATEGORY] },
+      names: { kind: kind.kind, listKind: `${kind.kind}List`, plural, singular, shortNames, categories: [category] },
       versions: [
         {
           name: kind.version,

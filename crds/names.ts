@@ -100,6 +100,8 @@ export const SERVICE_ACCOUNTS = [
   { name: 'mooring-apiserver', clusterRole: 'mooring-tenant-apiserver' },
 ] as const
 
+/** ClusterRole of whoever may see where databases and tunnels can be had; in the cluster home the chart binds it to whom its values name. */
+export const CATALOG_ROLE = 'mooring-catalog-viewer'
 export const PLATFORM_ADMIN_ROLE = 'mooring-platform-admin'
 /** Group bound to {@link PLATFORM_ADMIN_ROLE}; only Mooring's own issuer can put a caller into it. */
 export const PLATFORM_ADMIN_GROUP = 'mooring:platform-admins'

@@ -1,6 +1,6 @@
 import { RoleBinding } from './core.ts'
 import { CUSTOM_KINDS } from './index.ts'
-import { clusterRoleOf, GROUP, PLATFORM_ADMIN_ROLE } from './names.ts'
+import { CATALOG_ROLE, clusterRoleOf, GROUP, PLATFORM_ADMIN_ROLE } from './names.ts'
 
 /** A rule in the form of Kubernetes RBAC (rbac.authorization.k8s.io/v1 PolicyRule). Names are exact: no wildcards, no subresources. */
 export interface PolicyRule {
@@ -24,6 +24,9 @@ const pluralsOf = (namespaced: boolean) =>
 const TENANT_KINDS = ['sharedinstances', 'dedicateddatabases', 'tunnels', 'tunnelpasswords']
 const NAMESPACED = [...new Set([...pluralsOf(true), ...TENANT_KINDS])].sort()
 const CLUSTER_SCOPED = [...pluralsOf(false)].sort()
+
+/** What there is to choose from, and where clients connect to; REST tells it to every caller. No tenant is named there. */
+const CATALOG_KINDS = ['plans', 'regions', 'tunnelendpoints']
 
 const viewer: readonly PolicyRule[] = [
   { apiGroups: [GROUP], resources: NAMESPACED, verbs: READ },
@@ -59,3 +62,9 @@ export const CLUSTER_ROLES: readonly ClusterRole[] = [
   { name: clusterRoleOf('admin'), rules: admin },
   { name: PLATFORM_ADMIN_ROLE, rules: platformAdmin },
 ]
+
+/** Of no tenant: cluster-scoped kinds, which a RoleBinding cannot show to a namespace's members. */
+export const CATALOG_CLUSTER_ROLE: ClusterRole = {
+  name: CATALOG_ROLE,
+  rules: [{ apiGroups: [GROUP], resources: CATALOG_KINDS, verbs: READ }],
+}

@@ -70,8 +70,8 @@ afterAll(async () => {
 })
 
 describe('what is shown', () => {
-  test('`kubectl get mooring -A` has every kind: what can be used, and where', async () => {
-    const lines = (await kubectl(['get', 'mooring', '--all-namespaces', '--no-headers'])).split('\n')
+  test('`kubectl get mooring -A` has what can be used, and where, and `mooring-tenancy` the other kinds: who may', async () => {
+    const lines = (await kubectl(['get', 'mooring,mooring-tenancy', '--all-namespaces', '--no-headers'])).split('\n')
     for (const { singular } of CUSTOM_KINDS)
       expect(lines.filter((line) => line.includes(` ${singular}.mooring.dev/`))).not.toEqual([])
     const where = 'jsonpath={.status.host} {.status.port} {.status.name}'

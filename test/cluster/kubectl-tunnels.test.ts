@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { clientsOf } from './setup/kubectl.ts'
 import { type Member, memberOf } from './setup/member.ts'
+import { EDGES } from './setup/release.ts'
 import { openTenantNamespace } from './setup/tenant-namespace.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { SOON } from './tunnels/edges.ts'
@@ -48,6 +49,18 @@ test('an editor’s tunnel is served with their key, and is gone with its hostna
   await answers(own, 200)
   await bench.editor(['delete', 'tunnel', 'life', '--timeout=60s'])
   await answers(own, 404)
+})
+
+test('an editor sees what to write into a tunnel and where to connect: regions, and hosts with their keys', async () => {
+  const read = (kind: string, path: string) => bench.editor(['get', kind, '--output', `jsonpath={${path}}`])
+  expect(await read('regions', '.items[*].spec.regionId')).toContain('1')
+  expect(await read('tunnelendpoint/default', '.spec.sshHost')).toBe(EDGES.domain)
+  expect(await read('tunnelendpoint/default', '.status.hostKeys[0]')).toMatch(/^ssh-ed25519 /)
+})
+
+test('`kubectl get mooring` shows an editor all of their namespace, and refuses nothing', async () => {
+  const lines = (await bench.editor(['get', 'mooring', '--output', 'name'])).split('\n')
+  expect(lines).toEqual(expect.arrayContaining(['tunnel.mooring.dev/web', 'tunnelendpoint.mooring.dev/default']))
 })
 
 test('an editor makes and deletes temporary passwords; a viewer sees them, and that is all', async () => {
@@ -97,7 +110,8 @@ describe('an editor may not', () => {
     { does: 'write the status of a tunnel', args: () => [...PATCH, OF_STATUS] },
     { does: 'see tunnels elsewhere', args: () => ['get', 'tunnels', '--namespace', 'default'] },
     { does: 'see all tunnels', args: () => ['get', 'tunnels', '--all-namespaces'] },
-    { does: 'see endpoints', args: () => ['get', 'tunnelendpoints'] },
+    { does: 'see who else there is', args: () => ['get', 'tenantnamespaces'] },
+    { does: 'change an endpoint', args: () => ['patch', 'tunnelendpoint', 'default', '--type=merge', '--patch', '{"spec":{}}'] },
     { does: 'list Secrets', args: () => ['get', 'secrets'] },
     {
       does: 'read the key of their own certificate',

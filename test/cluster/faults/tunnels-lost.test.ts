@@ -21,9 +21,9 @@ const TUNNEL = 'web'
 /** Asked for until it is served, so that nobody knows how often. */
 const TRY = '/try'
 
-/** For Node in a pod that reaches the journal, with the URI of its owner. */
+/** For Node in a pod that reaches the journal, with the URI of its owner, whose `sslmode` would outdo `ssl`. */
 const DROP = `(async () => {
-  const client = new (require('pg').Client)({ connectionString: process.argv[1], ssl: { rejectUnauthorized: false } })
+  const client = new (require('pg').Client)({ connectionString: process.argv[1].split('?')[0], ssl: { rejectUnauthorized: false } })
   await client.connect()
   await client.query('DROP SCHEMA journal CASCADE')
   await client.end()
