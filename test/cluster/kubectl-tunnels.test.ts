@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { clientsOf } from './setup/kubectl.ts'
 import { type Member, memberOf } from './setup/member.ts'
-import { EDGES } from './setup/release.ts'
 import { openTenantNamespace } from './setup/tenant-namespace.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { SOON } from './tunnels/edges.ts'
@@ -54,7 +53,7 @@ test('an editor’s tunnel is served with their key, and is gone with its hostna
 test('an editor sees what to write into a tunnel and where to connect: regions, and hosts with their keys', async () => {
   const read = (kind: string, path: string) => bench.editor(['get', kind, '--output', `jsonpath={${path}}`])
   expect(await read('regions', '.items[*].spec.regionId')).toContain('1')
-  expect(await read('tunnelendpoint/default', '.spec.sshHost')).toBe(EDGES.domain)
+  expect(await read('tunnelendpoint/default', '.spec.sshHost')).toBe(await clientsOf(process.env.KUBECONFIG ?? '').nodeAddress())
   expect(await read('tunnelendpoint/default', '.status.hostKeys[0]')).toMatch(/^ssh-ed25519 /)
 })
 

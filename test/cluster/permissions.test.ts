@@ -46,6 +46,8 @@ async function may(account: string, question: string): Promise<boolean> {
 const SECRET_WAYS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']
 const of = (verbs: readonly string[], what: string): string[] => verbs.map((verb) => `${verb} ${what}`)
 const plurals = CUSTOM_KINDS.map(({ plural }) => plural)
+/** Kinds that the value `catalogViewers` is about. */
+const CATALOG = ['plans', 'regions', 'tunnelendpoints']
 const namespacedOnly = (plural: string): string =>
   CUSTOM_KINDS.find((kind) => kind.plural === plural)?.namespaced ? ` @ ${TENANT}` : ''
 
@@ -167,10 +169,14 @@ const TABLE = [
     ],
   },
   {
-    // Pods that name no service account run under this one.
+    // Pods that name no service account run under this one: as everyone who has logged in, it sees what there is to choose from.
     account: 'default',
-    may: [],
-    mayNot: [...NEVER, ...plurals.flatMap((plural) => of(['get', 'list'], `${plural}.mooring.dev`))],
+    may: CATALOG.flatMap((plural) => of(['get', 'list'], `${plural}.mooring.dev`)),
+    mayNot: [
+      ...NEVER,
+      ...plurals.filter((plural) => !CATALOG.includes(plural)).flatMap((plural) => of(['get', 'list'], `${plural}.mooring.dev`)),
+      ...CATALOG.flatMap((plural) => of(['create', 'update', 'patch', 'delete'], `${plural}.mooring.dev`)),
+    ],
   },
 ]
 
