@@ -105,6 +105,14 @@ test('the operator and the API hold the same quotas', async () => {
   expect(text.match(/MOORING_QUOTA_TUNNELS, value: "9"/g)).toHaveLength(2)
 })
 
+test('the catalog is shown to the groups that are named, all that have logged in by default, and to nobody where none is', async () => {
+  const binding = 'name: mooring-catalog-viewers'
+  expect(await template({})).toMatch(new RegExp(`${binding}\n[^]*?kind: Group\n +name: "system:authenticated"\n`))
+  const named = await template({ catalogViewers: ['corp:developers', 'corp:ci'] })
+  expect(named).toMatch(/name: "corp:developers"\n +- apiGroup: .*\n +kind: Group\n +name: "corp:ci"/)
+  expect(await template({ catalogViewers: [] })).not.toContain(binding)
+})
+
 test('a ServiceMonitor is rendered only where the cluster knows that kind', async () => {
   const kind = 'monitoring.coreos.com/v1/ServiceMonitor'
   expect(await template({})).not.toContain('kind: ServiceMonitor')
