@@ -2,7 +2,7 @@ import type { Kind, Rule } from './kind.ts'
 import { type StructuralSchema, structuralSchema, type ValidationRule } from './structural-schema.ts'
 import { addRule, addTransitionRule } from './transition-rules.ts'
 
-/** What `kubectl get mooring` lists: all that a member of a namespace may see. */
+/** What `kubectl get mooring` lists: what a member of a namespace may see, and the catalog (crds/roles.ts). */
 const CATEGORY = 'mooring'
 /** Who there is, which only a platform admin may see, is listed by `kubectl get mooring-tenancy`. */
 const TENANCY = { category: 'mooring-tenancy', plurals: ['organizations', 'tenantnamespaces'] }

@@ -25,7 +25,7 @@ const TENANT_KINDS = ['sharedinstances', 'dedicateddatabases', 'tunnels', 'tunne
 const NAMESPACED = [...new Set([...pluralsOf(true), ...TENANT_KINDS])].sort()
 const CLUSTER_SCOPED = [...pluralsOf(false)].sort()
 
-/** What there is to choose from, and where clients connect to; REST tells it to every caller. No tenant is named there. */
+/** What there is to choose from, and where clients connect to. No tenant is named there. */
 const CATALOG_KINDS = ['plans', 'regions', 'tunnelendpoints']
 
 const viewer: readonly PolicyRule[] = [

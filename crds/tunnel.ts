@@ -42,7 +42,7 @@ export const HostnameKeptReason = {
   HostnameTaken: 'HostnameTaken',
 } as const
 
-/** The condition, always False, of a tunnel with `authorizedKeys` by which nobody can ever log in; the others are taken. */
+/** The condition, always False, of a tunnel with `authorizedKeys` by which nobody can ever log in. */
 export const KEYS_USABLE = 'KeysUsable'
 /** Its reasons. */
 export const KeysUsableReason = {

@@ -16,7 +16,7 @@ const MEMORY_BYTES = 32 * 1024 * 1024
 /** With what the thread takes, a request is on its way to the disk within 10 ms. */
 const BATCH_MS = 5
 const LOOK_MS = 1_000
-const IDENTIFY_MS = 10_000
+const JOURNAL_LOOK_MS = 10_000
 const DRAIN_MS = 5_000
 const LOG_MS = 60_000
 const WORKER = new URL('spool/spool-worker.ts', import.meta.url)
@@ -36,7 +36,7 @@ export interface SpoolOptions {
   /** Bytes on disk at the most: see `openSpool`. */
   readonly bytes?: number
   /** Milliseconds between two looks at which journal it is. */
-  readonly identifyMs?: number
+  readonly journalLookMs?: number
 }
 
 /** How edges and apiservers write to the journal in PostgreSQL. */
@@ -44,7 +44,7 @@ export interface Spool extends JournalWriter, AsyncDisposable {
   /** Request records that were not kept, so far. */
   dropped(): number
   /**
-   * Called within `identifyMs`, ten seconds by default, after the journal has become another one, laid out anew: what the one before had is gone. Returns how to stop
+   * Called within `journalLookMs`, ten seconds by default, after the journal has become another one, laid out anew: what the one before had is gone. Returns how to stop
    * that.
    */
   onReplaced(listener: () => void): () => void
@@ -67,7 +67,7 @@ export async function openSpool({
   log,
   registry,
   bytes = SPOOL_BYTES,
-  identifyMs = IDENTIFY_MS,
+  journalLookMs = JOURNAL_LOOK_MS,
 }: SpoolOptions): Promise<Spool> {
   const start: SpoolStart = { directory, login, bytes }
   const thread = await superviseThread<SpoolRequest, SpoolReply>({ program: WORKER, path: JSON.stringify(start), log })
@@ -125,7 +125,7 @@ export async function openSpool({
     tell(state)
   }
 
-  async function identify(): Promise<void> {
+  async function findJournal(): Promise<void> {
     if (replaced.size === 0) return
     const found = await thread.ask({ type: 'journal' })
     if (found.type !== 'journal' || found.identity === undefined || found.identity === identity) return
@@ -137,7 +137,7 @@ export async function openSpool({
   }
 
   /** One that is away is told of by what is shipped. */
-  const identified = () => identify().catch(() => undefined)
+  const lookAtJournal = () => findJournal().catch(() => undefined)
 
   function tell({ failure, waiting, disk: trouble }: SpoolState): void {
     if (trouble === '') disk.works('ship')
@@ -153,7 +153,7 @@ export async function openSpool({
     look().catch((error: unknown) => ofSilence(() => log.warn({ err: error }, 'the spool did not answer'))),
   )
 
-  const identifying = every(identifyMs, identified)
+  const watching = every(journalLookMs, lookAtJournal)
 
   return {
     request: (record) => outbox.request(record),
@@ -163,7 +163,7 @@ export async function openSpool({
     onReplaced(listener) {
       replaced.add(listener)
       // What is lost before it is known what it was would be missed.
-      void identified()
+      void lookAtJournal()
       return () => replaced.delete(listener)
     },
     async shipped(withinMs) {
@@ -172,13 +172,15 @@ export async function openSpool({
     },
     async [Symbol.asyncDispose]() {
       await looking[Symbol.asyncDispose]()
-      await identifying[Symbol.asyncDispose]()
+      // No more looks; one that is under way ends with the thread.
+      const watched = watching[Symbol.asyncDispose]()
       await outbox.close()
       // One that has died leaves all it had on the disk.
       await thread
         .ask({ type: 'drain', withinMs: DRAIN_MS })
         .catch((error: unknown) => log.warn({ err: error }, 'the spool was not shipped'))
       await thread.close({ type: 'close' })
+      await watched
     },
   }
 }

@@ -39,6 +39,8 @@ export class Exchange implements LinkUser, RelayOwner {
   readonly #relay: Relay
   #state: 'waiting' | 'asked' | 'over' = 'waiting'
   #link: Link | undefined
+  /** That the link is of. */
+  #session: Session | undefined
   /** Head and what came with it. */
   #message: Buffer | undefined
   /** Whether more than the message has been written. */
@@ -196,6 +198,10 @@ export class Exchange implements LinkUser, RelayOwner {
     return this.sent && isReplayable(this.#asked.arrival.head)
   }
 
+  get #isSessionThere(): boolean {
+    return this.#context.sessions.of(this.#asked.route.hostname).some((session) => session === this.#session)
+  }
+
   /** `at`: now. */
   #connect(at = this.#context.now()): void {
     const session = this.#context.sessions.pick(this.#asked.route.hostname)
@@ -229,6 +235,7 @@ export class Exchange implements LinkUser, RelayOwner {
     const link = pools.take(session, { origin, use, target: route.config.target })
     lend(link, this)
     this.#link = link
+    this.#session = session
     this.#relay.from(link.heads)
     this.#use.reused = link.uses > 1
     this.#state = 'asked'
@@ -259,7 +266,7 @@ export class Exchange implements LinkUser, RelayOwner {
     const isJustSent = now() - this.#sentAt < limits.staleMs
     const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && isJustSent
     // Without a session it was no stale link: the client went with the request.
-    if (!isStale || !session) return this.#fail(session ? 'reset' : 'lost')
+    if (!isStale || !session) return this.#fail(this.#isSessionThere ? 'reset' : 'lost')
     this.#use.fresh = true
     this.#attach(session, now())
   }

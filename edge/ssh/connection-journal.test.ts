@@ -64,4 +64,9 @@ test('who has logged in is told of again by the same record, for a journal that 
   clock.pass(60_000)
   for (const one of [known, stranger]) told.again(one)
   expect(records).toMatchObject([{ type: 'connect', tunnel: web.id, sessionId: 'known' }, records[0]])
+  clock.pass(90 * 86_400_000)
+  told.again(known)
+  const { id, ...rest } = records[0] ?? {}
+  expect(records[2]).toMatchObject(rest)
+  expect(records[2]?.id).not.toBe(id)
 })

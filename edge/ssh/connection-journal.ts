@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { ConnectionRecord, JournalWriter } from '../../journal/port.ts'
+import { EVENT_DAYS } from '../../journal/retention-days.ts'
 import type { EdgeClock } from '../clock.ts'
 import type { Connection, End } from './connection.ts'
 import type { SshLimits } from './limits.ts'
@@ -17,6 +18,9 @@ export interface ConnectionJournalDeps extends EdgeClock {
   readonly log: Pick<Logger, 'error'>
 }
 
+/** A day less than it is kept: clocks differ. */
+const KEPT_MS = (EVENT_DAYS - 1) * 86_400_000
+
 /** A connection, as far as its records tell of it. */
 export type Recorded = Pick<Connection, 'id' | 'clientIp' | 'login'>
 
@@ -25,7 +29,7 @@ export interface ConnectionJournal {
   /** @param tunnel id of the tunnel that it has logged in to */
   loggedIn(connection: Recorded, tunnel: string | undefined): void
   refused(connection: Recorded, login: RefusedLogin): void
-  /** Tells again that it has logged in, by the same record: the journal is another one. */
+  /** Tells again that it has logged in, by the same record, which a journal that has it takes for nothing new: it is another one. */
   again(connection: Recorded): void
   /** One that had logged in has ended. */
   ended(connection: Recorded, end: End): void
@@ -64,7 +68,9 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
 
     again(connection) {
       const record = logins.get(connection)
-      if (record) keep(record)
+      if (!record) return
+      // By its first id one of a day that is kept no more would be refused.
+      keep(date() - record.at < KEPT_MS ? record : { ...record, id: randomUUIDv7() })
     },
 
     refused(connection, { route, refusal, authMethod, fingerprint = null, passwordId = null }) {

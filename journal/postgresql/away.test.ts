@@ -1,4 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
 import { keepRequests } from '../conformance/place.ts'
@@ -93,3 +95,38 @@ test('a login that has changed replaces the connection of whoever writes, and of
     )
     .toEqual(['journal_owner'])
 })
+
+test('a journal whose server was lost without a word is dialled anew to see which one it is', async () => {
+  const { port } = server.server.target
+  const lines: Socket[] = []
+  await using between = await listening((client) => {
+    const upstream = connect(port, '127.0.0.1')
+    for (const line of [client, upstream]) line.on('error', () => line.destroy())
+    client.pipe(upstream).pipe(client)
+    lines.push(upstream)
+  })
+  const uri = server.logins.edge.uri.replace(`:${port}/`, `:${between.port}/`)
+  await using keeper = createKeeper(() => Promise.resolve({ uri }))
+  const identity = await keeper.identity()
+  expect(identity).toMatch(/^[0-9a-f-]{36}$/)
+  for (const line of lines) line.unpipe()
+  await expect(keeper.identity()).rejects.toThrow('timeout')
+  expect(await keeper.identity()).toBe(identity)
+}, 20_000)
+
+async function listening(taken: (client: Socket) => void): Promise<AsyncDisposable & { readonly port: number }> {
+  const clients = new Set<Socket>()
+  const listener = createServer((client) => {
+    clients.add(client)
+    taken(client)
+  }).listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  return {
+    port: (listener.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      for (const client of clients) client.destroy()
+      listener.close()
+      await once(listener, 'close')
+    },
+  }
+}

@@ -166,5 +166,5 @@ export const FUNCTIONS = [
 /** Signatures that the roles may call; nobody else may. */
 export const CALLABLE = {
   edge: ['keep_requests', 'keep_connections', 'identity'],
-  reader: ['keep_audit', 'follow', 'identity'],
+  reader: ['keep_audit', 'follow'],
 } as const

@@ -15,7 +15,7 @@ export class KeepError extends MooringError {
   }
 }
 
-/** Takes shipments to PostgreSQL, one at a time, on one connection that is replaced when it breaks. */
+/** Takes shipments to PostgreSQL on one connection, which is replaced when it breaks. What it is asked takes turns. */
 export interface Keeper extends AsyncDisposable {
   /**
    * Keeps what is not there yet; after an error a part may be kept. Returns how many records are never kept: no records, or of a day that is
@@ -28,6 +28,8 @@ export interface Keeper extends AsyncDisposable {
 
 /** After this a server that does not answer counts as gone. */
 const ANSWER_MS = 30_000
+/** The same where there is nothing to be done but to look. */
+const LOOK_MS = 5_000
 /** How long a login that was read counts as current. */
 const LOGIN_MS = 5_000
 const KEEP_REQUESTS = {
@@ -35,6 +37,7 @@ const KEEP_REQUESTS = {
   text: `SELECT journal.keep_requests($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS refused`,
 }
 const KEEP_CONNECTIONS = 'SELECT journal.keep_connections($1) AS refused'
+const IDENTITY = { text: 'SELECT journal.identity() AS id', query_timeout: LOOK_MS }
 const KEEP_AUDIT = 'SELECT journal.keep_audit($1) AS refused'
 
 /** @param loginMs milliseconds after which the login is looked at again: a journal that has moved is written where it is now */
@@ -42,12 +45,17 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   let client: pg.Client | undefined
   let dialledBy: string | undefined
   let readAt = -Infinity
-  let finding: Promise<pg.Client> | undefined
+  let last: Promise<unknown> = Promise.resolve()
+  let isClosed = false
 
-  /** Never two at once: of two that dial one would be forgotten. */
-  const current = (): Promise<pg.Client> => (finding ??= find().finally(() => (finding = undefined)))
+  /** One after the other: who finds that the login has changed hangs up, and must not do so amid another's statement. */
+  function inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = last.then(act)
+    last = turn.catch(ignore)
+    return turn
+  }
 
-  async function find(): Promise<pg.Client> {
+  async function current(): Promise<pg.Client> {
     if (client && performance.now() - readAt < loginMs) return client
     const now = await login()
     readAt = performance.now()
@@ -64,6 +72,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     dialled.on('error', () => hangUp(dialled))
     try {
       await dialled.connect()
+      if (isClosed) throw new MooringError('unavailable', 'the journal is being closed')
     } catch (error) {
       dialled.end().catch(ignore)
       throw error
@@ -98,29 +107,38 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     return parts.reduce((sum, part) => sum + part.refused, refused)
   }
 
-  return {
-    async keep(shipment) {
-      try {
-        return { refused: await keepAll(shipment) }
-      } catch (error) {
-        if (isNever(error)) throw new KeepError(false, { cause: error })
-        hangUp(client)
-        throw new KeepError(true, { cause: error })
-      }
-    },
-    async identity() {
+  async function keep(shipment: Shipment): Promise<{ readonly refused: number }> {
+    try {
+      return { refused: await keepAll(shipment) }
+    } catch (error) {
+      if (isNever(error)) throw new KeepError(false, { cause: error })
+      hangUp(client)
+      throw new KeepError(true, { cause: error })
+    }
+  }
+
+  async function identity(): Promise<string | undefined> {
+    try {
       const dialled = await current()
-      try {
-        const { rows } = await dialled.query<{ id: string }>('SELECT journal.identity() AS id')
-        return rows[0]?.id
-      } catch (error) {
-        // The operator has not laid it out yet, or an earlier version of it has.
-        if (error instanceof pg.DatabaseError) return undefined
-        throw error
-      }
-    },
+      const { rows } = await dialled.query<{ id: string }>(IDENTITY)
+      return rows[0]?.id
+    } catch (error) {
+      // The operator has not laid it out yet, or an earlier version of it has.
+      if (error instanceof pg.DatabaseError) return undefined
+      // One whose server was lost without a word would be asked for ever.
+      hangUp(client)
+      throw error
+    }
+  }
+
+  return {
+    keep: (shipment) => inTurn(() => keep(shipment)),
+    identity: () => inTurn(identity),
     async [Symbol.asyncDispose]() {
+      isClosed = true
+      // Ends what is under way on it; one that is being dialled is ended once it is there.
       await client?.end()
+      await last
     },
   }
 }

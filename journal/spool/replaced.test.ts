@@ -1,9 +1,12 @@
 import { randomUUIDv7 } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { readableJournal } from '../../test/support/readable-journal.ts'
 import { connectionRecord } from '../conformance/records.ts'
 import { createJournalOwner } from '../postgresql.ts'
 import { spoolPlace } from './temporary-spool.ts'
+
+const SOME_LOOKS_MS = 500
 
 test('who writes is told of a journal that was laid out anew, once, and not of one that was away or is laid out again', async () => {
   await using journal = await readableJournal()
@@ -15,7 +18,7 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
     await owner.sweep()
   }
   await place.setLogin(logins.edge)
-  await using spool = await place.open({ identifyMs: 100 })
+  await using spool = await place.open({ journalLookMs: 50 })
   const [first, second] = [connectionRecord({ tunnel: randomUUIDv7() }), connectionRecord({ tunnel: randomUUIDv7() })]
   const open = () => journal.reader.openSessions().catch(() => undefined)
   const tellAgain = vi.fn(() => void spool.connection(first))
@@ -28,6 +31,7 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
   await spool.connection(second)
   await spool.shipped(10_000)
   await expect.poll(open, { timeout: 10_000 }).toHaveLength(2)
+  await setTimeout(SOME_LOOKS_MS)
   expect(tellAgain).not.toHaveBeenCalled()
 
   // Nothing is shipped meanwhile that would fail, and the connection stays.
@@ -35,5 +39,6 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
   await admin.query('DROP SCHEMA journal CASCADE')
   await layOut()
   await expect.poll(open, { timeout: 10_000 }).toEqual([first])
+  await setTimeout(SOME_LOOKS_MS)
   expect(tellAgain).toHaveBeenCalledTimes(1)
 }, 60_000)

@@ -12,7 +12,7 @@ import { sharedInstance } from '../../test/builders/shared-instance.ts'
 import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
 import { settableCache } from '../../test/support/settable-cache.ts'
-import { failureOf, tellFailures } from './condition-failures.ts'
+import { failuresOf, tellFailures } from './condition-failures.ts'
 import type { Failure } from './events.ts'
 import { toldBy } from './reconcile-failures.ts'
 
@@ -36,7 +36,7 @@ test.each([
     is: { reason: 'DatabaseMissing', note: 'it is gone' },
   },
 ])('$does', ({ ready, is }) => {
-  expect(failureOf(sharedInstance({ status: { conditions: [ready] } }))).toEqual(is)
+  expect(failuresOf(sharedInstance({ status: { conditions: [ready] } }))).toEqual(is ? [is] : [])
 })
 
 test.each([
@@ -47,7 +47,7 @@ test.each([
   TunnelReason.EndpointNotServed,
 ])('a tunnel that is not ready by %s has failed', (reason) => {
   const conditions = [condition('False', reason, 'it is so')]
-  expect(failureOf(tunnel({ status: { conditions } }))).toEqual({ reason, note: 'it is so' })
+  expect(failuresOf(tunnel({ status: { conditions } }))).toEqual([{ reason, note: 'it is so' }])
 })
 
 test.each([
@@ -55,7 +55,7 @@ test.each([
   condition('False', TunnelReason.ObtainingCertificate),
   condition('True', TunnelReason.Assigned),
 ])('a tunnel that says $status and $reason has not', (ready) => {
-  expect(failureOf(tunnel({ status: { conditions: [ready], certificate: { status: 'obtaining' } } }))).toBeUndefined()
+  expect(failuresOf(tunnel({ status: { conditions: [ready], certificate: { status: 'obtaining' } } }))).toEqual([])
 })
 
 test.each([
@@ -64,9 +64,9 @@ test.each([
   { status: 'valid', ready: condition('True', TunnelReason.Assigned) },
 ] as const)('an attempt at a certificate that failed is a failure where the one before is $status', ({ status, ready }) => {
   const certificate = { status, lastError: 'the authority is away', nextAttemptAt: '2030-01-01T00:01:00.000Z' }
-  expect(failureOf(tunnel({ status: { conditions: [ready], certificate } }))).toEqual({
-    ...{ reason: 'CertificateFailed', note: 'its certificate could not be obtained: the authority is away' },
-  })
+  expect(failuresOf(tunnel({ status: { conditions: [ready], certificate } }))).toEqual([
+    { reason: 'CertificateFailed', note: 'its certificate could not be obtained: the authority is away' },
+  ])
 })
 
 test.each([
@@ -75,7 +75,7 @@ test.each([
   { does: 'has not', ready: condition('False', EndpointReason.Starting), is: undefined },
   { does: 'has not', ready: condition('True', EndpointReason.Serving), is: undefined },
 ])('an endpoint that says $ready.reason $does', ({ ready, is }) => {
-  expect(failureOf(tunnelEndpoint({ status: { conditions: [ready] } }))).toEqual(is)
+  expect(failuresOf(tunnelEndpoint({ status: { conditions: [ready] } }))).toEqual(is ? [is] : [])
 })
 
 test('a failure is told when a status comes to speak of it, once, and again after it was over', async () => {

@@ -5,10 +5,10 @@ import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
 import { KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
-import { conditionOf } from '../../store/conditions.ts'
+import { type Conditioned, conditionOf } from '../../store/conditions.ts'
 import type { Key } from '../../store/port.ts'
 import { ISSUER_MISSING } from '../tunnel/issuer-missing.ts'
-import type { Events } from './events.ts'
+import type { Events, Failure } from './events.ts'
 
 /** Reasons of `Ready` that somebody has to do something about; the others are steps on a way. */
 const FAILURES: ReadonlySet<string> = new Set([
@@ -36,15 +36,20 @@ const FAILURES: ReadonlySet<string> = new Set([
 /** Reason of the event about a certificate that could not be obtained: whether its tunnel is ready hangs on the one before. */
 const CERTIFICATE_FAILED = 'CertificateFailed'
 
-/** The failure that an object's status speaks of; undefined when it is none. Pure. */
-export function failureOf(object: Resource<Kind>): { readonly reason: string; readonly note: string } | undefined {
-  const conditioned = object as Parameters<typeof conditionOf>[0]
-  const ready = conditionOf(conditioned, 'Ready')
+type Told = Pick<Failure, 'reason' | 'note'>
+
+/** The failures that an object's status speaks of. Pure. */
+export function failuresOf(object: Resource<Kind>): readonly Told[] {
+  const keys = conditionOf(object as Conditioned, KEYS_USABLE)
+  return [whyNotReady(object), keys && { reason: keys.reason, note: keys.message }].filter((failure) => failure !== undefined)
+}
+
+function whyNotReady(object: Resource<Kind>): Told | undefined {
+  const ready = conditionOf(object as Conditioned, 'Ready')
   if (ready?.status === 'False' && FAILURES.has(ready.reason)) return { reason: ready.reason, note: ready.message }
   const { lastError } = (object as Partial<Tunnel>).status?.certificate ?? {}
-  if (lastError !== undefined) return { reason: CERTIFICATE_FAILED, note: `its certificate could not be obtained: ${lastError}` }
-  const keys = conditionOf(conditioned, KEYS_USABLE)
-  return keys && { reason: keys.reason, note: keys.message }
+  if (lastError === undefined) return undefined
+  return { reason: CERTIFICATE_FAILED, note: `its certificate could not be obtained: ${lastError}` }
 }
 
 /**
@@ -52,26 +57,23 @@ export function failureOf(object: Resource<Kind>): { readonly reason: string; re
  * Call it once the cache has synced. Returns how to stop.
  */
 export function tellFailures(cache: Cache<Kind>, events: Events): () => void {
-  const told = new Map<string, string>()
+  const told = new Map<string, ReadonlySet<string>>()
   const idOf = ({ namespace = '', name }: Key) => `${namespace}/${name}`
 
-  function look(key: Key): void {
-    const object = cache.get(key)
-    const failure = object && failureOf(object)
-    const id = idOf(key)
-    if (!failure) {
-      told.delete(id)
-      return
-    }
-    const text = JSON.stringify([object.metadata.uid, failure])
-    if (told.get(id) === text) return
-    told.set(id, text)
-    events.failure({ kind: cache.kind, metadata: object.metadata, ...failure })
+  /** @returns what it speaks of and did not before */
+  function note(object: Resource<Kind>): readonly Told[] {
+    const id = idOf(object.metadata)
+    const before = told.get(id)
+    const now = new Map(failuresOf(object).map((failure) => [JSON.stringify([object.metadata.uid, failure]), failure]))
+    if (now.size === 0) told.delete(id)
+    else told.set(id, new Set(now.keys()))
+    return [...now].flatMap(([text, failure]) => (before?.has(text) ? [] : [failure]))
   }
 
-  for (const object of cache.list()) {
-    const failure = failureOf(object)
-    if (failure) told.set(idOf(object.metadata), JSON.stringify([object.metadata.uid, failure]))
-  }
-  return cache.onChange(look)
+  for (const object of cache.list()) note(object)
+  return cache.onChange((key) => {
+    const object = cache.get(key)
+    if (object) for (const failure of note(object)) events.failure({ kind: cache.kind, metadata: object.metadata, ...failure })
+    else told.delete(idOf(key))
+  })
 }

@@ -81,7 +81,7 @@ test('keys by which nobody can log in are told once, each by its place, and no m
   const [cut, misnamed] = [ED25519.slice(0, -8), ED25519.replace('ssh-ed25519', 'ssh-rsa')]
   await withKeys(cut, ED25519, misnamed)
   const note =
-    'spec.config.authorizedKeys[0], spec.config.authorizedKeys[2]: must be a whole key of the type that it names, RSA with 2048 bits or more; nobody can log in by it'
+    'a key must be a whole key of the type that it names, RSA with 2048 bits or more; nobody can log in by spec.config.authorizedKeys[0], spec.config.authorizedKeys[2]'
   const broken = await said(2)
   expect(conditionOf(broken, 'KeysUsable')).toMatchObject({ status: 'False', reason: 'UnusableKey', message: note })
   expect(isReady(broken)).toBe(true)

@@ -3,7 +3,7 @@ import { annotations } from '../../crds/names.ts'
 import { KEYS_USABLE, KeysUsableReason, RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { notReady, type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
+import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Findings } from '../reporter.ts'
 import { ISSUER_MISSING } from './issuer-missing.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type World } from './plan.ts'
@@ -22,9 +22,15 @@ export function conditionsOf({ tunnel, now }: World, renewing: Verdict | undefin
 
 /** Undefined when all of them may log in. */
 function unusableKeys({ spec }: Tunnel): Verdict | undefined {
-  const broken = brokenItems(KEY_RULE, spec.config.authorizedKeys).map((index) => `spec.config.authorizedKeys[${index}]`)
+  const broken = brokenItems(KEY_RULE, spec.config.authorizedKeys)
   if (broken.length === 0) return undefined
-  return notReady(KeysUsableReason.UnusableKey, `${broken.join(', ')}: ${KEY_RULE.message}; nobody can log in by it`)
+  // However many they are, the rule is in view: long messages are cut.
+  const which = broken.map((index) => `spec.config.authorizedKeys[${index}]`).join(', ')
+  return {
+    status: 'False',
+    reason: KeysUsableReason.UnusableKey,
+    message: `a key ${KEY_RULE.message}; nobody can log in by ${which}`,
+  }
 }
 
 /** What the status says beside its conditions (contract, "Tunnel certificate"). */

@@ -10,6 +10,8 @@ import { openTunnelTenant, type TunnelTenant } from './setup/tunnel-tenant.ts'
 const OPERATOR = 'mooring-operator'
 const APISERVER = 'mooring-apiserver'
 const EDGE = 'edge-default'
+/** Pods that name no service account run under this one. The others are asked about without what everybody may. */
+const ANYBODY = 'default'
 const TENANT = `permissions-${Date.now().toString(36)}--prod`
 const ELSEWHERE = 'kube-system'
 const SYSTEM = 'mooring-system'
@@ -29,7 +31,11 @@ function reviewOf(account: string, question: string): object {
     kind: 'SubjectAccessReview',
     spec: {
       user: userOf(account),
-      groups: ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM}`, 'system:authenticated'],
+      groups: [
+        'system:serviceaccounts',
+        `system:serviceaccounts:${SYSTEM}`,
+        ...(account === ANYBODY ? ['system:authenticated'] : []),
+      ],
       resourceAttributes: { verb, group, resource, subresource, name, namespace },
     },
   }
@@ -169,8 +175,8 @@ const TABLE = [
     ],
   },
   {
-    // Pods that name no service account run under this one: as everyone who has logged in, it sees what there is to choose from.
-    account: 'default',
+    // As everyone who has logged in, it sees what there is to choose from.
+    account: ANYBODY,
     may: CATALOG.flatMap((plural) => of(['get', 'list'], `${plural}.mooring.dev`)),
     mayNot: [
       ...NEVER,

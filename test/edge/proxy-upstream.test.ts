@@ -80,6 +80,19 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(got.body).toContain('the client was disconnected')
   })
 
+  test('so is one whose client goes while another of its tunnel stays', async () => {
+    await using backend = await rawBackend(() => undefined)
+    const { hostname, host } = edge.serve(freshHostname(), undefined)
+    const staying = edge.sessions.connect(hostname, backend.port)
+    // The newest is asked.
+    const going = edge.sessions.connect(hostname, backend.port)
+    const asked = curl(edge, { transport, host })
+    await vi.waitUntil(() => backend.received.length === 1, soon)
+    going.close('closed', 'its client goes')
+    expect((await asked).body).toContain('the client was disconnected')
+    staying.close('closed', 'the test is over')
+  })
+
   test('one request more than a tunnel may have under way is 429; other tunnels are served', async () => {
     const { own, host, other, leave } = await full('requestsPerTunnel')
     const answer = await curl(own, { transport, host })
