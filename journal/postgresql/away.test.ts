@@ -112,17 +112,24 @@ test('a journal whose server was lost without a word is dialled anew to see whic
   for (const line of lines) line.unpipe()
   await expect(keeper.identity()).rejects.toThrow('timeout')
   expect(await keeper.identity()).toBe(identity)
+  // Nor is one waited for that says no farewell.
+  for (const line of lines) line.unpipe()
+  await keeper[Symbol.asyncDispose]()
+  await expect.poll(() => between.gone()).toBe(2)
 }, 20_000)
 
-async function listening(taken: (client: Socket) => void): Promise<AsyncDisposable & { readonly port: number }> {
+async function listening(taken: (client: Socket) => void) {
   const clients = new Set<Socket>()
+  let gone = 0
   const listener = createServer((client) => {
     clients.add(client)
+    client.once('close', () => (gone += 1))
     taken(client)
   }).listen(0, '127.0.0.1')
   await once(listener, 'listening')
   return {
     port: (listener.address() as AddressInfo).port,
+    gone: () => gone,
     async [Symbol.asyncDispose]() {
       for (const client of clients) client.destroy()
       listener.close()

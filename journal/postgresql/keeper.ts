@@ -1,4 +1,5 @@
-import { setImmediate } from 'node:timers/promises'
+import { Socket } from 'node:net'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { MooringError } from '../../crds/errors.ts'
 import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
@@ -22,7 +23,7 @@ export interface Keeper extends AsyncDisposable {
    * past its retention or far from come. @throws KeepError
    */
   keep(shipment: Shipment): Promise<{ readonly refused: number }>
-  /** Which journal it is: one that was laid out anew is another. Undefined while it is not laid out. Throws what the driver throws while it is away. */
+  /** Which journal it is: one that was laid out anew is another. Undefined while it is not laid out, or turns us away. Throws what the driver throws while it is away. */
   identity(): Promise<string | undefined>
 }
 
@@ -30,6 +31,8 @@ export interface Keeper extends AsyncDisposable {
 const ANSWER_MS = 30_000
 /** The same where there is nothing to be done but to look. */
 const LOOK_MS = 5_000
+/** Between a goodbye and the end of the connection. */
+const FAREWELL_MS = 1_000
 /** How long a login that was read counts as current. */
 const LOGIN_MS = 5_000
 const KEEP_REQUESTS = {
@@ -47,6 +50,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   let readAt = -Infinity
   let last: Promise<unknown> = Promise.resolve()
   let isClosed = false
+  const sockets = new WeakMap<pg.Client, Socket>()
 
   /** One after the other: who finds that the login has changed hangs up, and must not do so amid another's statement. */
   function inTurn<T>(act: () => Promise<T>): Promise<T> {
@@ -56,6 +60,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   }
 
   async function current(): Promise<pg.Client> {
+    if (isClosed) throw closedError()
     if (client && performance.now() - readAt < loginMs) return client
     const now = await login()
     readAt = performance.now()
@@ -64,17 +69,20 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   }
 
   async function dial(by: JournalLogin): Promise<pg.Client> {
+    const socket = new Socket()
     const dialled = new pg.Client({
       ...dialling(by),
       application_name: 'mooring-journal',
       query_timeout: ANSWER_MS,
+      stream: () => socket,
     })
+    sockets.set(dialled, socket)
     dialled.on('error', () => hangUp(dialled))
     try {
       await dialled.connect()
-      if (isClosed) throw new MooringError('unavailable', 'the journal is being closed')
+      if (isClosed) throw closedError()
     } catch (error) {
-      dialled.end().catch(ignore)
+      void end(dialled)
       throw error
     }
     client = dialled
@@ -84,7 +92,13 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
 
   function hangUp(broken: pg.Client | undefined): void {
     if (client === broken) client = undefined
-    broken?.end().catch(ignore)
+    if (broken) void end(broken)
+  }
+
+  /** Never throws. The driver waits for a server's farewell, which one that is mute never says; its socket would keep this thread alive. */
+  async function end(ending: pg.Client): Promise<void> {
+    await Promise.race([ending.end().catch(ignore), setTimeout(FAREWELL_MS, undefined, { ref: false })])
+    sockets.get(ending)?.destroy()
   }
 
   async function call(query: { readonly name?: string; readonly text: string }, values: readonly string[]): Promise<number> {
@@ -137,11 +151,13 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     async [Symbol.asyncDispose]() {
       isClosed = true
       // Ends what is under way on it; one that is being dialled is ended once it is there.
-      await client?.end()
+      if (client) await end(client)
       await last
     },
   }
 }
+
+const closedError = () => new MooringError('unavailable', 'the journal is being closed')
 
 /** No piece of the table is there for its day yet: the operator makes one. */
 const NO_PIECE = '23514'
