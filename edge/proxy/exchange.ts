@@ -198,8 +198,9 @@ export class Exchange implements LinkUser, RelayOwner {
     return this.sent && isReplayable(this.#asked.arrival.head)
   }
 
+  /** One that is about to be asked to go, as its edge does, counts as gone. */
   get #isSessionThere(): boolean {
-    return this.#context.sessions.of(this.#asked.route.hostname).some((session) => session === this.#session)
+    return this.#context.sessions.of(this.#asked.route.hostname).some(({ id }) => id === this.#session?.id)
   }
 
   /** `at`: now. */

@@ -78,7 +78,7 @@ export class Http1Connection implements Visitor, Watched {
   drain(): void {
     this.#close = true
     // A request that waits for the visitor to read is still answered, as the last one.
-    if (this.#phase === 'idle' && !this.#waiting) this.#socket.end()
+    if (this.#phase === 'idle' && !this.#waiting) this.#out.end()
   }
 
   destroy(): void {
@@ -91,14 +91,14 @@ export class Http1Connection implements Visitor, Watched {
 
   answer(answer: Answer): void {
     this.#close = !this.#survivesAnswer
-    this.#socket.write(answerBytes(answer, this.#request?.method ?? 'GET', this.#context.date(), this.#close))
+    this.#out.write(answerBytes(answer, this.#request?.method ?? 'GET', this.#context.date(), this.#close))
     this.#next()
   }
 
   interim(reply: Reply): void {
     if (this.#request?.minor !== 1) return
     const { date } = this.#context
-    this.#socket.write(responseMessage(reply, { after: 'keep', chunked: false, date, first: undefined }))
+    this.#out.write(responseMessage(reply, { after: 'keep', chunked: false, date, first: undefined }))
   }
 
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
@@ -106,7 +106,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#close = after === 'close'
     this.#half.moved()
     const { date } = this.#context
-    return this.#writes.write(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
+    return this.#writes.begin(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
   }
 
   upgrade(reply: Reply, first: Buffer | undefined): boolean {
@@ -131,13 +131,15 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   endBytes(): void {
-    this.#socket.end()
+    this.#out.end()
   }
 
   cut(): void {
-    if (this.#phase === 'raw') this.#socket.end(() => this.#socket.destroy())
-    else if (this.#accepted.scheme === 'http') this.#socket.resetAndDestroy()
-    else this.#socket.destroy()
+    // What a visitor has not got of a response that was cut, it would ask for again.
+    const socket = this.#out
+    if (this.#phase === 'raw') socket.end(() => socket.destroy())
+    else if (this.#accepted.scheme === 'http') socket.resetAndDestroy()
+    else socket.destroy()
   }
 
   hold(): void {
@@ -207,7 +209,7 @@ export class Http1Connection implements Visitor, Watched {
 
   /** The first part of a head has come: the rest must come soon. */
   #awaitHead(): void {
-    if (this.#half.isEnded) this.#socket.end()
+    if (this.#half.isEnded) this.#out.end()
     if (this.#phase === 'head') return
     this.#phase = 'head'
     this.#deadline = this.#context.now() + this.#context.limits.headMs
@@ -260,7 +262,7 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   #badBody(stop: Stop): void {
-    if (this.#exchange?.stop(stop) !== true) this.#socket.destroy()
+    if (this.#exchange?.stop(stop) !== true) this.#out.destroy()
   }
 
   /** Answers what is no request, and closes: where the next one begins is not known. */
@@ -287,12 +289,18 @@ export class Http1Connection implements Visitor, Watched {
       const { now, limits } = this.#context
       this.#phase = 'linger'
       this.#waiting = undefined
-      this.#lingering = new Lingering({ socket: this.#socket, now, lingerMs: limits.lingerMs })
+      this.#lingering = new Lingering({ socket: this.#out, now, lingerMs: limits.lingerMs })
       return
     }
     this.#phase = 'idle'
     this.#deadline = this.#context.now() + this.#context.limits.keepAliveMs
     this.#advance()
+  }
+
+  /** The socket, for what comes after the beginning of a response. */
+  get #out(): Socket {
+    this.#writes.send()
+    return this.#socket
   }
 
   #drained(): void {
@@ -303,8 +311,8 @@ export class Http1Connection implements Visitor, Watched {
   #ended(): void {
     this.#half.end()
     if (this.#phase === 'raw') this.#exchange?.endBytes()
-    else if (this.#phase === 'busy' && this.#body?.done === false) this.#socket.destroy()
-    else if (this.#isReady && !this.#waiting) this.#socket.end()
+    else if (this.#phase === 'busy' && this.#body?.done === false) this.#out.destroy()
+    else if (this.#isReady && !this.#waiting) this.#out.end()
   }
 
   #tickBusy(now: number): void {

@@ -101,6 +101,14 @@ describe('a response', () => {
     expect(await answered(edge.httpPort, get(tunnel.host, CLOSE))).toMatch(seen)
   })
 
+  test('whose first chunk is none is cut after its head for a visitor of HTTP/1.0, who gets no chunks', async () => {
+    const sent = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'
+    await using tunnel = await before((_received, socket) => socket.write(sent))
+    const seen = await answered(edge.httpPort, `GET / HTTP/1.0\r\nHost: ${tunnel.host}\r\n\r\n`)
+    expect(seen).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n$/)
+    expect(edge.records.at(-1)).toMatchObject({ status: 200, reason: 'upstream_reset' })
+  })
+
   test('has its fields set and removed as the tunnel says, the request’s too', async () => {
     const liveHeaderModifications = [
       { name: 'X-Set', value: 'mine', type: 'response' as const },
