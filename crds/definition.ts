@@ -1,11 +1,12 @@
 import type { Kind, Rule } from './kind.ts'
+import { CATALOG_KINDS } from './roles.ts'
 import { type StructuralSchema, structuralSchema, type ValidationRule } from './structural-schema.ts'
 import { addRule, addTransitionRule } from './transition-rules.ts'
 
 /** What `kubectl get mooring` lists: what a member of a namespace may see, and the catalog (crds/roles.ts). */
 const CATEGORY = 'mooring'
-/** Who there is, which only a platform admin may see, is listed by `kubectl get mooring-tenancy`. */
-const TENANCY = { category: 'mooring-tenancy', plurals: ['organizations', 'tenantnamespaces'] }
+/** What `kubectl get mooring-tenancy` lists: who there is, which only a platform admin may see. */
+const TENANCY = 'mooring-tenancy'
 
 const TYPE_META: Record<string, StructuralSchema> = {
   apiVersion: { type: 'string', description: 'Version of the schema that this object is written in.' },
@@ -21,7 +22,7 @@ const PARTS = { spec: 'What is wished for.', status: 'What is; written by the op
 /** The CustomResourceDefinition (apiextensions.k8s.io/v1) of one of Mooring's own kinds. */
 export function customResourceDefinition(kind: Kind) {
   const { group, plural, singular, shortNames, columns } = kind
-  const category = TENANCY.plurals.includes(plural) ? TENANCY.category : CATEGORY
+  const category = kind.namespaced || CATALOG_KINDS.includes(plural) ? CATEGORY : TENANCY
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',

@@ -26,7 +26,7 @@ const NAMESPACED = [...new Set([...pluralsOf(true), ...TENANT_KINDS])].sort()
 const CLUSTER_SCOPED = [...pluralsOf(false)].sort()
 
 /** What there is to choose from, and where clients connect to. No tenant is named there. */
-const CATALOG_KINDS = ['plans', 'regions', 'tunnelendpoints']
+export const CATALOG_KINDS = ['plans', 'regions', 'tunnelendpoints']
 
 const viewer: readonly PolicyRule[] = [
   { apiGroups: [GROUP], resources: NAMESPACED, verbs: READ },

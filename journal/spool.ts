@@ -125,19 +125,17 @@ export async function openSpool({
     tell(state)
   }
 
-  async function findJournal(): Promise<void> {
+  async function lookAtJournal(): Promise<void> {
     if (replaced.size === 0) return
-    const found = await thread.ask({ type: 'journal' })
-    if (found.type !== 'journal' || found.identity === undefined || found.identity === identity) return
+    // One that is away is told of by what is shipped.
+    const found = await thread.ask({ type: 'journal' }).catch(() => undefined)
+    if (found?.type !== 'journal' || found.identity === undefined || found.identity === identity) return
     const isFirst = identity === undefined
     identity = found.identity
     if (isFirst) return
     log.warn({ identity }, 'the journal is another one: what the one before had is gone')
     for (const listener of replaced) listener()
   }
-
-  /** One that is away is told of by what is shipped. */
-  const lookAtJournal = () => findJournal().catch(() => undefined)
 
   function tell({ failure, waiting, disk: trouble }: SpoolState): void {
     if (trouble === '') disk.works('ship')

@@ -1,10 +1,10 @@
-import { Socket } from 'node:net'
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
 import { MooringError } from '../../crds/errors.ts'
 import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
 import type { Shipment } from '../outbox.ts'
-import { dialling, ignore, type JournalLogin, type LoginSource } from './login.ts'
+import { clientOf, endOf } from './client.ts'
+import { ignore, type JournalLogin, type LoginSource } from './login.ts'
 
 /** Why a shipment was not kept. `again`: the same may work later. */
 export class KeepError extends MooringError {
@@ -31,8 +31,6 @@ export interface Keeper extends AsyncDisposable {
 const ANSWER_MS = 30_000
 /** The same where there is nothing to be done but to look. */
 const LOOK_MS = 5_000
-/** Between a goodbye and the end of the connection. */
-const FAREWELL_MS = 1_000
 /** How long a login that was read counts as current. */
 const LOGIN_MS = 5_000
 const KEEP_REQUESTS = {
@@ -50,7 +48,6 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   let readAt = -Infinity
   let last: Promise<unknown> = Promise.resolve()
   let isClosed = false
-  const sockets = new WeakMap<pg.Client, Socket>()
 
   /** One after the other: who finds that the login has changed hangs up, and must not do so amid another's statement. */
   function inTurn<T>(act: () => Promise<T>): Promise<T> {
@@ -69,20 +66,13 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   }
 
   async function dial(by: JournalLogin): Promise<pg.Client> {
-    const socket = new Socket()
-    const dialled = new pg.Client({
-      ...dialling(by),
-      application_name: 'mooring-journal',
-      query_timeout: ANSWER_MS,
-      stream: () => socket,
-    })
-    sockets.set(dialled, socket)
+    const dialled = clientOf(by, { application_name: 'mooring-journal', query_timeout: ANSWER_MS })
     dialled.on('error', () => hangUp(dialled))
     try {
       await dialled.connect()
       if (isClosed) throw closedError()
     } catch (error) {
-      void end(dialled)
+      void endOf(dialled)
       throw error
     }
     client = dialled
@@ -92,13 +82,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
 
   function hangUp(broken: pg.Client | undefined): void {
     if (client === broken) client = undefined
-    if (broken) void end(broken)
-  }
-
-  /** Never throws. The driver waits for a server's farewell, which one that is mute never says; its socket would keep this thread alive. */
-  async function end(ending: pg.Client): Promise<void> {
-    await Promise.race([ending.end().catch(ignore), setTimeout(FAREWELL_MS, undefined, { ref: false })])
-    sockets.get(ending)?.destroy()
+    if (broken) void endOf(broken)
   }
 
   async function call(query: { readonly name?: string; readonly text: string }, values: readonly string[]): Promise<number> {
@@ -151,7 +135,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     async [Symbol.asyncDispose]() {
       isClosed = true
       // Ends what is under way on it; one that is being dialled is ended once it is there.
-      if (client) await end(client)
+      if (client) await endOf(client)
       await last
     },
   }

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import pg from 'pg'
+import type pg from 'pg'
+import { clientOf, endOf } from './client.ts'
 import { CHANNEL } from './functions.ts'
-import { dialling, type LoginSource } from './login.ts'
+import type { LoginSource } from './login.ts'
 
 const RETRY_MS = 1_000
 const ANSWER_MS = 10_000
@@ -31,16 +32,12 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
 
   async function listen(): Promise<void> {
     const by = await login()
-    const dialled = new pg.Client({
-      ...dialling(by),
-      application_name: 'mooring-journal-follow',
-      query_timeout: ANSWER_MS,
-    })
+    const dialled = clientOf(by, { application_name: 'mooring-journal-follow', query_timeout: ANSWER_MS })
     const ended = Promise.withResolvers<undefined>()
     dialled.on('error', onFailure)
     dialled.on('end', () => ended.resolve(undefined))
     dialled.on('notification', ({ payload = '' }) => onPayload(payload))
-    const stop = () => void dialled.end()
+    const stop = () => void endOf(dialled)
     try {
       await dialled.connect()
       closing.signal.addEventListener('abort', stop)
@@ -52,7 +49,7 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
     } finally {
       client = undefined
       closing.signal.removeEventListener('abort', stop)
-      await dialled.end()
+      await endOf(dialled)
     }
   }
 
@@ -82,7 +79,7 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
       if (!client) throw new Error('nothing listens to the journal now')
       if (!isCurrent) {
         // It is dialled again, where the journal is now.
-        await client.end()
+        await endOf(client)
         throw new Error('the login to the journal has changed')
       }
       await client.query(text, [...values])

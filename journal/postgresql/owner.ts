@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { MooringError } from '../../crds/errors.ts'
 import { CALLABLE, FUNCTIONS } from './functions.ts'
-import { dialling, ignore, type LoginSource } from './login.ts'
+import { clientOf, endOf } from './client.ts'
+import { ignore, type LoginSource } from './login.ts'
 import { makeRoom } from './make-room.ts'
 import { piecesOver, piecesWanted } from './partitions.ts'
 import { runAll } from './run-all.ts'
@@ -50,11 +51,7 @@ export interface JournalOwner {
 
 export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
   async function inSession<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = new pg.Client({
-      ...dialling(await login()),
-      application_name: 'mooring-journal-owner',
-      query_timeout: 300_000,
-    })
+    const client = clientOf(await login(), { application_name: 'mooring-journal-owner', query_timeout: 300_000 })
     // A connection that breaks is told of by the statement that waits.
     client.on('error', ignore)
     try {
@@ -62,7 +59,7 @@ export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
       await client.query(`SET search_path = journal, pg_catalog; SET lock_timeout = ${LOCK_MS}`)
       return await work(client)
     } finally {
-      await client.end()
+      await endOf(client)
     }
   }
 
