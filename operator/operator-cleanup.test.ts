@@ -8,7 +8,7 @@ import { StoreError } from '../store/errors.ts'
 import type { Key, Store } from '../store/port.ts'
 import { type RunningOperator, runtimeAt, startOperator } from '../test/support/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.ts'
-import { postgresqlAdmin } from './engines/postgresql.ts'
+import { postgresqlAdmin } from './engines/postgresql/postgresql.ts'
 import type { ServerRuntime } from './server/runtime.ts'
 
 const NAMESPACE = 'acme--prod'

@@ -5,7 +5,7 @@ import { conditionOf, isReady } from '../store/conditions.ts'
 import { createConflictingStore } from '../test/support/conflicting-store.ts'
 import { type RunningOperator, startOperator } from '../test/support/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.ts'
-import { postgresqlAdmin } from './engines/postgresql.ts'
+import { postgresqlAdmin } from './engines/postgresql/postgresql.ts'
 
 let server: ThrowAwayPostgres
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { JOURNAL_DATABASE } from '../../crds/names.ts'
 import type { AdminTarget } from '../engines/engine.ts'
-import { dialling as diallingServer, ignore, quoteName, quoteText, TIMEOUTS } from '../engines/postgresql-connection.ts'
-import { createScram } from '../engines/postgresql-scram.ts'
+import { dialling as diallingServer, ignore, quoteName, quoteText, TIMEOUTS } from '../engines/postgresql/connection.ts'
+import { createScram } from '../engines/postgresql/scram.ts'
 import { claim } from './claim.ts'
 import type { Login, User } from './logins.ts'
 

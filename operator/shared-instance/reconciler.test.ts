@@ -15,7 +15,7 @@ import { claimedStatus, sharedInstance } from '../../test/builders/shared-instan
 import { settableCache } from '../../test/support/settable-cache.ts'
 import { createReporter } from '../reporter.ts'
 import { type EngineAdmin, EngineCode } from '../engines/engine.ts'
-import { postgresql } from '../engines/postgresql.ts'
+import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { type Admins, createAdmins } from '../server/admins.ts'
 import { instanceIndexes, waitingFor } from './indexes.ts'
 import { createPlaces } from './places.ts'

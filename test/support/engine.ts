@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { beforeAll, inject } from 'vitest'
 import type { EngineAdmin, Tenant } from '../../operator/engines/engine.ts'
-import { postgresqlAdmin } from '../../operator/engines/postgresql.ts'
+import { postgresqlAdmin } from '../../operator/engines/postgresql/postgresql.ts'
 import { type Series, startPostgres } from './postgres.ts'
 import type { ThrowAwayPostgres } from './throw-away-postgres.ts'
 

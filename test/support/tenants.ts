@@ -1,5 +1,5 @@
 import { LoginState, type TenantState } from '../../operator/engines/engine.ts'
-import { postgresqlAdmin } from '../../operator/engines/postgresql.ts'
+import { postgresqlAdmin } from '../../operator/engines/postgresql/postgresql.ts'
 import { adminTargets } from './engines-of.ts'
 import type { Mooring } from './mooring.ts'
 

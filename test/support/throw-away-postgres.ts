@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { AdminTarget } from '../../operator/engines/engine.ts'
-import { dialling, TIMEOUTS } from '../../operator/engines/postgresql-connection.ts'
+import { dialling, TIMEOUTS } from '../../operator/engines/postgresql/connection.ts'
 
 export const ADMIN = { user: 'mooring', password: 'admin-of-a-throw-away-server' }
 

@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { dialling, TIMEOUTS } from '../../engines/postgresql-connection.ts'
-import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql-settings.ts'
+import { dialling, TIMEOUTS } from '../../engines/postgresql/connection.ts'
+import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql/settings.ts'
 import { postgresql } from '../process/postgresql.ts'
 import { logInToPostgresql } from '../process/postgresql-login.ts'
 import { at, type EnginePod } from './engine-pod.ts'

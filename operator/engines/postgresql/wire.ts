@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { AdminTarget } from './engine.ts'
+import type { AdminTarget } from '../engine.ts'
 
 interface Message {
   readonly data: string

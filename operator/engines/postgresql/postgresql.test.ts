@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench, until } from '../../test/support/engine.ts'
-import { SERIES } from '../../test/support/postgres.ts'
-import { ENGINES } from './index.ts'
+import { LIMITS, postgresqlBench, until } from '../../../test/support/engine.ts'
+import { SERIES } from '../../../test/support/postgres.ts'
+import { ENGINES } from '../index.ts'
 import { postgresql, postgresqlAdmin } from './postgresql.ts'
 
 describe.each(SERIES)('PostgreSQL %s', (series) => {

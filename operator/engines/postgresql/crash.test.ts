@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench } from '../../test/support/engine.ts'
-import { SERIES } from '../../test/support/postgres.ts'
-import type { EngineAdmin } from './engine.ts'
-import { connect, type Connection, type Session } from './postgresql-connection.ts'
+import { LIMITS, postgresqlBench } from '../../../test/support/engine.ts'
+import { SERIES } from '../../../test/support/postgres.ts'
+import type { EngineAdmin } from '../engine.ts'
+import { connect, type Connection, type Session } from './connection.ts'
 import { postgresqlAdmin } from './postgresql.ts'
 
 /** The connection of a process that dies after so many statements. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { postgresqlConf, postgresqlHba, postgresqlSettings } from './postgresql-settings.ts'
+import { postgresqlConf, postgresqlHba, postgresqlSettings } from './settings.ts'
 
 const server = { listen: '127.0.0.1', port: 5432, hbaFile: '/config/pg_hba.conf' }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { MooringError } from '../../crds/errors.ts'
-import { EngineCode } from './engine.ts'
-import type { Session } from './postgresql-connection.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import { EngineCode } from '../engine.ts'
+import type { Session } from './connection.ts'
 
 const ROUNDS = 200
 const PAUSE_MS = 25

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type LoginState } from './engine.ts'
-import { catalogOf, type Entry } from './postgresql-catalog.ts'
+import { type LoginState } from '../engine.ts'
+import { catalogOf, type Entry } from './catalog.ts'
 
 const id = '0123456789abcdef'
 const entry = (name: string, database: boolean, login: LoginState): Entry => ({ name, database, login })

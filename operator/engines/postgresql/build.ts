@@ -1,11 +1,11 @@
-import { MooringError } from '../../crds/errors.ts'
-import type { Origin } from './engine.ts'
-import { EngineCode } from './engine.ts'
-import type { Connection } from './postgresql-connection.ts'
-import { quoteName } from './postgresql-connection.ts'
-import { adopt } from './postgresql-adopt.ts'
-import { SqlState, sqlStateOf } from './postgresql-errors.ts'
-import { freshName, kindOf } from './postgresql-names.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import type { Origin } from '../engine.ts'
+import { EngineCode } from '../engine.ts'
+import type { Connection } from './connection.ts'
+import { quoteName } from './connection.ts'
+import { adopt } from './adopt.ts'
+import { SqlState, sqlStateOf } from './errors.ts'
+import { freshName, kindOf } from './names.ts'
 
 /** What a tenant may do with its database as such. The database stays the admin's: an owner could undo its own limits. */
 export const grantDatabase = (database: string, role: string): string =>

@@ -1,13 +1,13 @@
-import { MooringError } from '../../crds/errors.ts'
-import type { Origin } from './engine.ts'
-import { EngineCode, LoginState } from './engine.ts'
-import { type Builder, grantDatabase } from './postgresql-build.ts'
-import { readTenant } from './postgresql-catalog.ts'
-import type { Connection } from './postgresql-connection.ts'
-import { quoteName } from './postgresql-connection.ts'
-import { SqlState, sqlStateOf } from './postgresql-errors.ts'
-import { freshName } from './postgresql-names.ts'
-import { endSessions } from './postgresql-sessions.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import type { Origin } from '../engine.ts'
+import { EngineCode, LoginState } from '../engine.ts'
+import { type Builder, grantDatabase } from './build.ts'
+import { readTenant } from './catalog.ts'
+import type { Connection } from './connection.ts'
+import { quoteName } from './connection.ts'
+import { SqlState, sqlStateOf } from './errors.ts'
+import { freshName } from './names.ts'
+import { endSessions } from './sessions.ts'
 
 interface Deps {
   readonly connection: Connection

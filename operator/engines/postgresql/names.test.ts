@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { assertTenantName, freshName, kindOf } from './postgresql-names.ts'
+import { assertTenantName, freshName, kindOf } from './names.ts'
 
 test.each([
   { name: 'myapp0a1b2c3d4e', kind: 'tenant' },

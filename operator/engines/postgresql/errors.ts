@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { MooringError } from '../../crds/errors.ts'
-import { EngineCode } from './engine.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import { EngineCode } from '../engine.ts'
 
 /** SQLSTATEs that are acted upon (PostgreSQL documentation, appendix A). */
 export const SqlState = {

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { MooringError } from '../../crds/errors.ts'
-import { engineError, sqlStateOf } from './postgresql-errors.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import { engineError, sqlStateOf } from './errors.ts'
 
 function serverSaid(code: string): Error {
   return Object.assign(new pg.DatabaseError('secret details', 14, 'error'), { code })

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { createScram, type ScramExchange } from './postgresql-scram.ts'
+import { createScram, type ScramExchange } from './scram.ts'
 
 const sha256 = (data: Buffer): Buffer => createHash('sha256').update(data).digest()
 const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()

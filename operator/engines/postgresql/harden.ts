@@ -1,4 +1,4 @@
-import type { Connection } from './postgresql-connection.ts'
+import type { Connection } from './connection.ts'
 
 /**
  * Closes what a new PostgreSQL cluster leaves open in its own databases (docs/isolation.md). Tenants' databases are made closed. 14 lets

@@ -8,9 +8,9 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import knex from 'knex'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { postgresqlBench } from '../../test/support/engine.ts'
-import { SERIES } from '../../test/support/postgres.ts'
-import type { Tenant } from './engine.ts'
+import { postgresqlBench } from '../../../test/support/engine.ts'
+import { SERIES } from '../../../test/support/postgres.ts'
+import type { Tenant } from '../engine.ts'
 import { postgresql } from './postgresql.ts'
 
 const run = promisify(execFile)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Builder } from './postgresql-build.ts'
-import type { Connection } from './postgresql-connection.ts'
-import { warmPool } from './postgresql-pool.ts'
+import type { Builder } from './build.ts'
+import type { Connection } from './connection.ts'
+import { warmPool } from './pool.ts'
 
 /** A pool over a catalog that is empty, whose builds end when the test says so. */
 function poolOfBuilds() {

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { AdminTarget } from './engine.ts'
+import type { AdminTarget } from '../engine.ts'
 
 /** Runs text as the admin in the maintenance database. One text may hold several statements: they are one transaction. */
 export interface Session {

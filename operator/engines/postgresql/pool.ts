@@ -1,10 +1,10 @@
-import type { Catalog } from './engine.ts'
-import type { Builder } from './postgresql-build.ts'
-import { catalogOf, isSpare, readEntries } from './postgresql-catalog.ts'
-import type { Connection } from './postgresql-connection.ts'
-import { quoteName } from './postgresql-connection.ts'
-import type { Discard } from './postgresql-drop.ts'
-import { freshName } from './postgresql-names.ts'
+import type { Catalog } from '../engine.ts'
+import type { Builder } from './build.ts'
+import { catalogOf, isSpare, readEntries } from './catalog.ts'
+import type { Connection } from './connection.ts'
+import { quoteName } from './connection.ts'
+import type { Discard } from './drop.ts'
+import { freshName } from './names.ts'
 
 interface Deps {
   readonly connection: Connection

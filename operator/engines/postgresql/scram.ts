@@ -1,8 +1,8 @@
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { MooringError } from '../../crds/errors.ts'
-import { randomPassword } from '../secret-data.ts'
-import { EngineCode } from './engine.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import { randomPassword } from '../../secret-data.ts'
+import { EngineCode } from '../engine.ts'
 
 /** RFC 7677 wants at least so many, and drivers refuse fewer. */
 const ITERATIONS = 4096

@@ -1,10 +1,10 @@
-import { MooringError } from '../../crds/errors.ts'
-import type { AdminTarget, EngineAdmin, Tenant } from './engine.ts'
-import { EngineCode } from './engine.ts'
-import type { Timeouts } from './postgresql-connection.ts'
-import { SqlState, sqlStateOf } from './postgresql-errors.ts'
-import type { Scram } from './postgresql-scram.ts'
-import { dial, type Wire } from './postgresql-wire.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import type { AdminTarget, EngineAdmin, Tenant } from '../engine.ts'
+import { EngineCode } from '../engine.ts'
+import type { Timeouts } from './connection.ts'
+import { SqlState, sqlStateOf } from './errors.ts'
+import type { Scram } from './scram.ts'
+import { dial, type Wire } from './wire.ts'
 
 /** Role, password, database or right to connect is not there; or the database is closed. */
 const REFUSED: readonly unknown[] = [

@@ -1,7 +1,7 @@
-import type { Origin } from './engine.ts'
-import type { Session } from './postgresql-connection.ts'
-import { quoteName } from './postgresql-connection.ts'
-import { SqlState, sqlStateOf } from './postgresql-errors.ts'
+import type { Origin } from '../engine.ts'
+import type { Session } from './connection.ts'
+import { quoteName } from './connection.ts'
+import { SqlState, sqlStateOf } from './errors.ts'
 
 const ATTEMPTS = 5
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { MooringError } from '../../crds/errors.ts'
-import { EngineCode } from './engine.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import { EngineCode } from '../engine.ts'
 
 /** What a name in the engine's catalog stands for. Tenants' names hold no underscore, so none can be mistaken for another kind. */
 export type NameKind = 'tenant' | 'spare' | 'making' | 'trash' | 'foreign'

@@ -1,11 +1,11 @@
-import { MooringError } from '../../crds/errors.ts'
-import { EngineCode, LoginState } from './engine.ts'
-import { readTenant } from './postgresql-catalog.ts'
-import type { Connection } from './postgresql-connection.ts'
-import { quoteName } from './postgresql-connection.ts'
-import { SqlState, sqlStateOf } from './postgresql-errors.ts'
-import { kindOf } from './postgresql-names.ts'
-import { endTransactions, terminateSessions } from './postgresql-sessions.ts'
+import { MooringError } from '../../../crds/errors.ts'
+import { EngineCode, LoginState } from '../engine.ts'
+import { readTenant } from './catalog.ts'
+import type { Connection } from './connection.ts'
+import { quoteName } from './connection.ts'
+import { SqlState, sqlStateOf } from './errors.ts'
+import { kindOf } from './names.ts'
+import { endTransactions, terminateSessions } from './sessions.ts'
 
 const ATTEMPTS = 5
 

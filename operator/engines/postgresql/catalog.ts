@@ -1,7 +1,7 @@
-import type { Catalog, TenantState } from './engine.ts'
-import { LoginState } from './engine.ts'
-import type { Session } from './postgresql-connection.ts'
-import { kindOf } from './postgresql-names.ts'
+import type { Catalog, TenantState } from '../engine.ts'
+import { LoginState } from '../engine.ts'
+import type { Session } from './connection.ts'
+import { kindOf } from './names.ts'
 
 /** One name of the catalog: a database, a role, or both. */
 export interface Entry extends TenantState {

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { postgresqlBench } from '../../test/support/engine.ts'
-import { DENIED, OPEN, REFUSED, WITHOUT_EFFECT } from '../../test/support/postgres-attempts.ts'
-import { SERIES } from '../../test/support/postgres.ts'
-import { dialling, TIMEOUTS } from './postgresql-connection.ts'
+import { postgresqlBench } from '../../../test/support/engine.ts'
+import { DENIED, OPEN, REFUSED, WITHOUT_EFFECT } from '../../../test/support/postgres-attempts.ts'
+import { SERIES } from '../../../test/support/postgres.ts'
+import { dialling, TIMEOUTS } from './connection.ts'
 
 describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
   const bench = postgresqlBench(series)
