@@ -21,6 +21,24 @@ export interface Tenant {
   readonly password: string
 }
 
+/** Bounds that a server keeps tenants' sessions to from outside: a tenant may change every setting of its own sessions. */
+export interface SessionBounds {
+  /** Longest running time of a statement, in ms. */
+  readonly statementMs: number
+  /** Longest time in which an open transaction does nothing, in ms. */
+  readonly idleTransactionMs: number
+  /** Most bytes that a tenant's database and its temporary files may take together. */
+  readonly sizeBytes: number
+}
+
+/** What was done about sessions past their bounds. */
+export interface Enforced {
+  /** Statements cancelled. */
+  readonly cancelled: number
+  /** Sessions ended. */
+  readonly ended: number
+}
+
 export const LoginState = { absent: 'absent', enabled: 'enabled', disabled: 'disabled' } as const
 export type LoginState = (typeof LoginState)[keyof typeof LoginState]
 
@@ -79,7 +97,10 @@ export interface EngineAdmin extends AsyncDisposable {
   claim(tenant: Tenant, limits: Limits, origin: Origin): Promise<void>
   /** Logs in from outside as the tenant and runs a statement. @throws `login_refused` */
   verify(tenant: Tenant): Promise<void>
+  /** Replaces the password, and ends every session that was opened with another one. The login stays enabled or disabled. */
   setPassword(tenant: Tenant): Promise<void>
+  /** Names of the tenants whose login has another password than the one given: a tenant may change its own. */
+  findChangedPasswords(tenants: readonly Tenant[]): Promise<readonly string[]>
   enableLogin(name: string): Promise<void>
   /** No new logins, and every session ended. */
   disableLogin(name: string): Promise<void>
@@ -89,10 +110,15 @@ export interface EngineAdmin extends AsyncDisposable {
   drop(name: string): Promise<void>
   /** Brings the pool to `size` and removes leftovers. Does one unit of work a call; returns whether more is to be done. */
   tidy(size: number): Promise<boolean>
-  /** Cancels tenants' statements that run longer than `ms` (ends the session of one that was cancelled before). Returns how many. */
-  cancelLongStatements(ms: number): Promise<number>
-  /** Bytes on disk by tenant name. */
-  sizes(): Promise<ReadonlyMap<string, number>>
+  /** Cancels statements and ends sessions of tenants that are past their bounds. */
+  enforce(bounds: SessionBounds): Promise<Enforced>
+  /**
+   * Part, 0 to 1, of the transaction ids that are used up before the server has to stop; ends what keeps old ones from being freed when it
+   * is past a quarter. 0 for an engine without such a bound.
+   */
+  guardTransactionIds(): Promise<number>
+  /** Bytes on disk by tenant name. `busy`: only of those with a session that does something. */
+  sizes(which: 'all' | 'busy'): Promise<ReadonlyMap<string, number>>
 }
 
 /** One engine family. Adding one is one file beside this and one line in index.ts. */

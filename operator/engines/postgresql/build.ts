@@ -31,15 +31,15 @@ export function builder(connection: Connection): Builder {
   const inFlight = new Set<string>()
 
   /** Closed until PUBLIC's right to connect, which each new database has, is gone. */
-  const createFrom = (source: string, making: string, strategy: string) =>
-    connection.patient.query(`CREATE DATABASE ${quoteName(making)} TEMPLATE ${source} ${strategy} ALLOW_CONNECTIONS false`)
+  const creation = (source: string, making: string, strategy: string) =>
+    `CREATE DATABASE ${quoteName(making)} TEMPLATE ${source} ${strategy} ALLOW_CONNECTIONS false`
 
   async function create(making: string, { template }: Origin): Promise<void> {
     if (template === undefined) return createEmpty(making)
     await assertIdle(connection, template)
     const { strategy } = await lookAround(connection)
     try {
-      await createFrom(quoteName(template), making, strategy)
+      await connection.copies.query(creation(quoteName(template), making, strategy))
     } catch (error) {
       throw templateError(template, error)
     }
@@ -48,11 +48,11 @@ export function builder(connection: Connection): Builder {
   async function createEmpty(making: string): Promise<void> {
     const { strategy, isPrepared } = await lookAround(connection)
     try {
-      await createFrom(isPrepared ? 'template1' : PRISTINE, making, strategy)
+      await connection.spares.query(creation(isPrepared ? 'template1' : PRISTINE, making, strategy))
     } catch (error) {
-      // Somebody has come into it meanwhile.
+      // A session was opened in it meanwhile.
       if (!isPrepared || sqlStateOf(error) !== SqlState.objectInUse) throw error
-      await createFrom(PRISTINE, making, strategy)
+      await connection.spares.query(creation(PRISTINE, making, strategy))
     }
   }
 

@@ -59,10 +59,15 @@ export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<strin
   }
 }
 
+/** Databases with a session that did something within half a minute: no other grows. */
+const BUSY = `oid IN (SELECT datid FROM pg_stat_activity WHERE backend_type = 'client backend'
+  AND (state <> 'idle' OR clock_timestamp() - state_change < interval '30 s'))`
+
 /** Bytes on disk by tenant, temporary tables and large objects included; a database that goes away meanwhile is left out. */
-export async function readSizes(session: Session): Promise<ReadonlyMap<string, number>> {
+export async function readSizes(session: Session, which: 'all' | 'busy'): Promise<ReadonlyMap<string, number>> {
   const rows = await session.query<{ name: string; bytes: string | null }>(
-    'SELECT datname AS name, pg_database_size(oid) AS bytes FROM pg_database WHERE NOT datistemplate',
+    `SELECT datname AS name, pg_database_size(oid) AS bytes FROM pg_database
+     WHERE NOT datistemplate ${which === 'busy' ? `AND ${BUSY}` : ''}`,
   )
   return new Map(
     rows.flatMap(({ name, bytes }) => (kindOf(name) === 'tenant' && bytes !== null ? [[name, Number(bytes)] as const] : [])),

@@ -4,7 +4,8 @@ import { adopt } from './adopt.ts'
 import { type Builder, grantDatabase } from './build.ts'
 import { readTenant } from './catalog.ts'
 import type { Connection } from './connection.ts'
-import { quoteName, quoteText } from './connection.ts'
+import { quoteName } from './connection.ts'
+import { passwordStatement } from './password.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 import { assertTenantName } from './names.ts'
 import { rename, type WarmPool } from './pool.ts'
@@ -56,7 +57,7 @@ export function claiming({ connection, builder, pool, replace, scram, expectLogi
     else if (found.login === LoginState.absent) await giveTo(name)
     const database = quoteName(name)
     const open = `REVOKE ALL ON DATABASE ${database} FROM PUBLIC; ALTER DATABASE ${database} ALLOW_CONNECTIONS true`
-    await connection.query(`${grantDatabase(name, name)}; ${open}`)
+    await connection.tenants.query(`${grantDatabase(name, name)}; ${open}`)
   }
 
   /** The former login is gone with all that it owned, so what is there is the admin's. */
@@ -71,10 +72,8 @@ export function claiming({ connection, builder, pool, replace, scram, expectLogi
     assertTenantName(tenant.name)
     expectLogin(tenant.name)
     const name = quoteName(tenant.name)
-    const verifier = quoteText(await scram.verifier(tenant.password))
+    const password = passwordStatement(tenant.name, await scram.verifier(tenant.password))
     const limit = `ALTER ROLE ${name} LOGIN CONNECTION LIMIT ${limits.connections}`
-    // ALTER ROLE … PASSWORD derives a key once more, to see whether the password is empty: the better part of a claim's time.
-    const password = `UPDATE pg_authid SET rolpassword = ${verifier} WHERE rolname = ${quoteText(tenant.name)}`
     const handOver = async (from: string): Promise<void> => {
       await connection.query(`${rename(from, tenant.name)}; ${limit}; ${password}`)
     }
@@ -86,8 +85,8 @@ export function claiming({ connection, builder, pool, replace, scram, expectLogi
       else await builder.withRole(origin, handOver)
       return
     }
-    if (found.login === LoginState.absent) await connection.query(`CREATE ROLE ${name} NOLOGIN`)
+    if (found.login === LoginState.absent) await connection.tenants.query(`CREATE ROLE ${name} NOLOGIN`)
     await complete(tenant.name, found, origin)
-    await connection.query(`${limit}; ${password}`)
+    await connection.tenants.query(`${limit}; ${password}`)
   }
 }

@@ -1,16 +1,31 @@
 import pg from 'pg'
 import type { AdminTarget } from '../engine.ts'
+import { type Blockers, createBlockers } from './blockers.ts'
 
-/** Runs text as the admin in the maintenance database. One text may hold several statements: they are one transaction. */
+/** Runs text as the administrator in the maintenance database. One text may hold several statements: they are one transaction. */
 export interface Session {
   query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
 }
 
+/**
+ * The administrator's connections to one server. Each kind of work has connections of its own, so that what one tenant delays never keeps
+ * the claims of others or the watchdog waiting for a connection. A tenant's session whose lock a statement waits for is ended.
+ */
 export interface Connection extends Session, AsyncDisposable {
+  /** Claims, and reading the catalog: {@link Session.query} of the connection itself. */
+  readonly query: Session['query']
+  /** Changes to the role or the database of one tenant, which may wait for the tenant's own locks. */
+  readonly tenants: Session
+  /** CREATE DATABASE of empty databases. */
+  readonly spares: Session
+  /** CREATE DATABASE of copies of a tenant's database, which take as long as that is large. */
+  readonly copies: Session
+  /** DROP DATABASE: waits for a checkpoint. */
+  readonly drops: Session
+  /** The watchdog. */
+  readonly watch: Session
   /** Runs `work` in another database on a connection of its own, and returns once the server has ended that session. */
   inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T>
-  /** For statements that may take long: copies and drops of databases. */
-  readonly patient: Session
 }
 
 export interface Timeouts {
@@ -18,13 +33,28 @@ export interface Timeouts {
   readonly statementMs: number
   /** Of a statement that reads or writes whole databases. */
   readonly longStatementMs: number
+  /** Longest wait for one lock. A blocker is ended long before; this is for a lock that no tenant's session holds. */
+  readonly lockMs: number
 }
 
-export const TIMEOUTS: Timeouts = { connectMs: 5_000, statementMs: 30_000, longStatementMs: 600_000 }
+export const TIMEOUTS: Timeouts = { connectMs: 5_000, statementMs: 30_000, longStatementMs: 600_000, lockMs: 4_000 }
+
+/** Connections that a {@link Connection} opens at most. The server keeps more than these free for the administrator (settings.ts). */
+const SIZES = {
+  claims: { min: 1, max: 2 },
+  tenants: { min: 0, max: 4 },
+  // They share the disk and wait for checkpoints: four at once make twice as many databases a second as two.
+  spares: { min: 0, max: 4 },
+  copies: { min: 0, max: 2 },
+  drops: { min: 0, max: 2 },
+  // Always open: when every connection slot is taken, the watchdog is what frees some.
+  watch: { min: 1, max: 1 },
+  inside: 4,
+} as const
 
 const MAINTENANCE = 'postgres'
 
-/** How one login dials, whoever logs in. */
+/** Driver options of a login, by whichever role. */
 export function dialling({ host, port, ca }: Omit<AdminTarget, 'user' | 'password'>, timeouts: Timeouts): pg.ClientConfig {
   return {
     host,
@@ -36,35 +66,38 @@ export function dialling({ host, port, ca }: Omit<AdminTarget, 'user' | 'passwor
   }
 }
 
-/**
- * The admin's few connections to one server. The first call dials; a lost connection is replaced by the next call.
- * Throws what the driver throws.
- */
+/** Connects on the first call of each kind; a lost connection is replaced by the next call. Throws what the driver throws. */
 export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Connection {
   const config = (statementMs: number): pg.ClientConfig => ({
     ...dialling(target, timeouts),
     user: target.user,
     password: target.password,
     statement_timeout: statementMs,
+    lock_timeout: timeouts.lockMs,
     // The server gives up first; this is for one that does not answer any more.
     query_timeout: statementMs + 5_000,
-    // Tenants own schemas: a function or operator of theirs must never be what the admin's statement means.
+    // Tenants own schemas: a function or operator of theirs must never be what the administrator's statement means.
     options: '-c search_path=pg_catalog',
   })
+  const pools: pg.Pool[] = []
   const poolOf = (statementMs: number, size: { min: number; max: number }): pg.Pool => {
     const pool = new pg.Pool({ ...config(statementMs), database: MAINTENANCE, ...size, idleTimeoutMillis: 30_000 })
+    pools.push(pool)
     // An idle connection broke, and is out of the pool by now. Without a listener it would end the process.
     return pool.on('error', ignore)
   }
-  const quick = poolOf(timeouts.statementMs, { min: 1, max: 2 })
-  // Copies wait for checkpoints and disks, and share them: four at once make twice as many databases a second as two.
-  const patient = poolOf(timeouts.longStatementMs, { min: 0, max: 4 })
+  const watch = sessionOf(poolOf(timeouts.statementMs, SIZES.watch))
+  const blockers = createBlockers((text, values) => watch.query(text, values))
+  const guarded = (statementMs: number, size: { min: number; max: number }) => guardedSession(poolOf(statementMs, size), blockers)
+  const takeTurn = createTurns(SIZES.inside)
 
   async function inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T> {
+    using _ = await takeTurn()
     const client = new pg.Client({ ...config(timeouts.longStatementMs), database })
     client.on('error', ignore)
     try {
       await client.connect()
+      using _ = blockers.watch(pidOf(client))
       return await work(sessionOf(client))
     } finally {
       await client.end()
@@ -73,28 +106,74 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
 
   let ended: Promise<unknown> | undefined
   return {
-    ...sessionOf(quick),
-    patient: sessionOf(patient),
+    ...guarded(timeouts.statementMs, SIZES.claims),
+    tenants: guarded(timeouts.statementMs, SIZES.tenants),
+    spares: guarded(timeouts.longStatementMs, SIZES.spares),
+    copies: guarded(timeouts.longStatementMs, SIZES.copies),
+    drops: guarded(timeouts.longStatementMs, SIZES.drops),
+    watch,
     inside,
     async [Symbol.asyncDispose]() {
-      ended ??= Promise.all([quick.end(), patient.end()])
+      blockers[Symbol.dispose]()
+      ended ??= Promise.all(pools.map((pool) => pool.end()))
       await ended
     },
   }
 }
 
-/** Whoever waits for a connection is told of its end by the call that waits. */
+/** The call that waits for a connection reports that it ended. */
 export function ignore(): void {
   // Nothing to do: see above.
 }
 
-function sessionOf(client: pg.Pool | pg.Client): Session {
+function sessionOf(client: pg.Pool | pg.Client | pg.PoolClient): Session {
   return {
     async query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
       const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text, values)
-      // Text of several statements has a list of results, which the driver's types do not say; nobody reads rows of those.
+      // Text of several statements has a list of results, which the driver's types do not say; no caller reads rows of those.
       return 'rows' in result ? result.rows : []
     },
+  }
+}
+
+/** A session whose statements are freed of tenants' locks. A connection on which a statement failed is not used again. */
+function guardedSession(pool: pg.Pool, blockers: Blockers): Session {
+  return {
+    async query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
+      const client = await pool.connect()
+      let failed = true
+      try {
+        using _ = blockers.watch(pidOf(client))
+        const rows = await sessionOf(client).query<Row>(text, values)
+        failed = false
+        return rows
+      } finally {
+        client.release(failed)
+      }
+    },
+  }
+}
+
+/** Process id of the server's side of a connection: the driver has it, its types do not (PostgreSQL documentation, "BackendKeyData"). */
+function pidOf(client: pg.ClientBase): number {
+  return (client as pg.ClientBase & { readonly processID: number }).processID
+}
+
+/** Lets `count` holders in at a time, the others in the order in which they came. A holder leaves by disposing of what it got. */
+function createTurns(count: number): () => Promise<Disposable> {
+  let free = count
+  const waiting: (() => void)[] = []
+
+  return async function takeTurn() {
+    if (free > 0) free -= 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    return {
+      [Symbol.dispose]() {
+        const next = waiting.shift()
+        if (next) next()
+        else free += 1
+      },
+    }
   }
 }
 

@@ -16,7 +16,11 @@ function mortal(connection: Connection, statements: number): Connection {
   })
   return {
     ...dying(connection),
-    patient: dying(connection.patient),
+    tenants: dying(connection.tenants),
+    spares: dying(connection.spares),
+    copies: dying(connection.copies),
+    drops: dying(connection.drops),
+    watch: dying(connection.watch),
     inside: (database, work) => connection.inside(database, (session) => work(dying(session))),
     [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
   }

@@ -5,7 +5,7 @@ import type { Connection } from './connection.ts'
 import { quoteName } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 import { kindOf } from './names.ts'
-import { endTransactions, terminateSessions } from './sessions.ts'
+import { endSessions } from './sessions.ts'
 
 const ATTEMPTS = 5
 
@@ -19,13 +19,13 @@ export type Discard = (name: string) => Promise<void>
 
 export function discarding({ connection, inFlight }: Deps): Discard {
   async function dropDatabase(name: string): Promise<void> {
-    await connection.patient.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
+    await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
   }
 
   async function dropRole(role: string, attempts = ATTEMPTS): Promise<void> {
-    await terminateSessions(connection, role)
+    await endSessions(connection.tenants, role)
     try {
-      await connection.query(`DROP ROLE IF EXISTS ${quoteName(role)}`)
+      await connection.tenants.query(`DROP ROLE IF EXISTS ${quoteName(role)}`)
     } catch (error) {
       if (attempts === 1 || sqlStateOf(error) !== SqlState.dependentObjects) throw error
       await release(role)
@@ -36,7 +36,7 @@ export function discarding({ connection, inFlight }: Deps): Discard {
   /** Another tenant may have granted this role something or named it in a policy: that must not keep it alive. */
   async function release(role: string): Promise<void> {
     // What it may do with databases. The maintenance database itself holds nothing of a tenant.
-    await connection.query(`DROP OWNED BY ${quoteName(role)}`)
+    await connection.tenants.query(`DROP OWNED BY ${quoteName(role)}`)
     for (const database of await databasesNaming(role)) {
       if (inFlight.has(database)) throw new MooringError(EngineCode.unavailable, `${role} is being copied`)
       if (kindOf(database) === 'making' || kindOf(database) === 'trash') await dropDatabase(database)
@@ -54,20 +54,12 @@ export function discarding({ connection, inFlight }: Deps): Discard {
   }
 
   async function releaseInside(database: string, role: string): Promise<void> {
-    try {
-      await connection.inside(database, (session) =>
-        session.query(`SET lock_timeout = '2s'; DROP OWNED BY ${quoteName(role)} CASCADE`),
-      )
-    } catch (error) {
-      if (sqlStateOf(error) !== SqlState.lockNotAvailable) throw error
-      // The caller tries again.
-      await endTransactions(connection, database)
-    }
+    await connection.inside(database, (session) => session.query(`DROP OWNED BY ${quoteName(role)} CASCADE`))
   }
 
   return async function discard(name) {
     const found = await readTenant(connection, name)
-    if (found.login === LoginState.enabled) await connection.query(`ALTER ROLE ${quoteName(name)} NOLOGIN`)
+    if (found.login === LoginState.enabled) await connection.tenants.query(`ALTER ROLE ${quoteName(name)} NOLOGIN`)
     if (found.database) await dropDatabase(name)
     if (found.login !== LoginState.absent) await dropRole(name)
     const left = await readTenant(connection, name)

@@ -6,10 +6,14 @@ import { warmPool } from './pool.ts'
 /** A pool over a catalog that is empty, whose builds end when the test says so. */
 function poolOfBuilds() {
   const builds: PromiseWithResolvers<undefined>[] = []
-  const query = () => Promise.resolve([])
+  const session = { query: () => Promise.resolve([]) }
   const connection: Connection = {
-    query,
-    patient: { query },
+    ...session,
+    tenants: session,
+    spares: session,
+    copies: session,
+    drops: session,
+    watch: session,
     inside: () => Promise.reject(new Error('not here')),
     [Symbol.asyncDispose]: () => Promise.resolve(),
   }

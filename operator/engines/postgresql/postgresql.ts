@@ -2,16 +2,18 @@ import type { AdminTarget, Engine, EngineAdmin } from '../engine.ts'
 import { builder } from './build.ts'
 import { readSizes, readTenant } from './catalog.ts'
 import { claiming } from './claim.ts'
-import { connect, type Connection, quoteName, quoteText, TIMEOUTS } from './connection.ts'
+import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
 import { discarding } from './drop.ts'
 import { withEngineErrors as safely } from './errors.ts'
 import { harden } from './harden.ts'
 import { assertTenantName } from './names.ts'
+import { createPasswords } from './password.ts'
 import { warmPool } from './pool.ts'
 import { replacing } from './reset.ts'
 import { createScram, type Scram } from './scram.ts'
-import { endSessions, watchdog } from './sessions.ts'
+import { endSessions } from './sessions.ts'
 import { verifying } from './verify.ts'
+import { createWatchdog, guardTransactionIds } from './watchdog.ts'
 
 /** The admin's side of a PostgreSQL 14 or 15 server, over `connection`, which it owns from then on. */
 export function postgresqlAdmin(
@@ -24,10 +26,11 @@ export function postgresqlAdmin(
   const replace = replacing({ connection, builder: making })
   const pool = warmPool({ connection, builder: making, discard })
   const verifier = verifying({ target, timeouts: TIMEOUTS, scram })
+  const passwords = createPasswords({ connection, scram })
 
   async function alterRole(name: string, change: string): Promise<void> {
     assertTenantName(name)
-    await connection.query(`ALTER ROLE ${quoteName(name)} ${change}`)
+    await connection.tenants.query(`ALTER ROLE ${quoteName(name)} ${change}`)
   }
 
   return {
@@ -41,13 +44,15 @@ export function postgresqlAdmin(
     find: safely((name) => readTenant(connection, name)),
     claim: safely(claiming({ connection, builder: making, pool, replace, scram, expectLogin: verifier.expect })),
     verify: safely(verifier.verify),
-    setPassword: safely(async ({ name, password }) => {
-      await alterRole(name, `PASSWORD ${quoteText(await scram.verifier(password))}`)
+    setPassword: safely(async (tenant) => {
+      assertTenantName(tenant.name)
+      await passwords.rotate(tenant)
     }),
+    findChangedPasswords: safely((tenants) => passwords.findChanged(tenants)),
     enableLogin: safely((name) => alterRole(name, 'LOGIN')),
     disableLogin: safely(async (name) => {
       await alterRole(name, 'NOLOGIN')
-      await endSessions(connection, name)
+      await endSessions(connection.tenants, name)
     }),
     reset: safely(async (name, origin) => {
       assertTenantName(name)
@@ -58,8 +63,9 @@ export function postgresqlAdmin(
       await discard(name)
     }),
     tidy: safely((size) => pool.tidy(size)),
-    cancelLongStatements: safely(watchdog(connection)),
-    sizes: safely(() => readSizes(connection)),
+    enforce: safely(createWatchdog(connection.watch)),
+    guardTransactionIds: safely(() => guardTransactionIds(connection.watch)),
+    sizes: safely((which) => readSizes(connection.watch, which)),
     async [Symbol.asyncDispose]() {
       verifier[Symbol.dispose]()
       await connection[Symbol.asyncDispose]()

@@ -28,14 +28,14 @@ export function replacing({ connection, builder }: Deps): Replace {
     const database = quoteName(name)
     const { database: exists } = await readTenant(connection, name)
     if (exists) {
-      await connection.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`)
-      await endSessions(connection, name)
+      await connection.tenants.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`)
+      await endSessions(connection.tenants, name)
     }
     const away = exists ? [`ALTER DATABASE ${database} RENAME TO ${quoteName(freshName('trash'))}`] : []
     const place = [grantDatabase(making, name), `ALTER DATABASE ${quoteName(making)} RENAME TO ${database}`]
     try {
       // What the tenant set for itself (ALTER ROLE … SET) is part of what a reset empties.
-      await connection.query([...away, ...place, `ALTER ROLE ${database} RESET ALL`].join('; '))
+      await connection.tenants.query([...away, ...place, `ALTER ROLE ${database} RESET ALL`].join('; '))
     } catch (error) {
       if (attempts === 1 || sqlStateOf(error) !== SqlState.objectInUse) throw error
       await swap(name, making, attempts - 1)

@@ -41,6 +41,8 @@ export interface Scram {
    * @throws MooringError `engine_failed` for a password that is not printable ASCII
    */
   verifier(password: string): Promise<string>
+  /** Whether a stored verifier is one of this password. False for what is no verifier of SCRAM-SHA-256. */
+  matches(password: string, stored: string): Promise<boolean>
   exchange(password: string): ScramExchange
 }
 
@@ -120,6 +122,16 @@ export function createScram(): Scram {
       const storedKey = hash(hmac(key, 'Client Key')).toString('base64')
       const serverKey = hmac(key, 'Server Key').toString('base64')
       return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${serverKey}`
+    },
+    async matches(password, stored) {
+      const [, count, salt = '', expected = ''] = /^SCRAM-SHA-256\$(\d{1,7}):([\w+/=]+)\$([\w+/=]+):[\w+/=]+$/.exec(stored) ?? []
+      const iterations = Number(count)
+      // A tenant may store a verifier of its own making: more iterations than drivers use would only cost us time.
+      if (iterations !== ITERATIONS) return false
+      const key = await salted(password, Buffer.from(salt, 'base64'), iterations)
+      const found = hash(hmac(key, 'Client Key'))
+      const wanted = Buffer.from(expected, 'base64')
+      return found.length === wanted.length && timingSafeEqual(found, wanted)
     },
     exchange,
   }

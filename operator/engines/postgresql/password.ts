@@ -1,0 +1,69 @@
+import { MooringError } from '../../../crds/errors.ts'
+import { EngineCode, type Tenant } from '../engine.ts'
+import { type Connection, quoteText } from './connection.ts'
+import type { Scram } from './scram.ts'
+import { endSessions } from './sessions.ts'
+
+interface Deps {
+  readonly connection: Connection
+  readonly scram: Scram
+}
+
+/**
+ * Statement that gives a role the password of a SCRAM verifier. ALTER ROLE … PASSWORD derives a key once more, to see whether the password
+ * is empty, which is the better part of a claim's time. `expired`: no login works with it, whichever the tenant sets meanwhile.
+ */
+export function passwordStatement(name: string, verifier: string, expired = false): string {
+  const until = expired ? `'-infinity'` : 'NULL'
+  return `UPDATE pg_authid SET rolpassword = ${quoteText(verifier)}, rolvaliduntil = ${until} WHERE rolname = ${quoteText(name)}`
+}
+
+export interface Passwords {
+  /**
+   * Replaces the password and ends every session that was opened with another one. No login works until that is done: a session of
+   * the old password could set a third one and log in with it. A crash leaves a role without login, which a repetition mends.
+   */
+  rotate(tenant: Tenant): Promise<void>
+  /** Names of the tenants whose login has another password than theirs, or an expired one. */
+  findChanged(tenants: readonly Tenant[]): Promise<readonly string[]>
+}
+
+export function createPasswords({ connection, scram }: Deps): Passwords {
+  /** What the server stores of a password that was found right, by tenant: comparing takes a key derivation. */
+  let known = new Map<string, { readonly password: string; readonly stored: string }>()
+
+  async function rotate({ name, password }: Tenant): Promise<void> {
+    const verifier = await scram.verifier(password)
+    const found = await connection.tenants.query(`${passwordStatement(name, verifier, true)} RETURNING rolname`)
+    if (found.length === 0) throw new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
+    await endSessions(connection.tenants, name)
+    await connection.tenants.query(passwordStatement(name, verifier))
+  }
+
+  async function isRight({ name, password }: Tenant, stored: string): Promise<boolean> {
+    const before = known.get(name)
+    return (before?.password === password && before.stored === stored) || scram.matches(password, stored)
+  }
+
+  async function findChanged(tenants: readonly Tenant[]): Promise<readonly string[]> {
+    const rows = await connection.watch.query<{ name: string; stored: string | null; expired: boolean }>(
+      `SELECT rolname AS name, rolpassword AS stored, coalesce(rolvaliduntil < now(), false) AS expired
+       FROM pg_authid WHERE rolname = ANY ($1)`,
+      [tenants.map(({ name }) => name)],
+    )
+    const roles = new Map(rows.map((row) => [row.name, row]))
+    const right: typeof known = new Map()
+    const changed: string[] = []
+    for (const tenant of tenants) {
+      const { stored, expired } = roles.get(tenant.name) ?? { stored: undefined, expired: false }
+      // A role that is missing altogether is a matter of the catalog.
+      if (stored === undefined) continue
+      if (!expired && stored !== null && (await isRight(tenant, stored))) right.set(tenant.name, { ...tenant, stored })
+      else changed.push(tenant.name)
+    }
+    known = right
+    return changed
+  }
+
+  return { rotate, findChanged }
+}
