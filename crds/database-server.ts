@@ -7,6 +7,9 @@ export const TENANCIES = ['shared', 'dedicated', 'internal'] as const
 /** Condition of a server that is deleted while instances live on it: `True` until they are gone. */
 export const DELETION_HELD = 'DeletionHeld'
 
+/** Condition of a server that has used up half of its transaction ids: `True` until enough of them are free again. */
+export const TRANSACTION_IDS_LOW = 'TransactionIdsLow'
+
 /** Reasons of a server's `Ready` condition. */
 export const ServerReason = {
   Running: 'Running',
@@ -20,6 +23,8 @@ export const ServerReason = {
   AdminSecretLost: 'AdminSecretLost',
   /** Of `DeletionHeld`. */
   InstancesLeft: 'InstancesLeft',
+  /** Of `TransactionIdsLow`. */
+  Wraparound: 'Wraparound',
 } as const
 
 export const DatabaseServerSpec = z.object({

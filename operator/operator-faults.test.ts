@@ -91,7 +91,7 @@ test('the sweeper drops a database that has no resource', async () => {
   await admin.claim({ name: 'orphanaaaabbbbcc22', password: 'password-of-an-orphan' }, { connections: 1 }, {})
   await using operator = await startOperator({
     target: server.target,
-    settings: { every: { statementsMs: 60_000, sweepMs: 100 } },
+    settings: { every: { sessionsMs: 60_000, sweepMs: 100 } },
   })
   await operator.create('a')
   const { status } = await ready(operator, 'a')
@@ -102,7 +102,7 @@ test('the sweeper drops a database that has no resource', async () => {
 test('an instance whose database was dropped by hand says so, and a reset gives it an empty one', async () => {
   await using operator = await startOperator({
     target: server.target,
-    settings: { every: { statementsMs: 60_000, sweepMs: 100 } },
+    settings: { every: { sessionsMs: 60_000, sweepMs: 100 } },
   })
   const instance = await operator.create('lost')
   const { status } = await ready(operator, 'lost')

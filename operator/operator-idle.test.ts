@@ -8,7 +8,7 @@ import type { Store } from '../store/port.ts'
 import { type RunningOperator, startOperator } from '../test/support/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.ts'
 
-const SWEEP = { every: { statementsMs: 60_000, sweepMs: 100 } }
+const SWEEP = { every: { sessionsMs: 60_000, sweepMs: 100 } }
 
 let server: ThrowAwayPostgres
 beforeAll(async () => {

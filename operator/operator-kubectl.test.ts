@@ -15,7 +15,7 @@ import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.
 import { decodeSecret } from './secret-data.ts'
 
 const NAMESPACE = 'acme--prod'
-const SWEEP = { every: { statementsMs: 60_000, sweepMs: 100 } }
+const SWEEP = { every: { sessionsMs: 60_000, sweepMs: 100 } }
 const WISH = { region: REGION_ID, motor: 'postgresql-15.4.0' } as const
 
 let server: ThrowAwayPostgres

@@ -14,7 +14,7 @@ let server: ThrowAwayPostgres
 let operator: RunningOperator
 beforeAll(async () => {
   server = await startPostgres('15')
-  operator = await startOperator({ target: server.target, settings: { every: { statementsMs: 60_000, sweepMs: 100 } } })
+  operator = await startOperator({ target: server.target, settings: { every: { sessionsMs: 60_000, sweepMs: 100 } } })
 })
 afterAll(async () => {
   await operator[Symbol.asyncDispose]()

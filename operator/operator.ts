@@ -9,6 +9,7 @@ import type { Key, Store } from '../store/port.ts'
 import type { OperatorCaches } from './caches.ts'
 import { createUnseenChanges, type UnseenChangesDeps } from './audit/unseen-changes.ts'
 import { createCatalogControllers } from './catalog/controllers.ts'
+import type { SessionBounds } from './engines/engine.ts'
 import { tellFailures } from './events/condition-failures.ts'
 import { createLogEvents, type Events } from './events/events.ts'
 import { toldBy } from './events/reconcile-failures.ts'
@@ -33,6 +34,7 @@ import { createSuspicions } from './shared-instance/suspicions.ts'
 import { createCertificateSweep } from './tunnel/certificate-sweep.ts'
 import { createTunnelControllers, type TunnelControllersDeps } from './tunnel/controllers.ts'
 import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
+import { createTransactionIdAlarm } from './watchdog/transaction-ids.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
 
 /** Connections that one tenant may hold; the servers' settings allow for this many each. */
@@ -70,9 +72,9 @@ export interface OperatorSettings {
   readonly capacity: number
   /** Objects in a namespace, by kind. */
   readonly quotas: { readonly instances: number; readonly tunnels: number }
-  readonly statementMs: number
-  readonly sizeBytes: number
-  readonly every: { readonly statementsMs: number; readonly sweepMs: number }
+  /** Bounds of tenants' sessions, and of their databases. */
+  readonly limits: SessionBounds
+  readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
 }
 
 export interface Operator {
@@ -97,8 +99,9 @@ export function createOperator(deps: OperatorDeps): Operator {
   const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, tunnels: deps.tunnels?.tunnels, admins })
   const watchdog = createWatchdog({
     ...{ store, instances, admins, suspicions, log, ca: deps.ca },
-    limits: { statementMs: settings.statementMs, sizeBytes: settings.sizeBytes },
+    limits: settings.limits,
     every: settings.every,
+    onTransactionIds: createTransactionIdAlarm({ store, servers, registry: deps.registry, now }),
   })
   const metrics = createControllerMetrics(deps.registry)
   const controller = (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) =>

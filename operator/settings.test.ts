@@ -28,6 +28,7 @@ test('nothing given, everything is as documented', () => {
     serverCapacity: 50,
     warmPool: 5,
     instanceSizeLimitMib: 1024,
+    idleTransactionLimitSeconds: 600,
     statementLimitSeconds: 300,
     quotaInstances: 50,
     quotaTunnels: 50,
@@ -64,7 +65,7 @@ test.each([
 test('limits and sizes are handed on in the units of those who use them', () => {
   const given = ['--statement-limit-seconds', '2', '--instance-size-limit-mib', '16', '--quota-tunnels', '7']
   expect(operatorSettings(settingsOf(given))).toMatchObject({
-    ...{ statementMs: 2_000, sizeBytes: 16_777_216 },
+    limits: { statementMs: 2_000, idleTransactionMs: 600_000, sizeBytes: 16_777_216 },
     quotas: { instances: 50, tunnels: 7 },
   })
   expect(podSettings(settingsOf(['--server-cpu', '250'])).sharedSize).toMatchObject({ cpu: 0.25, cpuLimit: 2, memoryMiB: 256 })

@@ -10,7 +10,7 @@ import { EdgePods } from './endpoint/kubernetes/settings.ts'
 import { POD_SETTINGS, type PodSettings } from './server/kubernetes/settings.ts'
 
 const MIB = 1_048_576
-const EVERY = { statementsMs: 5_000, sweepMs: 60_000 }
+const EVERY = { sessionsMs: 5_000, sweepMs: 60_000 }
 
 const count = (range: readonly [number, number], initial: string, about: string) =>
   withDefault(whole(...range), '<n>', [initial, about])
@@ -21,6 +21,11 @@ export const SERVER_SETTINGS = {
   warmPool: count([0, 1_000], '5', 'spare databases kept ready on each warm server'),
   instanceSizeLimitMib: count([16, 67_108_864], '1024', 'MiB that a shared instance may grow to before its logins are blocked'),
   statementLimitSeconds: count([1, 86_400], '300', 'seconds after which a statement on a shared server is cancelled'),
+  idleTransactionLimitSeconds: count(
+    [1, 86_400],
+    '600',
+    'seconds after which a session that leaves its transaction open and idle is ended',
+  ),
 } as const
 
 export function operatorSettings(settings: SettingsOf<typeof SERVER_SETTINGS> & Quotas): OperatorSettings {
@@ -28,8 +33,11 @@ export function operatorSettings(settings: SettingsOf<typeof SERVER_SETTINGS> & 
     warmPool: settings.warmPool,
     capacity: settings.serverCapacity,
     quotas: { instances: settings.quotaInstances, tunnels: settings.quotaTunnels },
-    statementMs: settings.statementLimitSeconds * 1_000,
-    sizeBytes: settings.instanceSizeLimitMib * MIB,
+    limits: {
+      statementMs: settings.statementLimitSeconds * 1_000,
+      idleTransactionMs: settings.idleTransactionLimitSeconds * 1_000,
+      sizeBytes: settings.instanceSizeLimitMib * MIB,
+    },
     every: EVERY,
   }
 }

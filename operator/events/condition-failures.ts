@@ -1,5 +1,5 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
-import { ServerReason } from '../../crds/database-server.ts'
+import { ServerReason, TRANSACTION_IDS_LOW } from '../../crds/database-server.ts'
 import { InstanceReason } from '../../crds/shared-instance.ts'
 import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
 import { KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
@@ -36,12 +36,16 @@ const FAILURES: ReadonlySet<string> = new Set([
 /** Reason of the event about a certificate that could not be obtained: whether its tunnel is ready hangs on the one before. */
 const CERTIFICATE_FAILED = 'CertificateFailed'
 
+/** Types of conditions that are there only while something is wrong. */
+const ALARMS = [KEYS_USABLE, TRANSACTION_IDS_LOW]
+
 type Told = Pick<Failure, 'reason' | 'note'>
 
 /** The failures that an object's status speaks of. Pure. */
 export function failuresOf(object: Resource<Kind>): readonly Told[] {
-  const keys = conditionOf(object as Conditioned, KEYS_USABLE)
-  return [whyNotReady(object), keys && { reason: keys.reason, note: keys.message }].filter((failure) => failure !== undefined)
+  const alarms = ALARMS.map((type) => conditionOf(object as Conditioned, type)).filter((condition) => condition !== undefined)
+  const ready = whyNotReady(object)
+  return [...(ready ? [ready] : []), ...alarms.map(({ reason, message }) => ({ reason, note: message }))]
 }
 
 function whyNotReady(object: Resource<Kind>): Told | undefined {

@@ -13,7 +13,16 @@ const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name:
 function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
   return {
     world: {
-      ...{ instance, now: 0, region: 'served', template: 'none', oversize: false, missing: false, secret: undefined },
+      ...{
+        instance,
+        now: 0,
+        region: 'served',
+        template: 'none',
+        oversize: false,
+        missing: false,
+        passwordChanged: false,
+        secret: undefined,
+      },
       full: undefined,
       placement: { found: 'reachable', host: 'h', port: 1 },
     },

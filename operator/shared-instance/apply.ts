@@ -78,12 +78,14 @@ async function perform(deps: ApplyDeps, seen: Observation, action: Action): Prom
       return { credentials: await rewrite(deps, seen, action) }
     default:
       await onEngine(deps, seen, action)
-      if (action === 'reset') dispel(deps.suspicions, instance)
+      dispel(deps.suspicions, instance, action)
       return {}
   }
 }
 
-function dispel({ missing, oversize }: Suspicions, { metadata }: SharedInstance): void {
+function dispel({ missing, oversize, password }: Suspicions, { metadata }: SharedInstance, action: EngineAction): void {
+  if (action === 'password') password.delete(metadata.uid)
+  if (action !== 'reset') return
   missing.delete(metadata.uid)
   oversize.delete(metadata.uid)
 }

@@ -54,6 +54,7 @@ const UNSEEN: Omit<World, 'instance' | 'now' | 'full'> = {
   template: 'none',
   oversize: false,
   missing: false,
+  passwordChanged: false,
 }
 
 async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
@@ -73,6 +74,7 @@ async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
     template: instance.spec.templateRef === undefined ? 'none' : template?.status?.name === undefined ? 'missing' : 'ready',
     oversize: deps.suspicions.oversize.has(instance.metadata.uid),
     missing: await isMissing(deps, instance, open),
+    passwordChanged: deps.suspicions.password.has(instance.metadata.uid),
   }
   return { world, credentials, server, open, template: template?.status?.name }
 }

@@ -54,6 +54,7 @@ function world(given: Given, rest: Partial<World> = {}): World {
     template: 'none',
     oversize: false,
     missing: false,
+    passwordChanged: false,
     ...rest,
   }
 }
@@ -252,6 +253,12 @@ test.each<{ does: string; given: World; actions: readonly string[]; reason: stri
     does: 'lets a database past its size in again after a reset',
     given: world({ status: { ...claimed, isEnabled: false }, spec: { resetVersion: 1 } }, { oversize: true }),
     actions: ['reset', 'enable', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'puts back a password that the tenant changed by itself',
+    given: world({ status: claimed }, { passwordChanged: true }),
+    actions: ['password', 'verify'],
     reason: 'Claimed',
   },
   {

@@ -30,6 +30,8 @@ export interface World {
   readonly oversize: boolean
   /** The engine's catalog lacks the database (looked up only on suspicion). */
   readonly missing: boolean
+  /** The tenant has given its login another password than the Secret has. */
+  readonly passwordChanged: boolean
 }
 
 /** What to do, in order. Each is a step after which a crash is harmless. */
@@ -185,12 +187,12 @@ const loginWanted = (world: World): boolean => world.instance.spec.enabled && (!
 
 const resetSteps = (world: World): readonly Action[] => (resetsNow(world) ? ['reset'] : [])
 
-function passwordSteps({ instance, secret }: World, at: Address): readonly Action[] {
+function passwordSteps({ instance, secret, passwordChanged }: World, at: Address): readonly Action[] {
   const wished = instance.spec.passwordVersion
   const isInForce = instance.status?.passwordVersion === wished
   const draw = drawing(secret, wished)
   if (draw) return isInForce ? ['doubt-password', draw, 'password'] : [draw, 'password']
-  if (!isInForce) return ['password']
+  if (!isInForce || passwordChanged) return ['password']
   return isAsWritten(secret, at) ? [] : ['move-secret']
 }
 

@@ -1,18 +1,20 @@
-/** What the watchdog and the sweeper saw on the servers and the reconciler decides about, by uid. Held in memory: both look again. */
+/** What the watchdog saw on the servers and the reconciler decides about, by uid. Held in memory: the watchdog looks again after a restart. */
 export interface Suspicions {
   readonly oversize: Set<string>
-  /** Its database was not in the engine's catalog. */
+  /** The database was not in the engine's catalog. */
   readonly missing: Set<string>
-  /** Forgets those of which nobody is there any more. */
+  /** The login has another password than the Secret: the tenant changed it. */
+  readonly password: Set<string>
+  /** Forgets the instances that do not exist any more. */
   prune(isThere: (uid: string) => boolean): void
 }
 
 export function createSuspicions(): Suspicions {
-  const [oversize, missing] = [new Set<string>(), new Set<string>()]
+  const sets = { oversize: new Set<string>(), missing: new Set<string>(), password: new Set<string>() }
   return {
-    ...{ oversize, missing },
+    ...sets,
     prune(isThere) {
-      for (const seen of [oversize, missing]) for (const uid of seen) if (!isThere(uid)) seen.delete(uid)
+      for (const seen of Object.values(sets)) for (const uid of seen) if (!isThere(uid)) seen.delete(uid)
     },
   }
 }

@@ -23,13 +23,15 @@ async function lookAt(given: SharedInstance, during: (put: (instance: SharedInst
       during((next) => instances.put({ ...next, metadata: { ...next.metadata, resourceVersion: '8' } }))
       return new Map([[given.status?.name, FULL]])
     },
+    guardTransactionIds: async () => 0,
     catalog: async () => ({ tenants: new Map([[given.status?.name, { database: true }]]) }),
   }
   const watchdog = createWatchdog({
     ...{ store: opened.store, instances: instances.cache, suspicions, ca: () => '', log: pino({ level: 'silent' }) },
     admins: { names: () => ['s'], get: () => ({ admin }) } as unknown as Admins,
-    limits: { statementMs: 1, sizeBytes: LIMIT },
-    every: { statementsMs: 1, sweepMs: 1 },
+    limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
+    every: { sessionsMs: 1, sweepMs: 1 },
+    onTransactionIds: () => Promise.resolve(),
   })
   await watchdog.sweep()
   return suspicions.oversize.has(given.metadata.uid)

@@ -1,14 +1,15 @@
 import type { Logger } from 'pino'
-import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { conditionOf } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
+import type { SessionBounds } from '../engines/engine.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf } from '../shared-instance/naming.ts'
 import type { Suspicions } from '../shared-instance/suspicions.ts'
 import { findOrphans } from './orphans.ts'
-import { findUnsoundSecrets } from './secrets.ts'
+import { type KeptCredentials, readSecrets } from './secrets.ts'
+import { createSizeCheck } from './sizes.ts'
 
 export interface WatchdogDeps {
   readonly store: Store
@@ -19,74 +20,89 @@ export interface WatchdogDeps {
   /** PEM of the CA that callers check database servers by. */
   readonly ca: () => string
   readonly log: Pick<Logger, 'info' | 'warn'>
-  readonly limits: { readonly statementMs: number; readonly sizeBytes: number }
-  readonly every: { readonly statementsMs: number; readonly sweepMs: number }
+  readonly limits: SessionBounds
+  readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
+  /** Called at each sweep with the part of its transaction ids that a server has used up, 0 to 1. */
+  readonly onTransactionIds: (server: string, used: number) => Promise<void>
 }
 
-/** Looks after what SQL cannot limit: statements that run too long, databases that grow too large, and what the catalog and the store disagree on. */
+/** Looks after what no engine limits by itself: sessions past their bounds, databases that grow too large, differences of catalog and store. */
 export interface Watchdog {
   /** Until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
   /** Calls `wake` with instances that need a decision. */
   onSuspicion(wake: (key: Key) => void): () => void
-  /** One look at sizes and catalogs of every server, both ways, and at the Secrets of every tenant namespace. */
+  /** Compares sizes and catalogs of every server, and the Secrets of every tenant namespace, with what there should be. */
   sweep(): Promise<void>
 }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
-
-const resetsOf = (status: SharedInstance['status']): number => status?.resetVersion ?? 0
-
-/** Whether a reset that is wished has not begun, and does not until its template can be copied: a database is as large as it was meanwhile. */
-function waitsToReset(instance: SharedInstance): boolean {
-  const reason = conditionOf(instance, 'Ready')?.reason
-  const waits = reason === InstanceReason.TemplateNotFound || reason === InstanceReason.TemplateInUse
-  return waits && instance.spec.resetVersion > resetsOf(instance.status)
+/** What one sweep hands from step to step. */
+interface Round {
+  /** Names without a resource, as `server/name`, found by this sweep. */
+  readonly suspects: Set<string>
+  readonly credentials: ReadonlyMap<string, readonly InForce[]>
 }
+
+interface InForce extends KeptCredentials {
+  readonly credentials: NonNullable<KeptCredentials['credentials']>
+}
+
+/** Whether the password in the Secret is the one that the engine should have by now. */
+function isInForce(kept: KeptCredentials): kept is InForce {
+  const { spec, status } = kept.instance
+  const version = kept.credentials?.passwordVersion
+  return version !== undefined && version === spec.passwordVersion && version === status?.passwordVersion
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
 export function createWatchdog(deps: WatchdogDeps): Watchdog {
   const { instances, admins, suspicions, log, limits, every } = deps
   const wakers = new Set<(key: Key) => void>()
   let suspects: ReadonlySet<string> = new Set()
+  let sweeping: Promise<void> | undefined
 
   const wake = (instance: SharedInstance) => wakers.forEach((waker) => waker(keyOf(instance)))
   const isOccupied = (server: string) => instances.countByIndex('server', server) > 0
   const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
+  const checkSizes = createSizeCheck({ instances, suspicions, sizeBytes: limits.sizeBytes, log, wake })
 
-  async function eachServer(look: (name: string, open: OpenServer) => Promise<void>): Promise<void> {
-    for (const name of admins.names()) {
+  /** Runs a check on every server at once. A server that does not answer delays no other, and is not asked again before it does. */
+  function onEachServer<Args extends unknown[]>(check: (name: string, open: OpenServer, ...args: Args) => Promise<void>) {
+    const underWay = new Set<string>()
+    async function one(name: string, args: Args): Promise<void> {
       const open = admins.get(name)
+      if (!open || underWay.has(name)) return
+      underWay.add(name)
       try {
-        if (open) await look(name, open)
+        await check(name, open, ...args)
       } catch (error) {
-        log.warn({ server: name, reason: reasonOf(error) }, 'a database server could not be looked at')
+        log.warn({ server: name, reason: reasonOf(error) }, 'database server not checked')
+      } finally {
+        underWay.delete(name)
       }
     }
-  }
-
-  const cancelLong = () =>
-    eachServer(async (server, { admin }) => {
-      if (!isOccupied(server)) return
-      const cancelled = await admin.cancelLongStatements(limits.statementMs)
-      if (cancelled > 0) log.info({ server, cancelled }, 'statements past their time were cancelled')
-    })
-
-  async function checkSizes(server: string, { admin }: OpenServer): Promise<void> {
-    const resets = new Map(instances.byIndex('server', server).map(({ metadata, status }) => [metadata.uid, resetsOf(status)]))
-    for (const [name, bytes] of await admin.sizes()) {
-      const owner = ownerOf(name)
-      if (!owner) continue
-      const { uid } = owner.metadata
-      // What is or was being emptied meanwhile may have been measured full: its new database would be switched off for it.
-      if (owner.spec.resetVersion > (resets.get(uid) ?? resetsOf(owner.status)) && !waitsToReset(owner)) continue
-      if (bytes > limits.sizeBytes === suspicions.oversize.has(uid)) continue
-      if (bytes > limits.sizeBytes) suspicions.oversize.add(uid)
-      else suspicions.oversize.delete(uid)
-      wake(owner)
+    return async (...args: Args) => {
+      await Promise.all(admins.names().map((name) => one(name, args)))
     }
   }
 
-  async function checkCatalog(server: string, { admin }: OpenServer, next: Set<string>): Promise<void> {
+  const checkSessions = onEachServer(async (server, open) => {
+    if (!isOccupied(server)) return
+    const { cancelled, ended } = await open.admin.enforce(limits)
+    if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
+    // A tenant that writes as fast as the disk takes it would outgrow the server's volume between two sweeps.
+    await checkSizes(server, open, 'busy')
+  })
+
+  const sweepServers = onEachServer(async (server, open, round: Round) => {
+    await deps.onTransactionIds(server, await open.admin.guardTransactionIds())
+    if (isOccupied(server)) await checkSizes(server, open, 'all')
+    await checkCatalog(server, open, round)
+    await checkPasswords(open, round.credentials.get(server) ?? [])
+  })
+
+  async function checkCatalog(server: string, { admin }: OpenServer, round: Round): Promise<void> {
     const { tenants } = await admin.catalog()
     for (const instance of instances.byIndex('server', server)) {
       const name = instance.status?.name
@@ -96,11 +112,11 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       if (gone) suspicions.missing.add(instance.metadata.uid)
       wake(instance)
     }
-    // What the cache has an owner of is no orphan; of the rest, seldom any, the store itself is asked, which lists all there is.
+    // The store itself, which lists all there is, is asked only about names whose owner the cache does not have: seldom any.
     const unowned = [...tenants.keys()].filter((name) => !ownerOf(name))
     for (const name of await findOrphans(deps.store, unowned)) {
-      // Twice in a row: what appeared while we were looking has its resource by the next time.
-      if (!suspects.has(`${server}/${name}`)) next.add(`${server}/${name}`)
+      // Twice in a row: what appeared during this sweep has its resource by the next.
+      if (!suspects.has(`${server}/${name}`)) round.suspects.add(`${server}/${name}`)
       else {
         await admin.drop(name)
         log.warn({ server, database: name }, 'dropped a database that belongs to no resource')
@@ -108,42 +124,52 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     }
   }
 
-  async function checkSecrets(): Promise<void> {
-    const onError = (namespace: string, error: unknown) =>
-      log.warn({ namespace, reason: reasonOf(error) }, 'the Secrets of a namespace could not be looked at')
-    for (const instance of await findUnsoundSecrets({ ...deps, onError })) {
-      log.info({ instance: keyOf(instance) }, 'a credential Secret is gone or was changed by hand')
+  async function checkPasswords({ admin }: OpenServer, kept: readonly InForce[]): Promise<void> {
+    if (kept.length === 0) return
+    const changed = new Set(await admin.findChangedPasswords(kept.map(({ credentials }) => credentials)))
+    for (const { instance } of kept.filter(({ credentials }) => changed.has(credentials.name))) {
+      log.info({ instance: keyOf(instance) }, 'password changed by the tenant itself')
+      suspicions.password.add(instance.metadata.uid)
       wake(instance)
     }
   }
 
-  async function sweep(): Promise<void> {
-    const next = new Set<string>()
-    await eachServer(async (server, open) => {
-      if (isOccupied(server)) await checkSizes(server, open)
-      await checkCatalog(server, open, next)
-    })
-    suspects = next
-    suspicions.prune((uid) => instances.byUid(uid) !== undefined)
-    await checkSecrets()
+  async function readCredentials(): Promise<Round['credentials']> {
+    const onError = (namespace: string, error: unknown) =>
+      log.warn({ namespace, reason: reasonOf(error) }, 'Secrets of a namespace not readable')
+    const kept = await readSecrets({ ...deps, onError })
+    for (const { instance } of kept.filter(({ credentials }) => credentials === undefined)) {
+      log.info({ instance: keyOf(instance) }, 'credential Secret missing or changed by hand')
+      wake(instance)
+    }
+    return Map.groupBy(kept.filter(isInForce), ({ instance }) => instance.status?.serverRef?.name ?? '')
   }
 
+  async function sweep(): Promise<void> {
+    const round = { suspects: new Set<string>(), credentials: await readCredentials() }
+    await sweepServers(round)
+    suspects = round.suspects
+    suspicions.prune((uid) => instances.byUid(uid) !== undefined)
+  }
+
+  /** One sweep at a time: what it finds the second time in a row is acted upon. */
+  const sweepUnlessBusy = () => (sweeping ??= sweep().finally(() => (sweeping = undefined)))
+
+  /** Starts `work` every `ms`, also while earlier runs wait for a server. Returns how to stop, which waits for all of them. */
   function repeat(ms: number, work: () => Promise<void>): () => Promise<void> {
-    let running: Promise<void> = Promise.resolve()
-    let busy = false
+    const running = new Set<Promise<void>>()
     const timer = setInterval(() => {
-      if (busy) return
-      busy = true
-      running = work().finally(() => (busy = false))
+      const run = work().finally(() => running.delete(run))
+      running.add(run)
     }, ms)
     return async () => {
       clearInterval(timer)
-      await running
+      await Promise.allSettled(running)
     }
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    const stops = [repeat(every.statementsMs, cancelLong), repeat(every.sweepMs, sweep)]
+    const stops = [repeat(every.sessionsMs, checkSessions), repeat(every.sweepMs, sweepUnlessBusy)]
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
       else signal.addEventListener('abort', () => resolve(), { once: true })

@@ -46,13 +46,15 @@ export interface OperatorOptions {
   readonly over?: Store
 }
 
+/** Limits that no test reaches by accident. */
+export const LIMITS = { statementMs: 300_000, idleTransactionMs: 300_000, sizeBytes: 2 ** 40 }
+
 const DEFAULTS: OperatorSettings = {
   warmPool: 2,
   capacity: 50,
   quotas: { instances: 50, tunnels: 50 },
-  statementMs: 300_000,
-  sizeBytes: 2 ** 40,
-  every: { statementsMs: 60_000, sweepMs: 60_000 },
+  limits: LIMITS,
+  every: { sessionsMs: 60_000, sweepMs: 60_000 },
 }
 
 export async function startOperator(options: OperatorOptions): Promise<RunningOperator> {

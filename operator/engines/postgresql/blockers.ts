@@ -17,8 +17,8 @@ const END_BLOCKERS = `
 
 /** The administrator's statements that run now, each freed of tenants' sessions that block it. */
 export interface Blockers extends Disposable {
-  /** Watches the session with this pid until the result is disposed of. */
-  watch(pid: number): Disposable
+  /** Watches the session with this pid while `work` uses it. */
+  during<T>(pid: number, work: () => Promise<T>): Promise<T>
 }
 
 /**
@@ -51,15 +51,15 @@ export function createBlockers(run: (text: string, values: unknown[]) => Promise
   }
 
   return {
-    watch(pid) {
+    async during(pid, work) {
       const key = Symbol(pid)
       running.set(key, { pid, since: performance.now() })
       timer ??= setInterval(() => void look(), EVERY_MS).unref()
-      return {
-        [Symbol.dispose]() {
-          running.delete(key)
-          if (running.size === 0) stop()
-        },
+      try {
+        return await work()
+      } finally {
+        running.delete(key)
+        if (running.size === 0) stop()
       }
     },
     [Symbol.dispose]: stop,

@@ -89,18 +89,17 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
   const watch = sessionOf(poolOf(timeouts.statementMs, SIZES.watch))
   const blockers = createBlockers((text, values) => watch.query(text, values))
   const guarded = (statementMs: number, size: { min: number; max: number }) => guardedSession(poolOf(statementMs, size), blockers)
-  const takeTurn = createTurns(SIZES.inside)
+  const enter = createEntrance(SIZES.inside)
 
   async function inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T> {
-    using _ = await takeTurn()
+    const leave = await enter()
     const client = new pg.Client({ ...config(timeouts.longStatementMs), database })
     client.on('error', ignore)
     try {
       await client.connect()
-      using _ = blockers.watch(pidOf(client))
-      return await work(sessionOf(client))
+      return await blockers.during(pidOf(client), () => work(sessionOf(client)))
     } finally {
-      await client.end()
+      await client.end().finally(leave)
     }
   }
 
@@ -143,8 +142,7 @@ function guardedSession(pool: pg.Pool, blockers: Blockers): Session {
       const client = await pool.connect()
       let failed = true
       try {
-        using _ = blockers.watch(pidOf(client))
-        const rows = await sessionOf(client).query<Row>(text, values)
+        const rows = await blockers.during(pidOf(client), () => sessionOf(client).query<Row>(text, values))
         failed = false
         return rows
       } finally {
@@ -159,21 +157,21 @@ function pidOf(client: pg.ClientBase): number {
   return (client as pg.ClientBase & { readonly processID: number }).processID
 }
 
-/** Lets `count` holders in at a time, the others in the order in which they came. A holder leaves by disposing of what it got. */
-function createTurns(count: number): () => Promise<Disposable> {
+/** Lets `count` callers in at a time, the others in the order in which they came. A caller leaves by calling what it got. */
+function createEntrance(count: number): () => Promise<() => void> {
   let free = count
   const waiting: (() => void)[] = []
 
-  return async function takeTurn() {
+  function leave(): void {
+    const next = waiting.shift()
+    if (next) next()
+    else free += 1
+  }
+
+  return async function enter() {
     if (free > 0) free -= 1
     else await new Promise<void>((resolve) => waiting.push(resolve))
-    return {
-      [Symbol.dispose]() {
-        const next = waiting.shift()
-        if (next) next()
-        else free += 1
-      },
-    }
+    return leave
   }
 }
 
