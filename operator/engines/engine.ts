@@ -64,6 +64,20 @@ export interface Origin {
   readonly template?: string | undefined
 }
 
+/** An extension that a server's files offer. */
+export interface Extension {
+  readonly name: string
+  readonly version: string
+}
+
+/** Why an extension was not installed. `conflict`: an object of the tenant has a name that it needs. */
+export interface RefusedExtension {
+  readonly name: string
+  readonly reason: 'unavailable' | 'conflict'
+  /** A sentence for the tenant. */
+  readonly message: string
+}
+
 export const EngineCode = {
   /** The server cannot be reached, is starting, or ended the connection. Try again. */
   unavailable: 'engine_unavailable',
@@ -73,6 +87,8 @@ export const EngineCode = {
   templateMissing: 'template_missing',
   /** The tenant's login was refused: `verify` found it not to work. */
   loginRefused: 'login_refused',
+  /** The server's files would let a tenant become superuser. */
+  unsafe: 'server_unsafe',
   /** Anything else the engine said; `cause` has it. */
   failed: 'engine_failed',
 } as const
@@ -110,6 +126,12 @@ export interface EngineAdmin extends AsyncDisposable {
   drop(name: string): Promise<void>
   /** Brings the pool to `size` and removes leftovers. Does one unit of work a call; returns whether more is to be done. */
   tidy(size: number): Promise<boolean>
+  /** The extensions that the server offers; none for an engine without extensions. */
+  extensions(): Promise<readonly Extension[]>
+  /** Installs in the tenant's database what is missing of these extensions. Returns those that could not be installed. */
+  installExtensions(name: string, wanted: readonly string[]): Promise<readonly RefusedExtension[]>
+  /** Names of the tenants, of those given with the extensions that they are to have, whose databases were found to lack some. */
+  findMissingExtensions(wanted: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]>
   /** Cancels statements and ends sessions of tenants that are past their bounds. */
   enforce(bounds: SessionBounds): Promise<Enforced>
   /**

@@ -5,6 +5,7 @@ import { claiming } from './claim.ts'
 import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
 import { discarding } from './drop.ts'
 import { withEngineErrors as safely } from './errors.ts'
+import { createExtensions, listExtensions } from './extensions.ts'
 import { harden } from './harden.ts'
 import { assertTenantName } from './names.ts'
 import { createPasswords } from './password.ts'
@@ -26,6 +27,7 @@ export function postgresqlAdmin(
   const replace = replacing({ connection, builder: making })
   const pool = warmPool({ connection, builder: making, discard })
   const verifier = verifying({ target, timeouts: TIMEOUTS, scram })
+  const extensions = createExtensions(connection)
   const passwords = createPasswords({ connection, scram })
 
   async function alterRole(name: string, change: string): Promise<void> {
@@ -63,6 +65,12 @@ export function postgresqlAdmin(
       await discard(name)
     }),
     tidy: safely((size) => pool.tidy(size)),
+    extensions: safely(() => listExtensions(connection)),
+    installExtensions: safely(async (name, wanted) => {
+      assertTenantName(name)
+      return extensions.install(name, wanted)
+    }),
+    findMissingExtensions: safely((wanted) => extensions.findMissing(wanted)),
     enforce: safely(createWatchdog(connection.watch)),
     guardTransactionIds: safely(() => guardTransactionIds(connection.watch)),
     sizes: safely((which) => readSizes(connection.watch, which)),

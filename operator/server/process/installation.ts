@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Dirent } from 'node:fs'
-import { chmod, copyFile, lstat, mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { chmod, copyFile, lstat, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { z } from 'zod'
 import { MooringError } from '../../../crds/errors.ts'
@@ -26,6 +26,23 @@ export async function linkLibraries(directory: string): Promise<void> {
   }
 }
 
+/**
+ * Removes the mark by which a tenant may install an extension whose script then runs as superuser (PostgreSQL documentation, "Extension
+ * Files"; docs/isolation.md, "Extensions"). May be done twice at once.
+ */
+export async function distrustExtensions(directory: string): Promise<void> {
+  const extensions = join(directory, 'native/share/postgresql/extension')
+  const names = (await readdir(extensions)).filter((name) => name.endsWith('.control'))
+  for (const file of names.map((name) => join(extensions, name))) {
+    const text = await readFile(file, 'utf8')
+    const distrusted = text.replaceAll(/^[ \t]*trusted\b.*\n?/gm, '')
+    if (distrusted === text) continue
+    const temporary = `${file}.${randomUUID()}`
+    await writeFile(temporary, distrusted, { mode: 0o644 })
+    await rename(temporary, file)
+  }
+}
+
 interface InstallationDeps {
   readonly user: EngineUser
   /** Parent of the copies. */
@@ -46,6 +63,7 @@ export async function installEngine(binaries: Binaries, { user, copies = COPIES 
   }
   if (await isReachable(join(source, binaries.executable), user)) {
     await linkLibraries(source)
+    await distrustExtensions(source)
     return source
   }
   return copyEngine(source, copies, `${binaries.package}-${binaries.version}`)
@@ -60,6 +78,7 @@ export async function copyEngine(source: string, copies: string, label: string):
     const temporary = join(copies, `.${basename(target)}.${randomUUID()}`)
     await copyTree(source, temporary, entries)
     await linkLibraries(temporary)
+    await distrustExtensions(temporary)
     // Whoever is first wins; a directory that is not empty is never replaced by rename(2).
     await rename(temporary, target).catch((error: unknown) => {
       if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST')) throw error
@@ -72,7 +91,8 @@ export async function copyEngine(source: string, copies: string, label: string):
 
 /** Packages never change under one version, so names and sizes tell two of them apart. */
 async function listingHash(source: string, entries: readonly Dirent[]): Promise<string> {
-  const hash = createHash('sha256')
+  // What is changed of a copy tells it from one of an earlier version, too.
+  const hash = createHash('sha256').update('no trusted extensions\0')
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   for (const file of files.toSorted()) hash.update(`${relative(source, file)}\0${(await lstat(file)).size}\0`)
   return hash.digest('hex').slice(0, 12)
