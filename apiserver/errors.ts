@@ -18,6 +18,7 @@ export const STATUS_OF = {
   no_active_endpoint: 422,
   unknown_plan: 422,
   unsupported_addon: 422,
+  unsupported_extension: 422,
   idempotency_key_reused: 422,
   rate_limited: 429,
   internal: 500,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ExtensionName } from '../crds/extensions.ts'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../crds/shared-instance.ts'
 import { wrongField } from './errors.ts'
 import { Time } from './rfc3339.ts'
@@ -22,6 +23,11 @@ export const CreateInstanceBody = z
       .max(253)
       .optional()
       .describe('Id of an instance of the same namespace, region and motor to copy.'),
+    extensions: z
+      .array(ExtensionName)
+      .max(32)
+      .optional()
+      .describe('Extensions of the engine that the database has from the start.'),
   })
   .refine(({ ttl, expiresAt }) => ttl === undefined || expiresAt === undefined, {
     path: ['expiresAt'],

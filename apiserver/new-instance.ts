@@ -1,9 +1,11 @@
 import type { Draft } from '../crds/kind.ts'
 import { annotations, FINALIZER } from '../crds/names.ts'
+import { allowedExtensions } from '../crds/region.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Cache } from '../store/cache.ts'
 import { createdNow } from './created-at.ts'
 import { wrongField } from './errors.ts'
+import { requireAllowed } from './instance-extensions.ts'
 import type { CreateInstanceBody } from './instance-body.ts'
 import type { Regions } from './regions.ts'
 
@@ -28,11 +30,12 @@ export interface NewInstanceDeps {
 
 /**
  * The SharedInstance that a body wishes for.
- * @throws ApiError `unknown_region`, `unsupported_motor`, `invalid_request` naming `template`
+ * @throws ApiError `unknown_region`, `unsupported_motor`, `unsupported_extension`, `invalid_request` naming `template`
  */
 export function newInstance(deps: NewInstanceDeps, body: CreateInstanceBody, about: NewInstance): Draft<typeof SharedInstance> {
   const { region, motor } = deps.regions.choose(body)
   const spec = { identifier: body.identifier, region: region.spec.id, motor }
+  requireAllowed(allowedExtensions(region, motor), body.extensions ?? [], 'extensions')
   const template =
     body.template === undefined ? undefined : templateOf(deps.instances.byUid(body.template.toLowerCase()), about, spec)
   return {
@@ -48,6 +51,7 @@ export function newInstance(deps: NewInstanceDeps, body: CreateInstanceBody, abo
     },
     spec: {
       ...spec,
+      ...(body.extensions && { extensions: [...new Set(body.extensions)] }),
       ...(about.expiresAt !== undefined && { expiresAt: about.expiresAt }),
       ...(template && { templateRef: { name: template.metadata.name } }),
     },

@@ -52,6 +52,8 @@ export interface Regions {
   readonly all: () => readonly Region[]
   /** Human-readable name of the region with this id; the id itself when there is none (any more). */
   readonly nameOf: (id: string) => string
+  /** Region with this id, whose case does not count. */
+  readonly find: (id: string) => Region | undefined
   readonly view: (region: Region) => RegionView
   /**
    * The region and motor that a caller named. The id's case does not count.
@@ -100,7 +102,7 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
     return `region ${region.spec.name} does not run it${found?.reason ? ` (${found.reason})` : ''}; ${list}`
   }
 
-  return { all, nameOf, view, choose }
+  return { all, nameOf, find: byId, view, choose }
 }
 
 function isMotor(text: string): boolean {

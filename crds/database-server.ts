@@ -21,11 +21,14 @@ export const ServerReason = {
   Stopping: 'Stopping',
   /** The Secret with the admin's password is gone, and the engine keeps the password: put the Secret back. */
   AdminSecretLost: 'AdminSecretLost',
+  /** The server's files would let a tenant become superuser: the message says by what. */
+  Unsafe: 'Unsafe',
   /** Of `DeletionHeld`. */
   InstancesLeft: 'InstancesLeft',
   /** Of `TransactionIdsLow`. */
   Wraparound: 'Wraparound',
 } as const
+export type ServerReason = (typeof ServerReason)[keyof typeof ServerReason]
 
 export const DatabaseServerSpec = z.object({
   motor: Motor,
@@ -50,6 +53,11 @@ export const DatabaseServer = defineKind({
     ...commonStatus,
     host: z.string().max(253).optional().describe('Host that callers connect to.'),
     port: z.int().min(1).max(65_535).optional().describe('Port that callers connect to.'),
+    extensions: z
+      .array(z.object({ name: z.string().max(63).describe('Its name.'), version: z.string().max(64).describe('Its version.') }))
+      .max(512)
+      .optional()
+      .describe('Extensions that the server offers.'),
     engineVersion: z.string().max(64).optional().describe('What the server itself reports.'),
   }),
   immutable: ['spec.motor', 'spec.region', 'spec.tenancy'],

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { boundedMap } from './bounded-map.ts'
+import { ExtensionName, USUAL_EXTENSIONS } from './extensions.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
-import { Motor } from './motor.ts'
+import { Motor, partsOf } from './motor.ts'
 
 /** Reasons of a region's `Ready` condition. */
 export const RegionReason = {
@@ -16,6 +17,17 @@ export const EXPOSURES = ['LoadBalancer', 'NodePort', 'ClusterIP'] as const
 const RegionMotor = z.object({
   id: Motor,
   image: z.string().min(1).max(512).optional().describe('Container image in place of the official one, e.g. a patched build.'),
+  extensions: z
+    .array(ExtensionName)
+    .max(64)
+    .optional()
+    .describe('Extensions that instances may ask for. Default: those that migrations commonly use.'),
+  extensionDirectory: z
+    .string()
+    .regex(/^(\/[\w.+-]+)+$/, 'must be an absolute path')
+    .max(255)
+    .optional()
+    .describe('Directory of extension files in the image, when it is not that of the official image.'),
   warm: z.boolean().default(false).describe('Keep a server with free places running before the first request.'),
 })
 
@@ -55,3 +67,9 @@ export const Region = defineKind({
   ],
 })
 export type Region = Resource<typeof Region>
+
+/** Extensions that instances of a motor may have in a Region; none where the Region does not run it. */
+export function allowedExtensions(region: Region | undefined, motor: Motor): readonly string[] {
+  const served = region?.spec.motors.find(({ id }) => id === motor)
+  return served === undefined ? [] : (served.extensions ?? USUAL_EXTENSIONS[partsOf(motor).family] ?? [])
+}

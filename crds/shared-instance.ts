@@ -1,9 +1,21 @@
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
+import { ExtensionName } from './extensions.ts'
 import { Motor } from './motor.ts'
 
 export const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9 ._/:@#+-]{0,62}$/
 export const IDENTIFIER_RULE = 'must be 1 to 63 letters, digits, blanks or ._/:@#+- and start with a letter or digit'
+
+/** Condition of an instance whose extensions are not all installed: `False` as long as one is refused. */
+export const EXTENSIONS_INSTALLED = 'ExtensionsInstalled'
+
+/** Reasons of `ExtensionsInstalled`. */
+export const ExtensionReason = {
+  /** The Region does not allow it, or the server does not have it. */
+  Unsupported: 'ExtensionUnsupported',
+  /** An object of the tenant has a name that the extension needs. */
+  Conflict: 'ExtensionConflict',
+} as const
 
 /** Reasons of an instance's `Ready` condition. */
 export const InstanceReason = {
@@ -48,6 +60,11 @@ export const SharedInstanceSpec = z.object({
     .object({ name: z.string().min(1).max(253).describe('Its name.') })
     .optional()
     .describe('SharedInstance of the same namespace that it starts as a copy of.'),
+  extensions: z
+    .array(ExtensionName)
+    .max(32)
+    .default([])
+    .describe('Extensions of the engine that the database has, from those that the Region allows.'),
   passwordVersion: z.int().min(1).max(1_000_000).default(1).describe('Raise it by one for a new password.'),
   resetVersion: z
     .int()
@@ -81,6 +98,7 @@ export const SharedInstance = defineKind({
       .object({ name: z.string().max(253).describe('Its name.') })
       .optional()
       .describe('DatabaseServer in mooring-shared.'),
+    extensions: z.array(ExtensionName).max(32).optional().describe('Extensions that were installed.'),
     passwordVersion: z.int().optional().describe('Version of the password in force.'),
     resetVersion: z.int().optional().describe('The last reset carried out.'),
   }),

@@ -26,7 +26,7 @@ function errorsOf(kind: Kind, object: unknown, old?: unknown): string[] {
 
 test('a valid object gives its body with the defaults filled in', () => {
   expect(validate(SharedInstance, { apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', ...instance })).toEqual({
-    spec: { ...spec, enabled: true, passwordVersion: 1, resetVersion: 0 },
+    spec: { ...spec, enabled: true, passwordVersion: 1, resetVersion: 0, extensions: [] },
   })
 })
 

@@ -3,11 +3,13 @@ import type { Cache } from '../../store/cache.ts'
 import { createInstanceDeps, type InstanceWiring } from '../instance-deps.ts'
 import { createRegions, type RegionsDeps } from '../regions.ts'
 import type { AnyRoute } from '../route.ts'
+import { createExtension } from './create-extension.ts'
 import { createInstance } from './create-instance.ts'
 import { createMetadata } from './create-metadata.ts'
 import { deleteInstance } from './delete-instance.ts'
 import { getInstance } from './get-instance.ts'
 import { listEngines } from './list-engines.ts'
+import { listExtensions } from './list-extensions.ts'
 import { listInstances } from './list-instances.ts'
 import { listRegions } from './list-regions.ts'
 import { patchInstance } from './patch-instance.ts'
@@ -17,7 +19,17 @@ import { rotatePassword } from './rotate-password.ts'
 /** The routes of shared databases (surface, section 3). */
 export function instanceRoutes(wiring: InstanceWiring): AnyRoute[] {
   const deps = createInstanceDeps(wiring)
-  const routes = [createInstance, listInstances, getInstance, patchInstance, rotatePassword, resetInstance, deleteInstance]
+  const routes = [
+    createInstance,
+    listInstances,
+    getInstance,
+    patchInstance,
+    rotatePassword,
+    resetInstance,
+    deleteInstance,
+    createExtension,
+    listExtensions,
+  ]
   return routes.map((make) => make(deps))
 }
 

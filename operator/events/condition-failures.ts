@@ -22,6 +22,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   InstanceReason.CleanupBlocked,
   ServerReason.MotorUnavailable,
   ServerReason.Crashed,
+  ServerReason.Unsafe,
   TenantNamespaceReason.NamespaceTaken,
   TunnelReason.QuotaExceeded,
   TunnelReason.UnknownRegion,

@@ -25,16 +25,17 @@ const RUNNING: ServerState = { phase: 'running', ...AT, admin: AT }
 /** Keeps one way in as createAdmins does, to an engine that answers what it is told to. */
 function fakeAdmins() {
   const calls: string[] = []
-  const broken = { harden: false }
+  const broken: { harden: false | string } = { harden: false }
   const admin = {
     async harden() {
       calls.push('harden')
-      if (broken.harden) throw new MooringError('engine_unavailable', 'it has just gone')
+      if (broken.harden !== false) throw new MooringError(broken.harden, 'it has just gone')
     },
     async version() {
       calls.push('version')
       return '15.4'
     },
+    extensions: () => Promise.resolve([{ name: 'citext', version: '1.6' }]),
   } as Partial<EngineAdmin> as EngineAdmin
   let open: OpenServer | undefined
   const admins: Admins = {
@@ -126,13 +127,25 @@ test('what runs is hardened before anybody is told of it, once', async () => {
 test('one that could not be hardened is not ready until it is', async () => {
   await using it = await bench()
   it.seen.state = RUNNING
-  it.broken.harden = true
+  it.broken.harden = 'engine_unavailable'
   await expect(it.reconcile()).rejects.toMatchObject({ code: 'engine_unavailable' })
   expect(await it.status()).toBeUndefined()
   it.broken.harden = false
   await it.reconcile()
   expect(it.calls).toEqual(['harden', 'forget', 'harden', 'version'])
   expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'True' })
+})
+
+test('a server that tenants could take over is not ready, and its status says why', async () => {
+  await using it = await bench()
+  it.seen.state = RUNNING
+  it.broken.harden = 'server_unsafe'
+  await it.reconcile()
+  expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'False', reason: 'Unsafe' })
+  it.broken.harden = false
+  await it.reconcile()
+  expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'True' })
+  expect((await it.status())?.extensions).toEqual([{ name: 'citext', version: '1.6' }])
 })
 
 test('one that comes back after a crash is hardened again', async () => {

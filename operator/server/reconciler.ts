@@ -6,6 +6,7 @@ import { MooringError } from '../../crds/errors.ts'
 import { notReady, ready, type Verdict, withCondition } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
+import { EngineCode } from '../engines/engine.ts'
 import { createReporter } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import type { Admins, OpenServer } from './admins.ts'
@@ -25,6 +26,16 @@ export interface ServerDeps {
   readonly ownAdmins?: Admins | undefined
   readonly now: () => Date
 }
+
+/** What a server reports of itself. */
+type Offer = Pick<NonNullable<DatabaseServer['status']>, 'engineVersion' | 'extensions'>
+const NOTHING: Offer = { engineVersion: undefined, extensions: undefined }
+
+/** Errors that no repetition mends, with the reason that each becomes. */
+const UNUSABLE: ReadonlyMap<string, ServerReason> = new Map([
+  [ADMIN_SECRET_LOST, ServerReason.AdminSecretLost],
+  [EngineCode.unsafe, ServerReason.Unsafe],
+])
 
 /** How soon a server that is starting or failed is looked at again when nothing calls before. */
 const LOOK_AGAIN_MS = 1_000
@@ -48,26 +59,23 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     return { verdict: 'settled', reason: ServerReason.Stopping }
   }
 
-  async function versionOf(
-    server: DatabaseServer,
-    state: ServerState,
-    credentials: AdminCredentials,
-  ): Promise<string | undefined> {
+  async function offerOf(server: DatabaseServer, state: ServerState, credentials: AdminCredentials): Promise<Offer> {
+    const { engineVersion, extensions } = server.status ?? {}
     if (state.phase !== 'running') {
       await adminsOf(server).forget(server.metadata.name)
-      return server.status?.engineVersion
+      return { engineVersion, extensions }
     }
     const way = adminsOf(server).open(server, { ...state.admin, ...credentials })
-    if (!way) return undefined
-    if (!way.fresh) return server.status?.engineVersion ?? way.opened.admin.version()
-    return hardened(server, way.opened)
+    if (!way) return NOTHING
+    if (way.fresh || engineVersion === undefined || extensions === undefined) return hardened(server, way.opened)
+    return { engineVersion, extensions }
   }
 
   /** A way in that is kept is one to a hardened server. */
-  async function hardened(server: DatabaseServer, { admin }: OpenServer): Promise<string> {
+  async function hardened(server: DatabaseServer, { admin }: OpenServer): Promise<Offer> {
     try {
       await admin.harden()
-      return await admin.version()
+      return { engineVersion: await admin.version(), extensions: await admin.extensions() }
     } catch (error) {
       await adminsOf(server).forget(server.metadata.name)
       throw error
@@ -92,15 +100,15 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   async function report(
     server: DatabaseServer,
     state: ServerState,
-    about: { verdict: Verdict; engineVersion: string | undefined },
+    { verdict, ...offer }: Offer & { readonly verdict: Verdict },
   ): Promise<void> {
     const address = state.phase === 'running' ? { host: state.host, port: state.port } : {}
-    await say(DatabaseServer, server, about.verdict, { ...address, engineVersion: about.engineVersion, ...held(server) })
+    await say(DatabaseServer, server, verdict, { ...address, ...offer, ...held(server) })
   }
 
-  /** Tenants of a server that runs are not cut off; whoever looks at it is told why nobody new gets in. */
-  async function locked(server: DatabaseServer, { message }: MooringError): Promise<Outcome> {
-    const verdict = notReady(ServerReason.AdminSecretLost, message)
+  /** The server's tenants stay connected; its status says why it takes no new ones. */
+  async function unusable(server: DatabaseServer, reason: ServerReason, { message }: MooringError): Promise<Outcome> {
+    const verdict = notReady(reason, message)
     await say(DatabaseServer, server, verdict)
     return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: LOOK_AGAIN_MS }
   }
@@ -109,9 +117,9 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     const state = await runtime.ensure(server, credentials)
     if (firstLook.isUnknown(server, state))
       return { verdict: 'waiting', reason: ServerReason.Starting, requeueAfterMs: LOOK_AGAIN_MS }
-    const engineVersion = await versionOf(server, state, credentials)
-    const verdict = serverVerdict(state, engineVersion)
-    await report(server, state, { verdict, engineVersion })
+    const offer = await offerOf(server, state, credentials)
+    const verdict = serverVerdict(state, offer.engineVersion)
+    await report(server, state, { verdict, ...offer })
     if (state.phase === 'running') return { verdict: 'settled', reason: verdict.reason }
     return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: LOOK_AGAIN_MS }
   }
@@ -124,8 +132,9 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     try {
       return await bringUp(server, await secrets.of(server))
     } catch (error) {
-      if (!(error instanceof MooringError) || error.code !== ADMIN_SECRET_LOST) throw error
-      return locked(server, error)
+      const reason = error instanceof MooringError ? UNUSABLE.get(error.code) : undefined
+      if (!(error instanceof MooringError) || reason === undefined) throw error
+      return unusable(server, reason, error)
     }
   }
 }

@@ -21,12 +21,13 @@ function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
         oversize: false,
         missing: false,
         passwordChanged: false,
+        extensionDropped: false,
         secret: undefined,
       },
       full: undefined,
       placement: { found: 'reachable', host: 'h', port: 1 },
     },
-    ...{ credentials: undefined, server: databaseServer(), template: undefined },
+    ...{ credentials: undefined, server: databaseServer(), template: undefined, allowedExtensions: [] },
     open: { engine: postgresql, admin: admin as EngineAdmin },
   }
 }

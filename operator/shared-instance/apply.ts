@@ -5,7 +5,7 @@ import { isStoreError } from '../../store/errors.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Store } from '../../store/port.ts'
 import { stepDone } from '../../store/steps.ts'
-import { EngineCode, type Limits } from '../engines/engine.ts'
+import { EngineCode, type Limits, type RefusedExtension } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
 import { type Address, createCredentials, deleteCredentials, freshCredentials, updateCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
@@ -31,6 +31,8 @@ export interface ApplyDeps {
 export interface Changed {
   readonly credentials?: Credentials | undefined
   readonly instance?: SharedInstance | undefined
+  /** Extensions that could not be installed; undefined when none was tried. */
+  readonly refusedExtensions?: readonly RefusedExtension[] | undefined
 }
 
 /** Carries out a plan's actions in order and gives what there is then. Each announces itself when done (store/steps.ts). */
@@ -43,13 +45,15 @@ export async function applyActions(
   const flow = flowOf(seen)
   let { credentials } = seen
   let { instance } = seen.world
+  let refusedExtensions: Changed['refusedExtensions']
   for (const action of actions) {
     const changed = await perform(deps, { ...seen, credentials, world: { ...seen.world, instance } }, action)
     credentials = changed.credentials ?? credentials
     instance = changed.instance ?? instance
+    refusedExtensions = changed.refusedExtensions ?? refusedExtensions
     stepDone(`${flow}.${action}`, key)
   }
-  return { credentials, instance }
+  return { credentials, instance, refusedExtensions }
 }
 
 /** Which of the flows the steps belong to: their names are what traces and fault tests go by. */
@@ -76,6 +80,8 @@ async function perform(deps: ApplyDeps, seen: Observation, action: Action): Prom
     case 'renew-secret':
     case 'move-secret':
       return { credentials: await rewrite(deps, seen, action) }
+    case 'extensions':
+      return { refusedExtensions: await installExtensions(deps, seen) }
     default:
       await onEngine(deps, seen, action)
       dispel(deps.suspicions, instance, action)
@@ -88,6 +94,23 @@ function dispel({ missing, oversize, password }: Suspicions, { metadata }: Share
   if (action !== 'reset') return
   missing.delete(metadata.uid)
   oversize.delete(metadata.uid)
+}
+
+/** @returns those that the Region does not allow, or that the engine refused */
+async function installExtensions(deps: ApplyDeps, seen: Observation): Promise<readonly RefusedExtension[]> {
+  const { spec, metadata } = seen.world.instance
+  const { admin } = mayReach(deps, seen)
+  const allowed = spec.extensions.filter((name) => seen.allowedExtensions.includes(name))
+  const notAllowed = spec.extensions.filter((name) => !allowed.includes(name))
+  const refused = allowed.length === 0 ? [] : await admin.installExtensions(nameOf(seen), allowed)
+  deps.suspicions.extensions.delete(metadata.uid)
+  return [
+    ...notAllowed.map((name) => ({
+      ...{ name, reason: 'unavailable' as const },
+      message: `the extension ${name} is not one that the Region allows for ${spec.motor}`,
+    })),
+    ...refused,
+  ]
 }
 
 type ResourceAction = 'add-finalizer' | 'expire' | 'doubt-password' | 'release'
@@ -125,11 +148,17 @@ async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret
   return credentials
 }
 
-type EngineAction = Exclude<Action, ResourceAction | 'forget-secret' | 'secret' | 'renew-secret' | 'move-secret'>
+type EngineAction = Exclude<Action, ResourceAction | 'forget-secret' | 'secret' | 'renew-secret' | 'move-secret' | 'extensions'>
 
-async function onEngine({ limits, mayAct }: ApplyDeps, seen: Observation, action: EngineAction): Promise<void> {
-  if (mayAct?.() === false) throw new MooringError(EngineCode.unavailable, 'this process does not lead: it may not act')
-  const { admin } = reachable(seen)
+/** The engine, for a step that changes something. @throws MooringError `engine_unavailable` */
+function mayReach({ mayAct }: ApplyDeps, seen: Observation): OpenServer {
+  if (mayAct?.() === false) throw new MooringError(EngineCode.unavailable, 'this process is not the leader: it may not act')
+  return reachable(seen)
+}
+
+async function onEngine(deps: ApplyDeps, seen: Observation, action: EngineAction): Promise<void> {
+  const { limits } = deps
+  const { admin } = mayReach(deps, seen)
   const name = nameOf(seen)
   const origin = { template: seen.template }
   const steps: Readonly<Record<EngineAction, () => Promise<void>>> = {

@@ -1,6 +1,6 @@
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
-import type { Region } from '../../crds/region.ts'
+import { allowedExtensions, type Region } from '../../crds/region.ts'
 import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
@@ -36,6 +36,8 @@ export interface Observation {
   readonly open: OpenServer | undefined
   /** Name of the template's database. */
   readonly template: string | undefined
+  /** Extensions that its Region allows. */
+  readonly allowedExtensions: readonly string[]
 }
 
 /** Reads all that a decision about an instance needs; writes nothing, but holds a place for one that has none. */
@@ -46,7 +48,7 @@ export async function observe(deps: ObserveDeps, instance: SharedInstance): Prom
 }
 
 /** Of one that waits for room nothing is looked at: there may be thousands. */
-const NOTHING = { credentials: undefined, server: undefined, open: undefined, template: undefined }
+const NOTHING = { credentials: undefined, server: undefined, open: undefined, template: undefined, allowedExtensions: [] }
 const UNSEEN: Omit<World, 'instance' | 'now' | 'full'> = {
   region: 'served',
   placement: { found: 'none' },
@@ -55,6 +57,7 @@ const UNSEEN: Omit<World, 'instance' | 'now' | 'full'> = {
   oversize: false,
   missing: false,
   passwordChanged: false,
+  extensionDropped: false,
 }
 
 async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
@@ -75,8 +78,10 @@ async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
     oversize: deps.suspicions.oversize.has(instance.metadata.uid),
     missing: await isMissing(deps, instance, open),
     passwordChanged: deps.suspicions.password.has(instance.metadata.uid),
+    extensionDropped: deps.suspicions.extensions.has(instance.metadata.uid),
   }
-  return { world, credentials, server, open, template: template?.status?.name }
+  const allowed = allowedExtensions(regionIn(deps, instance), instance.spec.motor)
+  return { world, credentials, server, open, template: template?.status?.name, allowedExtensions: allowed }
 }
 
 /** Clean-up may not depend on what is in the tenant's namespace: when that goes, the Secret or the right to read it may be gone first. */
@@ -150,8 +155,12 @@ function placementOf({ instance, credentials, server }: Chosen & { readonly serv
   return { found: 'reachable', host, port }
 }
 
-function regionOf({ regions }: ObserveDeps, { spec }: SharedInstance): World['region'] {
-  const region = regions.list().find((candidate) => candidate.spec.id === spec.region)
+const regionIn = ({ regions }: ObserveDeps, { spec }: SharedInstance): Region | undefined =>
+  regions.list().find((candidate) => candidate.spec.id === spec.region)
+
+function regionOf(deps: ObserveDeps, instance: SharedInstance): World['region'] {
+  const { spec } = instance
+  const region = regionIn(deps, instance)
   if (!region) return 'unknown'
   return region.spec.motors.some(({ id }) => id === spec.motor) ? 'served' : 'motor-missing'
 }

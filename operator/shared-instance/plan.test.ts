@@ -37,6 +37,7 @@ function instance({ spec, status, metadata }: Given = {}): SharedInstance {
       enabled: true,
       passwordVersion: 1,
       resetVersion: 0,
+      extensions: [],
       ...spec,
     },
     ...(status && { status }),
@@ -55,6 +56,7 @@ function world(given: Given, rest: Partial<World> = {}): World {
     oversize: false,
     missing: false,
     passwordChanged: false,
+    extensionDropped: false,
     ...rest,
   }
 }
@@ -259,6 +261,33 @@ test.each<{ does: string; given: World; actions: readonly string[]; reason: stri
     does: 'puts back a password that the tenant changed by itself',
     given: world({ status: claimed }, { passwordChanged: true }),
     actions: ['password', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'installs extensions that are asked for',
+    given: world({ status: claimed, spec: { extensions: ['citext', 'hstore'] } }),
+    actions: ['extensions'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'installs no extension that is there',
+    given: world({ status: { ...claimed, extensions: ['hstore', 'citext'] }, spec: { extensions: ['citext', 'hstore'] } }),
+    actions: [],
+    reason: 'Claimed',
+  },
+  {
+    does: 'installs an extension again that the tenant dropped',
+    given: world(
+      { status: { ...claimed, extensions: ['citext'] }, spec: { extensions: ['citext'] } },
+      { extensionDropped: true },
+    ),
+    actions: ['extensions'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'installs extensions again after a reset',
+    given: world({ status: { ...claimed, extensions: ['citext'] }, spec: { extensions: ['citext'], resetVersion: 1 } }),
+    actions: ['reset', 'extensions', 'verify'],
     reason: 'Claimed',
   },
   {

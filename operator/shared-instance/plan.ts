@@ -32,6 +32,8 @@ export interface World {
   readonly missing: boolean
   /** The tenant has given its login another password than the Secret has. */
   readonly passwordChanged: boolean
+  /** An extension that was installed is missing (found by the watchdog). */
+  readonly extensionDropped: boolean
 }
 
 /** What to do, in order. Each is a step after which a crash is harmless. */
@@ -46,6 +48,7 @@ export type Action =
   | 'move-secret'
   | 'password'
   | 'reset'
+  | 'extensions'
   | 'enable'
   | 'disable'
   | 'verify'
@@ -130,7 +133,8 @@ function planClaim(world: World): Plan {
   if (world.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   const secret = world.secret === 'damaged' ? 'renew-secret' : 'secret'
   const { enabled: login, resetVersion } = instance.spec
-  const plan = doing([secret, 'claim', login ? 'verify' : 'disable'], standing(world, login))
+  const extensions = instance.spec.extensions.length > 0 ? (['extensions'] as const) : []
+  const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], standing(world, login))
   return { ...plan, inForce: { login, resetVersion } }
 }
 
@@ -167,12 +171,23 @@ function planClaimed(world: World): Plan {
 function planPresent(world: World, at: Address): Plan {
   const { status, spec } = world.instance
   const login = loginWanted(world)
-  const steps = [...resetSteps(world), ...passwordSteps(world, at)]
+  const steps = [...resetSteps(world), ...extensionSteps(world), ...passwordSteps(world, at)]
   // Whoever is to be out is so before a reset, which may fail or take long.
   const actions = login ? [...steps, ...loginSteps(world, login)] : [...loginSteps(world, login), ...steps]
-  if (login && actions.some((action) => action !== 'move-secret')) actions.push('verify')
+  if (login && actions.some((action) => !KEEPS_LOGIN.has(action))) actions.push('verify')
   const resetVersion = hindranceOf(world) ? (status?.resetVersion ?? 0) : spec.resetVersion
   return { actions, verdict: standing(world, login), inForce: { login, resetVersion } }
+}
+
+/** Actions that leave the login as it is. */
+const KEEPS_LOGIN: ReadonlySet<Action> = new Set(['move-secret', 'extensions'])
+
+/** An extension that was refused is tried again whenever the instance is looked at: what was in its way may be gone. */
+function extensionSteps(world: World): readonly Action[] {
+  const { spec, status } = world.instance
+  const isInstalled = spec.extensions.every((name) => status?.extensions?.includes(name))
+  const isRenewed = resetsNow(world) && spec.extensions.length > 0
+  return isInstalled && !isRenewed && !world.extensionDropped ? [] : ['extensions']
 }
 
 const wantsReset = ({ instance }: World): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion

@@ -1,5 +1,5 @@
 import { MooringError } from '../../crds/errors.ts'
-import { InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
+import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { notReady, ready, type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
@@ -9,7 +9,7 @@ import { stepDone } from '../../store/steps.ts'
 import { EngineCode } from '../engines/engine.ts'
 import type { Findings, Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
-import { applyActions, type ApplyDeps } from './apply.ts'
+import { applyActions, type ApplyDeps, type Changed } from './apply.ts'
 import { secretName } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import { isOver } from './indexes.ts'
@@ -33,21 +33,24 @@ const TEMPLATES: ReadonlyMap<string, World['template']> = new Map([
 /** Observe, plan, apply, report. The status is written last, and only then is a claim known to anyone. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
   async function report(
-    { instance }: Pick<World, 'instance'>,
+    { instance, refusedExtensions }: Pick<World, 'instance'> & Pick<Changed, 'refusedExtensions'>,
     verdict: Verdict,
     standing: Findings<typeof SharedInstance> = {},
   ): Promise<void> {
-    const conditions = alarms(instance, verdict, deps.now())
+    const others = extensionAlarm(instance, refusedExtensions, deps.now())
+    const conditions = alarms(others, instance, { verdict, now: deps.now() })
     await deps.report(SharedInstance, instance, verdict, { ...standing, conditions })
   }
 
   async function carryOut(seen: Observation, plan: Plan): Promise<void> {
     const { world } = seen
     const key = keyToString(keyOf(world.instance))
-    const { credentials, instance } = await applyActions(deps, seen, plan.actions)
+    const { credentials, instance, refusedExtensions } = await applyActions(deps, seen, plan.actions)
     if (!plan.verdict) return
     const { inForce } = plan
-    await report({ instance }, plan.verdict, inForce && credentials ? standingOf(seen, { credentials, inForce }) : {})
+    const standing = inForce && credentials ? standingOf(seen, { credentials, inForce }) : {}
+    const extensions = refusedExtensions && installedOf(instance, refusedExtensions)
+    await report({ instance, refusedExtensions }, plan.verdict, { ...standing, extensions })
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
@@ -115,12 +118,35 @@ function outcomeOf({ verdict, requeueAfterMs }: Plan): Outcome {
 }
 
 /** Its conditions beside Ready: that the clean-up is blocked is one that can be waited for by itself. */
-function alarms({ status, metadata }: SharedInstance, { reason, message }: Verdict, now: Date): readonly Condition[] {
+function alarms(
+  conditions: readonly Condition[] | undefined,
+  { metadata }: SharedInstance,
+  { verdict: { reason, message }, now }: { readonly verdict: Verdict; readonly now: Date },
+): readonly Condition[] {
   const type = InstanceReason.CleanupBlocked
-  if (reason !== type) return withoutCondition(status?.conditions, type)
+  if (reason !== type) return withoutCondition(conditions, type)
   const blocked = ready(InstanceReason.ServerUnavailable, message)
-  return withCondition(status?.conditions, blocked, { type, generation: metadata.generation, now })
+  return withCondition(conditions, blocked, { type, generation: metadata.generation, now })
 }
+
+/** The conditions with the one about extensions, as the last attempt to install some left it. */
+function extensionAlarm(
+  { status, metadata }: SharedInstance,
+  refused: Changed['refusedExtensions'],
+  now: Date,
+): readonly Condition[] | undefined {
+  const before = status?.conditions
+  if (refused === undefined) return before
+  const [first] = refused
+  if (!first) return withoutCondition(before, EXTENSIONS_INSTALLED)
+  const reason = first.reason === 'conflict' ? ExtensionReason.Conflict : ExtensionReason.Unsupported
+  const message = refused.map((each) => each.message).join('; ')
+  const stamp = { type: EXTENSIONS_INSTALLED, generation: metadata.generation, now }
+  return withCondition(before, notReady(reason, message), stamp)
+}
+
+const installedOf = ({ spec }: SharedInstance, refused: NonNullable<Changed['refusedExtensions']>): readonly string[] =>
+  spec.extensions.filter((name) => !refused.some((each) => each.name === name))
 
 /** Verdicts that say the wish has been carried out as far as it can be. */
 function isStanding({ reason }: Verdict): boolean {

@@ -5,12 +5,15 @@ export interface Suspicions {
   readonly missing: Set<string>
   /** The login has another password than the Secret: the tenant changed it. */
   readonly password: Set<string>
+  /** The database lacks an extension that was installed: the tenant dropped it. */
+  readonly extensions: Set<string>
   /** Forgets the instances that do not exist any more. */
   prune(isThere: (uid: string) => boolean): void
 }
 
 export function createSuspicions(): Suspicions {
-  const sets = { oversize: new Set<string>(), missing: new Set<string>(), password: new Set<string>() }
+  const make = () => new Set<string>()
+  const sets = { oversize: make(), missing: make(), password: make(), extensions: make() }
   return {
     ...sets,
     prune(isThere) {

@@ -100,6 +100,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     if (isOccupied(server)) await checkSizes(server, open, 'all')
     await checkCatalog(server, open, round)
     await checkPasswords(open, round.credentials.get(server) ?? [])
+    await checkExtensions(server, open)
   })
 
   async function checkCatalog(server: string, { admin }: OpenServer, round: Round): Promise<void> {
@@ -131,6 +132,19 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       log.info({ instance: keyOf(instance) }, 'password changed by the tenant itself')
       suspicions.password.add(instance.metadata.uid)
       wake(instance)
+    }
+  }
+
+  async function checkExtensions(server: string, { admin }: OpenServer): Promise<void> {
+    const having = instances.byIndex('server', server).filter(({ status }) => (status?.extensions?.length ?? 0) > 0)
+    const wanted = new Map(having.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
+    if (wanted.size === 0) return
+    for (const name of await admin.findMissingExtensions(wanted)) {
+      const owner = ownerOf(name)
+      if (!owner) continue
+      log.info({ server, instance: keyOf(owner) }, 'extension dropped by the tenant')
+      suspicions.extensions.add(owner.metadata.uid)
+      wake(owner)
     }
   }
 

@@ -28,7 +28,7 @@ test('pg_dump of one instance goes into another by pg_restore', async () => {
   const [from, to] = [await acme.instance(), await acme.instance()]
   await query(
     from,
-    `CREATE EXTENSION pgcrypto; CREATE SCHEMA app; CREATE TABLE app.item AS SELECT g AS id, md5(g::text) AS name FROM generate_series(1, 500) g`,
+    `CREATE SCHEMA app; CREATE TABLE app.item AS SELECT g AS id, md5(g::text) AS name FROM generate_series(1, 500) g`,
   )
   const directory = await mkdtemp(join(tmpdir(), 'mooring-dump-'))
   try {

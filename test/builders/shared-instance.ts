@@ -29,6 +29,7 @@ export function sharedInstance({ metadata, spec, status }: InstanceTraits = {}):
       enabled: true,
       passwordVersion: 1,
       resetVersion: 0,
+      extensions: [],
       ...spec,
     },
     ...(status && { status }),

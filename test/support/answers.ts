@@ -13,6 +13,7 @@ export interface Body {
 export interface Data {
   readonly instance: Instance
   readonly instances: readonly Instance[]
+  readonly extensions: readonly { readonly name: string; readonly version: string | null; readonly installed: boolean }[]
   readonly regions: readonly Region[]
   readonly organization: Named
   readonly organizations: readonly Named[]

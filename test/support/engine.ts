@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { beforeAll, inject } from 'vitest'
+import type { Motor } from '../../crds/motor.ts'
 import type { EngineAdmin, Tenant } from '../../operator/engines/engine.ts'
 import { postgresqlAdmin } from '../../operator/engines/postgresql/postgresql.ts'
 import { type Series, startPostgres } from './postgres.ts'
@@ -27,7 +28,7 @@ export function postgresqlBench(series: Series): EngineBench {
 
   beforeAll(async () => {
     const image = inject('postgresImages')?.[series]
-    const server = image === undefined ? await startPostgres(series) : await startContainer(image)
+    const server = image === undefined ? await startPostgres(series) : await startContainer(image, MOTORS_OF[series])
     const admin = postgresqlAdmin(server.target)
     await admin.harden()
     running = { server, admin }
@@ -60,10 +61,12 @@ export function postgresqlBench(series: Series): EngineBench {
   }
 }
 
+const MOTORS_OF = { '14': 'postgresql-14.4.0', '15': 'postgresql-15.4.0' } as const satisfies Record<Series, Motor>
+
 /** Only loaded where it is asked for: the library takes most of a second. */
-async function startContainer(image: string): Promise<ThrowAwayPostgres> {
+async function startContainer(image: string, motor: Motor): Promise<ThrowAwayPostgres> {
   const { startPostgresContainer } = await import('./postgres-container.ts')
-  return startPostgresContainer(image)
+  return startPostgresContainer(image, motor)
 }
 
 /** Waits for a condition that another process brings about. */

@@ -1,4 +1,5 @@
 import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer, Wait } from 'testcontainers'
+import type { Motor } from '../../crds/motor.ts'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { at } from '../../operator/server/kubernetes/engine-pod.ts'
 import { postgresqlPod } from '../../operator/server/kubernetes/postgresql.ts'
@@ -15,31 +16,36 @@ const START_MS = 60_000
  * same container. Needs of an image no more than docs/images.md names.
  */
 const SCRIPT = `
-umask 077
+umask 022
 printf %s "$CERTIFICATE" >${at.certificate}/tls.crt
-printf %s "$KEY" >${at.certificate}/tls.key
+(umask 077; printf %s "$KEY" >${at.certificate}/tls.key)
 printf %s "$PASSWORD" >${at.admin}/password
 ${commandOf(postgresqlPod.initialise)}
+cp -R ${at.replacement}/. "$REPLACED"
 while :; do ${commandOf(postgresqlPod.serve)} || true; done
 `
 /** Leaves the server's process id in `$pid`: the first line of the file that PostgreSQL keeps it in. */
 const READ_PID = `read -r pid <${postgresqlPod.dataMount}/pgdata/postmaster.pid`
 
 /** A server in a container of `image`, which is reached from outside and so with TLS. */
-export async function startPostgresContainer(image: string): Promise<ThrowAwayPostgres> {
+export async function startPostgresContainer(image: string, motor: Motor): Promise<ThrowAwayPostgres> {
   const { info } = await getContainerRuntimeClient()
   const { host } = info.containerRuntime
   const ca = await createCa(new Date())
   const { certificate, key } = await issueCertificate({ ca, names: [host], now: new Date() })
-  const files = postgresqlPod.files({ admin: ADMIN.user, capacity: CAPACITY })
+  const replaced = postgresqlPod.replaces?.(motor)
+  const files = postgresqlPod.files({ admin: ADMIN.user, capacity: CAPACITY, replaced })
   let log = ''
   const container = await new GenericContainer(image)
     .withUser(`${USER.uid}:${USER.gid}`)
     .withEntrypoint(['sh', '-ec', SCRIPT])
-    .withEnvironment({ CERTIFICATE: certificate, KEY: key, PASSWORD: ADMIN.password })
+    .withEnvironment({ CERTIFICATE: certificate, KEY: key, PASSWORD: ADMIN.password, REPLACED: replaced ?? '' })
     .withTmpFs(
       Object.fromEntries(
-        [at.certificate, at.admin, postgresqlPod.dataMount].map((path) => [path, `rw,uid=${USER.uid},gid=${USER.gid}`]),
+        [at.certificate, at.admin, at.replacement, postgresqlPod.dataMount].map((path) => [
+          path,
+          `rw,uid=${USER.uid},gid=${USER.gid}`,
+        ]),
       ),
     )
     .withCopyContentToContainer(

@@ -6,12 +6,12 @@ import type { Plain } from '../../kubernetes/plain.ts'
 import type { Wanted } from './wanted.ts'
 
 /** The engine's configuration and the script that makes its data directory. Holds no secret. */
-export function configMapOf({ server, engine, admin }: Wanted): Plain<V1ConfigMap> {
+export function configMapOf({ server, engine, admin, replaced }: Wanted): Plain<V1ConfigMap> {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: childMetadata(server, childNames(server.metadata.name).config),
-    data: { ...engine.files({ admin: admin.user, capacity: server.spec.capacity, own: ownDatabases(server) }) },
+    data: { ...engine.files({ admin: admin.user, capacity: server.spec.capacity, own: ownDatabases(server), replaced }) },
   }
 }
 

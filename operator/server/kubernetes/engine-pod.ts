@@ -1,4 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
+import type { Motor } from '../../../crds/motor.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { LoginAnswer } from '../process/program.ts'
 
@@ -9,6 +10,8 @@ export const at = {
   certificate: '/etc/mooring/certificate',
   /** `password`; there only while the data directory is made. */
   admin: '/etc/mooring/admin',
+  /** What `initialise` makes of a directory of the image; `serve` has it in that directory's place. */
+  replacement: '/etc/mooring/replacement',
 } as const
 
 export interface EngineFiles {
@@ -18,6 +21,8 @@ export interface EngineFiles {
   readonly capacity: number
   /** Databases of Mooring's own on it. */
   readonly own?: readonly string[] | undefined
+  /** Directory of the image whose replacement `initialise` makes. */
+  readonly replaced?: string | undefined
 }
 
 /** All that the pods have to know of an engine family. Pure but for `logIn` and `reload`. */
@@ -29,6 +34,8 @@ export interface EnginePod {
   readonly dataMount: string
   /** Files below `at.config`, by name. No secret is in any of them. */
   files(about: EngineFiles): Readonly<Record<string, string>>
+  /** Directory of a motor's official image that `initialise` replaces; absent when there is none. */
+  readonly replaces?: ((motor: Motor) => string) | undefined
   /** Makes the data directory where there is none; ends when there is one. Any line of it may be the last before a crash. */
   readonly initialise: readonly string[]
   readonly serve: readonly string[]

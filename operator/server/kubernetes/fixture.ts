@@ -16,7 +16,7 @@ export const server: DatabaseServer = {
 /** What a test wants different from a shared server behind a ClusterIP. */
 export const wanted = (traits: Partial<Wanted> = {}): Wanted => ({
   ...{ server, engine: postgresqlPod, image: 'postgres:15.4', size: POD_SETTINGS.sharedSize, settings: POD_SETTINGS },
-  ...{ exposure: 'ClusterIP', host: undefined, nodeSelector: {} },
+  ...{ exposure: 'ClusterIP', host: undefined, nodeSelector: {}, replaced: '/usr/share/postgresql/15/extension' },
   admin: { user: 'mooring', secret: 'pg-1-admin' },
   ...traits,
 })

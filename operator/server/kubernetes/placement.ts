@@ -41,7 +41,8 @@ export function placementOf(
     return { phase: 'failed', reason: 'MotorUnavailable', message: `there is no image of ${motor} here` }
   }
   const size = sizeOf(server, settings, facts.plan)
-  return { ...{ server, engine, image, size, settings }, ...(region ? placeIn(region, server) : placeOf(existing)) }
+  const replaced = region?.spec.motors.find(({ id }) => id === motor)?.extensionDirectory ?? engine.replaces?.(motor)
+  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? placeIn(region, server) : placeOf(existing)) }
 }
 
 type Place = Pick<Wanted, 'exposure' | 'host' | 'nodeSelector'>

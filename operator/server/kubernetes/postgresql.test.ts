@@ -104,3 +104,54 @@ test('when it fails for good nothing has the name of the data directory', async 
   await expect(volume.run()).rejects.toThrow()
   expect(await volume.holds()).not.toContain('pgdata')
 })
+
+/** A directory in place of the image, whose `initdb -s` says where its extensions are. */
+async function image(controls: Readonly<Record<string, string>>) {
+  const directory = await mkdtempDisposable(join(tmpdir(), 'extensions-'))
+  const [bin, share, replacement] = ['bin', 'share', 'replacement'].map((name) => join(directory.path, name)) as [
+    string,
+    string,
+    string,
+  ]
+  const extensions = join(share, 'extension')
+  await Promise.all([mkdir(bin), mkdir(replacement), mkdir(extensions, { recursive: true })])
+  for (const [name, text] of Object.entries(controls)) await writeFile(join(extensions, name), text)
+  await writeFile(join(bin, 'initdb'), `#!/bin/sh\n[ "$1" != -s ] || { echo "share_path=${share}" >&2; exit; }; mkdir "$2"\n`, {
+    mode: 0o755,
+  })
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
+  return {
+    extensions,
+    replacement,
+    async initialise(replaced: string) {
+      const script = postgresqlPod.files({ admin: 'mooring', capacity: 50, replaced })['initialise.sh'] ?? ''
+      const moved = script.replaceAll(at.replacement, replacement).replaceAll(postgresqlPod.dataMount, directory.path)
+      return run('sh', ['-c', moved], { env })
+    },
+    [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),
+  }
+}
+
+test('the copy of the extension files has none that a tenant could install', async () => {
+  const control = (line: string) => `# citext\ncomment = 'trusted by many'\n${line}relocatable = true\n`
+  await using of = await image({
+    'citext.control': control('trusted = true\n'),
+    'hstore.control': control('  trusted=true # yes\n'),
+    'last.control': `relocatable = true\ntrusted = true`,
+    'citext--1.6.sql': '-- trusted = true\n',
+  })
+  await of.initialise(of.extensions)
+  for (const name of ['citext.control', 'hstore.control']) {
+    expect(await readFile(join(of.replacement, name), 'utf8')).toBe(control(''))
+  }
+  expect(await readFile(join(of.replacement, 'last.control'), 'utf8')).toBe('relocatable = true\n')
+  expect(await readFile(join(of.replacement, 'citext--1.6.sql'), 'utf8')).toBe('-- trusted = true\n')
+  expect((await readdir(of.replacement)).toSorted()).toEqual((await readdir(of.extensions)).toSorted())
+})
+
+test('an image with its extensions elsewhere does not start, and its last words say what to set', async () => {
+  await using of = await image({})
+  await expect(of.initialise('/usr/share/postgresql/15/extension')).rejects.toThrow(
+    `FATAL:  this image has its extensions in ${of.extensions}, not in /usr/share/postgresql/15/extension: set spec.motors[].extensionDirectory`,
+  )
+})

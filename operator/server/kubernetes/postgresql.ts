@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { partsOf } from '../../../crds/motor.ts'
 import { dialling, TIMEOUTS } from '../../engines/postgresql/connection.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql/settings.ts'
 import { postgresql } from '../process/postgresql.ts'
@@ -15,6 +16,29 @@ const HBA = 'pg_hba.conf'
 const INITIALISE = 'initialise.sh'
 
 /**
+ * Copies the extension files of the image without the mark by which a tenant may install an extension whose script then runs as superuser
+ * (docs/isolation.md, "Extensions"). The server has the copy in their place. `initdb -s` says where the image has them.
+ */
+const distrustExtensions = (expected: string): string => `expected=${quoted(expected)}
+share=$(initdb -s -D /tmp/none 2>&1 | while IFS= read -r line; do
+  case $line in share_path=*) printf '%s' "\${line#share_path=}";; esac
+done)
+found=$(cd "$share/extension" && pwd -P)
+if [ "$found" != "$expected" ]; then
+  echo "FATAL:  this image has its extensions in $found, not in $expected: set spec.motors[].extensionDirectory of the Region" >&2
+  exit 1
+fi
+rm -rf ${at.replacement}/*
+cp -R "$found/." ${at.replacement}
+for file in ${at.replacement}/*.control; do
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in trusted*|[!a-z]*trusted*) ;; *) printf '%s\\n' "$line";; esac
+  done <"$file" >"$file.new"
+  mv "$file.new" "$file"
+done
+`
+
+/**
  * Makes the data directory under another name, and gives it its own when every byte of it is on the disk: whatever is called `DATA`
  * is whole. It is trimmed as the other home's is (process/postgresql.ts). The kubelet gives a volume's files to the group at every
  * mount; PostgreSQL refuses a directory that the group may write to.
@@ -22,8 +46,8 @@ const INITIALISE = 'initialise.sh'
  * At every later start the admin gets the password of its Secret, which may be another one by now: a server alone with its data asks for
  * none. It runs with the settings of the server itself, because it may have a crash of that one to recover from.
  */
-const script = (admin: string): string => `set -eu
-admin=${quoted(admin)}
+const script = (admin: string, extensions: string | undefined): string => `set -eu
+${extensions === undefined ? '' : distrustExtensions(extensions)}admin=${quoted(admin)}
 role=${quoted(`"${admin.replaceAll('"', '""')}"`)}
 umask 077
 if [ ! -d ${DATA} ]; then
@@ -58,7 +82,8 @@ export const postgresqlPod: EnginePod = {
   name: 'postgresql',
   port: PORT,
   dataMount: MOUNT,
-  files({ admin, capacity, own }) {
+  replaces: (motor) => `/usr/share/postgresql/${partsOf(motor).version.split('.')[0] ?? ''}/extension`,
+  files({ admin, capacity, own, replaced }) {
     const settings = postgresqlSettings({
       listen: '*',
       port: PORT,
@@ -69,7 +94,7 @@ export const postgresqlPod: EnginePod = {
     return {
       [CONFIG]: postgresqlConf(settings),
       [HBA]: postgresqlHba({ admin, reach: 'tls', own }),
-      [INITIALISE]: script(admin),
+      [INITIALISE]: script(admin, replaced),
     }
   },
   initialise: ['sh', `${at.config}/${INITIALISE}`],

@@ -84,3 +84,13 @@ test('nodes and pull secrets are named only where there are any', () => {
   const { pod } = podOf({ nodeSelector: { disk: 'ssd' }, settings: { ...POD_SETTINGS, pullSecrets: ['registry'] } })
   expect(pod).toMatchObject({ nodeSelector: { disk: 'ssd' }, imagePullSecrets: [{ name: 'registry' }] })
 })
+
+test('the extension files of the image are hidden behind those that initialise made of them', () => {
+  const { pod, containers } = podOf()
+  expect(pod.volumes?.find(({ name }) => name === 'replacement')?.emptyDir).toBeDefined()
+  const mounts = containers.map(({ volumeMounts = [] }) => volumeMounts.find(({ name }) => name === 'replacement'))
+  expect(mounts).toEqual([
+    { name: 'replacement', mountPath: '/etc/mooring/replacement' },
+    { name: 'replacement', mountPath: '/usr/share/postgresql/15/extension', readOnly: true },
+  ])
+})

@@ -77,6 +77,7 @@ function podSpec(wanted: Wanted): Plain<V1PodSpec> {
       { name: 'config', configMap: { name: names.config } },
       { name: 'certificate', secret: { secretName: names.certificate, defaultMode: 0o440 } },
       { name: 'admin', secret: { secretName: admin.secret, defaultMode: 0o440, items: [{ key: 'password', path: 'password' }] } },
+      ...(wanted.replaced === undefined ? [] : [{ name: 'replacement', emptyDir: { sizeLimit: '64Mi' } }]),
       { name: 'tmp', emptyDir: { sizeLimit: '1Gi' } },
       // The runtime's own has 64 MB, which parallel queries outgrow. It counts as the server's memory.
       { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${Math.ceil(size.memoryLimitMiB / 4)}Mi` } },
@@ -84,16 +85,20 @@ function podSpec(wanted: Wanted): Plain<V1PodSpec> {
   }
 }
 
-function initialise({ engine, image, size }: Wanted): Plain<V1Container> {
+function initialise({ engine, image, size, replaced }: Wanted): Plain<V1Container> {
   return {
     ...confined(image, size),
     name: 'initialise',
     command: [...engine.initialise],
-    volumeMounts: [...ownMounts(engine.dataMount), { name: 'admin', mountPath: at.admin, readOnly: true }],
+    volumeMounts: [
+      ...ownMounts(engine.dataMount),
+      { name: 'admin', mountPath: at.admin, readOnly: true },
+      ...(replaced === undefined ? [] : [{ name: 'replacement', mountPath: at.replacement }]),
+    ],
   }
 }
 
-function serve({ engine, image, size }: Wanted): Plain<V1Container> {
+function serve({ engine, image, size, replaced }: Wanted): Plain<V1Container> {
   const tcpSocket = { port: engine.port }
   return {
     ...confined(image, size),
@@ -109,6 +114,7 @@ function serve({ engine, image, size }: Wanted): Plain<V1Container> {
       ...ownMounts(engine.dataMount),
       { name: 'certificate', mountPath: at.certificate, readOnly: true },
       { name: 'shm', mountPath: '/dev/shm' },
+      ...(replaced === undefined ? [] : [{ name: 'replacement', mountPath: replaced, readOnly: true }]),
     ],
   }
 }

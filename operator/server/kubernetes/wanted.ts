@@ -11,6 +11,8 @@ export interface Wanted {
   readonly engine: EnginePod
   readonly image: string
   readonly size: ServerSize
+  /** Directory of the image that is replaced by one of `initialise` (engine-pod.ts). */
+  readonly replaced: string | undefined
   readonly exposure: Exposure
   /** Host that callers are told instead of the Service's own. */
   readonly host: string | undefined

@@ -5,10 +5,13 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { BINARIES, packageDirectory } from './binaries.ts'
-import { copyEngine, installEngine, linkLibraries } from './installation.ts'
+import { copyEngine, distrustExtensions, installEngine, linkLibraries } from './installation.ts'
 
 const [binaries] = BINARIES
 if (!binaries) throw new Error('there are no binaries')
+
+const CONTROL = 'native/share/postgresql/extension/citext.control'
+const CITEXT = `# citext extension\ndefault_version = '1.6'\nrelocatable = true\ntrusted = true\n`
 
 interface Scratch extends AsyncDisposable {
   /** A package as npm unpacks one under the umask 077. */
@@ -25,6 +28,8 @@ async function scratch(): Promise<Scratch> {
   await writeFile(join(source, 'native/lib/libpq.so.5.15'), 'a library', { mode: 0o600 })
   const links = [{ source: 'native/lib/libpq.so.5.15', target: 'native/lib/libpq.so.5' }]
   await writeFile(join(source, 'native/pg-symlinks.json'), JSON.stringify(links))
+  await mkdir(join(source, 'native/share/postgresql/extension'), { recursive: true, mode: 0o700 })
+  await writeFile(join(source, CONTROL), CITEXT)
   return { source, copies: join(root, 'mooring', 'engines'), [Symbol.asyncDispose]: () => rm(root, { recursive: true }) }
 }
 
@@ -59,4 +64,13 @@ test('links of libraries are made, and left alone when they are there', async ()
   await Promise.all([linkLibraries(at.source), linkLibraries(at.source)])
   await linkLibraries(at.source)
   expect(await readlink(join(at.source, 'native/lib/libpq.so.5'))).toBe('libpq.so.5.15')
+})
+
+test('no extension is left that a tenant could install, and the rest of a control file stays', async () => {
+  await using at = await scratch()
+  await Promise.all([distrustExtensions(at.source), distrustExtensions(at.source)])
+  await distrustExtensions(at.source)
+  const distrusted = CITEXT.replace('trusted = true\n', '')
+  expect(await readFile(join(at.source, CONTROL), 'utf8')).toBe(distrusted)
+  expect(await readdir(join(at.source, 'native/share/postgresql/extension'))).toEqual(['citext.control'])
 })

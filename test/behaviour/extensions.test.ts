@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { codeOf, fieldsOf } from '../support/answers.ts'
+import { openHome } from '../support/home.ts'
+import { query } from '../support/sql.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+
+const home = openHome()
+let acme: Tenant
+beforeAll(async () => {
+  acme = await home.namespace()
+})
+afterAll(() => home[Symbol.asyncDispose]())
+
+const { installation } = home
+const wish = { identifier: 'PR #7', region: installation.region.id, motor: installation.motor }
+
+const install = (id: string, name: unknown, role: 'viewer' | 'editor' = 'editor') =>
+  acme.as(role)('POST', `/v1/instances/${id}/extensions`, { body: { name } })
+
+test('POST …/extensions installs one of those that GET lists, and a migration that asks for it passes', async () => {
+  const instance = await acme.instance()
+  await expect(query(instance, 'CREATE EXTENSION citext')).rejects.toMatchObject({ code: '42501' })
+  const before = (await succeed(acme.as('viewer')('GET', `/v1/instances/${instance.id}/extensions`))).body.data.extensions
+  expect(before.map(({ name }) => name)).toEqual([
+    ...['btree_gin', 'btree_gist', 'citext', 'fuzzystrmatch', 'hstore', 'ltree'],
+    ...['pg_trgm', 'pgcrypto', 'tablefunc', 'unaccent', 'uuid-ossp'],
+  ])
+  expect(before.every(({ installed, version }) => !installed && /^\d+\.\d+$/.test(version ?? ''))).toBe(true)
+
+  const { status, body } = await install(instance.id, 'citext')
+  expect(status).toBe(201)
+  expect(body.data.extensions.filter(({ installed }) => installed).map(({ name }) => name)).toEqual(['citext'])
+  await query(instance, `CREATE EXTENSION IF NOT EXISTS citext; CREATE TABLE t (c citext); INSERT INTO t VALUES ('A')`)
+  expect(await query(instance, `SELECT c FROM t WHERE c = 'a'`)).toEqual([{ c: 'A' }])
+  expect((await install(instance.id, 'citext')).status).toBe(201)
+})
+
+test('POST /v1/instances makes a database with extensions, which a reset keeps and a copy has', async () => {
+  const instance = await acme.instance({ extensions: ['hstore', 'uuid-ossp', 'hstore'] })
+  expect(await query(instance, `SELECT 'a=>1'::hstore -> 'a' AS a, uuid_generate_v4() IS NOT NULL AS b`)).toEqual([
+    { a: '1', b: true },
+  ])
+  const copy = await acme.instance({ template: instance.id })
+  expect(await query(copy, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
+  await succeed(acme.as('editor')('POST', `/v1/instances/${instance.id}/reset`))
+  expect(await query(instance, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
+})
+
+test.each(['dblink', 'plpython3u', 'intarray', 'nosuchextension'])(
+  '%s is not allowed: 422, with those that are',
+  async (name) => {
+    const { id } = await acme.instance()
+    const answer = await install(id, name)
+    expect(codeOf(answer)).toBe('422 unsupported_extension')
+    expect(answer.body.msg).toContain('must be one of btree_gin, btree_gist, citext')
+    const created = await acme.as('editor')('POST', '/v1/instances', {
+      body: { ...wish, extensions: ['citext', name] },
+    })
+    expect(codeOf(created)).toBe('422 unsupported_extension')
+    expect(fieldsOf(created)).toEqual(['extensions'])
+  },
+)
+
+test.each([{ name: 'CITEXT' }, { name: 'a"; DROP TABLE t' }, { name: '' }, { name: 7 }, {}, { name: 'citext', schema: 'x' }])(
+  '%j is 400',
+  async (body) => {
+    const { id } = await acme.instance()
+    expect(codeOf(await acme.as('editor')('POST', `/v1/instances/${id}/extensions`, { body }))).toBe('400 invalid_request')
+  },
+)
+
+test('an object of the same name is in the way: 409 with the reason, and nothing of the request is left', async () => {
+  const instance = await acme.instance()
+  await query(instance, 'CREATE TYPE citext AS (n int)')
+  const answer = await install(instance.id, 'citext')
+  expect(codeOf(answer)).toBe('409 conflict')
+  expect(answer.body.msg).toContain('schema public has an object with a name that it needs')
+  await query(instance, 'DROP TYPE citext')
+  await query(instance, 'SELECT 1')
+  expect((await install(instance.id, 'citext')).status).toBe(201)
+})
+
+test('a viewer may list, not install; another tenant finds nothing', async () => {
+  const { id } = await acme.instance()
+  expect(codeOf(await install(id, 'citext', 'viewer'))).toBe('403 forbidden')
+  const other = await home.namespace()
+  expect((await other.as('editor')('GET', `/v1/instances/${id}/extensions`)).status).toBe(404)
+  expect((await other.as('editor')('POST', `/v1/instances/${id}/extensions`, { body: { name: 'citext' } })).status).toBe(404)
+})
