@@ -101,7 +101,11 @@ async function dataOf(series: Series): Promise<Data> {
   const blank = blankPaths(root, { binaries, program, admin: ADMIN.user })
   await makeDirectories(paths, user)
   const logger = pino({ level: 'warn' })
-  await initialiseData({ paths, blank, binaries, program, installation, user, logger }, ADMIN, new AbortController().signal)
+  await initialiseData(
+    { paths, blank, binaries, program, installation, maker: user, user, logger },
+    ADMIN,
+    new AbortController().signal,
+  )
   for (const directory of [root, paths.root]) await chmod(directory, 0o755)
   return { root, data: paths.data, native: join(installation, 'native'), user }
 }

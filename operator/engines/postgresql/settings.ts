@@ -9,6 +9,8 @@ export interface PostgresqlServer {
   readonly logDirectory?: string | undefined
   /** Tenants that the server may hold; sizes its connection slots. */
   readonly tenants?: number
+  /** Whether it may make shared memory by name; true unless given. Else parallel queries share files in the data directory. */
+  readonly sharedMemory?: boolean
   /** Connections that each of them may open. */
   readonly connectionsPerTenant?: number
 }
@@ -16,7 +18,7 @@ export interface PostgresqlServer {
 export type Settings = Readonly<Record<string, string>>
 
 /** Kept free for the admin, whatever tenants do. */
-const RESERVED_CONNECTIONS = 10
+const RESERVED_CONNECTIONS = 20
 
 /**
  * Settings of a shared PostgreSQL server, 14 or 15 alike, by name. Every one is there for isolation (docs/isolation.md), for
@@ -28,6 +30,7 @@ export function postgresqlSettings(server: PostgresqlServer): Settings {
     ...ISOLATION,
     ...DURABILITY,
     ...RESOURCES,
+    dynamic_shared_memory_type: server.sharedMemory === false ? 'mmap' : 'posix',
     max_connections: `${(server.tenants ?? 50) * (server.connectionsPerTenant ?? 12) + 30 + RESERVED_CONNECTIONS}`,
     ...logTo(server.logDirectory),
   }

@@ -1,9 +1,11 @@
-import { access } from 'node:fs/promises'
+import { access, lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { MooringError } from '../../../crds/errors.ts'
 import type { AdminCredentials } from '../runtime.ts'
 import type { Binaries } from './binaries.ts'
+import type { Confinement } from './confinement/confinement.ts'
+import { giveTo } from './confinement/users.ts'
 import { writeDurably } from './durable-file.ts'
 import { keepLogsBounded, lastWords } from './engine-log.ts'
 import type { EngineUser } from './engine-user.ts'
@@ -11,7 +13,7 @@ import { findServing } from './find-serving.ts'
 import { initialiseData } from './initialise.ts'
 import { makeDirectories, type ServerPaths } from './paths.ts'
 import { choosePort } from './port.ts'
-import { type ProcessId, processOf, sendSignal, watchExit } from './proc.ts'
+import { mainProcess, type ProcessId, sendSignal, watchExit } from './proc.ts'
 import type { EngineCertificate, EngineProgram } from './program.ts'
 import { type Record, writeRecord } from './record.ts'
 import { openDirectory, spawnEngine, type Spawned } from './spawn-engine.ts'
@@ -29,6 +31,8 @@ export interface BringUpDeps {
   readonly binaries: Binaries
   /** Directory of the binaries, ready to run. */
   readonly install: () => Promise<string>
+  readonly confinement: Confinement
+  /** The server's own (confinement/). */
   readonly user: EngineUser
   /** Tenants it is made for. */
   readonly capacity: number
@@ -61,8 +65,10 @@ export async function bringUp(deps: BringUpDeps, credentials: AdminCredentials, 
   })
 }
 
-function isAsWanted(record: Record, { binaries, listen }: BringUpDeps): boolean {
-  return record.package === binaries.package && record.version === binaries.version && record.listen === listen
+function isAsWanted(record: Record, { binaries, listen, confinement, user }: BringUpDeps): boolean {
+  const isProgram = record.package === binaries.package && record.version === binaries.version
+  const isConfined = record.confinement === confinement.kind && record.uid === user.uid
+  return isProgram && isConfined && record.listen === listen
 }
 
 interface Adoption {
@@ -93,16 +99,18 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   const { paths, program, binaries, listen, logger } = deps
   await stopServing(paths, program, IN_GOOD_ORDER)
   await makeDirectories(paths, deps.user)
-  if (!(await exists(paths.data))) await initialiseData({ ...deps, installation }, credentials, signal)
+  if (await exists(paths.data)) await takeOver(deps)
+  else await initialiseData({ ...deps, maker: deps.confinement.maker, installation }, credentials, signal)
   const port = await choosePort({ host: listen, preferred, reserved: await deps.reservedPorts() })
-  const record = { package: binaries.package, version: binaries.version, listen, port }
+  const confined = { confinement: deps.confinement.kind, uid: deps.user.uid }
+  const record = { package: binaries.package, version: binaries.version, listen, port, ...confined }
   await configure(deps, port, credentials.user)
   await writeRecord(paths, record)
   signal.throwIfAborted()
   const { child, exited } = await serve(deps, installation)
   // It is meant to outlive us.
   child.unref()
-  const main = child.pid === undefined ? undefined : await processOf(child.pid)
+  const main = child.pid === undefined ? undefined : await mainProcess(child.pid, exited)
   if (!main) {
     throw new MooringError('engine_exited', `it ended at once: ${await lastWords(paths, (line) => program.isShowable(line))}`)
   }
@@ -112,18 +120,27 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   return { process: main, port, exited }
 }
 
+/** Data that an older version, or one started by another user, left: the server's processes have ended by now. */
+async function takeOver({ paths, user }: BringUpDeps): Promise<void> {
+  if ((await lstat(paths.data)).uid !== user.uid) await giveTo(paths.data, user)
+  await giveTo(paths.log, user)
+}
+
 /** In the order of `at`. */
-async function serve({ paths, program, user }: BringUpDeps, installation: string): Promise<Spawned> {
+async function serve({ paths, program, user, confinement }: BringUpDeps, installation: string): Promise<Spawned> {
   await using data = await openDirectory(paths.data)
   await using config = await openDirectory(paths.config)
   await using log = await openDirectory(paths.log)
-  return await spawnEngine({ installation, command: program.serve, user, inherit: [data, config, log], output: paths.early })
+  const launcher = confinement.launcher(paths.view, installation)
+  const inherit = [data, config, log]
+  return await spawnEngine({ installation, command: program.serve, user, launcher, inherit, output: paths.early })
 }
 
 async function configure(deps: BringUpDeps, port: number, admin: string): Promise<void> {
-  const { paths, program, listen, user, capacity } = deps
+  const { paths, program, listen, user, capacity, confinement } = deps
   const certificate = await deps.certificate()
-  for (const { name, content, secret } of program.configure({ listen, port, admin, capacity, certificate })) {
+  const { sharedMemory } = confinement
+  for (const { name, content, secret } of program.configure({ listen, port, admin, capacity, certificate, sharedMemory })) {
     await writeDurably(join(paths.config, name), content, secret ? { mode: 0o600, owner: user } : { mode: 0o644 })
   }
 }

@@ -1,5 +1,5 @@
 import type { ServerPaths } from './paths.ts'
-import { holdersOf, isSame, type ProcessId } from './proc.ts'
+import { holdersOf, isFirstInNamespace, isSame, type ProcessId } from './proc.ts'
 import type { EngineProgram } from './program.ts'
 import { readRecord, type Record } from './record.ts'
 
@@ -19,6 +19,14 @@ export async function findServing(paths: ServerPaths, program: EngineProgram): P
   const [holders, record, pid] = await Promise.all([holdersOf(paths.data), readRecord(paths), program.mainPid(paths.data)])
   const recorded = record?.process
   const main =
-    holders.find((holder) => recorded !== undefined && isSame(holder, recorded)) ?? holders.find((holder) => holder.pid === pid)
+    holders.find((holder) => recorded !== undefined && isSame(holder, recorded)) ??
+    (await firstInNamespace(holders)) ??
+    holders.find((holder) => holder.pid === pid)
   return { main, holders, record }
+}
+
+/** The main process of a confined server: its own pid file has the pid that it has in there. */
+async function firstInNamespace(holders: readonly ProcessId[]): Promise<ProcessId | undefined> {
+  for (const holder of holders) if (await isFirstInNamespace(holder)) return holder
+  return undefined
 }

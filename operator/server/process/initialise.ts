@@ -5,6 +5,7 @@ import { MooringError } from '../../../crds/errors.ts'
 import type { AdminCredentials } from '../runtime.ts'
 import type { Binaries } from './binaries.ts'
 import { copyBlank, keepBlank } from './blank.ts'
+import { giveTo } from './confinement/users.ts'
 import { syncDirectory } from './durable-file.ts'
 import { lastWords } from './engine-log.ts'
 import type { EngineUser } from './engine-user.ts'
@@ -20,6 +21,9 @@ export interface InitialiseDeps {
   readonly binaries: Binaries
   readonly program: EngineProgram
   readonly installation: string
+  /** Makes the data directory. */
+  readonly maker: EngineUser
+  /** Gets it when it is whole. */
   readonly user: EngineUser
   readonly logger: Logger
 }
@@ -40,18 +44,19 @@ export async function initialiseData(deps: InitialiseDeps, credentials: AdminCre
       `the data directory could not be made: ${await lastWords(paths, (line) => program.isShowable(line))}`,
     )
   }
+  await giveTo(paths.unfinished, deps.user)
   await rename(paths.unfinished, paths.data)
   await syncDirectory(paths.root)
 }
 
 async function isCopied(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<boolean> {
   const { cloneable } = deps.program
-  return cloneable !== undefined && (await copyBlank({ ...deps, cloneable }, credentials, signal))
+  return cloneable !== undefined && (await copyBlank({ ...deps, user: deps.maker, cloneable }, credentials, signal))
 }
 
 async function isMade(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<boolean> {
   for (const command of deps.program.initialise(credentials.user)) {
-    await makeEmpty(deps.paths.unfinished, deps.user)
+    await makeEmpty(deps.paths.unfinished, deps.maker)
     if (!(await runs(deps, { command, credentials }, signal))) continue
     await deps.program.trim(deps.paths.unfinished)
     return true
@@ -65,7 +70,7 @@ interface Run {
 }
 
 async function runs(deps: InitialiseDeps, { command, credentials }: Run, signal: AbortSignal): Promise<boolean> {
-  const { paths, installation, user } = deps
+  const { paths, installation, maker: user } = deps
   await using data = await openDirectory(paths.unfinished)
   await using secret = await namelessFile(join(paths.root, 'password'), { text: `${credentials.password}\n`, user })
   return await runToEnd({ installation, command, user, inherit: [data, secret], output: paths.early }, signal)
@@ -74,8 +79,8 @@ async function runs(deps: InitialiseDeps, { command, credentials }: Run, signal:
 /** Makes it durable, and the blank meanwhile: nobody has served it yet. */
 async function isKept(deps: InitialiseDeps, cloneable: Cloneable | undefined, signal: AbortSignal): Promise<boolean> {
   if (!cloneable) return true
-  const { paths, installation, user } = deps
-  const kept = keepBlank({ ...deps, cloneable }, signal)
+  const { paths, installation, maker: user } = deps
+  const kept = keepBlank({ ...deps, user, cloneable }, signal)
   try {
     await using data = await openDirectory(paths.unfinished)
     return await runToEnd({ installation, command: cloneable.flush, user, inherit: [data], output: paths.early }, signal)

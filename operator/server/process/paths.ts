@@ -18,6 +18,8 @@ export interface ServerPaths {
   /** What the engine says before it logs by itself. */
   readonly early: string
   readonly record: string
+  /** An empty directory, to mount a server's view of the file system on. */
+  readonly view: string
 }
 
 export function serverPaths(directory: string, uid: string): ServerPaths {
@@ -30,6 +32,7 @@ export function serverPaths(directory: string, uid: string): ServerPaths {
     log: join(root, 'log'),
     early: join(root, 'early.log'),
     record: join(root, 'process.json'),
+    view: join(root, 'view'),
   }
 }
 
@@ -54,6 +57,7 @@ export async function makeDirectories(paths: ServerPaths, user: EngineUser): Pro
   await mkdir(paths.root, { recursive: true, mode: 0o700 })
   await mkdir(paths.config, { recursive: true })
   await chmod(paths.config, 0o755)
+  await mkdir(paths.view, { recursive: true })
   await makeOwned(paths.log, user)
 }
 

@@ -11,7 +11,7 @@ import { logInToPostgresql } from './postgresql-login.ts'
 const CONFIG = 'postgresql.conf'
 const HBA = 'pg_hba.conf'
 
-function configure({ listen, port, admin, capacity, certificate }: Wanted): readonly ConfigFile[] {
+function configure({ listen, port, admin, capacity, certificate, sharedMemory }: Wanted): readonly ConfigFile[] {
   const settings = postgresqlSettings({
     listen,
     port,
@@ -19,6 +19,7 @@ function configure({ listen, port, admin, capacity, certificate }: Wanted): read
     tls: { certFile: `${at.config}/server.crt`, keyFile: `${at.config}/server.key` },
     logDirectory: at.log,
     tenants: capacity,
+    sharedMemory,
   })
   return [
     { name: CONFIG, content: postgresqlConf(settings) },

@@ -23,6 +23,37 @@ export async function processOf(pid: number): Promise<ProcessId | undefined> {
   return startTime === undefined ? undefined : { pid, startTime }
 }
 
+/** How often a launcher is looked at until the engine is there. */
+const LAUNCH_POLL_MS = 5
+
+/**
+ * The engine that a child of ours is or becomes: the child itself, or, when that is the launcher of a process namespace, process 1 in there.
+ * @returns undefined when it ended meanwhile
+ */
+export async function mainProcess(pid: number, exited: Promise<unknown>): Promise<ProcessId | undefined> {
+  const hasExited = exited.then(() => true)
+  for (;;) {
+    const isLauncher = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')) === 'unshare\n'
+    const inner = isLauncher ? await onlyChild(pid) : pid
+    if (inner !== undefined) return processOf(inner)
+    if (await Promise.race([hasExited, delay(LAUNCH_POLL_MS, false)])) return undefined
+  }
+}
+
+/** proc(5), "/proc/pid/task/tid/children" */
+async function onlyChild(pid: number): Promise<number | undefined> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  const child = Number(children.trim().split(' ')[0])
+  return child > 0 ? child : undefined
+}
+
+/** Whether a process is the first of a process namespace below ours (proc(5), "NSpid"). */
+export async function isFirstInNamespace({ pid }: ProcessId): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  const pids = (/^NSpid:\t(.*)$/m.exec(status)?.[1] ?? '').split('\t')
+  return pids.length > 1 && pids.at(-1) === '1'
+}
+
 export const isSame = (a: ProcessId, b: ProcessId): boolean => a.pid === b.pid && a.startTime === b.startTime
 
 export async function isAlive(id: ProcessId): Promise<boolean> {

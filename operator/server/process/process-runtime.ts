@@ -6,8 +6,8 @@ import type { ServerRuntime, ServerState } from '../runtime.ts'
 import { adminHost, callersHost, isLoopback } from './address.ts'
 import { type Binaries, BINARIES, binariesFor, type CompatibleMotors, servableMotors } from './binaries.ts'
 import { bringUp } from './bring-up.ts'
+import { chooseConfinement, type ConfinementKind } from './confinement/confinement.ts'
 import { lastWords } from './engine-log.ts'
-import { engineUser } from './engine-user.ts'
 import { installEngine } from './installation.ts'
 import { blankPaths, type ServerPaths, serverPaths } from './paths.ts'
 import type { EngineCertificate, EngineProgram } from './program.ts'
@@ -26,6 +26,8 @@ export interface ProcessRuntimeDeps {
   readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
   readonly compatibleMotors: CompatibleMotors
   readonly logger: Logger
+  /** Ways of confining that may be used; all unless given. */
+  readonly confinements?: readonly ConfinementKind[] | undefined
 }
 
 /** How long a removal or stop waits for another process that is at the same server. */
@@ -40,13 +42,14 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
   const supervisors = new Map<string, Supervisor>()
   const installations = new Map<string, Promise<string>>()
   const handlers: ((name: string) => void)[] = []
-  const user = engineUser()
-  // Whoever needs it sees the error; a rejection nobody has waited for yet must not end the process.
-  user.catch(() => undefined)
+  const confining = chooseConfinement({ directory, logger, kinds: deps.confinements })
+  // Each call that needs it reports the error; a rejection that is not awaited yet must not end the process.
+  confining.catch(() => undefined)
   let closed = false
 
   async function install(binaries: Binaries): Promise<string> {
-    const installation = installations.get(binaries.package) ?? user.then((user) => installEngine(binaries, { user }))
+    const installation =
+      installations.get(binaries.package) ?? confining.then(({ maker }) => installEngine(binaries, { user: maker }))
     installations.set(binaries.package, installation)
     installation.catch(() => installations.delete(binaries.package))
     return installation
@@ -66,18 +69,21 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
         const host = adminHost(listen)
         return isLoopback(host) ? { host } : { host, ca: (await deps.certificate()).ca }
       },
-      bringUp: async (credentials, signal) =>
-        bringUp(
+      bringUp: async (credentials, signal) => {
+        const confinement = await confining
+        const user = await confinement.userOf(metadata.uid)
+        return bringUp(
           {
             ...deps,
-            ...{ paths, program, binaries, logger: log, user: await user, capacity: spec.capacity },
+            ...{ paths, program, binaries, logger: log, confinement, user, capacity: spec.capacity },
             blank: blankPaths(directory, { binaries, program, admin: credentials.user }),
             install: () => install(binaries),
             reservedPorts: () => reservedPorts(metadata.uid),
           },
           credentials,
           signal,
-        ),
+        )
+      },
       logIn: async (target) => program.logIn(target),
       lastWords: () => lastWords(paths, (line) => program.isShowable(line)),
       changed: () => {

@@ -43,6 +43,8 @@ export interface Wanted {
   /** Tenants it is made for. */
   readonly capacity: number
   readonly certificate: EngineCertificate
+  /** Whether it may make shared memory by name (shm_overview(7)); else it has to use files in its data directory. */
+  readonly sharedMemory: boolean
 }
 
 /** How a login of the admin went. `notYet`: nobody there, or still starting. `code` is the driver's or engine's. */

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { CONFINEMENTS } from './confinement/confinement.ts'
 import { writeDurably } from './durable-file.ts'
 import { hasCode } from './error-code.ts'
 import { type ServerPaths, serverPaths } from './paths.ts'
@@ -9,6 +10,9 @@ const Record = z.object({
   version: z.string(),
   listen: z.string(),
   port: z.int().min(1).max(65_535),
+  /** How it is confined, and as which user it runs; absent for one that an older version started. */
+  confinement: z.enum(CONFINEMENTS).optional(),
+  uid: z.int().min(1).optional(),
   /** The process started last; absent while one is being started. */
   process: z.object({ pid: z.int().min(2), startTime: z.string().regex(/^\d+$/) }).optional(),
 })

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Launcher } from './confinement/launcher.ts'
 import type { EngineUser } from './engine-user.ts'
 import type { Command } from './program.ts'
 
@@ -9,6 +10,8 @@ export interface Program {
   readonly installation: string
   readonly command: Command
   readonly user: EngineUser
+  /** What confines it; absent for a program that no tenant has a hand in. */
+  readonly launcher?: Launcher | undefined
   /** What the program gets from descriptor 3 on. */
   readonly inherit: readonly FileHandle[]
   /** Its standard input, if it is to have one. */
@@ -29,12 +32,14 @@ export interface Spawned {
 }
 
 /** Runs a program of an engine with an empty environment, in a process group of its own: ctrl-C in our terminal is not for it. */
-export async function spawnEngine({ installation, command, user, inherit, input, output }: Program): Promise<Spawned> {
+export async function spawnEngine({ installation, command, user, launcher, inherit, input, output }: Program): Promise<Spawned> {
   await using printed = await open(output, 'w', 0o600)
-  const child = spawn(join(installation, command.file), command.args, {
+  const program = join(installation, command.file)
+  const [file, args] = launcher ? [launcher.file, [...launcher.args, program, ...command.args]] : [program, command.args]
+  const child = spawn(file, args, {
     ...user,
     cwd: '/',
-    env: {},
+    env: { ...launcher?.env },
     detached: true,
     stdio: [input?.fd ?? 'ignore', printed.fd, printed.fd, ...inherit.map((handle) => handle.fd)],
   })

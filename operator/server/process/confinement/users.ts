@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto'
+import { lchown, lstat, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MooringError } from '../../../../crds/errors.ts'
+import type { EngineUser } from '../engine-user.ts'
+import { hasCode } from '../error-code.ts'
+import { serverPaths } from '../paths.ts'
+
+/** User ids that no distribution gives out (systemd, "Users, Groups, UIDs and GIDs on systemd Systems": above those of containers). */
+const ROOMY = { first: 1_900_000_000, count: 200_000_000 }
+/** In a container whose user namespace has 65,536 ids: above those of people and services, below those of `nobody`. */
+const TIGHT = { first: 20_000, count: 40_000 }
+
+interface Range {
+  readonly first: number
+  readonly count: number
+}
+
+/** Ids that this process can give to a child, out of the text of /proc/self/uid_map (user_namespaces(7)). */
+export function usableRange(map: string): Range | undefined {
+  const mapped = map
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+  const holds = ({ first, count }: Range): boolean =>
+    mapped.some(([inside = 0, , length = 0]) => inside <= first && first + count <= inside + length)
+  return [ROOMY, TIGHT].find(holds)
+}
+
+/** Id that a server gets: it follows from the server's uid, so that none has to be kept, and steps aside for `taken` ones. */
+export function idFor(server: string, { first, count }: Range, taken: ReadonlySet<number>): number {
+  const start = createHash('sha256').update(server).digest().readUInt32BE() % count
+  for (let step = 0; step < count; step++) {
+    const id = first + ((start + step) % count)
+    if (!taken.has(id)) return id
+  }
+  throw new MooringError('no_engine_user', `no user id is left for another database server`)
+}
+
+/**
+ * The user of one server, its own: nothing that another server's processes own is readable for it. A server that has data keeps the user
+ * that owns it.
+ * @throws MooringError `no_engine_user`
+ */
+export async function userOf(directory: string, server: string): Promise<EngineUser> {
+  const range = usableRange(await readFile('/proc/self/uid_map', 'utf8'))
+  if (!range)
+    throw new MooringError('no_engine_user', 'this process has no user ids to give to database servers (user_namespaces(7))')
+  const isInRange = (id: number): boolean => id >= range.first && id < range.first + range.count
+  const own = await ownerOf(serverPaths(directory, server).data)
+  if (own !== undefined && isInRange(own)) return { uid: own, gid: own }
+  const others = (await readdir(directory)).filter((name) => name !== server)
+  const taken = await Promise.all(others.map((name) => ownerOf(serverPaths(directory, name).data)))
+  const id = idFor(server, range, new Set(taken.filter((id) => id !== undefined)))
+  return { uid: id, gid: id }
+}
+
+async function ownerOf(path: string): Promise<number | undefined> {
+  try {
+    return (await lstat(path)).uid
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined
+    throw error
+  }
+}
+
+/**
+ * Gives a directory with all that is in it to a user. No process of another user may have it open any more.
+ * @throws MooringError `unsafe_directory` for a file with a second name: it may be another server's
+ */
+export async function giveTo(path: string, { uid, gid }: EngineUser): Promise<void> {
+  const found = await lstat(path)
+  if (found.isFile() && found.nlink > 1)
+    throw new MooringError('unsafe_directory', `${path} has another name elsewhere, so it is given to no database server`)
+  if (found.isDirectory()) {
+    for (const name of await readdir(path)) await giveTo(join(path, name), { uid, gid })
+  }
+  if (found.uid !== uid || found.gid !== gid) await lchown(path, uid, gid)
+}
