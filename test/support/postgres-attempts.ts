@@ -30,6 +30,7 @@ export const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState
   ['list the log', 'SELECT pg_ls_logdir()', DENIED],
   ['list the WAL', 'SELECT pg_ls_waldir()', DENIED],
   ['list temporary files', 'SELECT pg_ls_tmpdir()', DENIED],
+  ['write snapshots that nothing counts', 'SELECT pg_export_snapshot()', DENIED],
   ['list the archive', 'SELECT pg_ls_archive_statusdir()', DENIED],
   ['find the log', 'SELECT pg_current_logfile()', DENIED],
   ['import a large object', `SELECT lo_import('/etc/passwd')`, DENIED],

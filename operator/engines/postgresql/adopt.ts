@@ -3,6 +3,16 @@ import type { Session } from './connection.ts'
 import { quoteName } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
+/**
+ * Each call of pg_export_snapshot writes a file that no limit counts, until its transaction ends: pg_dump does without it, but for --jobs.
+ * Noted as a privilege that the server came with, or pg_dump would write the REVOKE into every dump.
+ */
+export const REVOKE_UNBOUNDED = `
+  REVOKE EXECUTE ON FUNCTION pg_catalog.pg_export_snapshot() FROM PUBLIC;
+  DELETE FROM pg_catalog.pg_init_privs WHERE classoid = 'pg_catalog.pg_proc'::regclass AND objoid = 'pg_catalog.pg_export_snapshot()'::regprocedure;
+  INSERT INTO pg_catalog.pg_init_privs (objoid, classoid, objsubid, privtype, initprivs)
+  SELECT oid, 'pg_catalog.pg_proc'::regclass, 0, 'i', proacl FROM pg_catalog.pg_proc WHERE oid = 'pg_catalog.pg_export_snapshot()'::regprocedure`
+
 const ATTEMPTS = 5
 
 interface Adoption {
@@ -14,7 +24,7 @@ interface Adoption {
 export async function adopt(session: Session, { owner, origin }: Adoption): Promise<void> {
   const role = quoteName(owner)
   if (origin.template === undefined) {
-    await session.query(`ALTER SCHEMA public OWNER TO ${role}; REVOKE ALL ON SCHEMA public FROM PUBLIC`)
+    await session.query(`ALTER SCHEMA public OWNER TO ${role}; REVOKE ALL ON SCHEMA public FROM PUBLIC; ${REVOKE_UNBOUNDED}`)
     return
   }
   const { template } = origin

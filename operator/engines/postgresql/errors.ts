@@ -16,6 +16,7 @@ export const SqlState = {
   insufficientPrivilege: '42501',
   invalidAuthorization: '28000',
   invalidPassword: '28P01',
+  diskFull: '53100',
   tooManyConnections: '53300',
   queryCanceled: '57014',
   /** Among others, two sessions that change one catalog row. */

@@ -1,3 +1,4 @@
+import { REVOKE_UNBOUNDED } from './adopt.ts'
 import type { Connection } from './connection.ts'
 import { assertNoneTrusted } from './extensions.ts'
 
@@ -10,6 +11,6 @@ export async function harden(connection: Connection): Promise<void> {
   await assertNoneTrusted(connection)
   await connection.query('REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC')
   for (const database of ['postgres', 'template1']) {
-    await connection.inside(database, (session) => session.query('REVOKE ALL ON SCHEMA public FROM PUBLIC'))
+    await connection.inside(database, (session) => session.query(`REVOKE ALL ON SCHEMA public FROM PUBLIC; ${REVOKE_UNBOUNDED}`))
   }
 }

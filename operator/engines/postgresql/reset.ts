@@ -21,7 +21,8 @@ const ATTEMPTS = 3
 
 /**
  * The new database is built beside the old one; then one transaction renames the old away (`trash_…`, for tidy) and the new into its
- * place. The old one is closed before that, not the login: so the login's state needs no restoring after a crash.
+ * place. The old one is closed before that, not the login: so the login's state needs no restoring after a crash. On a full disk the old one
+ * goes first.
  */
 export function replacing({ connection, builder }: Deps): Replace {
   async function swap(name: string, making: string, attempts = ATTEMPTS): Promise<void> {
@@ -45,6 +46,16 @@ export function replacing({ connection, builder }: Deps): Replace {
   return async function replace(name, origin) {
     const { login } = await readTenant(connection, name)
     if (login === LoginState.absent) throw new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
-    await builder.forRole(name, origin, (making) => swap(name, making))
+    const build = () => builder.forRole(name, origin, (making) => swap(name, making))
+    try {
+      await build()
+    } catch (error) {
+      if (sqlStateOf(error) !== SqlState.diskFull || origin.template !== undefined) throw error
+      // There is no room for two, and what is in the old one is to go anyway. After a crash here the reset is done again.
+      await connection.tenants.query(`ALTER DATABASE ${quoteName(name)} ALLOW_CONNECTIONS false`)
+      await endSessions(connection.tenants, name)
+      await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
+      await build()
+    }
   }
 }

@@ -10,7 +10,6 @@ const MODEL = `
   CREATE TYPE mood AS ENUM ('good', 'bad');
   CREATE SCHEMA extra; CREATE TABLE extra.more (n int);
   CREATE FUNCTION answer() RETURNS int LANGUAGE sql AS 'SELECT 42';
-  CREATE EXTENSION pgcrypto; CREATE EXTENSION hstore SCHEMA extra;
   CREATE PUBLICATION changes FOR TABLE item;
   SELECT lo_from_bytea(4711, 'large');
   CREATE TABLE guarded (n int); INSERT INTO guarded VALUES (1);
@@ -31,6 +30,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
   test('so that all of it belongs to the new tenant, and none to the old', async () => {
     await bench.tenant('bystander')
     const model = await bench.tenant('model')
+    await bench.admin.installExtensions('model', ['pgcrypto', 'hstore'])
     const source = await bench.as(model)
     await source.query(MODEL)
     await source.end()

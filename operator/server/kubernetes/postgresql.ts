@@ -14,6 +14,7 @@ const DATA = `${MOUNT}/pgdata`
 const CONFIG = 'postgresql.conf'
 const HBA = 'pg_hba.conf'
 const INITIALISE = 'initialise.sh'
+const SERVE = 'serve.sh'
 
 /**
  * Copies the extension files of the image without the mark by which a tenant may install an extension whose script then runs as superuser
@@ -76,6 +77,25 @@ printf '%s\\n' "ALTER ROLE $role PASSWORD '$literal$password'" |
   postgres --single -D ${DATA} -c config_file=${at.config}/${CONFIG} -c exit_on_error=on postgres >/dev/null
 `
 
+/**
+ * Starts the server. A file beside its data takes 48 MiB for bad times: a server that cannot write its log ends, and cannot start on a full
+ * volume either, so that one tenant who fills the volume would keep all others out until a person came (process/reserve.ts).
+ */
+const serve = `has_room() {
+  dd if=/dev/zero of=${MOUNT}/probe bs=1048576 count="$1" 2>/dev/null
+  set -- $?
+  rm -f ${MOUNT}/probe
+  return "$1"
+}
+if ! has_room 32; then
+  rm -f ${MOUNT}/reserve
+  echo 'LOG:  volume full: the reserve was released' >&2
+elif [ ! -e ${MOUNT}/reserve ] && has_room 192; then
+  dd if=/dev/zero of=${MOUNT}/reserve.new bs=1048576 count=48 2>/dev/null && mv ${MOUNT}/reserve.new ${MOUNT}/reserve
+fi
+exec postgres -D ${DATA} -c config_file=${at.config}/${CONFIG}
+`
+
 const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export const postgresqlPod: EnginePod = {
@@ -95,10 +115,11 @@ export const postgresqlPod: EnginePod = {
       [CONFIG]: postgresqlConf(settings),
       [HBA]: postgresqlHba({ admin, reach: 'tls', own }),
       [INITIALISE]: script(admin, replaced),
+      [SERVE]: serve,
     }
   },
   initialise: ['sh', `${at.config}/${INITIALISE}`],
-  serve: ['postgres', '-D', DATA, '-c', `config_file=${at.config}/${CONFIG}`],
+  serve: ['sh', `${at.config}/${SERVE}`],
   // The signal that ends a container would let PostgreSQL wait for its last client.
   stop: ['sh', '-c', 'kill -INT 1'],
   logIn: logInToPostgresql,

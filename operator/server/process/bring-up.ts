@@ -16,6 +16,7 @@ import { choosePort } from './port.ts'
 import { mainProcess, type ProcessId, sendSignal, watchExit } from './proc.ts'
 import type { EngineCertificate, EngineProgram } from './program.ts'
 import { type Record, writeRecord } from './record.ts'
+import { reserveOf } from './reserve.ts'
 import { openDirectory, spawnEngine, type Spawned } from './spawn-engine.ts'
 import { withLock } from './start-lock.ts'
 import { IN_GOOD_ORDER, stopServing } from './stop-serving.ts'
@@ -101,6 +102,8 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   await makeDirectories(paths, deps.user)
   if (await exists(paths.data)) await takeOver(deps)
   else await initialiseData({ ...deps, maker: deps.confinement.maker, installation }, credentials, signal)
+  const reserve = reserveOf(paths)
+  if (await reserve.releaseWhenFull()) logger.warn('disk full: the reserve of a database server was released')
   const port = await choosePort({ host: listen, preferred, reserved: await deps.reservedPorts() })
   const confined = { confinement: deps.confinement.kind, uid: deps.user.uid }
   const record = { package: binaries.package, version: binaries.version, listen, port, ...confined }
@@ -117,6 +120,7 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   await writeRecord(paths, { ...record, process: main })
   logger.info({ pid: main.pid, port, version: binaries.version }, 'database server started')
   keepLogsBounded(paths, exited, signal)
+  void reserve.keep(signal)
   return { process: main, port, exited }
 }
 

@@ -5,6 +5,9 @@ import type { ServerPaths } from './paths.ts'
 
 const KEPT_FILES = 5
 const TAIL_BYTES = 4096
+/** A tenant may log a message of 1 GB (RAISE LOG). */
+const LARGEST_BYTES = 64 * 1_048_576
+const LOOK_MS = 10_000
 /** Fits a condition's message with room for a sentence before it. */
 const TAIL_CHARS = 800
 
@@ -51,14 +54,29 @@ export async function pruneLogs(paths: ServerPaths): Promise<void> {
   for (const name of (await logFiles(paths)).slice(0, -KEPT_FILES)) await rm(join(paths.log, name), { force: true })
 }
 
-/** Prunes whenever a new log file appears, until the engine has exited or `signal` aborts. Costs nothing while none does. */
+/** Empties the newest file when one message has made it much larger than the size at which the engine begins another. */
+async function boundNewest(paths: ServerPaths): Promise<void> {
+  const newest = (await logFiles(paths)).at(-1)
+  if (newest === undefined) return
+  await using file = await open(join(paths.log, newest), constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  const found = await file.stat()
+  if (found.isFile() && found.size > LARGEST_BYTES) await file.truncate()
+}
+
+/** Bounds the log until the engine has exited or `signal` aborts: prunes whenever a new file appears, and looks at the newest now and then. */
 export function keepLogsBounded(paths: ServerPaths, exited: Promise<unknown>, signal: AbortSignal): void {
   const prune = (): void => void pruneLogs(paths).catch(() => undefined)
+  const timer = setInterval(() => void boundNewest(paths).catch(() => undefined), LOOK_MS).unref()
+  const stop = (): void => clearInterval(timer)
+  signal.addEventListener('abort', stop, { once: true })
   const watcher = watch(paths.log, { persistent: false, signal }, (event) => {
     if (event === 'rename') prune()
   })
   // inotify's limit is reached: pruned at the next start then.
   watcher.on('error', () => undefined)
-  void exited.then(() => watcher.close())
+  void exited.then(() => {
+    watcher.close()
+    stop()
+  })
   prune()
 }

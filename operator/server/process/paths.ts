@@ -18,6 +18,8 @@ export interface ServerPaths {
   /** What the engine says before it logs by itself. */
   readonly early: string
   readonly record: string
+  /** Takes room for bad times (reserve.ts). */
+  readonly reserve: string
   /** An empty directory, to mount a server's view of the file system on. */
   readonly view: string
 }
@@ -32,6 +34,7 @@ export function serverPaths(directory: string, uid: string): ServerPaths {
     log: join(root, 'log'),
     early: join(root, 'early.log'),
     record: join(root, 'process.json'),
+    reserve: join(root, 'reserve'),
     view: join(root, 'view'),
   }
 }

@@ -1,0 +1,86 @@
+import { mkdtempDisposable, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type pg from 'pg'
+import { expect, test } from 'vitest'
+import type { Instance } from '../support/answers.ts'
+import { startMooring } from '../support/mooring.ts'
+import { smallDisk } from '../support/small-disk.ts'
+import { login, query } from '../support/sql.ts'
+
+/** MiB: a server, its reserve, and little else. */
+const DISK = 420
+
+/** A Mooring whose servers are on a small disk, with two tenants on one server. */
+async function crowded(sizeLimitMib: number) {
+  await using opened = new AsyncDisposableStack()
+  const disk = opened.use(await smallDisk(DISK))
+  const dir = opened.use(await mkdtempDisposable(join(tmpdir(), 'mooring-'))).path
+  await symlink(disk.dir, join(dir, 'servers'))
+  const args = ['--instance-size-limit-mib', String(sizeLimitMib), '--warm-pool', '0']
+  const mooring = opened.use(await startMooring({ dataDir: dir, args }))
+  const create = async (identifier: string): Promise<Instance> => {
+    const body = { identifier, region: mooring.ready.region, motor: 'postgresql-15.4.0' }
+    return (await mooring.call('POST', '/v1/instances', { body })).body.data.instance
+  }
+  const [mallory, neighbour] = [await create('mallory'), await create('neighbour')]
+  await query(neighbour, 'CREATE TABLE t AS SELECT 1 AS n')
+  const kept = opened.move()
+  return { mallory, neighbour, mooring, disk, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+/** Runs statements of one tenant until the server refuses one. */
+async function until(refused: Promise<pg.Client>, sql: (round: number) => string): Promise<unknown> {
+  const client = await refused
+  client.on('error', () => undefined)
+  try {
+    for (let round = 0; ; round++) await client.query(sql(round))
+  } catch (error) {
+    return error
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+const works = async (instance: Instance): Promise<boolean> =>
+  query(instance, 'SELECT n FROM t').then(
+    (rows) => rows.length === 1,
+    () => false,
+  )
+
+const FILL = 'INSERT INTO filler SELECT repeat(md5(n::text), 60) FROM generate_series(1, 2000) AS n'
+
+test('a tenant past its size fills the disk: its logins end, the neighbour works again by itself', async () => {
+  await using at = await crowded(96)
+  await query(at.mallory, 'CREATE TABLE filler (text text)')
+  await Promise.all(Array.from({ length: 6 }, () => until(login(at.mallory), () => FILL)))
+  await expect.poll(() => works(at.neighbour), { timeout: 30_000 }).toBe(true)
+  // Measured at once are databases with a session; all others within a minute.
+  await expect(until(login(at.mallory), () => 'SELECT pg_sleep(0.1)')).resolves.toBeDefined()
+  const { id } = at.mallory
+  await expect.poll(async () => (await at.mooring.call('GET', `/v1/instances/${id}`)).body.data.instance.isEnabled).toBe(false)
+  await at.mooring.call('POST', `/v1/instances/${id}/reset`)
+  await expect
+    .poll(() => query(at.neighbour, 'CREATE TABLE IF NOT EXISTS more (n int)').then(() => 'done', String), { timeout: 30_000 })
+    .toBe('done')
+}, 120_000)
+
+test('a disk that is full of what all may write keeps nobody from logging in', async () => {
+  await using at = await crowded(10_000)
+  await query(at.mallory, 'CREATE TABLE filler (text text)')
+  await Promise.all(Array.from({ length: 6 }, () => until(login(at.mallory), () => FILL)))
+  await expect.poll(() => works(at.neighbour), { timeout: 60_000 }).toBe(true)
+  // With room again, all may write.
+  await at.disk.grow(2 * DISK)
+  await expect
+    .poll(() => query(at.neighbour, 'CREATE TABLE IF NOT EXISTS more (n int)').then(() => 'done', String), { timeout: 60_000 })
+    .toBe('done')
+}, 180_000)
+
+test('temporary files of one tenant take no more than its size, and no other is held up', async () => {
+  await using at = await crowded(64)
+  const sort = `SET work_mem = '64kB'; SELECT count(*) FROM (SELECT g, repeat('x', 100) FROM generate_series(1, 5000000) g ORDER BY -g) s`
+  const refusals = await Promise.all(Array.from({ length: 6 }, () => until(login(at.mallory), () => sort)))
+  expect(refusals).toHaveLength(6)
+  expect(await works(at.neighbour)).toBe(true)
+}, 120_000)
