@@ -97,6 +97,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
     ca: () => ca.certificate,
+    caFile: dir.ca,
     serviceAccounts: false,
     settings: operatorSettings(settings),
     tunnels: { ...tunnelCaches, journal, runtime: edges.runtime, issuers: { local: localIssuer(() => ca), acme: undefined } },

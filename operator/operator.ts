@@ -50,6 +50,8 @@ export interface OperatorDeps {
   readonly log: Logger
   /** PEM of the CA that callers check database servers by. */
   readonly ca: () => string
+  /** File of that CA, as callers are told in a connection string. */
+  readonly caFile: string
   readonly settings: OperatorSettings
   /** Whether the components run under service accounts, which need a RoleBinding of their own in each tenant namespace. */
   readonly serviceAccounts: boolean
@@ -209,6 +211,7 @@ export function createOperator(deps: OperatorDeps): Operator {
         ...{ store, instances, servers, regions, admins, places, quota, suspicions, now, report },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
+        caFile: deps.caFile,
         mayAct: deps.leads,
         onClaim: claimed,
       }),

@@ -9,6 +9,7 @@ import { type CacheSet, createCacheSet } from '../store/cache-set.ts'
 import { createKubernetesStore, createStoreOver, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { createOperatorCaches, createTunnelCaches, type OperatorCaches } from './caches.ts'
+import { createAdminCertificate } from './certificates/admin-certificate.ts'
 import type { KeyPair } from './certificates/local-ca.ts'
 import { applyCrds } from './crd-apply.ts'
 import { createKubernetesEdges } from './endpoint/kubernetes/kubernetes-edges.ts'
@@ -22,6 +23,7 @@ import { createClusterJournal } from './journal/cluster-journal.ts'
 import { createOperator } from './operator.ts'
 import { createFencedClient } from './runtime/fenced-kubernetes.ts'
 import { createLeaderElection } from './runtime/leader.ts'
+import { ADMIN_USER } from './server/credentials.ts'
 import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
 import { apiNames, type ClusterOperatorSettings, operatorSettings, podSettings } from './settings.ts'
 import { localIssuer } from './tunnel/certificate-issuer.ts'
@@ -99,8 +101,10 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
   cleanup.use(await keepAuditWebhook({ client: store.client, ca: ca.certificate, path: auditPath, log }))
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
   const caches = createOperatorCaches(following)
+  const adminCertificate = createAdminCertificate({ ca: () => ca, user: ADMIN_USER, now: () => new Date() })
   const runtime = createKubernetesRuntime({
     store,
+    adminCertificate,
     settings: podSettings(settings),
     region: (id) => caches.regions.list().find(({ spec }) => spec.id === id),
     plan: (name) => caches.plans.get({ name }),
@@ -110,7 +114,7 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
   })
   cleanup.defer(() => runtime.close())
   const { edges } = settings
-  const tunnels = edges && openTunnels({ settings, store, log, registry, edges, ca, following, caches })
+  const tunnels = edges && openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, following, caches })
   if (tunnels) {
     cleanup.defer(() => tunnels.runtime.close())
     cleanup.use(tunnels.journal)
@@ -118,6 +122,8 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry, leads, tunnels },
     ca: () => ca.certificate,
+    // Its key in the credential Secret, and where a caller of the REST API is asked to save `tls.ca`.
+    caFile: 'ca.crt',
     settings: operatorSettings(settings),
     serviceAccounts: true,
     events: createKubernetesEvents({ client: store.client, instance: settings.identity, registry, log }),
@@ -133,12 +139,13 @@ const JOURNAL_SHARE = 0.7
 interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'registry'> {
   readonly edges: EdgePodSettings
   readonly ca: KeyPair
+  readonly adminCertificate: () => Promise<KeyPair>
   readonly following: CacheSet
   readonly caches: OperatorCaches
 }
 
 /** What tunnels need: the edges of all endpoints, and the journal, both to be closed in the end. */
-function openTunnels({ settings, store, log, registry, edges, ca, following, caches }: TunnelParts) {
+function openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, following, caches }: TunnelParts) {
   const ofTunnels = createTunnelCaches(following)
   const { endpoints, tunnels } = ofTunnels
   const runtime = createKubernetesEdges({
@@ -149,7 +156,7 @@ function openTunnels({ settings, store, log, registry, edges, ca, following, cac
     certificates: (endpoint) => certificatesOf(endpoint, tunnels.byIndex('endpoint', endpoint.metadata.name)),
   })
   const journal = createClusterJournal({
-    ...{ store, log, registry, ca: () => ca.certificate },
+    ...{ store, log, registry, ca: () => ca.certificate, adminCertificate },
     ...{ regions: caches.regions, servers: caches.servers, dial: settings.dial, outside: settings.journalSecret },
     maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
   })

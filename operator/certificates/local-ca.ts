@@ -45,19 +45,28 @@ export interface IssueRequest {
   /** Host names and IP addresses the server is reached by; at least one. */
   readonly names: readonly string[]
   readonly now: Date
-  /** `peer`: its holder may be the client of a connection too. A server alone, when absent. */
-  readonly usage?: 'server' | 'peer'
+  /** What its holder may be in a connection; `peer`: both. A server, when absent. */
+  readonly usage?: 'server' | 'client' | 'peer'
+  /** Common name; one that says nothing, when absent. */
+  readonly subject?: string
 }
 
-/** Issues a server certificate for 90 days, or for as long as the authority itself has. A new key each time. */
-export async function issueCertificate({ ca, names, now, usage = 'server' }: IssueRequest): Promise<KeyPair> {
+/** Issues a certificate for 90 days, or for as long as the authority itself has. A new key each time. */
+export async function issueCertificate({
+  ca,
+  names,
+  now,
+  usage = 'server',
+  subject = 'Mooring',
+}: IssueRequest): Promise<KeyPair> {
   const x509 = await loadX509()
   const issuer = new x509.X509Certificate(ca.certificate)
   const signingKey = await crypto.subtle.importKey('pkcs8', derOf(ca.key), ALGORITHM, false, ['sign'])
   const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const { serverAuth, clientAuth } = x509.ExtendedKeyUsage
+  const usages = { server: [serverAuth], client: [clientAuth], peer: [serverAuth, clientAuth] }
   const certificate = await x509.X509CertificateGenerator.create({
-    subject: 'CN=Mooring',
+    subject: [{ CN: [subject] }],
     issuer: issuer.subjectName,
     serialNumber: serialNumber(),
     notBefore: new Date(Math.max(issuer.notBefore.getTime(), now.getTime() - HOUR)),
@@ -67,7 +76,7 @@ export async function issueCertificate({ ca, names, now, usage = 'server' }: Iss
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension(usage === 'peer' ? [serverAuth, clientAuth] : [serverAuth]),
+      new x509.ExtendedKeyUsageExtension(usages[usage]),
       new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }))),
       await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),

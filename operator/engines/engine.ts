@@ -8,6 +8,8 @@ export interface AdminTarget {
   readonly password: string
   /** PEM of the CA that signed the server's certificate; absent on loopback. */
   readonly ca?: string | undefined
+  /** Certificate and key by which the server knows the administrator, PEM; absent where its address is enough. */
+  readonly client?: { readonly certificate: string; readonly key: string } | undefined
 }
 
 /** Caps that the engine itself enforces on a tenant. */
@@ -146,8 +148,8 @@ export interface EngineAdmin extends AsyncDisposable {
 /** One engine family. Adding one is one file beside this and one line in index.ts. */
 export interface Engine {
   readonly family: Family
-  /** URI scheme and query of a connection string. `password` is percent-encoded by this function. */
-  uri(at: { host: string; port: number; name: string; password: string; tls: boolean }): string
+  /** Connection string. `password` is percent-encoded by this function; `caFile` names the file of the CA that clients check the server by. */
+  uri(at: { host: string; port: number; name: string; password: string; caFile: string | undefined }): string
   /**
    * A new password of a tenant, 24 base62 characters from a CSPRNG. What takes long to derive from it is done before it is asked for, where
    * there was time. Reaches no server.

@@ -31,7 +31,15 @@ test('the server is made once there is a region for it, once, and for nobody els
   const { store } = place
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
   const [regions, servers] = [settableCache(Region), settableCache(DatabaseServer)]
-  const own = createOwnServer({ store, regions: regions.cache, servers: servers.cache, ca: () => '', dial: 'name' })
+  const adminCertificate = () => Promise.reject(new Error('no login is asked for'))
+  const own = createOwnServer({
+    store,
+    regions: regions.cache,
+    servers: servers.cache,
+    ca: () => '',
+    adminCertificate,
+    dial: 'name',
+  })
   const made = async () => (await store.list(DatabaseServer)).items.map(({ metadata, spec }) => [metadata.name, spec.tenancy])
   expect([await own.ensure(), await made()]).toEqual([false, []])
   regions.put(region())

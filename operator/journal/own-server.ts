@@ -7,6 +7,7 @@ import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
+import type { KeyPair } from '../certificates/local-ca.ts'
 import type { AdminTarget } from '../engines/engine.ts'
 import { decodeSecret } from '../secret-data.ts'
 import { adminSecretName } from '../server/credentials.ts'
@@ -24,6 +25,8 @@ export interface OwnServerDeps {
   readonly servers: Cache<typeof DatabaseServer>
   /** PEM of the CA that the server's certificate is of. */
   readonly ca: () => string
+  /** By which the server knows the operator. */
+  readonly adminCertificate: () => Promise<KeyPair>
   /** How the operator dials it: by its Service's name, or by the Service's address. */
   readonly dial: 'name' | 'address'
 }
@@ -39,7 +42,7 @@ export interface OwnServer {
   admin(): Promise<AdminTarget | undefined>
 }
 
-export function createOwnServer({ store, regions, servers, ca, dial }: OwnServerDeps): OwnServer {
+export function createOwnServer({ store, regions, servers, ca, adminCertificate, dial }: OwnServerDeps): OwnServer {
   const host = serviceName(KEY)
 
   async function make(): Promise<void> {
@@ -69,7 +72,7 @@ export function createOwnServer({ store, regions, servers, ca, dial }: OwnServer
       const [user, password] = ['username', 'password'].map((key) => secret && decodeSecret(secret.data, key))
       const address = dial === 'name' ? host : (await store.get(Service, KEY))?.spec.clusterIP
       if (user === undefined || password === undefined || address === undefined) return undefined
-      return { host: address, port: PORT, user, password, ca: ca() }
+      return { host: address, port: PORT, user, password, ca: ca(), client: await adminCertificate() }
     },
   }
 }

@@ -10,7 +10,7 @@ import { selectorOf } from './kubernetes/names.ts'
 import type { AdminCredentials } from './runtime.ts'
 
 /** The admin's name on every server; its password is the server's own. */
-const ADMIN_USER = 'mooring'
+export const ADMIN_USER = 'mooring'
 
 export const adminSecretName = (server: string): string => `${server}-admin`
 

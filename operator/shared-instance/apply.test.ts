@@ -39,7 +39,14 @@ test.each([
 ])('of $who an engine gets $resets steps', async ({ mayAct, resets }) => {
   await using place = await openTemporaryStore()
   const reset = vi.fn(() => Promise.resolve())
-  const deps = { store: place.store, limits: { connections: 1 }, ca: () => '', suspicions: createSuspicions(), mayAct }
+  const deps = {
+    store: place.store,
+    limits: { connections: 1 },
+    ca: () => '',
+    caFile: 'ca.crt',
+    suspicions: createSuspicions(),
+    mayAct,
+  }
   const applied = applyActions(deps, seenWith({ reset }), ['reset'])
   if (resets > 0) await applied
   else await expect(applied).rejects.toMatchObject({ code: 'engine_unavailable' })

@@ -19,6 +19,8 @@ export interface ApplyDeps {
   readonly limits: Limits
   /** PEM of the CA that callers check database servers by. */
   readonly ca: () => string
+  /** File of that CA, as callers are told in a connection string. */
+  readonly caFile: string
   readonly suspicions: Suspicions
   /**
    * Whether this process may act now; always, when absent. An engine knows no lease: a leader that was held up, and is none any more, would
@@ -193,12 +195,12 @@ function reachable({ open }: Observation): OpenServer {
   return open
 }
 
-function addressOf({ ca }: ApplyDeps, seen: Observation): Address {
+function addressOf({ ca, caFile }: ApplyDeps, seen: Observation): Address {
   const { server, world } = seen
   if (!server || world.placement.found !== 'reachable')
     throw new MooringError(EngineCode.unavailable, 'the database server does not answer')
   const { host, port } = world.placement
-  return { server, engine: reachable(seen).engine, host, port, ca: ca() }
+  return { server, engine: reachable(seen).engine, host, port, ca: ca(), caFile }
 }
 
 async function release(store: Store, instance: SharedInstance): Promise<void> {

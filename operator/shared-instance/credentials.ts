@@ -19,6 +19,8 @@ export interface Address {
   readonly port: number
   /** PEM of the CA that callers check the server by. */
   readonly ca: string
+  /** File of the CA, as callers are told in a connection string. */
+  readonly caFile: string
 }
 
 export const secretName = (instance: SharedInstance): string => `${instance.metadata.name}-credentials`
@@ -105,7 +107,7 @@ function dataOf(
   { credentials, address }: { credentials: Credentials; address: Address },
 ): Record<string, string> {
   const { name, password } = credentials
-  const { host, port, engine, ca } = address
+  const { host, port, engine, ca, caFile } = address
   return encodeSecret({
     type: typeOf(instance),
     provider: PROVIDER,
@@ -114,7 +116,7 @@ function dataOf(
     username: name,
     password,
     database: name,
-    uri: engine.uri({ host, port, name, password, tls: !isLoopback(host) }),
+    uri: engine.uri({ host, port, name, password, caFile: isLoopback(host) ? undefined : caFile }),
     'ca.crt': ca,
   })
 }

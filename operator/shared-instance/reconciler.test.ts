@@ -50,6 +50,7 @@ function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Ad
     report: createReporter({ store, now }),
     limits: { connections: 1 },
     ca: () => '',
+    caFile: 'ca.crt',
   })
 }
 

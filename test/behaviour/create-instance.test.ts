@@ -162,7 +162,7 @@ test('a database on loopback takes logins without TLS, any other none; both take
   const withTls = { ...instance, tls: { ...instance.tls, required: true } }
   expect(await query(withTls, 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')).toEqual([{ ssl: true }])
   expect(instance.tls.required).toBe(!/^(127\.|::1$|localhost$)/.test(instance.host))
-  expect(new URL(instance.uri).searchParams.get('sslmode')).toBe(instance.tls.required ? 'require' : null)
+  expect(new URL(instance.uri).searchParams.get('sslmode')).toBe(instance.tls.required ? 'verify-full' : null)
   const plain = query({ ...instance, tls: { required: false, ca: null } }, 'SELECT 1 AS one')
   if (instance.tls.required) await expect(plain).rejects.toMatchObject({ code: '28000' })
   else expect(await plain).toEqual([{ one: 1 }])

@@ -71,7 +71,7 @@ describe('installed', () => {
     expect(output).toContain('"msg":"OK"')
     expect(output).toContain('sharedinstance.mooring.dev/second condition met')
     expect(output).toMatch(
-      /postgresql:\/\/second[a-z2-7]+:[^@]+@[a-z0-9.-]+\.mooring-shared\.svc:5432\/second[a-z2-7]+\?sslmode=require$/m,
+      /postgresql:\/\/second[a-z2-7]+:[^@]+@[a-z0-9.-]+\.mooring-shared\.svc:5432\/second[a-z2-7]+\?sslmode=verify-full&sslrootcert=ca\.crt$/m,
     )
     expect(output).toContain('tunnel.mooring.dev/web condition met')
     // Said by the local server, to a visitor of the tunnel.

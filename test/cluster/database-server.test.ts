@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { Kind } from '../../crds/kind.ts'
-import { createCa } from '../../operator/certificates/local-ca.ts'
+import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { adminCredentials } from '../../operator/server/credentials.ts'
 import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from '../../operator/kubernetes/kinds.ts'
 import { selectorOf } from '../../operator/server/kubernetes/names.ts'
@@ -60,6 +60,19 @@ test('callers outside of the cluster log in over TLS, and trust the server by th
 test('nobody logs in without TLS, or without the password', async () => {
   await expect(bench.connect(server, { ssl: false })).rejects.toMatchObject({ code: '28000' })
   await expect(bench.connect(server, { password: 'guess' })).rejects.toMatchObject({ code: '28P01' })
+})
+
+test('the password of the administrator is of no use without the certificate of the operator', async () => {
+  const { certificate } = bench.ca
+  await expect(bench.connect(server, { ssl: { ca: certificate } })).rejects.toMatchObject({ code: '28000' })
+  const forger = await createCa(new Date())
+  const forged = await issueCertificate({ ca: forger, names: ['mooring'], now: new Date(), usage: 'client', subject: 'mooring' })
+  const asForger = { ca: certificate, cert: forged.certificate, key: forged.key }
+  await expect(bench.connect(server, { ssl: asForger })).rejects.toThrow()
+  // One of the installation's own, for another purpose.
+  const peer = await issueCertificate({ ca: bench.ca, names: ['mooring'], now: new Date(), usage: 'peer' })
+  const asPeer = { ca: certificate, cert: peer.certificate, key: peer.key }
+  await expect(bench.connect(server, { ssl: asPeer })).rejects.toMatchObject({ code: '28000' })
 })
 
 test('a server of the other series runs as well', async () => {

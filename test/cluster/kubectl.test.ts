@@ -70,9 +70,8 @@ async function loginOf(name: string): Promise<Login> {
   return { uri: Buffer.from(data.uri, 'base64').toString(), ca }
 }
 
-/** With a file of CAs `sslmode=require` checks the server's certificate (libpq, "SSL Support"). */
 const psql = ({ uri, ca }: Login, sql: string) =>
-  run({ file: 'psql', args: ['-X', '-At', '-c', sql, uri], env: { PGSSLROOTCERT: ca } })
+  run({ file: 'psql', args: ['-X', '-At', '-c', sql, uri.replace('sslrootcert=ca.crt', `sslrootcert=${ca}`)] })
 
 test('an instance that is applied can be used with its Secret, is switched off and on, rotated, reset and deleted', async () => {
   await apply('life')

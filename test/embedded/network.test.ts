@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
-import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
 import type { Instance } from '../support/answers.ts'
 import { createHttpsClient } from '../support/https-client.ts'
@@ -7,6 +10,9 @@ import { type Mooring, startMooring } from '../support/mooring.ts'
 import { query } from '../support/sql.ts'
 
 // On every address of the machine, as for callers on other machines.
+
+const run = promisify(execFile)
+const psql = async (uri: string): Promise<string> => (await run('psql', ['-X', '-At', '-c', 'SELECT 1', uri])).stdout
 
 let mooring: Mooring
 let instance: Instance
@@ -25,7 +31,21 @@ const outside = () =>
 test('an instance is given with an address that others reach, and TLS is required', () => {
   expect(outside()).toContain(instance.host)
   expect(instance.tls.required).toBe(true)
-  expect(new URL(instance.uri).searchParams.get('sslmode')).toBe('require')
+  expect(new URL(instance.uri).searchParams.get('sslmode')).toBe('verify-full')
+})
+
+test('psql takes the uri as it is, and checks the server by the CA that it names', async () => {
+  expect(await psql(instance.uri)).toBe('1\n')
+  const { host, port } = instance
+  await expect(psql(instance.uri.replace(`${host}:${port}`, `localhost:${port}`))).rejects.toThrow(/does not match host name/)
+})
+
+test('the administrator of a server logs in from this machine alone', async () => {
+  const [server = ''] = await readdir(join(mooring.dataDir, 'servers'))
+  const rules = await readFile(join(mooring.dataDir, 'servers', server, 'config/pg_hba.conf'), 'utf8')
+  const ofAdmin = rules.split('\n').filter((line) => line.includes('"mooring"'))
+  expect(ofAdmin.at(-1)).toBe('host all "mooring" all reject')
+  expect(ofAdmin.slice(0, -1).map((line) => line.split(' ')[3])).toEqual(['127.0.0.0/8', '::1/128', 'samehost'])
 })
 
 test('the database takes logins by TLS with the CA of the answer, and no others', async () => {

@@ -68,6 +68,7 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
   const operator = createOperator({
     ...{ store: seen, caches, runtime, registry: new Registry(), log: pino({ level: 'silent' }) },
     ca: () => '',
+    caFile: 'ca.crt',
     serviceAccounts: false,
     settings: { ...DEFAULTS, ...settings },
   })

@@ -18,6 +18,7 @@ const START_MS = 60_000
 const SCRIPT = `
 umask 022
 printf %s "$CERTIFICATE" >${at.certificate}/tls.crt
+printf %s "$CA" >${at.certificate}/ca.crt
 (umask 077; printf %s "$KEY" >${at.certificate}/tls.key)
 printf %s "$PASSWORD" >${at.admin}/password
 ${commandOf(postgresqlPod.initialise)}
@@ -33,13 +34,20 @@ export async function startPostgresContainer(image: string, motor: Motor): Promi
   const { host } = info.containerRuntime
   const ca = await createCa(new Date())
   const { certificate, key } = await issueCertificate({ ca, names: [host], now: new Date() })
+  const client = await issueCertificate({ ca, names: [ADMIN.user], now: new Date(), usage: 'client', subject: ADMIN.user })
   const replaced = postgresqlPod.replaces?.(motor)
   const files = postgresqlPod.files({ admin: ADMIN.user, capacity: CAPACITY, replaced })
   let log = ''
   const container = await new GenericContainer(image)
     .withUser(`${USER.uid}:${USER.gid}`)
     .withEntrypoint(['sh', '-ec', SCRIPT])
-    .withEnvironment({ CERTIFICATE: certificate, KEY: key, PASSWORD: ADMIN.password, REPLACED: replaced ?? '' })
+    .withEnvironment({
+      CERTIFICATE: certificate,
+      KEY: key,
+      CA: ca.certificate,
+      PASSWORD: ADMIN.password,
+      REPLACED: replaced ?? '',
+    })
     .withTmpFs(
       Object.fromEntries(
         [at.certificate, at.admin, at.replacement, postgresqlPod.dataMount].map((path) => [
@@ -59,7 +67,7 @@ export async function startPostgresContainer(image: string, motor: Motor): Promi
     .catch((cause: unknown) => {
       throw new Error(`a container of ${image} did not come up: ${log}`, { cause })
     })
-  const target = { host, port: container.getMappedPort(postgresqlPod.port), ca: ca.certificate, ...ADMIN }
+  const target = { host, port: container.getMappedPort(postgresqlPod.port), ca: ca.certificate, client, ...ADMIN }
   // Process 1 starts the server for as long as the container is there.
   const starting = { target, isAlive: () => true, log: () => log }
   await untilReachable(starting)

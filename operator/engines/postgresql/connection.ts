@@ -1,3 +1,4 @@
+import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import type { AdminTarget } from '../engine.ts'
 import { type Blockers, createBlockers } from './blockers.ts'
@@ -54,12 +55,18 @@ const SIZES = {
 
 const MAINTENANCE = 'postgres'
 
+/** TLS options of the driver; false where the target has no CA, which is on loopback alone. */
+export function tlsTo({ ca, client }: Pick<AdminTarget, 'ca' | 'client'>): ConnectionOptions | false {
+  return ca === undefined ? false : { ca, ...(client && { cert: client.certificate, key: client.key }) }
+}
+
 /** Driver options of a login, by whichever role. */
-export function dialling({ host, port, ca }: Omit<AdminTarget, 'user' | 'password'>, timeouts: Timeouts): pg.ClientConfig {
+export function dialling(target: Omit<AdminTarget, 'user' | 'password'>, timeouts: Timeouts): pg.ClientConfig {
+  const { host, port } = target
   return {
     host,
     port,
-    ssl: ca === undefined ? false : { ca },
+    ssl: tlsTo(target),
     connectionTimeoutMillis: timeouts.connectMs,
     keepAlive: true,
     application_name: 'mooring',

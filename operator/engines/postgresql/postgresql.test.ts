@@ -189,11 +189,19 @@ test('a server that is not there is unavailable, for the admin and for a login',
 })
 
 test.each([
-  { tls: false, host: '127.0.0.1', uri: 'postgresql://app:p%40ss%2F@127.0.0.1:5432/app' },
-  { tls: true, host: 'db.example.com', uri: 'postgresql://app:p%40ss%2F@db.example.com:5432/app?sslmode=require' },
-  { tls: true, host: '::1', uri: 'postgresql://app:p%40ss%2F@[::1]:5432/app?sslmode=require' },
-])('a connection string to $host', ({ tls, host, uri }) => {
-  expect(postgresql.uri({ host, port: 5432, name: 'app', password: 'p@ss/', tls })).toBe(uri)
+  { caFile: undefined, host: '127.0.0.1', uri: 'postgresql://app:p%40ss%2F@127.0.0.1:5432/app' },
+  {
+    caFile: 'ca.crt',
+    host: 'db.example.com',
+    uri: 'postgresql://app:p%40ss%2F@db.example.com:5432/app?sslmode=verify-full&sslrootcert=ca.crt',
+  },
+  {
+    caFile: '/a dir/ca',
+    host: '::1',
+    uri: 'postgresql://app:p%40ss%2F@[::1]:5432/app?sslmode=verify-full&sslrootcert=%2Fa%20dir%2Fca',
+  },
+])('a connection string to $host', ({ caFile, host, uri }) => {
+  expect(postgresql.uri({ host, port: 5432, name: 'app', password: 'p@ss/', caFile })).toBe(uri)
 })
 
 test('engines are found by family', () => {

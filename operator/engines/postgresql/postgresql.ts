@@ -85,9 +85,9 @@ const scram = createScram()
 
 export const postgresql: Engine = {
   family: 'postgresql',
-  uri({ host, port, name, password, tls }) {
+  uri({ host, port, name, password, caFile }) {
     const at = host.includes(':') ? `[${host}]` : host
-    return `postgresql://${name}:${encodeURIComponent(password)}@${at}:${port}/${name}${tls ? '?sslmode=require' : ''}`
+    return `postgresql://${name}:${encodeURIComponent(password)}@${at}:${port}/${name}${caFile === undefined ? '' : `?sslmode=verify-full&sslrootcert=${encodeURIComponent(caFile)}`}`
   },
   drawPassword: () => scram.draw(),
   admin: (target) => postgresqlAdmin(target, connect(target), scram),

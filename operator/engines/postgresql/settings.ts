@@ -4,7 +4,14 @@ export interface PostgresqlServer {
   readonly port: number
   readonly hbaFile: string
   /** Offered on every address, required off loopback (see {@link postgresqlHba}). Absent only where nothing but loopback is listened on. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined
+  readonly tls?:
+    | {
+        readonly certFile: string
+        readonly keyFile: string
+        /** CA of the certificate by which the administrator is known ({@link postgresqlHba}). */
+        readonly caFile?: string
+      }
+    | undefined
   /** Directory of the engine's own rotated log; absent: stderr. */
   readonly logDirectory?: string | undefined
   /** Tenants that the server may hold; sizes its connection slots. */
@@ -44,7 +51,13 @@ function network({ listen, port, hbaFile, tls }: PostgresqlServer): Settings {
     unix_socket_directories: '',
     hba_file: hbaFile,
     ...(tls
-      ? { ssl: 'on', ssl_cert_file: tls.certFile, ssl_key_file: tls.keyFile, ssl_min_protocol_version: 'TLSv1.2' }
+      ? {
+          ssl: 'on',
+          ssl_cert_file: tls.certFile,
+          ssl_key_file: tls.keyFile,
+          ...(tls.caFile !== undefined && { ssl_ca_file: tls.caFile }),
+          ssl_min_protocol_version: 'TLSv1.2',
+        }
       : { ssl: 'off' }),
     // A connection that does not log in holds a slot for no longer than this.
     authentication_timeout: '10s',
@@ -128,7 +141,10 @@ export function postgresqlConf(settings: Settings): string {
     .join('')
 }
 
-/** Who may log in. `loopback`: nobody from elsewhere; `network`: from elsewhere everybody, with TLS; `tls`: everybody, with TLS even on loopback. */
+/**
+ * From where logins are accepted. `loopback`: from this machine; `network`: also from elsewhere, with TLS; `tls`: from anywhere, with TLS
+ * even on loopback.
+ */
 export interface HbaOptions {
   /** Name of the server's admin role, the only one that may use any database. */
   readonly admin: string
@@ -137,17 +153,27 @@ export interface HbaOptions {
   readonly own?: readonly string[] | undefined
 }
 
+const LOOPBACK = ['127.0.0.0/8', '::1/128']
+
 /**
  * `pg_hba.conf`. A tenant reaches the database of its own name and no other (`sameuser`), whatever else was granted to it: in 14
- * a role may make another a member of itself, and so pass on its right to connect. No record admits replication.
+ * a role may make another a member of itself, and so pass on its right to connect. No record admits replication. The administrator logs in
+ * from the machine itself, or, where the operator is elsewhere (`tls`), with the operator's certificate: its password alone is not enough.
  */
 export function postgresqlHba({ admin, reach, own = [] }: HbaOptions): string {
-  const who = [`all "${admin.replaceAll('"', '""')}"`, 'sameuser all', ...own.map((name) => `"${name}" all`)]
-  const loopback = [
-    ['local', ''],
-    ['host', '127.0.0.0/8'],
-    ['host', '::1/128'],
+  const role = `"${admin.replaceAll('"', '""')}"`
+  const local = LOOPBACK.map((address) => ['host', address] as const)
+  const here = reach === 'network' ? [...local, ['hostssl', 'samehost'] as const] : local
+  const all = ['hostssl', 'all'] as const
+  const forAdmin = reach === 'tls' ? [all] : here
+  const forTenants = { loopback: local, network: [...local, all], tls: [all] }[reach]
+  const proof = reach === 'tls' ? 'scram-sha-256 clientcert=verify-full' : 'scram-sha-256'
+  const tenants = ['sameuser all', ...own.map((name) => `"${name}" all`)]
+  return [
+    ...forAdmin.map(([type, address]) => `${type} all ${role} ${address} ${proof}`),
+    `host all ${role} all reject`,
+    ...forTenants.flatMap(([type, address]) => tenants.map((pair) => `${type} ${pair} ${address} scram-sha-256`)),
   ]
-  const from = [...(reach === 'tls' ? [] : loopback), ...(reach === 'loopback' ? [] : [['hostssl', 'all']])]
-  return from.flatMap(([type, address]) => who.map((pair) => `${type} ${pair} ${address} scram-sha-256\n`)).join('')
+    .map((record) => `${record}\n`)
+    .join('')
 }

@@ -35,7 +35,7 @@ describe.each(SERIES)('PostgreSQL %s: the tools of a tenant work', (series) => {
 
   const uriOf = ({ name, password }: Tenant): string => {
     const { host, port } = bench.server.target
-    return postgresql.uri({ host, port, name, password, tls: false })
+    return postgresql.uri({ host, port, name, password, caFile: undefined })
   }
 
   test('pg_dump, and pg_restore into the database of another', async () => {

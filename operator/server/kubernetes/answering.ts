@@ -107,7 +107,7 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     if (shown && fingerprint(shown) !== newest) await renew(serving, newest)
     if (shown && !isFor(shown, address.host))
       return { phase: 'starting', message: 'its certificate for a new address is on its way' }
-    const { host, port, ca } = target
-    return { phase: 'running', ...address, admin: { host, port, ca } }
+    const { host, port, ca, client } = target
+    return { phase: 'running', ...address, admin: { host, port, ca, client } }
   }
 }

@@ -6,7 +6,7 @@ import { childMetadata, childNames } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import type { Wanted } from './wanted.ts'
 
-/** `ca.crt` is for people who look at it; nobody in the pod needs it. */
+/** `ca.crt` is what the server checks the operator's certificate by. */
 export function certificateSecretOf({ server }: Wanted, { certificate, key }: KeyPair, ca: string): Plain<V1Secret> {
   return {
     apiVersion: 'v1',

@@ -6,7 +6,7 @@ import type { LoginAnswer } from '../process/program.ts'
 /** Where a pod's volumes are mounted. */
 export const at = {
   config: '/etc/mooring/config',
-  /** `tls.crt`, `tls.key`, readable for the engine's group and nobody else. */
+  /** `tls.crt`, `tls.key`, `ca.crt`, readable for the engine's group and nobody else. */
   certificate: '/etc/mooring/certificate',
   /** `password`; there only while the data directory is made. */
   admin: '/etc/mooring/admin',

@@ -33,6 +33,8 @@ export interface KubernetesRuntimeDeps extends PlacementFacts {
   readonly tenants: (server: string) => readonly string[]
   /** The installation's authority, with its key. */
   readonly ca: () => KeyPair | Promise<KeyPair>
+  /** By which servers know the operator. */
+  readonly adminCertificate: () => Promise<KeyPair>
   readonly logger: Logger
   readonly now?: () => Date
   readonly clock?: Clock
@@ -120,7 +122,7 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     if (state.phase !== 'serving' || !pod) return state.phase === 'serving' ? { phase: 'starting' } : state
     if (typeof address === 'string') return { phase: 'starting', message: address }
     const host = settings.dial === 'name' ? serviceName(server.metadata) : (service.spec.clusterIP ?? '')
-    const target = { host, port: engine.port, ca: ca.certificate, ...credentials }
+    const target = { host, port: engine.port, ca: ca.certificate, client: await deps.adminCertificate(), ...credentials }
     return answering({ engine, pod, address, target, certificate, again: () => again(server.metadata.name) })
   }
 

@@ -108,7 +108,7 @@ export const postgresqlPod: EnginePod = {
       listen: '*',
       port: PORT,
       hbaFile: `${at.config}/${HBA}`,
-      tls: { certFile: `${at.certificate}/tls.crt`, keyFile: `${at.certificate}/tls.key` },
+      tls: { certFile: `${at.certificate}/tls.crt`, keyFile: `${at.certificate}/tls.key`, caFile: `${at.certificate}/ca.crt` },
       tenants: capacity,
     })
     return {

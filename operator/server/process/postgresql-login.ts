@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
 import pg from 'pg'
+import { tlsTo } from '../../engines/postgresql/connection.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import { codeOf } from './error-code.ts'
 import type { LoginAnswer } from './program.ts'
@@ -29,13 +30,16 @@ const BUSY = '53300'
 type OnCertificate = (certificate: X509Certificate) => void
 
 /** Logs in as the admin, once. `onCertificate` gets the certificate that a server with TLS showed, when it could be trusted. */
-export async function logInToPostgresql({ ca, ...target }: AdminTarget, onCertificate?: OnCertificate): Promise<LoginAnswer> {
+export async function logInToPostgresql(
+  { ca, client: own, ...target }: AdminTarget,
+  onCertificate?: OnCertificate,
+): Promise<LoginAnswer> {
   const client = new pg.Client({
     ...target,
     database: 'postgres',
     application_name: 'mooring',
     connectionTimeoutMillis: TIMEOUT_MS,
-    ...(ca !== undefined && { ssl: tlsOf(ca, onCertificate) }),
+    ...(ca !== undefined && { ssl: tlsOf({ ca, client: own }, onCertificate) }),
   })
   // A connection that breaks after its error was reported emits another.
   client.on('error', () => undefined)
@@ -51,9 +55,9 @@ export async function logInToPostgresql({ ca, ...target }: AdminTarget, onCertif
   }
 }
 
-function tlsOf(ca: string, onCertificate: OnCertificate = () => undefined): ConnectionOptions {
+function tlsOf(target: Pick<AdminTarget, 'ca' | 'client'>, onCertificate: OnCertificate = () => undefined): ConnectionOptions {
   return {
-    ca,
+    ...tlsTo(target),
     checkServerIdentity(host, shown) {
       onCertificate(new X509Certificate(shown.raw))
       return checkServerIdentity(host, shown)

@@ -7,7 +7,9 @@ import { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Motor } from '../../../crds/motor.ts'
 import type { Region } from '../../../crds/region.ts'
 import { createCa, type KeyPair } from '../../../operator/certificates/local-ca.ts'
-import { adminCredentials } from '../../../operator/server/credentials.ts'
+import { createAdminCertificate } from '../../../operator/certificates/admin-certificate.ts'
+import { tlsTo } from '../../../operator/engines/postgresql/connection.ts'
+import { ADMIN_USER, adminCredentials } from '../../../operator/server/credentials.ts'
 import { createKubernetesRuntime, type KubernetesRuntime } from '../../../operator/server/kubernetes/kubernetes-runtime.ts'
 import { POD_SETTINGS } from '../../../operator/server/kubernetes/settings.ts'
 import type { ServerState } from '../../../operator/server/runtime.ts'
@@ -64,6 +66,7 @@ export async function openServerBench(): Promise<ServerBench> {
   }
 
   const namespace = await addNamespace({ 'pod-security.kubernetes.io/enforce': 'restricted' })
+  const adminCertificate = createAdminCertificate({ ca: () => ca, user: ADMIN_USER, now: () => new Date() })
   const runtime = createKubernetesRuntime({
     store,
     settings: {
@@ -74,6 +77,7 @@ export async function openServerBench(): Promise<ServerBench> {
     plan: () => undefined,
     tenants: () => [...tenants],
     ca: () => ca,
+    adminCertificate,
     logger: pino({ level: process.env.MOORING_TEST_LOG ?? 'silent' }),
     now: () => new Date(Date.now() + ahead.ms),
   })
@@ -123,8 +127,9 @@ export async function openServerBench(): Promise<ServerBench> {
     async connect(server, options = {}) {
       const { host, port } = await running(server)
       const login = await adminCredentials(store, server)
-      const ssl = { ca: ca.certificate }
-      const client = new pg.Client({
+      const client = options.ssl === undefined ? await adminCertificate() : undefined
+      const ssl = tlsTo({ ca: ca.certificate, client })
+      const session = new pg.Client({
         host,
         port,
         ...login,
@@ -133,10 +138,10 @@ export async function openServerBench(): Promise<ServerBench> {
         connectionTimeoutMillis: 5_000,
         ...options,
       })
-      client.on('error', () => undefined)
-      await client.connect()
-      cleanup.defer(() => client.end())
-      return client
+      session.on('error', () => undefined)
+      await session.connect()
+      cleanup.defer(() => session.end())
+      return session
     },
     [Symbol.asyncDispose]: () => cleanup.disposeAsync(),
   }
