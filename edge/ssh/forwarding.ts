@@ -19,7 +19,7 @@ export interface ForwardingDeps {
   readonly channels: ChannelTable<Wire>
   readonly line: LineWatch
   /** Channels that the client opened itself. */
-  readonly terminals: Pick<ClientChannels, 'count' | 'complain'>
+  readonly terminals: Pick<ClientChannels, 'count' | 'complain' | 'notify'>
   /** Whose forward it is, once its client has logged in. */
   tunnel(): { readonly route: Route; readonly login: Login } | undefined
   close(reason: string, sentence: string): void
@@ -111,6 +111,7 @@ export class Forwarding {
         return channels.size - terminals.count
       },
       open: (origin, events) => this.#open(forward, origin, events),
+      notify: (line) => terminals.notify(line),
       close: (reason, sentence) => this.#deps.close(reason, sentence),
     }
     this.#grantedAt = now

@@ -51,6 +51,18 @@ describe('stock ssh', () => {
     await vi.waitFor(() => expect(client.output.stdout).toContain(`${url} leads to this connection.`), soon)
   })
 
+  test('shows a notice of its session on its errors, as text that does nothing to a terminal, within a limit', async () => {
+    const { hostname, forward } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: ['-T', ...forward] })
+    await vi.waitFor(() => expect(client.output.stdout).toContain('asks for none.'), soon)
+    const [session] = edge.sessions.of(hostname)
+    for (let count = 0; count < 100; count++) session?.notify('Mooring: the target\u001b[2J refused a request.')
+    for (let count = 0; count < 100; count++) session?.notify(`Mooring: notice ${count}.`)
+    await vi.waitFor(() => expect(client.output.stderr).toContain('notice 8.\n'), soon)
+    expect(times(client.output.stderr, 'Mooring: the target?[2J refused a request.\n')).toBe(1)
+    expect(times(client.output.stderr, 'Mooring: notice')).toBe(9)
+  })
+
   test('with -N has no session, and the banner alone', async () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: ['-N', ...forward] })
