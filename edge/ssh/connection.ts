@@ -4,6 +4,7 @@ import { performance } from 'node:perf_hooks'
 import type { EdgeClock } from '../clock.ts'
 import type { PasswordRoutes, Route, Routes } from '../route.ts'
 import type { Login, Session } from '../session.ts'
+import type { Applicant } from './admission.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
 import { ClientChannels } from './client-channels.ts'
 import { Forwarding } from './forwarding.ts'
@@ -59,12 +60,21 @@ const KEY_EXCHANGE_MS = 30_000
 /** Channels hold back while keys are exchanged, so these are answers; a client that has so many coming is not interested in them. */
 const MAX_QUEUED = 10_000
 
+/** What is known of a connection that was accepted. */
+interface Accepted {
+  /** Plain: an IPv4-mapped address is IPv4. */
+  readonly clientIp: string
+  /** Milliseconds of a monotonic clock at which it was accepted. */
+  readonly began: number
+}
+
 /** One client, from the first byte to the last. */
-export class Connection implements WireEvents {
+export class Connection implements WireEvents, Applicant {
   readonly id: string = randomUUIDv7()
   readonly clientIp: string
   readonly sourceKey: string
   readonly since: number
+  readonly began: number
   readonly channels: ChannelTable<Wire>
   readonly #deps: ConnectionDeps
   readonly #socket: Socket
@@ -73,18 +83,18 @@ export class Connection implements WireEvents {
   readonly #auth: UserAuth
   readonly #line: LineWatch
   readonly #forwarding: Forwarding
-  readonly #began = performance.now()
   #hostname: string | undefined
   #login: Login | undefined
   #loggedInAt = 0
   #closedAt: number | undefined
   #end: End | undefined
 
-  /** @param clientIp plain: an IPv4-mapped address is IPv4 */
-  constructor(socket: Socket, clientIp: string, deps: ConnectionDeps) {
+  /** No keys are exchanged before {@link begin}. */
+  constructor(socket: Socket, { clientIp, began }: Accepted, deps: ConnectionDeps) {
     this.#deps = deps
     this.#socket = socket
     this.clientIp = clientIp
+    this.began = began
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.date()
     this.#output = new Output(socket, STRANGER_BYTES)
@@ -97,7 +107,7 @@ export class Connection implements WireEvents {
       overrun: () => this.close('protocol_error', sentences.overrun, Reason.protocolError),
       broken: () => this.broken(),
     })
-    this.#line = new LineWatch({ ...line, now: this.#began })
+    this.#line = new LineWatch({ ...line, now: began })
     this.#forwarding = new Forwarding({
       ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
       tunnel: () => this.#tunnel,
@@ -141,6 +151,14 @@ export class Connection implements WireEvents {
     return this.#socket.destroyed
   }
 
+  begin(): void {
+    this.#guarded(() => this.#wire.proceed())
+  }
+
+  giveWay(): void {
+    this.close('handshakes', sentences.handshakes, Reason.tooManyConnections)
+  }
+
   /** Ends it with a sentence. Idempotent. */
   close(reason: string, sentence: string, code: Reason = Reason.byApplication): void {
     this.#farewell(reason, { reason: code, sentence })
@@ -170,7 +188,7 @@ export class Connection implements WireEvents {
   }
 
   #tickLogin(now: number): void {
-    const age = now - this.#began
+    const age = now - this.began
     if (age > this.#deps.limits.loginGraceMs) this.close('login_grace', sentences.loginGrace(this.#deps.limits.loginGraceMs))
     else if (age > PATIENCE_MS) this.#guarded(() => this.#wire.beginAnyway())
   }
@@ -252,7 +270,7 @@ export class Connection implements WireEvents {
     if (this.#closedAt !== undefined) return
     const now = performance.now()
     this.#closedAt = now
-    this.#end = { reason, durationMs: Math.round(now - this.#began) }
+    this.#end = { reason, durationMs: Math.round(now - this.began) }
     this.#wire.mute()
     this.#forwarding.stop()
     this.channels.close()

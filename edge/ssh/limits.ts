@@ -4,17 +4,25 @@ export interface SshLimits {
   readonly connections: number
   /** Connections of one source that have not logged in. */
   readonly handshakesPerSource: number
-  /** Connections of one source in a minute that began to exchange keys and ended without a login: each has cost some milliseconds (CVE-2002-20001). */
+  /** Age at which the oldest of them gives way, when a source has as many and one more comes. */
+  readonly giveWayMs: number
+  /**
+   * Connections of one source in a minute that began to exchange keys and ended without a login: each has cost some milliseconds
+   * (CVE-2002-20001). More of them exchange keys in a queue.
+   */
   readonly unfinishedPerSource: number
+  /** Key exchanges a second of a source that has had too many such connections, or failed logins. */
+  readonly slowHandshakesPerSecond: number
   /** Connections that are told why they are refused, at a time; more of them are closed without a word. */
   readonly farewells: number
+  /** From the accepted connection to the login, whatever the client sends meanwhile. */
   readonly loginGraceMs: number
   /** For a trusted balancer to say whom it speaks for, and how long it may be silent before it is taken for one that does not say. */
   readonly balancerMs: number
   readonly balancerQuietMs: number
   /** Keys, passwords and whatever else one connection may try; a first question what there is does not count. */
   readonly loginTries: number
-  /** Failed logins of one source in a minute. */
+  /** Failed logins of one source in a minute, after which its passwords are no longer compared (docs/ssh-logins.md). */
   readonly failedPerSource: number
   /** Failed logins of one source on one tunnel in a minute. */
   readonly failedPerSourceAndTunnel: number
@@ -41,10 +49,13 @@ export interface SshLimits {
 export const DEFAULT_SSH_LIMITS: SshLimits = {
   connections: 20_000,
   handshakesPerSource: 32,
+  giveWayMs: 5_000,
   unfinishedPerSource: 300,
+  slowHandshakesPerSecond: 10,
   // Each may take two seconds to go, and whoever is refused at the door may come again at once.
   farewells: 1_000,
-  loginGraceMs: 30_000,
+  // With the farewell and the interval of the timer, a connection is gone within 20 s.
+  loginGraceMs: 17_000,
   balancerMs: 10_000,
   balancerQuietMs: 2_000,
   // A key that is only asked about costs next to nothing, and people have many of them in their agents.

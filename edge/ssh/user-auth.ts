@@ -1,7 +1,8 @@
 import type { EdgeClock } from '../clock.ts'
 import type { Route } from '../route.ts'
 import type { Login } from '../session.ts'
-import { type Denial, judgeKey, judgePassword, type PasswordLogin, type Refusal, refusalOf } from './login.ts'
+import { ISSUED_PASSWORD } from '../../crds/tunnel-password.ts'
+import { type Denial, judgeKey, judgePassword, type Refusal, refusalOf, type Verdict } from './login.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import type { PasswordRoutes, Routes } from '../route.ts'
 import { fingerprintOf, parsePublicKey } from './public-key.ts'
@@ -43,6 +44,9 @@ export interface UserAuth {
   abandoned(): RefusedLogin | undefined
 }
 
+/** Signatures that one connection may have verified: each costs up to milliseconds, and a client of a key makes a right one at once. */
+const MAX_SIGNATURES = 3
+
 const proven = (login: Login): Pick<RefusedLogin, 'authMethod' | 'fingerprint' | 'passwordId'> =>
   login.authMethod === 'key'
     ? { authMethod: 'key', fingerprint: login.keyFingerprint, passwordId: undefined }
@@ -51,6 +55,7 @@ const proven = (login: Login): Pick<RefusedLogin, 'authMethod' | 'fingerprint' |
 export function createUserAuth(deps: Deps): UserAuth {
   const { wire, routes, source, sourceKey, failures, limits } = deps
   let tries = 0
+  let signatures = 0
   let asked = false
   let keyFailed = false
   let explained = false
@@ -65,17 +70,24 @@ export function createUserAuth(deps: Deps): UserAuth {
     else judge(request)
   }
 
+  /** Failures limit guesses, so a key, which cannot be guessed, is judged whatever its source has done (docs/ssh-logins.md). */
   function judge(request: PasswordRequest | KeyRequest): void {
     const route = routes.get(request.user)
-    if (failures.bySource.reached(sourceKey) || (route && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`))) {
-      refused({ route, refusal: 'rate' }, request)
-      deps.disconnect(Reason.noMoreAuthMethods, sentences.refused('rate'))
-    } else if (request.method === 'password') password({ ...request, source, now: deps.date() }, request)
-    else publicKey(route, request)
+    if (request.method === 'publickey') publicKey(route, request)
+    else if (!isLimited(route)) password(request)
+    else if (ISSUED_PASSWORD.test(request.password)) lastPassword(request)
+    else tooMany(route, request)
   }
 
-  function password(attempt: PasswordLogin, request: AuthRequest): void {
-    const verdict = judgePassword(routes, attempt)
+  function isLimited(route: Route | undefined): boolean {
+    if (failures.bySource.reached(sourceKey)) return true
+    return route !== undefined && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`)
+  }
+
+  const judged = (request: PasswordRequest): Verdict => judgePassword(routes, { ...request, source, now: deps.date() })
+
+  function password(request: PasswordRequest): void {
+    const verdict = judged(request)
     if ('login' in verdict) accept(verdict.route, verdict.login)
     else {
       countFailure(verdict.route)
@@ -83,10 +95,23 @@ export function createUserAuth(deps: Deps): UserAuth {
     }
   }
 
+  /** Of a source with too many failures: a valid one passes, a wrong one ends the connection. */
+  function lastPassword(request: PasswordRequest): void {
+    const verdict = judged(request)
+    if ('login' in verdict) accept(verdict.route, verdict.login)
+    else tooMany(verdict.route, request)
+  }
+
+  function tooMany(route: Route | undefined, request: PasswordRequest): void {
+    refused({ route, refusal: 'rate' }, request)
+    deps.disconnect(Reason.noMoreAuthMethods, sentences.refused('rate'))
+  }
+
   function publicKey(route: Route | undefined, request: KeyRequest): void {
     const verdict = judgeKey(route, source, request.blob)
     if (!('login' in verdict)) refuseKey(verdict, request)
     else if (!request.signature) askForSignature(verdict.route, request)
+    else if (++signatures > MAX_SIGNATURES) deps.disconnect(Reason.noMoreAuthMethods, sentences.tries)
     else if (verdict.key?.verify(request.signature.of, request.signature.bytes, request.hash))
       accept(verdict.route, verdict.login)
     else refuseKey({ route, refusal: 'key', fingerprint: fingerprintOf(request.blob) }, request)

@@ -74,8 +74,11 @@ export function routesInMemory() {
   }
 }
 
-export function temporaryPassword(lifetimeMs = 60_000): { readonly password: string; readonly routed: RoutedPassword } {
-  const password = `mt_${randomBytes(16).toString('hex')}`
+/** A password of a tunnel: without one of the caller's, of the form that the API issues. */
+export function temporaryPassword(
+  lifetimeMs = 60_000,
+  password = `mt_${randomBytes(16).toString('hex')}`,
+): { readonly password: string; readonly routed: RoutedPassword } {
   const sha256 = createHash('sha256').update(password).digest('hex')
   return { password, routed: { id: `pw-${sha256.slice(0, 8)}`, sha256, expiresAt: Date.now() + lifetimeMs } }
 }
