@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import type { EdgeClock } from '../clock.ts'
-import type { PasswordRoutes, Route, Routes } from '../route.ts'
+import type { LoginRoutes, Route } from '../route.ts'
 import type { Login, Session } from '../session.ts'
 import type { Applicant } from './admission.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
@@ -26,7 +26,7 @@ import { Wire } from './wire/wire.ts'
 /** What connections have in common. */
 export interface ConnectionDeps {
   readonly ring: HostKeyRing
-  readonly routes: Routes & PasswordRoutes
+  readonly routes: LoginRoutes
   readonly limits: SshLimits
   readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
   /** Connections that began to exchange keys and ended without a login, by source. */

@@ -15,6 +15,9 @@ export const sentences = {
   welcome: ({ url }: Route) => `Mooring: ${url} leads to this connection once it forwards port 80.`,
   tries:
     'Mooring: too many login attempts on one connection. With many keys in an agent, name the right one: ssh -o IdentitiesOnly=yes -i FILE.',
+  /** @param most hostnames that are listed at most */
+  severalTunnels: (hostnames: readonly string[], most: number) =>
+    `Mooring: several tunnels list this key. Log in as the hostname of one, HOSTNAME@...: ${hostnames.slice(0, most).join(', ')}${hostnames.length > most ? ' and others' : ''}.`,
   loginGrace: (ms: number) => `Mooring: no login within ${seconds(ms)}.`,
   handshakes: 'Mooring: too many connections from your address that have not logged in. Try again in a moment.',
   busy: 'Mooring: this edge has as many connections as it takes. Try again in a moment.',

@@ -7,7 +7,7 @@ import type { JournalWriter } from '../../journal/port.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import type { Peer } from '../balancers/peer.ts'
 import type { EdgeClock } from '../clock.ts'
-import type { PasswordRoutes, Routes } from '../route.ts'
+import type { LoginRoutes } from '../route.ts'
 import type { LiveSessions } from '../sessions.ts'
 import type { Session } from '../session.ts'
 import { startTicker } from '../ticker.ts'
@@ -31,7 +31,7 @@ export interface SshServerDeps extends EdgeClock {
   readonly edge: string
   /** Private keys in OpenSSH's format, one of each type. */
   readonly hostKeys: readonly string[]
-  readonly routes: Routes & PasswordRoutes
+  readonly routes: LoginRoutes
   readonly sessions: LiveSessions
   /** No more requests are sent to a session that lives on a little. */
   readonly onRetired?: (session: Session) => void

@@ -9,7 +9,8 @@ import { Registry } from 'prom-client'
 import { addressList } from '../../crds/address-list.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import { type EdgeClock, systemClock } from '../../edge/clock.ts'
-import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../../edge/route.ts'
+import type { LoginRoutes, Route, RoutedPassword } from '../../edge/route.ts'
+import { KeyIndex } from '../../edge/key-index.ts'
 import { createSessions } from '../../edge/sessions.ts'
 import { knownHostsFile } from '../../crds/known-hosts.ts'
 import { generateHostKeys, parseHostKey } from '../../edge/ssh/host-keys.ts'
@@ -27,11 +28,12 @@ export const freshHostname = () => randomBytes(8).toString('hex')
 /** Routes that a test may change. */
 export function routesInMemory() {
   const routes = new Map<string, Route>()
+  const keys = new KeyIndex()
   const listeners = new Set<(hostname: string) => void>()
   const tell = (hostname: string) => {
     for (const listener of listeners) listener(hostname)
   }
-  const port: Routes & PasswordRoutes = {
+  const port: LoginRoutes = {
     domain: DOMAIN,
     get: (hostname) => routes.get(hostname),
     ofPassword(sha256) {
@@ -39,6 +41,7 @@ export function routesInMemory() {
       const [route, ...others] = [...routes.values()].filter(has)
       return others.length > 0 ? undefined : route
     },
+    ofKey: ({ type, blob }, most) => keys.of(type, blob, most).flatMap((hostname) => routes.get(hostname) ?? []),
     onChange(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -63,11 +66,13 @@ export function routesInMemory() {
         ingress: addressList(parsed.ingressIPWhitelist),
         sshSources: addressList(parsed.sshIPWhitelist),
       }
+      keys.replace(hostname, routes.get(hostname)?.config.authorizedKeys ?? [], parsed.authorizedKeys)
       routes.set(hostname, route)
       tell(hostname)
       return route
     },
     delete(hostname: string): void {
+      keys.replace(hostname, routes.get(hostname)?.config.authorizedKeys ?? [], [])
       routes.delete(hostname)
       tell(hostname)
     },
