@@ -16,7 +16,7 @@ import { sourceKey } from '../source-key.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import { Output, STRANGER_BYTES } from '../channels/output.ts'
 import type { Budget } from '../channels/receive-window.ts'
-import { sentences, terminalText } from './sentences.ts'
+import { type PublicAddress, type ReachedTunnel, sentences, terminalText } from './sentences.ts'
 import type { TerminalText } from './terminal.ts'
 import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
 import { type AuthRequest, type GlobalRequest, Reason, type WireEvents } from './wire/messages.ts'
@@ -33,6 +33,7 @@ export interface ConnectionDeps {
   readonly unfinished: MinuteCounter
   readonly growth: Budget
   readonly date: EdgeClock['date']
+  address(): PublicAddress
   sessionsOf(hostname: string): number
   loggedIn(connection: Connection): void
   /** It serves its tunnel from now on; `false`: no more. */
@@ -174,7 +175,7 @@ export class Connection implements WireEvents, Applicant {
     if (!this.#login || this.#closedAt !== undefined) return
     const route = this.#route
     const why = revocationOf(route, { source: this.clientIp, login: this.#login, now: this.#deps.date() })
-    const refusal = route && this.#forwarding.refusal(route)
+    const { refusal } = this.#forwarding
     if (why) this.close(why, sentences.revoked(why))
     else if (refusal) this.close('forward_refused', refusal)
   }
@@ -194,12 +195,13 @@ export class Connection implements WireEvents, Applicant {
   }
 
   #tickSession(now: number, stalledMs: number): void {
-    const { keepaliveMs, forwardGraceMs } = this.#deps.limits
+    const { keepaliveMs, forwardGraceMs, nextForwardGraceMs } = this.#deps.limits
     if (this.#login?.authMethod === 'token') this.recheck()
     this.#forwarding.tick(now)
-    const route = this.#route
-    const without = now - Math.max(this.#loggedInAt, this.#forwarding.cancelledAt)
-    if (!this.#forwarding.granted && route && without > forwardGraceMs) this.close('no_forward', sentences.forwardGrace(route))
+    const { granted, cancelledAt } = this.#forwarding
+    const isLate = cancelledAt > 0 ? now - cancelledAt > nextForwardGraceMs : now - this.#loggedInAt > forwardGraceMs
+    const tunnel = this.#tunnel
+    if (!granted && tunnel && isLate) this.close('no_forward', sentences.forwardGrace(tunnel))
     const state = this.#line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS, stalledMs })
     if (state === 'silent') this.close('keepalive_timeout', sentences.keepalive, Reason.connectionLost)
     if (state === 'replaced') this.close('replaced', sentences.replaced)
@@ -210,15 +212,15 @@ export class Connection implements WireEvents, Applicant {
     return this.#hostname === undefined ? undefined : this.#deps.routes.get(this.#hostname)
   }
 
-  get #tunnel(): { readonly route: Route; readonly login: Login } | undefined {
+  get #tunnel(): (ReachedTunnel & { readonly login: Login }) | undefined {
     const route = this.#route
-    return route && this.#login ? { route, login: this.#login } : undefined
+    return route && this.#login ? { route, address: this.#deps.address(), login: this.#login } : undefined
   }
 
   #terminalText(): TerminalText {
-    const route = this.#route
+    const tunnel = this.#tunnel
     // A tunnel that is gone ends its connections with a sentence.
-    return route ? terminalText(route, this.#forwarding.granted) : { lines: [], refusal: undefined }
+    return tunnel ? terminalText(tunnel, this.#forwarding.granted) : { lines: [], refusal: undefined }
   }
 
   #receive(chunk: Buffer): void {
@@ -244,7 +246,7 @@ export class Connection implements WireEvents, Applicant {
     this.#login = login
     this.#loggedInAt = performance.now()
     this.#output.trust()
-    this.#wire.banner(`${sentences.welcome(route)}\r\n`)
+    this.#wire.banner(`${sentences.welcome({ route, address: this.#deps.address() })}\r\n`)
     this.#wire.accept()
     this.#deps.loggedIn(this)
   }

@@ -29,8 +29,10 @@ export interface SshLimits {
   /** Refused logins of one tunnel that are recorded in a minute, whatever their number and that of their sources. */
   readonly refusalsPerTunnel: number
   readonly sessionsPerTunnel: number
-  /** How long a logged-in client may do without a forward. */
+  /** How long a logged-in client may do without a first forward: stock clients ask for it at once. */
   readonly forwardGraceMs: number
+  /** How long a client that has cancelled its forward may do without another. */
+  readonly nextForwardGraceMs: number
   /** Channels of one session. */
   readonly channels: number
   /** Bytes of one session that were received and not read. */
@@ -65,7 +67,9 @@ export const DEFAULT_SSH_LIMITS: SshLimits = {
   // Hostnames are public, and the journal keeps records for 90 days. All failures of two sources fit; a person reads no more.
   refusalsPerTunnel: 60,
   sessionsPerTunnel: 10,
-  forwardGraceMs: 30_000,
+  // A user who forgot -R is to be told soon, and clients without a session channel show nothing but the end.
+  forwardGraceMs: 5_000,
+  nextForwardGraceMs: 30_000,
   channels: 1_000,
   unreadBytes: 32 * 1024 * 1024,
   windowGrowthBytes: 128 * 1024 * 1024,

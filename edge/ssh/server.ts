@@ -21,7 +21,7 @@ import { sourceKey } from '../source-key.ts'
 import { MinuteCounter } from './login-limits.ts'
 import { createSshMetrics } from './metrics.ts'
 import { Budget } from '../channels/receive-window.ts'
-import { sentences } from './sentences.ts'
+import { type PublicAddress, sentences } from './sentences.ts'
 import { Reason } from './wire/messages.ts'
 import { hostKeyRing } from './wire/offer.ts'
 import { ciphersReady, nativeCiphers } from './wire/packets.ts'
@@ -33,6 +33,8 @@ export interface SshServerDeps extends EdgeClock {
   readonly hostKeys: readonly string[]
   readonly routes: LoginRoutes
   readonly sessions: LiveSessions
+  /** How the edge is reached, for what clients show. Known once it listens. */
+  readonly address: () => PublicAddress
   /** No more requests are sent to a session that lives on a little. */
   readonly onRetired?: (session: Session) => void
   readonly journal: Pick<JournalWriter, 'connection'>
@@ -84,7 +86,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
-    ...{ routes, limits, failures, unfinished, date },
+    ...{ routes, limits, failures, unfinished, date, address: given.address },
     growth: new Budget(limits.windowGrowthBytes),
     sessionsOf: (hostname) => (byHostname.get(hostname)?.size ?? 0) + elsewhere(hostname),
     loggedIn,

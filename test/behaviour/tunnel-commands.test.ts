@@ -112,6 +112,34 @@ test.each(COMMANDS)('a host that has another key than the API says ends the clie
   expect(client.said()).toContain('Host key verification failed')
 })
 
+describe('the terminal of a command without -N', () => {
+  test('shows the URL that works there, and what it leads to', async () => {
+    const { tunnel, commands } = await newTunnel()
+    await using client = await typed(commands.ssh.replace(' -N ', ' -T '))
+    // Behind a balancer of 443 visitors need no port.
+    const urls = [tunnel.directUrl, tunnel.url].map((url) => `${url} -> the target named in your -R\n`)
+    await vi.waitFor(
+      () =>
+        expect(
+          urls.some((line) => client.said().includes(`\n${line}`)),
+          client.said(),
+        ).toBe(true),
+      SOON,
+    )
+    await serves({ tunnel, client })
+  })
+
+  test('shows the command when -R is missing, at once', async () => {
+    const { tunnel, commands } = await newTunnel()
+    const { hostname, endpoint } = tunnel
+    await using client = await typed(commands.ssh.replace(' -N ', ' -T ').replace(/ -R \S+/, ''))
+    expect(await client.exited).toBe(1)
+    expect(client.said()).toContain(
+      `-R is missing. Type: ssh -p ${endpoint.sshPort} -R 80:localhost:3000 ${hostname}@${endpoint.sshHost}`,
+    )
+  })
+})
+
 test('the unit is one that systemd starts and keeps up', async () => {
   const { tunnel, commands } = await newTunnel()
   expect(sectionsOf(commands.systemd)).toMatchObject({

@@ -19,6 +19,8 @@ import { createSshServer } from '../../edge/ssh/server.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
 
 const DOMAIN = 'tunnel.localhost'
+/** Where visitors are said to come. */
+export const HTTPS_PORT = 28_443
 const hostKeys = generateHostKeys()
 
 type Config = Parameters<typeof TunnelConfig.parse>[0]
@@ -102,6 +104,7 @@ export async function startSshEdge(
   const server = createSshServer({
     edge: 'test',
     ...{ hostKeys, routes: routes.port, sessions, registry },
+    address: () => ({ sshHost: '127.0.0.1', sshPort: port, httpsPort: HTTPS_PORT }),
     journal: {
       connection(record) {
         records.push(record)
