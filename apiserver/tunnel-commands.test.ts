@@ -25,6 +25,28 @@ test.each([
   expect(commandsOf({ ports: { ssh } }).knownHosts).toEqual([line])
 })
 
+test('every command pins a host key, which it writes to a file first', () => {
+  const { knownHosts, ...commands } = commandsOf({ ports: { ssh: 22 } })
+  for (const command of Object.values(commands)) {
+    expect(command).toContain(`echo '${knownHosts[0]}' > `)
+    expect(command).toContain(' -o StrictHostKeyChecking=yes -o UserKnownHostsFile=')
+    expect(command).not.toContain('accept-new')
+  }
+})
+
+test('without a known host key a command leaves the question to ssh', () => {
+  const unknown = { ...endpoint({}), status: {} }
+  const { ssh } = connectCommands({ hostname, endpoint: unknown, config: TunnelSpec.parse({ regionId: 1 }).config })
+  expect(ssh).toMatch(/^ssh -N /)
+  expect(ssh).not.toContain('StrictHostKeyChecking')
+})
+
+test('the percent sign of an address with a zone is no specifier of a unit', () => {
+  const { ssh, systemd } = commandsOf({ sshHost: 'fe80::1%eth0' })
+  expect(ssh).toContain('@fe80::1%eth0')
+  expect(systemd.replaceAll(/%t|%%/g, '')).not.toContain('%')
+})
+
 test.each([
   { does: 'to port 3000 of the client’s machine', config: {}, forward: `-R ${hostname}:80:localhost:3000` },
   { does: 'to where the edge says, for a tunnel with a target', config: { target: 'db:5432' }, forward: `-R ${hostname}:80` },

@@ -24,49 +24,86 @@ export interface ConnectCommands {
 const LOCAL = 'localhost:3000'
 /** Between tries: one that is refused for ever must not use up what its address may try in a minute, which others share. */
 const AGAIN_SECONDS = 4
-/**
- * Stock ssh neither says that a forward was refused nor notices a silent loss, unless told to. A loop and a service have nobody to ask about
- * a host key that they see for the first time; one that has changed since ends them all the same.
- */
-const OPTIONS = [
-  ...['ExitOnForwardFailure=yes', 'ServerAliveInterval=10', 'ServerAliveCountMax=3'],
-  'StrictHostKeyChecking=accept-new',
-].map((option) => `-o ${option}`)
-
-function argumentsOf({ hostname, endpoint, config }: Connecting): string {
-  const { sshHost, ports } = endpoint.spec
-  // Without a target of its own the client speaks SOCKS, and the edge names the target (ssh(1), -R).
-  const forward = config.target === undefined ? `${hostname}:80:${LOCAL}` : `${hostname}:80`
-  return ['-N', ...OPTIONS, `-p ${ports.ssh}`, `-R ${forward}`, `${hostname}@${sshHost}`].join(' ')
-}
+/** Stock ssh neither says that a forward was refused nor notices a silent loss, unless told to. */
+const OPTIONS = ['ExitOnForwardFailure=yes', 'ServerAliveInterval=10', 'ServerAliveCountMax=3']
+const KEY_TYPE = 'ssh-ed25519'
 
 /** The plain command: it ends with the connection. */
 export function sshCommandOf(about: Connecting): string {
-  return `ssh ${argumentsOf(about)}`
+  return inShell(about, `ssh ${argumentsOf(about, SHELL)}`)
 }
 
 export function connectCommands(about: Connecting): ConnectCommands {
-  const ssh = sshCommandOf(about)
-  const { endpoint, hostname } = about
-  const { sshHost, ports } = endpoint.spec
   return {
-    ssh,
-    loop: `while true; do ${ssh}; sleep ${AGAIN_SECONDS}; done`,
-    autossh: `autossh -M 0 ${argumentsOf(about)}`,
-    systemd: [
-      '[Unit]',
-      `Description=Tunnel ${hostname}`,
-      'After=network-online.target',
-      '',
-      '[Service]',
-      `ExecStart=/usr/bin/${ssh}`,
-      'Restart=always',
-      `RestartSec=${AGAIN_SECONDS}`,
-      '',
-      '[Install]',
-      'WantedBy=default.target',
-      '',
-    ].join('\n'),
-    knownHosts: knownHostsLines(endpoint.status?.hostKeys ?? [], sshHost, ports.ssh),
+    ssh: sshCommandOf(about),
+    loop: inShell(about, `while true; do ssh ${argumentsOf(about, SHELL)}; sleep ${AGAIN_SECONDS}; done`),
+    autossh: inShell(about, `autossh -M 0 ${argumentsOf(about, SHELL)}`),
+    systemd: unit(about),
+    knownHosts: knownHosts(about),
   }
+}
+
+/** What the words of a command depend on: who reads them. */
+interface Reader {
+  /**
+   * Where the host key of the endpoint is kept: no option of OpenSSH before 8.5 takes a key without a file (ssh_config(5)). In a unit `%t` is a directory of
+   * the user's own (systemd.unit(5), SPECIFIERS).
+   */
+  readonly file: (hostname: string) => string
+  readonly plain: (text: string) => string
+}
+
+const SHELL: Reader = { file: (hostname) => `"$HOME/.ssh/known_hosts.mooring-${hostname}"`, plain: (text) => text }
+const UNIT: Reader = { file: (hostname) => `%t/known_hosts.mooring-${hostname}`, plain: (text) => text.replaceAll('%', '%%') }
+
+function argumentsOf(about: Connecting, reader: Reader): string {
+  const { hostname, endpoint, config } = about
+  const { sshHost, ports } = endpoint.spec
+  const pin = pinnedLine(about) === undefined ? [] : ['StrictHostKeyChecking=yes', `UserKnownHostsFile=${reader.file(hostname)}`]
+  // Without a target of its own the client speaks SOCKS, and the edge names the target (ssh(1), -R).
+  const forward = config.target === undefined ? `${hostname}:80:${LOCAL}` : `${hostname}:80`
+  const options = [...OPTIONS, ...pin].map((option) => `-o ${option}`)
+  return ['-N', ...options, `-p ${ports.ssh}`, `-R ${forward}`, `${hostname}@${reader.plain(sshHost)}`].join(' ')
+}
+
+/** Writes the host key to its file; undefined before any is known. */
+function writeKey(about: Connecting, reader: Reader): string | undefined {
+  const line = pinnedLine(about)
+  return line && `echo '${reader.plain(line)}' > ${reader.file(about.hostname)}`
+}
+
+/** A command for a POSIX shell that writes the host key first. */
+function inShell(about: Connecting, command: string): string {
+  const write = writeKey(about, SHELL)
+  return write === undefined ? command : `mkdir -p "$HOME/.ssh" && ${write} && ${command}`
+}
+
+function unit(about: Connecting): string {
+  const write = writeKey(about, UNIT)
+  return [
+    '[Unit]',
+    `Description=Tunnel ${about.hostname}`,
+    'After=network-online.target',
+    '',
+    '[Service]',
+    ...(write === undefined ? [] : [`ExecStartPre=/bin/sh -c "${write}"`]),
+    `ExecStart=/usr/bin/ssh ${argumentsOf(about, UNIT)}`,
+    'Restart=always',
+    `RestartSec=${AGAIN_SECONDS}`,
+    '',
+    '[Install]',
+    'WantedBy=default.target',
+    '',
+  ].join('\n')
+}
+
+function knownHosts({ endpoint }: Connecting): readonly string[] {
+  const { sshHost, ports } = endpoint.spec
+  return knownHostsLines(endpoint.status?.hostKeys ?? [], sshHost, ports.ssh)
+}
+
+/** The host key that commands pin: one, for they are to be read; of a type that every stock client takes. Undefined before any is known. */
+function pinnedLine(about: Connecting): string | undefined {
+  const lines = knownHosts(about)
+  return lines.find((line) => line.includes(` ${KEY_TYPE} `)) ?? lines[0]
 }

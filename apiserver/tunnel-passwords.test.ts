@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { ISSUED_PASSWORD, TunnelPassword } from '../crds/tunnel-password.ts'
 import { tunnel } from '../test/builders/tunnel.ts'
 import { tunnelPassword } from '../test/builders/tunnel-password.ts'
 import { settableCache } from '../test/support/settable-cache.ts'
-import { createPasswordLookup, passwordView } from './tunnel-passwords.ts'
+import { createPasswordLookup, deriveTunnelPassword, passwordView, randomTunnelPassword } from './tunnel-passwords.ts'
 
 const MADE = '2026-01-01T12:00:00Z'
 const earlier = { ownerReferences: [{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: 'earlier' }] }
@@ -18,6 +18,11 @@ test.each([
 ])('a password $does', ({ expiresAt, end }) => {
   const view = passwordView(tunnelPassword({ metadata: { creationTimestamp: MADE }, spec: { expiresAt } }))
   expect(view).toMatchObject({ createdAt: '2026-01-01T12:00:00.000Z', expiresAt: end })
+})
+
+test('issued passwords have the form by which the edge knows them', () => {
+  const derived = Array.from({ length: 20 }, (_, index) => deriveTunnelPassword(new Uint8Array(32), `salt-${index}`))
+  for (const password of [...derived, randomTunnelPassword()]) expect(password).toMatch(ISSUED_PASSWORD)
 })
 
 test('the live ones of a tunnel are the ten oldest of its own that have not ended', () => {

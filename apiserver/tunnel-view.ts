@@ -49,7 +49,10 @@ export const TunnelView = z
     connected: z.boolean(),
     sessions: z.int(),
     lastConnectedAt: time,
-    sshCommand: z.string().nullable().describe('Connects port 3000 of the machine it is run on.'),
+    sshCommand: z
+      .string()
+      .nullable()
+      .describe('For a POSIX shell: connects port 3000 of the machine it is run on. It pins the host key.'),
     expiresAt: time,
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),

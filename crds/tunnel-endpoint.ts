@@ -16,6 +16,9 @@ export const EndpointReason = {
   IssuerMissing: 'IssuerMissing',
 } as const
 
+/** A name, or an IP address, perhaps with a zone (RFC 4007, section 11): it stands in commands that people paste into a shell. */
+const HOST = /^[A-Za-z0-9:]([A-Za-z0-9._:%-]*[A-Za-z0-9:])?$/
+
 const port = (value: number, about: string) => z.int().min(1).max(65_535).default(value).describe(about)
 
 export const TunnelEndpointSpec = z.object({
@@ -25,7 +28,7 @@ export const TunnelEndpointSpec = z.object({
     .max(230)
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, 'must be a domain name in lower case')
     .describe('Domain that hostnames are made under.'),
-  sshHost: z.string().min(1).max(253).describe('Host that SSH clients connect to.'),
+  sshHost: z.string().max(253).regex(HOST, 'must be a host name or an IP address').describe('Host that SSH clients connect to.'),
   ports: z
     .object({
       ssh: port(22_222, 'Port for SSH clients.'),

@@ -5,6 +5,12 @@ import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC
 /** How long one is good at the most (contract, "Authentication" 3). */
 export const PASSWORD_LIFE_MS = 4 * 3_600_000
 
+/**
+ * Form of a password that the REST API issues: 32 random characters of 62, some 190 bits. One of this form cannot be guessed; one that a tenant thought up,
+ * whose hash came by kubectl, may have any other.
+ */
+export const ISSUED_PASSWORD = /^mt_[0-9A-Za-z]{32}$/
+
 /** Reasons of a password's `Ready` condition. */
 export const PasswordReason = {
   /** It is accepted. */

@@ -103,10 +103,15 @@ export function createEdge(deps: EdgeDeps): Edge {
   const ssh = createSshServer({
     ...{ edge: deps.name, hostKeys: deps.hostKeys, routes, journal, registry, log, ...systemClock },
     sessions: mesh?.own ?? sessions,
+    address: () => {
+      const { sshHost = domain, ports } = endpoints.get({ name: endpoint })?.spec ?? {}
+      return { sshHost, sshPort: ports?.ssh ?? sshPort, httpsPort: publicPorts.https }
+    },
     onRetired: (session) => proxy.retire(session),
     ...{ limits: DEFAULT_SSH_LIMITS, trusted },
   })
 
+  let sshPort = 0
   let closing: Promise<void> | undefined
   async function close(graceMs: number): Promise<void> {
     await proxy.close(graceMs)
@@ -124,7 +129,8 @@ export function createEdge(deps: EdgeDeps): Edge {
       publicPorts.http ||= http
       publicPorts.https ||= https
       const meshPort = await mesh?.listen(host, ports.mesh ?? 0)
-      return { ssh: await ssh.listen(host, ports.ssh), http, https, mesh: meshPort }
+      sshPort = await ssh.listen(host, ports.ssh)
+      return { ssh: sshPort, http, https, mesh: meshPort }
     },
     joined: () => mesh?.joined() ?? Promise.resolve(),
     tellAgain: () => ssh.tellAgain(),

@@ -44,6 +44,15 @@ export interface ListedRoutes extends Routes {
   hostnames(): Iterable<string>
 }
 
+/** Lookup of the tunnels that list a public key, for a login whose user names no tunnel. */
+export interface KeyRoutes {
+  /** At most `most` tunnels that list the key in `authorizedKeys`; in no order. */
+  ofKey(key: { readonly type: string; readonly blob: Buffer }, most: number): readonly Route[]
+}
+
+/** Lookups of the SSH side. */
+export type LoginRoutes = Routes & PasswordRoutes & KeyRoutes
+
 /** What the SSH side asks beside: a temporary password names its tunnel to whoever does not name one as the user (surface, "SSH"). */
 export interface PasswordRoutes {
   /**

@@ -217,3 +217,19 @@ test('one listener that throws keeps nothing from the others', async () => {
   await at.after(() => patch({ httpsOnly: true })(at.store))
   expect(heard).toEqual([])
 })
+
+test('a key leads to the tunnels that list it, as long as they are served', async () => {
+  const line = `ssh-ed25519 ${'A'.repeat(68)}`
+  const listed = { type: 'ssh-ed25519', blob: Buffer.from('A'.repeat(68), 'base64') }
+  const config = (...authorizedKeys: readonly string[]) => ({ config: { authorizedKeys } })
+  const expiresAt = '2100-01-01T00:00:00Z'
+  await using at = await start((store) => makeTunnel(store, assigned(HOSTNAME), { ...config(line), expiresAt }))
+  const found = () => at.routes.ofKey(listed, 9).map(({ hostname }) => hostname)
+  expect(found()).toEqual([HOSTNAME])
+  await at.after(() => at.store.mergePatch(Tunnel, web, { spec: config() }))
+  expect(found()).toEqual([])
+  await at.after(() => at.store.mergePatch(Tunnel, web, { spec: config(`${line} with-a-comment`) }))
+  expect(found()).toEqual([HOSTNAME])
+  await at.after(() => at.store.delete(Tunnel, web))
+  expect(found()).toEqual([])
+})

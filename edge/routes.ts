@@ -6,7 +6,8 @@ import type { Cache } from '../store/cache.ts'
 import { keyToString } from '../store/key-string.ts'
 import type { Key } from '../store/port.ts'
 import type { EdgeClock } from './clock.ts'
-import type { ListedRoutes, PasswordRoutes, Route, RoutedPassword } from './route.ts'
+import { KeyIndex } from './key-index.ts'
+import type { ListedRoutes, LoginRoutes, Route, RoutedPassword } from './route.ts'
 
 export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
   /** Name of the TunnelEndpoint whose tunnels these are. */
@@ -22,9 +23,10 @@ export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
 const LOOK_MS = 500
 
 /** The tunnels of an endpoint, made ready as they change. One that is being deleted is one no more, and so is one that has expired: who deletes it may be away. */
-export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & Disposable {
+export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Disposable {
   const { endpoint, domain, tunnels, passwords, onError, date } = deps
   const byHostname = new Map<string, Route>()
+  const keys = new KeyIndex()
   /** Of each tunnel, by key: a deleted one does not say it any more. */
   const hostnames = new Map<string, string>()
   /** When those expire that do, in milliseconds since the epoch. */
@@ -35,12 +37,20 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
     const id = keyToString(key)
     const route = livingRoute(id, key)
     const before = hostnames.get(id)
-    if (before !== undefined && before !== route?.hostname) byHostname.delete(before)
+    if (before !== undefined && before !== route?.hostname) place(before, undefined)
     if (route) {
       hostnames.set(id, route.hostname)
-      byHostname.set(route.hostname, route)
+      place(route.hostname, route)
     } else hostnames.delete(id)
     for (const hostname of new Set([before, route?.hostname])) if (hostname !== undefined) tell(hostname)
+  }
+
+  /** Serves a hostname by this route, or no longer. */
+  function place(hostname: string, route: Route | undefined): void {
+    const before = byHostname.get(hostname)
+    keys.replace(hostname, before?.config.authorizedKeys ?? [], route?.config.authorizedKeys ?? [])
+    if (route) byHostname.set(hostname, route)
+    else byHostname.delete(hostname)
   }
 
   function tell(hostname: string): void {
@@ -135,6 +145,11 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & PasswordRoutes & 
       const [owner = '', ...others] = ownersOf(sha256)
       return others.length > 0 ? undefined : byHostname.get(hostnames.get(owner) ?? '')
     },
+    ofKey: ({ type, blob }, most) =>
+      keys.of(type, blob, most).flatMap((hostname) => {
+        const route = byHostname.get(hostname)
+        return route ? [route] : []
+      }),
     onChange(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)

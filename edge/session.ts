@@ -24,6 +24,13 @@ export interface Session {
   readonly channels: number
   /** Never throws: a session that is gone refuses with `session_lost`. */
   open(origin: Origin, events: ChannelEvents): Channel
+  /**
+   * Shows one line on the client's terminal, on stderr of its session channel: for what its user should know while the tunnel serves, such as a
+   * request that its target refused. At most 10 lines a minute, the same line once in 10 s; others are dropped. A client without a
+   * session channel (`ssh -N`) shows none. Never throws.
+   * @param line a sentence of `edge/ssh/sentences.ts`, at most 400 characters; control characters are replaced
+   */
+  notify(line: string): void
   /** Ends it with a sentence that the client shows its user. `reason` is a word for the journal. Idempotent. */
   close(reason: string, sentence: string): void
 }

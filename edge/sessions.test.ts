@@ -9,7 +9,7 @@ const session = (id: string, channels = 0, hostname = 'a', since = 0): Session =
   open: () => {
     throw new Error('not here')
   },
-  close: () => undefined,
+  ...{ notify: () => undefined, close: () => undefined },
 })
 
 describe('sessions', () => {

@@ -12,7 +12,6 @@ import { createEdge, type EdgeDeps, type EdgePorts } from '../edge/edge.ts'
 import type { Journal } from '../journal/port.ts'
 import { openHostKeys } from '../operator/endpoint/host-keys.ts'
 import type { EdgeRuntime } from '../operator/endpoint/runtime.ts'
-import { callersHost } from '../operator/server/process/address.ts'
 import { bindError } from '../process/bind-error.ts'
 import type { Cache } from '../store/cache.ts'
 import { isStoreError } from '../store/errors.ts'
@@ -22,6 +21,8 @@ import type { Settings } from './settings.ts'
 export interface EdgesDeps {
   readonly store: Store
   readonly settings: Pick<Settings, 'listen' | 'domain' | 'sshPort' | 'httpPort' | 'httpsPort'>
+  /** Host that SSH clients are told. */
+  readonly publicHost: string
   /** UUID of the region that the endpoint is in. */
   readonly region: string
   readonly endpoints: Cache<typeof TunnelEndpoint>
@@ -44,7 +45,6 @@ export interface Edges {
 }
 
 export interface RunningEdge extends AsyncDisposable {
-  readonly sshHost: string
   readonly ports: EdgePorts
 }
 
@@ -98,13 +98,12 @@ export function createEdges(deps: EdgesDeps): Edges {
       },
     })
     const ports = await listen((host, ports) => edge.listen(host, ports))
-    const sshHost = callersHost(settings.listen)
-    await ensureEndpoint(deps, { name, sshHost, ports })
-    await writeFile(knownHosts, knownHostsFile(publicKeys, sshHost, ports.ssh), { mode: 0o644 })
+    await ensureEndpoint(deps, { name, sshHost: deps.publicHost, ports })
+    await writeFile(knownHosts, knownHostsFile(publicKeys, deps.publicHost, ports.ssh), { mode: 0o644 })
     serving = name
     for (const listener of listeners) listener(name)
     log.info({ domain: settings.domain, ...ports }, 'edge started')
-    return { sshHost, ports, [Symbol.asyncDispose]: () => edge.close(GRACE_MS) }
+    return { ports, [Symbol.asyncDispose]: () => edge.close(GRACE_MS) }
   }
 
   async function listen(open: (host: string, ports: EdgePorts) => Promise<EdgePorts>): Promise<EdgePorts> {

@@ -87,6 +87,8 @@ test.each<{ does: string; argv: string[]; env?: Record<string, string>; gives: P
     },
   },
   { does: 'IPv6 addresses can be listened on', argv: ['--listen', '::1'], gives: { listen: '::1' } },
+  { does: 'a public host is a name', argv: ['--public-host', 'My.Example.org'], gives: { publicHost: 'my.example.org' } },
+  { does: 'a public host is an address', argv: ['--public-host', '2001:db8::1'], gives: { publicHost: '2001:db8::1' } },
   { does: 'the log format has no default', argv: ['--log-format', 'json'], gives: { logFormat: 'json' } },
   { does: 'variables that are no settings are left alone', argv: [], env: { MOORING_TOKEN: 'x', MOORING_URL: 'y' }, gives: {} },
 ])('$does', ({ argv, env, gives }) => expect(settingsOf(argv, env)).toMatchObject(gives))
@@ -109,6 +111,22 @@ test.each<{ argv: string[]; env?: Record<string, string>; says: string }>([
   },
   { argv: ['--write-rate', '41'], says: '--write-burst must be at least --write-rate, which is 41.' },
   { argv: ['--listen', 'localhost'], says: '--listen must be an IP address' },
+  ...[
+    '',
+    'https://my.example.org',
+    'my.example.org:22',
+    '0.0.0.0',
+    '::',
+    '*.example.org',
+    '1.2.3',
+    'my_host',
+    'a..b',
+    '-a',
+    'a b',
+  ].map((host) => ({
+    argv: ['--public-host', host],
+    says: '--public-host must be a host name such as my.example.org, or an IP address',
+  })),
   { argv: ['--domain', 'Tunnel.Example'], says: '--domain must be a domain name in lower case' },
   { argv: ['--domain', `${'a.'.repeat(118)}aa`], says: '--domain must be a domain name' },
   { argv: ['--compatible-motors', 'maybe'], says: '--compatible-motors must be on or off, not "maybe".' },
@@ -154,7 +172,7 @@ test('the help names every setting with its variable and ends well', () => {
   const parsed = parseSettings(['--help'], { MOORING_SSH_PORT: 'wrong' })
   expect(parsed).toMatchObject({ exit: 0 })
   const help = 'text' in parsed ? parsed.text : ''
-  for (const name of [...Object.keys(settingsOf([])), 'logFormat', 'readyFile']) {
+  for (const name of [...Object.keys(settingsOf([])), 'logFormat', 'readyFile', 'publicHost']) {
     const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
     expect(help).toContain(`${flag} `)
     expect(help).toContain(flag.replace('--', 'MOORING_').replaceAll('-', '_').toUpperCase())

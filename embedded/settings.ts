@@ -1,7 +1,7 @@
 import { API_SETTINGS, smallBursts } from '../apiserver/settings.ts'
 import { SERVER_SETTINGS } from '../operator/settings.ts'
 import { LOG_SETTINGS } from '../process/log.ts'
-import { Address, Domain, ListenPort, OptionalPort, Path, Switch } from '../process/setting-rules.ts'
+import { Address, Domain, ListenPort, OptionalPort, Path, PublicHost, Switch } from '../process/setting-rules.ts'
 import { createSettingsParser, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 
 const port = (initial: string, about: string) => withDefault(ListenPort, '<port>', [initial, about])
@@ -11,6 +11,11 @@ const optionalPort = (initial: string, about: string) => withDefault(OptionalPor
 const SETTINGS = {
   dataDir: withDefault(Path, '<path>', ['.mooring', 'directory of all state']),
   listen: withDefault(Address, '<address>', ['127.0.0.1', 'address that the HTTPS listeners and the databases listen on']),
+  publicHost: setting(
+    PublicHost,
+    '<host>',
+    'host name or IP address that callers are told for SSH and databases; default: --listen, or for all addresses the first that others reach',
+  ),
   sharedPort: port('8443', 'HTTPS port of the shared API'),
   dedicatedPort: port('8444', 'HTTPS port of the dedicated API'),
   sharedHttpPort: optionalPort('8080', 'plain HTTP port of the shared API, loopback only; 0 = off'),

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { createApi } from '../apiserver/api.ts'
@@ -10,6 +11,7 @@ import { strangersNames } from '../operator/certificates/strangers.ts'
 import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
 import { createOperator } from '../operator/operator.ts'
+import { callersHost } from '../operator/server/process/address.ts'
 import { createProcessRuntime } from '../operator/server/process/process-runtime.ts'
 import { killServers } from '../operator/server/process/stop-serving.ts'
 import { operatorSettings } from '../operator/settings.ts'
@@ -66,9 +68,9 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const stopping = AbortSignal.any([life.stopping, lost])
   const readyFile = await createReadyFile(settings.readyFile)
 
+  const publicHost = settings.publicHost ?? callersHost(settings.listen)
   const runtime = createProcessRuntime({
-    directory: servers,
-    listen: settings.listen,
+    ...{ directory: servers, listen: settings.listen, publicHost },
     certificate: () => ({ ...certificates.current(), ca: ca.certificate }),
     compatibleMotors: settings.compatibleMotors ? 'nearest' : 'exact',
     logger: log,
@@ -79,7 +81,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const { ca, tokenSecret, region } = await openInstallation(store, motors)
   const certify = async (secret: string, names: readonly string[]) =>
     cleanup.use(await openCertificates(store, { secret, ca, names, log }))
-  const certificates = await certify(CERTIFICATE_SECRET, serverNames(settings.listen))
+  const certificates = await certify(CERTIFICATE_SECRET, serverNames(settings.listen, publicHost))
   const strangers = await certify(STRANGERS_SECRET, strangersNames(settings.domain))
 
   let serving = false
@@ -92,7 +94,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const journal = cleanup.use(await openSqliteJournal({ path: join(dir.path, 'journal.db'), log, registry: metrics.registry }))
   const edges = createEdges({
     ...tunnelCaches,
-    ...{ store, settings, journal, log, strangers, region: region.spec.id, registry: metrics.registry },
+    ...{ store, settings, publicHost, journal, log, strangers, region: region.spec.id, registry: metrics.registry },
   })
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
@@ -142,7 +144,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
       ready: {
         ...{ sharedUrl, dedicatedUrl, sharedHttpUrl, dedicatedHttpUrl, metricsUrl },
         ...{ ca: dir.ca, domain: settings.domain },
-        ...{ sshHost: edge.sshHost, sshPort: edge.ports.ssh, httpPort: edge.ports.http, httpsPort: edge.ports.https },
+        ...{ sshHost: publicHost, sshPort: edge.ports.ssh, httpPort: edge.ports.http, httpsPort: edge.ports.https },
         dashboardUrl: null,
         ...{ regionId: region.spec.regionId, region: region.spec.id },
       },
@@ -153,11 +155,12 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
     message: welcome({
       sharedUrl,
       dedicatedUrl,
+      publicUrls: settings.publicHost === undefined ? [] : [sharedUrl, dedicatedUrl].map((url) => withHost(url, publicHost)),
       httpUrls: [sharedHttpUrl, dedicatedHttpUrl].filter((url) => url !== null),
       dataDir: dir,
       token: published.token,
       region: region.spec.id,
-      edge,
+      edge: { sshHost: publicHost, ports: edge.ports, domain: settings.domain },
       motor,
     }),
     ended: rejectedBy(lost),
@@ -166,6 +169,11 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
       await cleanup.disposeAsync()
     },
   }
+}
+
+function withHost(url: string, host: string): string {
+  const { protocol, port } = new URL(url)
+  return `${protocol}//${isIPv6(host) ? `[${host}]` : host}:${port}`
 }
 
 /** Aborts, with the reason, when the store can write no more: nothing of Mooring works then, and a new start mends it. */

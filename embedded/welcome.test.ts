@@ -15,7 +15,7 @@ import { welcome } from './welcome.ts'
 
 const run = promisify(execFile)
 const REGION = '0195d3c0-0000-7000-8000-000000000001'
-const EDGE = { sshHost: '127.0.0.1', ports: { ssh: 22_222, http: 28_080, https: 28_443 } }
+const EDGE = { domain: 'tunnel.localhost', sshHost: '127.0.0.1', ports: { ssh: 22_222, http: 28_080, https: 28_443 } }
 const URI = 'postgresql://first0:pa%24s@127.0.0.1:5432/first0?sslmode=verify-full'
 
 const linesToTry = (message: string): string[] =>
@@ -53,7 +53,7 @@ test.each([
     welcome({
       sharedUrl,
       dedicatedUrl: sharedUrl,
-      httpUrls: [],
+      ...{ publicUrls: [], httpUrls: [] },
       dataDir,
       token: 'a.b.c',
       region: REGION,
@@ -80,7 +80,7 @@ test('it says where things are, and tries nothing where no motor is served', () 
   const facts = {
     sharedUrl: 'https://a:1',
     dedicatedUrl: 'https://a:2',
-    httpUrls: ['http://127.0.0.1:3'],
+    ...{ publicUrls: [], httpUrls: ['http://127.0.0.1:3'] },
     dataDir: dataDirAt('/data'),
     token: 'a.b.c',
     region: REGION,
@@ -90,4 +90,19 @@ test('it says where things are, and tries nothing where no motor is served', () 
   for (const said of ['https://a:1', 'https://a:2', 'http://127.0.0.1:3', 'a.b.c', '/data/token', '127.0.0.1:22222', 'Ctrl-C'])
     expect(message).toContain(said)
   expect(linesToTry(message)).toEqual([])
+  expect(message).not.toContain('elsewhere')
+})
+
+test.each([
+  ['tunnel.localhost', true],
+  ['t.example.org', false],
+])('with a public host it says how others reach it; a domain %s is for this machine alone: %s', (domain, isLocal) => {
+  const message = welcome({
+    ...{ sharedUrl: 'https://127.0.0.1:1', dedicatedUrl: 'https://127.0.0.1:2', httpUrls: [], motor: undefined },
+    ...{ publicUrls: ['https://my.example.org:1'], dataDir: dataDirAt('/data'), token: 'a.b.c', region: REGION },
+    edge: { ...EDGE, sshHost: 'my.example.org', domain },
+  })
+  expect(message).toContain('from elsewhere https://my.example.org:1   (CA: /data/ca.pem)')
+  expect(message).toContain('ssh to my.example.org:22222')
+  expect(message.includes(`${domain} is for this machine alone`)).toBe(isLocal)
 })

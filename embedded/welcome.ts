@@ -6,6 +6,8 @@ import type { DataDir } from './data-dir.ts'
 export interface WelcomeFacts {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
+  /** The same as others reach them; empty where nobody was told another host. */
+  readonly publicUrls: readonly string[]
   /** Of the same listeners over plain HTTP, those that are on. */
   readonly httpUrls: readonly string[]
   readonly dataDir: DataDir
@@ -15,8 +17,8 @@ export interface WelcomeFacts {
   readonly region: string
   /** A motor that the region serves; absent when it serves none. */
   readonly motor: Motor | undefined
-  /** Where the edge listens. */
-  readonly edge: { readonly sshHost: string; readonly ports: EdgePorts }
+  /** How the edge is reached. */
+  readonly edge: { readonly sshHost: string; readonly ports: EdgePorts; readonly domain: string }
 }
 
 /**
@@ -25,14 +27,18 @@ export interface WelcomeFacts {
  * token, so it is for the terminal alone, never for a log. Pure.
  */
 export function welcome(facts: WelcomeFacts): string {
-  const { sharedUrl, dedicatedUrl, httpUrls, dataDir, token, region, motor, edge } = facts
+  const { sharedUrl, dedicatedUrl, publicUrls, httpUrls, dataDir, token, region, motor, edge } = facts
   const plain = httpUrls.length === 0 ? '' : `\n  plain HTTP     ${httpUrls.join(', ')}   (on this machine alone)`
+  const elsewhere = publicUrls.length === 0 ? '' : `\n  from elsewhere ${publicUrls.join(', ')}   (CA: ${dataDir.ca})`
+  // Names below localhost lead to the machine of whoever asks (RFC 6761, section 6.3).
+  const isLocal = publicUrls.length > 0 && /(^|\.)localhost$/.test(edge.domain)
+  const visitors = isLocal ? `\n                 (${edge.domain} is for this machine alone: --domain names one for others)` : ''
   return `
 Mooring is ready.
 
   shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
-  dedicated API  ${dedicatedUrl}${plain}
-  tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "First tunnel")
+  dedicated API  ${dedicatedUrl}${elsewhere}${plain}
+  tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "First tunnel")${visitors}
   token          ${token}
                  (platform admin, home default/default, 12 h; also in ${dataDir.token})
   state          ${dataDir.path}   (delete it to start afresh)

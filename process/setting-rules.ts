@@ -66,6 +66,17 @@ export const Domain = z
   .max(236, DOMAIN_RULE)
   .regex(/^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, DOMAIN_RULE)
 
+const PUBLIC_HOST_RULE =
+  'a host name such as my.example.org, or an IP address that others can connect to, without scheme and port'
+/** Labels of RFC 1123, section 2.1; the last one has a letter, for else it would be an address. */
+const HOST_NAME = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*(?=[0-9-]*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+const isWildcard = (text: string) => isIP(text) !== 0 && /^[0.:]+$/.test(text)
+/** Where others find this machine. In lower case. */
+export const PublicHost = z
+  .string()
+  .transform((text) => text.toLowerCase())
+  .refine((text) => (isIP(text) !== 0 && !isWildcard(text)) || HOST_NAME.test(text), PUBLIC_HOST_RULE)
+
 const HOSTS_RULE = 'host names or IP addresses, with commas or blanks between them'
 const HOST = /^(?=.{1,253}$)(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 export const Host = z.string().regex(HOST, 'a domain name in lower case')

@@ -54,6 +54,7 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
     async handle({ principal, params, idempotencyKey: key, requestId, sourceIp }) {
       const { tunnel, scope } = await find(principal, params, NEEDS)
       tunnelMustStay(tunnel)
+      passwordsMustWork(tunnel)
       const { namespace } = scope
       const owner = { namespace, user: principal.user, key: key === undefined ? undefined : `${tunnel.metadata.uid} ${key}` }
       const name = objectName('p', owner)
@@ -91,6 +92,13 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
       return { status: 201, data: { password: { ...passwordView(object), password } }, etag }
     },
   })
+}
+
+/** @throws ApiError `conflict` when the tunnel takes no password: one that is issued all the same would be refused at the login */
+function passwordsMustWork({ spec }: Tunnel): void {
+  if (spec.config.authMode !== 'key') return
+  const fix = 'PATCH it with {"config":{"authMode":"both"}} first, or log in with a key of authorizedKeys'
+  throw new ApiError('conflict', `authMode of this tunnel is key, so that it takes no passwords; ${fix}`)
 }
 
 /** @throws ApiError `conflict` when the installation's secret is another now */

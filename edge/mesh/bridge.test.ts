@@ -31,7 +31,7 @@ function setUp() {
       events.push(given)
       return near.made
     },
-    close: () => undefined,
+    ...{ notify: () => undefined, close: () => undefined },
   }
   const bridge = new Bridge(
     { session, origin: { address: '203.0.113.1', port: 1 } },

@@ -102,7 +102,11 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
   function learn(link: MeshLink, changes: SessionChanges): boolean {
     const known = theirs.get(link)
     if (!known) return true
-    const opener: RemoteOpener = { open: (...asked) => link.open(...asked), missing: (session) => forget(known, session) }
+    const opener: RemoteOpener = {
+      open: (...asked) => link.open(...asked),
+      notify: (session, line) => link.notify(session, line),
+      missing: (session) => forget(known, session),
+    }
     for (const entry of changes.there ?? []) {
       remember(known, new RemoteSession(entry, opener), (session) => sessions.join(session, entry.heardAfter))
     }

@@ -29,6 +29,7 @@ const bytes = (minLength: number, maxLength: number) => fc.uint8Array({ minLengt
 const someFrame = fc.oneof(
   fc.tuple(fc.constantFrom(Frame.ping, Frame.pong, Frame.end, Frame.close), channel, fc.constant(Buffer.alloc(0))),
   fc.tuple(fc.constant(Frame.open), channel, bytes(8, 512)),
+  fc.tuple(fc.constant(Frame.notice), channel, bytes(3, 500)),
   fc.tuple(fc.constant(Frame.opened), channel, bytes(8, 8)),
   fc.tuple(fc.constant(Frame.sessions), channel, bytes(2, 300)),
   fc.tuple(fc.constant(Frame.data), channel, bytes(1, 600)),

@@ -12,6 +12,8 @@ export const Frame = {
   sessions: 2,
   ping: 3,
   pong: 4,
+  /** Length of a session's id (1), the id, a line for the terminal of its client (UTF-8). */
+  notice: 5,
   /** Window (4), visitor's port (2), length of the visitor's address (1), the address, the session's id. */
   open: 10,
   /** Number at the sender (4), window (4). */
@@ -40,6 +42,7 @@ const SIZES: ReadonlyMap<number, { readonly least: number; readonly most: number
   [Frame.sessions, { least: 2, most: PAYLOAD_BYTES }],
   [Frame.ping, { least: 0, most: 0 }],
   [Frame.pong, { least: 0, most: 0 }],
+  [Frame.notice, { least: 3, most: 2 * 1024 }],
   [Frame.open, { least: 8, most: 512 }],
   [Frame.opened, { least: 8, most: 8 }],
   [Frame.refused, { least: 1, most: 1 }],

@@ -3,11 +3,13 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import type { Session } from '../session.ts'
 import { Budget } from '../channels/receive-window.ts'
 import { dataHeader, Frame, frame } from './frames.ts'
 import { MESH_LIMITS } from './limits.ts'
 import { type LinkOwner, MeshLink } from './link.ts'
-import { encodeMessage, encodeOpen, type Hello, VERSION } from './messages.ts'
+import { encodeMessage, encodeNotice, encodeOpen, type Hello, VERSION } from './messages.ts'
+import { RemoteSession } from './remote-session.ts'
 
 const hello = (edge: string): Hello => ({ version: VERSION, endpoint: 'main', edge, instance: randomUUID() })
 const sessionId = randomUUID()
@@ -59,7 +61,7 @@ const echo: Partial<LinkOwner> = {
               ...{ end: () => undefined, destroy: () => undefined, pause: () => undefined, resume: () => undefined },
             }
           },
-          close: () => undefined,
+          ...{ notify: () => undefined, close: () => undefined },
         }
       : undefined,
 }
@@ -94,15 +96,36 @@ test.each([
 })
 
 /** A session whose channels take nothing. */
-const deaf: ReturnType<LinkOwner['sessionOf']> = {
+const deaf: Session = {
   ...{ id: sessionId, hostname: '0123456789abcdef', clientIp: '127.0.0.1', since: 0, channels: 0 },
   login: { authMethod: 'token', passwordId: 'x' },
   open(_origin, events) {
     queueMicrotask(() => events.opened())
     return { write: () => false, end: () => undefined, destroy: () => undefined, pause: () => undefined, resume: () => undefined }
   },
-  close: () => undefined,
+  ...{ notify: () => undefined, close: () => undefined },
 }
+
+test('a notice of a peer goes to the session that it names, and to no other', async () => {
+  const notices: string[] = []
+  const sessionOf = (id: string) =>
+    id === sessionId ? { ...deaf, notify: (line: string) => void notices.push(line) } : undefined
+  const { far, near } = await linked({ sessionOf })
+  onTestFinished(() => void near.destroy())
+  const notice = (session: string, line: string) => frame(Frame.notice, 0, encodeNotice({ session, line }))
+  far.write(Buffer.concat([greeting(), notice(randomUUID(), 'for another'), notice(sessionId, 'x'.repeat(1_000))]))
+  await vi.waitFor(() => expect(notices).toEqual(['x'.repeat(400)]), soon)
+})
+
+test('a notice of a remote session is sent to its edge', async () => {
+  const { link, near, heard } = await linked()
+  onTestFinished(() => void near.destroy())
+  const opener = { open: () => expect.fail('no channel'), missing: () => undefined, notify: link.notify.bind(link) }
+  const remote = new RemoteSession({ ...deaf, id: sessionId }, opener)
+  remote.notify('a line')
+  const sent = frame(Frame.notice, 0, encodeNotice({ session: sessionId, line: 'a line' }))
+  await vi.waitFor(() => expect(heard().subarray(-sent.length)).toEqual(sent), soon)
+})
 
 test('a session that there is not is refused as lost', async () => {
   const { far, heard, near } = await linked(echo)
@@ -122,6 +145,7 @@ test('whatever a peer says, the link lives on or ends; nothing else does', async
       .tuple(number, fc.uint8Array({ minLength: 8, maxLength: 8 }))
       .map(([channel, bytes]) => frame(Frame.opened, channel, Buffer.from(bytes))),
     fc.tuple(number, fc.nat(255)).map(([channel, why]) => frame(Frame.refused, channel, Buffer.from([why]))),
+    fc.uint8Array({ minLength: 3, maxLength: 80 }).map((bytes) => frame(Frame.notice, 0, Buffer.from(bytes))),
     number.map((channel) => frame(Frame.window, channel, Buffer.from([255, 255, 255, 255]))),
     fc
       .tuple(number, fc.integer({ min: 1, max: 300 }))

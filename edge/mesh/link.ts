@@ -16,9 +16,11 @@ import type { MeshLimits } from './limits.ts'
 import { createLine } from './line.ts'
 import {
   encodeMessage,
+  encodeNotice,
   type Hello,
   type Open,
   parseHello,
+  parseNotice,
   parseOpen,
   parseSessionChanges,
   type SessionChanges,
@@ -113,6 +115,11 @@ export class MeshLink implements FrameReader {
     return this.#channels.open({ host: session, port: 0 }, origin, events)
   }
 
+  /** Has a line shown by the client of a session that the peer has; dropped when too much waits for the peer already. */
+  notify(session: string, line: string): void {
+    if (this.#end === undefined && !this.congested) this.#output.write(frame(Frame.notice, 0, encodeNotice({ session, line })))
+  }
+
   /** Ends it, with all channels. Idempotent. */
   close(why: LinkEnd): void {
     if (this.#end !== undefined) return
@@ -167,6 +174,10 @@ export class MeshLink implements FrameReader {
       [Frame.sessions]: (_channel, payload) => this.#deps.owner.changed(this, parseSessionChanges(payload)),
       [Frame.ping]: () => this.#output.write(frame(Frame.pong, 0)),
       [Frame.pong]: () => this.#measure(),
+      [Frame.notice]: (_channel, payload) => {
+        const { session, line } = parseNotice(payload)
+        this.#deps.owner.sessionOf(session)?.notify(line)
+      },
       [Frame.open]: (channel, payload) => this.#bridge(channel, parseOpen(payload)),
       [Frame.opened]: (channel, payload) =>
         channels.confirmed(channel, { id: payload.readUInt32BE(0), window: payload.readUInt32BE(4), maxPacket: PACKET_BYTES }),

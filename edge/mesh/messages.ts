@@ -71,6 +71,26 @@ function jsonOf(payload: Buffer): unknown {
   }
 }
 
+/** A line for the terminal of a session's client. */
+export interface Notice {
+  readonly session: string
+  readonly line: string
+}
+
+/** Characters of a line: more are cut off. */
+const MAX_NOTICE = 400
+
+export function encodeNotice({ session, line }: Notice): Buffer {
+  return Buffer.concat([Buffer.of(session.length), Buffer.from(session, 'latin1'), Buffer.from(line.slice(0, MAX_NOTICE))])
+}
+
+/** @throws FrameError */
+export function parseNotice(payload: Buffer): Notice {
+  const end = 1 + payload.readUInt8(0)
+  if (payload.length <= end) throw new FrameError('a notice without a line')
+  return { session: payload.toString('latin1', 1, end), line: payload.toString('utf8', end) }
+}
+
 /** What a channel is wanted for. */
 export interface Open {
   readonly window: number

@@ -5,6 +5,8 @@ import type { SessionEntry } from './messages.ts'
 /** How channels of a peer's session are opened. */
 export interface RemoteOpener {
   open(session: string, origin: Origin, events: ChannelEvents): Channel
+  /** Has the peer show a line on the terminal of the session's client. */
+  notify(session: string, line: string): void
   /** The peer does not have it any more. */
   missing(session: RemoteSession): void
 }
@@ -51,6 +53,11 @@ export class RemoteSession implements Session {
         events.closed(how)
       },
     })
+  }
+
+  /** The edge that owns the session applies the limit. */
+  notify(line: string): void {
+    this.#opener.notify(this.id, line)
   }
 
   /** Nothing: its owner alone ends it, for it follows the same resources. */

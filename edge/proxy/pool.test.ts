@@ -12,7 +12,7 @@ function pools() {
   const channels: ChannelEvents[] = []
   const closed: number[] = []
   const session: Session = {
-    ...{ id: 'a', hostname: 'b', clientIp: 'c', since: 0, channels: 0, close: () => undefined },
+    ...{ id: 'a', hostname: 'b', clientIp: 'c', since: 0, channels: 0, notify: () => undefined, close: () => undefined },
     login: { authMethod: 'token', passwordId: 'd' },
     open(_origin, events) {
       const index = channels.push(events) - 1

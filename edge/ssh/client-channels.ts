@@ -33,6 +33,11 @@ export class ClientChannels {
     }
   }
 
+  /** Shows a line on the terminal, if there is one, within the limit of `Session.notify`. */
+  notify(line: string): void {
+    this.#terminal?.notify(line)
+  }
+
   /** Shows a line on the terminal, where errors go, if there is one. */
   complain(line: string): void {
     this.#terminal?.complain(line)

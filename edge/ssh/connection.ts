@@ -2,8 +2,9 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import type { EdgeClock } from '../clock.ts'
-import type { PasswordRoutes, Route, Routes } from '../route.ts'
+import type { LoginRoutes, Route } from '../route.ts'
 import type { Login, Session } from '../session.ts'
+import type { Applicant } from './admission.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
 import { ClientChannels } from './client-channels.ts'
 import { Forwarding } from './forwarding.ts'
@@ -15,7 +16,7 @@ import { sourceKey } from '../source-key.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import { Output, STRANGER_BYTES } from '../channels/output.ts'
 import type { Budget } from '../channels/receive-window.ts'
-import { sentences, terminalText } from './sentences.ts'
+import { type PublicAddress, type ReachedTunnel, sentences, terminalText } from './sentences.ts'
 import type { TerminalText } from './terminal.ts'
 import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
 import { type AuthRequest, type GlobalRequest, Reason, type WireEvents } from './wire/messages.ts'
@@ -25,13 +26,14 @@ import { Wire } from './wire/wire.ts'
 /** What connections have in common. */
 export interface ConnectionDeps {
   readonly ring: HostKeyRing
-  readonly routes: Routes & PasswordRoutes
+  readonly routes: LoginRoutes
   readonly limits: SshLimits
   readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
   /** Connections that began to exchange keys and ended without a login, by source. */
   readonly unfinished: MinuteCounter
   readonly growth: Budget
   readonly date: EdgeClock['date']
+  address(): PublicAddress
   sessionsOf(hostname: string): number
   loggedIn(connection: Connection): void
   /** It serves its tunnel from now on; `false`: no more. */
@@ -59,12 +61,21 @@ const KEY_EXCHANGE_MS = 30_000
 /** Channels hold back while keys are exchanged, so these are answers; a client that has so many coming is not interested in them. */
 const MAX_QUEUED = 10_000
 
+/** What is known of a connection that was accepted. */
+interface Accepted {
+  /** Plain: an IPv4-mapped address is IPv4. */
+  readonly clientIp: string
+  /** Milliseconds of a monotonic clock at which it was accepted. */
+  readonly began: number
+}
+
 /** One client, from the first byte to the last. */
-export class Connection implements WireEvents {
+export class Connection implements WireEvents, Applicant {
   readonly id: string = randomUUIDv7()
   readonly clientIp: string
   readonly sourceKey: string
   readonly since: number
+  readonly began: number
   readonly channels: ChannelTable<Wire>
   readonly #deps: ConnectionDeps
   readonly #socket: Socket
@@ -73,18 +84,18 @@ export class Connection implements WireEvents {
   readonly #auth: UserAuth
   readonly #line: LineWatch
   readonly #forwarding: Forwarding
-  readonly #began = performance.now()
   #hostname: string | undefined
   #login: Login | undefined
   #loggedInAt = 0
   #closedAt: number | undefined
   #end: End | undefined
 
-  /** @param clientIp plain: an IPv4-mapped address is IPv4 */
-  constructor(socket: Socket, clientIp: string, deps: ConnectionDeps) {
+  /** No keys are exchanged before {@link begin}. */
+  constructor(socket: Socket, { clientIp, began }: Accepted, deps: ConnectionDeps) {
     this.#deps = deps
     this.#socket = socket
     this.clientIp = clientIp
+    this.began = began
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.date()
     this.#output = new Output(socket, STRANGER_BYTES)
@@ -97,7 +108,7 @@ export class Connection implements WireEvents {
       overrun: () => this.close('protocol_error', sentences.overrun, Reason.protocolError),
       broken: () => this.broken(),
     })
-    this.#line = new LineWatch({ ...line, now: this.#began })
+    this.#line = new LineWatch({ ...line, now: began })
     this.#forwarding = new Forwarding({
       ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
       tunnel: () => this.#tunnel,
@@ -141,6 +152,14 @@ export class Connection implements WireEvents {
     return this.#socket.destroyed
   }
 
+  begin(): void {
+    this.#guarded(() => this.#wire.proceed())
+  }
+
+  giveWay(): void {
+    this.close('handshakes', sentences.handshakes, Reason.tooManyConnections)
+  }
+
   /** Ends it with a sentence. Idempotent. */
   close(reason: string, sentence: string, code: Reason = Reason.byApplication): void {
     this.#farewell(reason, { reason: code, sentence })
@@ -156,7 +175,7 @@ export class Connection implements WireEvents {
     if (!this.#login || this.#closedAt !== undefined) return
     const route = this.#route
     const why = revocationOf(route, { source: this.clientIp, login: this.#login, now: this.#deps.date() })
-    const refusal = route && this.#forwarding.refusal(route)
+    const { refusal } = this.#forwarding
     if (why) this.close(why, sentences.revoked(why))
     else if (refusal) this.close('forward_refused', refusal)
   }
@@ -170,18 +189,19 @@ export class Connection implements WireEvents {
   }
 
   #tickLogin(now: number): void {
-    const age = now - this.#began
+    const age = now - this.began
     if (age > this.#deps.limits.loginGraceMs) this.close('login_grace', sentences.loginGrace(this.#deps.limits.loginGraceMs))
     else if (age > PATIENCE_MS) this.#guarded(() => this.#wire.beginAnyway())
   }
 
   #tickSession(now: number, stalledMs: number): void {
-    const { keepaliveMs, forwardGraceMs } = this.#deps.limits
+    const { keepaliveMs, forwardGraceMs, nextForwardGraceMs } = this.#deps.limits
     if (this.#login?.authMethod === 'token') this.recheck()
     this.#forwarding.tick(now)
-    const route = this.#route
-    const without = now - Math.max(this.#loggedInAt, this.#forwarding.cancelledAt)
-    if (!this.#forwarding.granted && route && without > forwardGraceMs) this.close('no_forward', sentences.forwardGrace(route))
+    const { granted, cancelledAt } = this.#forwarding
+    const isLate = cancelledAt > 0 ? now - cancelledAt > nextForwardGraceMs : now - this.#loggedInAt > forwardGraceMs
+    const tunnel = this.#tunnel
+    if (!granted && tunnel && isLate) this.close('no_forward', sentences.forwardGrace(tunnel))
     const state = this.#line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS, stalledMs })
     if (state === 'silent') this.close('keepalive_timeout', sentences.keepalive, Reason.connectionLost)
     if (state === 'replaced') this.close('replaced', sentences.replaced)
@@ -192,15 +212,15 @@ export class Connection implements WireEvents {
     return this.#hostname === undefined ? undefined : this.#deps.routes.get(this.#hostname)
   }
 
-  get #tunnel(): { readonly route: Route; readonly login: Login } | undefined {
+  get #tunnel(): (ReachedTunnel & { readonly login: Login }) | undefined {
     const route = this.#route
-    return route && this.#login ? { route, login: this.#login } : undefined
+    return route && this.#login ? { route, address: this.#deps.address(), login: this.#login } : undefined
   }
 
   #terminalText(): TerminalText {
-    const route = this.#route
+    const tunnel = this.#tunnel
     // A tunnel that is gone ends its connections with a sentence.
-    return route ? terminalText(route, this.#forwarding.granted) : { lines: [], refusal: undefined }
+    return tunnel ? terminalText(tunnel, this.#forwarding.granted) : { lines: [], refusal: undefined }
   }
 
   #receive(chunk: Buffer): void {
@@ -226,7 +246,7 @@ export class Connection implements WireEvents {
     this.#login = login
     this.#loggedInAt = performance.now()
     this.#output.trust()
-    this.#wire.banner(`${sentences.welcome(route)}\r\n`)
+    this.#wire.banner(`${sentences.welcome({ route, address: this.#deps.address() })}\r\n`)
     this.#wire.accept()
     this.#deps.loggedIn(this)
   }
@@ -252,7 +272,7 @@ export class Connection implements WireEvents {
     if (this.#closedAt !== undefined) return
     const now = performance.now()
     this.#closedAt = now
-    this.#end = { reason, durationMs: Math.round(now - this.#began) }
+    this.#end = { reason, durationMs: Math.round(now - this.began) }
     this.#wire.mute()
     this.#forwarding.stop()
     this.channels.close()

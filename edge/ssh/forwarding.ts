@@ -1,12 +1,11 @@
 import { isTargetAllowed } from '../../crds/tunnel-config.ts'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
-import type { Route } from '../route.ts'
 import type { Login, Origin, Session } from '../session.ts'
 import { type ChannelTable, refusedChannel } from '../channels/channel-table.ts'
 import type { ClientChannels } from './client-channels.ts'
 import { type Forward, forwardRefusal } from './forwards.ts'
 import type { LineWatch } from './line-watch.ts'
-import { sentences } from './sentences.ts'
+import { type ReachedTunnel, sentences } from './sentences.ts'
 import { parseTarget, throughSocks } from './socks.ts'
 import type { GlobalRequest } from './wire/messages.ts'
 import type { Wire } from './wire/wire.ts'
@@ -19,9 +18,9 @@ export interface ForwardingDeps {
   readonly channels: ChannelTable<Wire>
   readonly line: LineWatch
   /** Channels that the client opened itself. */
-  readonly terminals: Pick<ClientChannels, 'count' | 'complain'>
+  readonly terminals: Pick<ClientChannels, 'count' | 'complain' | 'notify'>
   /** Whose forward it is, once its client has logged in. */
-  tunnel(): { readonly route: Route; readonly login: Login } | undefined
+  tunnel(): (ReachedTunnel & { readonly login: Login }) | undefined
   close(reason: string, sentence: string): void
   serving(session: Session, serves: boolean): void
 }
@@ -71,9 +70,9 @@ export class Forwarding {
   }
 
   #ask(wanted: Forward): boolean {
-    const route = this.#deps.tunnel()?.route
-    if (route === undefined) return false
-    const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, route)
+    const tunnel = this.#deps.tunnel()
+    if (tunnel === undefined) return false
+    const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, tunnel)
     if (refusal === undefined) this.#forward = wanted
     else this.#refuse(refusal)
     return refusal === undefined
@@ -81,8 +80,8 @@ export class Forwarding {
 
   /** A forward of a socket at the server's side, by its path: there is none here. */
   #refuseSocket(path: string): false {
-    const route = this.#deps.tunnel()?.route
-    if (route) this.#refuse(sentences.socket(path, route))
+    const tunnel = this.#deps.tunnel()
+    if (tunnel) this.#refuse(sentences.socket(path, tunnel))
     return false
   }
 
@@ -111,6 +110,7 @@ export class Forwarding {
         return channels.size - terminals.count
       },
       open: (origin, events) => this.#open(forward, origin, events),
+      notify: (line) => terminals.notify(line),
       close: (reason, sentence) => this.#deps.close(reason, sentence),
     }
     this.#grantedAt = now
@@ -126,8 +126,9 @@ export class Forwarding {
   }
 
   /** Why it would not be granted any more, in a sentence. */
-  refusal(route: Route): string | undefined {
-    return this.#forward && forwardRefusal(this.#forward, route)
+  get refusal(): string | undefined {
+    const tunnel = this.#deps.tunnel()
+    return tunnel && this.#forward && forwardRefusal(this.#forward, tunnel)
   }
 
   stop(): void {

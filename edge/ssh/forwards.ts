@@ -1,6 +1,5 @@
 import { isTargetAllowed } from '../../crds/tunnel-config.ts'
-import type { Route } from '../route.ts'
-import { sentences } from './sentences.ts'
+import { type ReachedTunnel, sentences } from './sentences.ts'
 
 /** A forward that a client asks for, as it spells it (RFC 4254, section 7.1). */
 export interface Forward {
@@ -14,10 +13,11 @@ const PORT = 80
 const OWN = ['', 'localhost', '*']
 
 /** Why a forward is refused, in a sentence; undefined when it may be. */
-export function forwardRefusal(wanted: Forward, route: Route): string | undefined {
+export function forwardRefusal(wanted: Forward, tunnel: ReachedTunnel): string | undefined {
+  const { route } = tunnel
   const host = wanted.host.toLowerCase()
   if (!OWN.includes(host) && host !== route.hostname && host !== route.host.toLowerCase())
-    return sentences.otherHost(wanted.host, route)
-  if (wanted.port !== PORT) return sentences.otherPort(wanted.port, route)
+    return sentences.otherHost(wanted.host, tunnel)
+  if (wanted.port !== PORT) return sentences.otherPort(wanted.port, tunnel)
   return isTargetAllowed(route.config) ? undefined : sentences.otherTarget
 }

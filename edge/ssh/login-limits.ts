@@ -13,7 +13,7 @@ export class MinuteCounter {
   readonly #now: () => number
   readonly #windows = new Map<string, Window>()
 
-  /** @param now milliseconds since some moment, whatever the machine's clock is set to: who reached the limit waits for a minute and no longer */
+  /** @param now milliseconds since some moment, whatever the machine's clock is set to: a reached limit ends after a minute and no later */
   constructor(limit: number, now: () => number) {
     this.#limit = limit
     this.#now = now

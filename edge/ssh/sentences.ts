@@ -2,6 +2,35 @@ import type { Route } from '../route.ts'
 import type { Refusal, Revocation } from './login.ts'
 import type { TerminalText } from './terminal.ts'
 
+/** How clients and visitors reach this edge. */
+export interface PublicAddress {
+  readonly sshHost: string
+  readonly sshPort: number
+  readonly httpsPort: number
+}
+
+/** A tunnel, and how it is reached. */
+export interface ReachedTunnel {
+  readonly route: Route
+  readonly address: PublicAddress
+}
+
+/** The URL that works for visitors of this edge: with the port, where that is not the default. */
+const urlOf = ({ route, address }: ReachedTunnel) => `${route.url}${address.httpsPort === 443 ? '' : `:${address.httpsPort}`}`
+
+/**
+ * Where a tunnel leads. A server does not learn the target of a plain -R (RFC 4254, section 7.1): the edge knows it for a tunnel with `target` alone, which
+ * it names itself.
+ */
+const arrow = (tunnel: ReachedTunnel) => `${urlOf(tunnel)} -> ${tunnel.route.config.target ?? 'the target named in your -R'}`
+
+/** The command that connects a tunnel, short enough to be typed. */
+function command({ route, address }: ReachedTunnel): string {
+  const forward = route.config.target === undefined ? '80:localhost:3000' : '80'
+  const port = address.sshPort === 22 ? '' : `-p ${address.sshPort} `
+  return `ssh ${port}-R ${forward} ${route.hostname}@${address.sshHost}`
+}
+
 /** Text of a client's that goes back to its terminal: nothing that a terminal would act upon. */
 const shown = (text: string) => JSON.stringify(text.slice(0, 80).replace(/[^\x20-\x7e]/g, '?'))
 
@@ -12,20 +41,22 @@ export const sentences = {
   /** One for all of them, so that nobody learns which tunnels there are and what guards them. */
   notAccepted:
     'Mooring: this login is not accepted. Check the hostname, your key or password, the authentication mode, and the address that you come from.',
-  welcome: ({ url }: Route) => `Mooring: ${url} leads to this connection once it forwards port 80.`,
+  /** All that a client without a session channel (`ssh -N`) shows of a connection that works: it is sent before the login is confirmed. */
+  welcome: (tunnel: ReachedTunnel) => `Mooring: ${arrow(tunnel)}, once this connection forwards port 80.`,
   tries:
     'Mooring: too many login attempts on one connection. With many keys in an agent, name the right one: ssh -o IdentitiesOnly=yes -i FILE.',
+  /** @param most hostnames that are listed at most */
+  severalTunnels: (hostnames: readonly string[], most: number) =>
+    `Mooring: several tunnels list this key. Log in as the hostname of one, HOSTNAME@...: ${hostnames.slice(0, most).join(', ')}${hostnames.length > most ? ' and others' : ''}.`,
   loginGrace: (ms: number) => `Mooring: no login within ${seconds(ms)}.`,
   handshakes: 'Mooring: too many connections from your address that have not logged in. Try again in a moment.',
   busy: 'Mooring: this edge has as many connections as it takes. Try again in a moment.',
-  forwardGrace: ({ hostname }: Route) =>
-    `Mooring: nothing is forwarded on this connection. Add -R ${hostname}:80:localhost:PORT.`,
-  otherHost: (host: string, { hostname }: Route) =>
-    `Mooring: ${shown(host)} is not the tunnel of this login. Forward with -R ${hostname}:80:localhost:PORT.`,
-  otherPort: (port: number, { hostname }: Route) =>
-    `Mooring: a tunnel forwards port 80, not ${port}. Use -R ${hostname}:80:localhost:PORT.`,
-  socket: (path: string, { hostname }: Route) =>
-    `Mooring: a tunnel forwards port 80, not the socket ${shown(path)}. Use -R ${hostname}:80:localhost:PORT.`,
+  forwardGrace: (tunnel: ReachedTunnel) => `Mooring: this connection forwards nothing: -R is missing. Type: ${command(tunnel)}`,
+  otherHost: (host: string, tunnel: ReachedTunnel) =>
+    `Mooring: ${shown(host)} is not the tunnel of this login. Type: ${command(tunnel)}`,
+  otherPort: (port: number, tunnel: ReachedTunnel) => `Mooring: a tunnel forwards port 80, not ${port}. Type: ${command(tunnel)}`,
+  socket: (path: string, tunnel: ReachedTunnel) =>
+    `Mooring: a tunnel forwards port 80, not the socket ${shown(path)}. Type: ${command(tunnel)}`,
   otherTarget:
     'Mooring: the target of this tunnel is another host than yours, which its setting forwardToOtherHosts does not allow.',
   secondForward: 'Mooring: one forward a connection. Connect once more for another one.',
@@ -57,11 +88,10 @@ const REVOKED: Readonly<Record<Revocation, string>> = {
 }
 
 /** What a session channel shows. */
-export function terminalText(route: Route, forwarding: boolean): TerminalText {
-  const { url } = route
-  if (!forwarding) return { lines: [`${url} is the address of this tunnel.`], refusal: sentences.forwardGrace(route) }
+export function terminalText(tunnel: ReachedTunnel, forwarding: boolean): TerminalText {
+  if (!forwarding) return { lines: [], refusal: sentences.forwardGrace(tunnel) }
   return {
-    lines: [`${url} leads to this connection. Press ctrl-C to end it.`, 'No shell runs here; ssh -N asks for none.'],
+    lines: [arrow(tunnel), 'Press ctrl-C to end it. No shell runs here; ssh -N asks for none.'],
     refusal: undefined,
   }
 }

@@ -1,4 +1,5 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { AddressList } from '../../crds/address-list.ts'
@@ -6,11 +7,11 @@ import type { JournalWriter } from '../../journal/port.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import type { Peer } from '../balancers/peer.ts'
 import type { EdgeClock } from '../clock.ts'
-import { Counts } from '../counts.ts'
-import type { PasswordRoutes, Routes } from '../route.ts'
+import type { LoginRoutes } from '../route.ts'
 import type { LiveSessions } from '../sessions.ts'
 import type { Session } from '../session.ts'
 import { startTicker } from '../ticker.ts'
+import { Admission } from './admission.ts'
 import { Connection, type ConnectionDeps } from './connection.ts'
 import { createConnectionJournal } from './connection-journal.ts'
 import { type DrainPlan, drainEvenly, type Leaver } from './drain.ts'
@@ -20,7 +21,7 @@ import { sourceKey } from '../source-key.ts'
 import { MinuteCounter } from './login-limits.ts'
 import { createSshMetrics } from './metrics.ts'
 import { Budget } from '../channels/receive-window.ts'
-import { sentences } from './sentences.ts'
+import { type PublicAddress, sentences } from './sentences.ts'
 import { Reason } from './wire/messages.ts'
 import { hostKeyRing } from './wire/offer.ts'
 import { ciphersReady, nativeCiphers } from './wire/packets.ts'
@@ -30,8 +31,10 @@ export interface SshServerDeps extends EdgeClock {
   readonly edge: string
   /** Private keys in OpenSSH's format, one of each type. */
   readonly hostKeys: readonly string[]
-  readonly routes: Routes & PasswordRoutes
+  readonly routes: LoginRoutes
   readonly sessions: LiveSessions
+  /** How the edge is reached, for what clients show. Known once it listens. */
+  readonly address: () => PublicAddress
   /** No more requests are sent to a session that lives on a little. */
   readonly onRetired?: (session: Session) => void
   readonly journal: Pick<JournalWriter, 'connection'>
@@ -64,8 +67,6 @@ export function createSshServer(given: SshServerDeps): SshServer {
   const { edge, hostKeys, routes, sessions, journal, limits, log, registry, now, date, onRetired = () => undefined } = given
   const connections = new Set<Connection>()
   const byHostname = new Map<string, Set<Connection>>()
-  /** Connections of each source that have not logged in. */
-  const waiting = new Counts()
   /** Ids of the sessions here. */
   const serves = new Set<string>()
   let draining = false
@@ -74,6 +75,8 @@ export function createSshServer(given: SshServerDeps): SshServer {
     bySourceAndTunnel: new MinuteCounter(limits.failedPerSourceAndTunnel, now),
   }
   const unfinished = new MinuteCounter(limits.unfinishedPerSource, now)
+  const isSlow = (source: string) => failures.bySource.reached(source) || unfinished.reached(source)
+  const admission = new Admission({ limits, isSlow })
   const metrics = createSshMetrics(registry, () => ({
     connections: connections.size,
     sessions: serves.size,
@@ -83,7 +86,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
-    ...{ routes, limits, failures, unfinished, date },
+    ...{ routes, limits, failures, unfinished, date, address: given.address },
     growth: new Budget(limits.windowGrowthBytes),
     sessionsOf: (hostname) => (byHostname.get(hostname)?.size ?? 0) + elsewhere(hostname),
     loggedIn,
@@ -99,7 +102,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     ...{ most: limits.connections, log },
   })
 
-  function accept(socket: Socket, { address }: Peer): void {
+  function accept(socket: Socket, { address }: Peer, began: number): void {
     if (address === '') {
       // It has gone before we came to it.
       socket.destroy()
@@ -111,30 +114,26 @@ export function createSshServer(given: SshServerDeps): SshServer {
       socket.destroy()
       return
     }
-    const connection = new Connection(socket, address, deps)
+    const connection = new Connection(socket, { clientIp: address, began }, deps)
     socket.resume()
     connections.add(connection)
-    waiting.enter(connection.sourceKey)
+    admission.enter(connection)
     if (refusal) connection.close(...refusal)
   }
 
-  /** What a source is told that is not let in at all. */
+  /** Sentence for a source whose connection is rejected at once. */
   function refusalOf(source: string): Parameters<Connection['close']> | undefined {
     if (draining) return ['edge_stopping', sentences.stopping]
     if (connections.size >= limits.connections) return ['busy', sentences.busy, Reason.tooManyConnections]
-    if (waiting.of(source) >= limits.handshakesPerSource || unfinished.reached(source)) {
-      return ['handshakes', sentences.handshakes, Reason.tooManyConnections]
-    }
-    if (!failures.bySource.reached(source)) return undefined
-    metrics.refused('rate')
-    return ['rate', sentences.refused('rate'), Reason.tooManyConnections]
+    if (admission.hasSlot(source, performance.now())) return undefined
+    return ['handshakes', sentences.handshakes, Reason.tooManyConnections]
   }
 
   const elsewhere = (hostname: string) => sessions.of(hostname).filter(({ id }) => !serves.has(id)).length
 
   function loggedIn(connection: Connection): void {
     const { hostname = '' } = connection
-    waiting.leave(connection.sourceKey)
+    admission.leave(connection)
     byHostname.set(hostname, (byHostname.get(hostname) ?? new Set()).add(connection))
     told.loggedIn(connection, routes.get(hostname)?.id)
   }
@@ -155,7 +154,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     closing.add(connection)
     const { hostname, end, login } = connection
     if (hostname === undefined) {
-      waiting.leave(connection.sourceKey)
+      admission.leave(connection)
       return
     }
     const others = byHostname.get(hostname)
@@ -165,15 +164,18 @@ export function createSshServer(given: SshServerDeps): SshServer {
   }
 
   const closing = new Set<Connection>()
-  const server = createServer({ noDelay: true, keepAlive: true }, (socket) =>
-    entrance.admit(socket, (peer) => accept(socket, peer)),
-  )
+  const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
+    const began = performance.now()
+    entrance.admit(socket, (peer) => accept(socket, peer, began))
+  })
   let ticker: Disposable | undefined
   const stopWatching = routes.onChange((hostname) => {
     for (const connection of byHostname.get(hostname) ?? []) connection.recheck()
   })
 
+  const slowPerTick = Math.ceil((limits.slowHandshakesPerSecond * TICK_MS) / 1_000)
   function tick(time: number, stalledMs: number): void {
+    admission.release(slowPerTick)
     for (const connection of connections) connection.tick(time, stalledMs)
     for (const connection of closing) {
       connection.tick(time, stalledMs)

@@ -1,5 +1,7 @@
+import { performance } from 'node:perf_hooks'
 import type { ChannelEnd } from '../channels/channel-end.ts'
 import type { ChannelRequest, RemoteEnd } from '../channels/messages.ts'
+import { NoticeLimit } from './notice-limit.ts'
 import { sentences } from './sentences.ts'
 import type { Wire } from './wire/wire.ts'
 
@@ -8,6 +10,8 @@ const CTRL_D = 4
 const WINDOW_BYTES = 64 * 1024
 /** Of a terminal that nobody reads. */
 const MAX_TEXT_BYTES = 8 * 1024
+/** Characters of one notice. */
+const MAX_NOTICE = 400
 const STDERR = 1
 const QUIT_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL']
 /** What a channel may run, one of them once (RFC 4254, section 6.5). */
@@ -37,6 +41,7 @@ export class Terminal implements ChannelEnd {
   #left = WINDOW_BYTES
   #hasPty = false
   #started = false
+  readonly #notices = new NoticeLimit()
   #closed = false
 
   constructor(deps: Deps) {
@@ -49,6 +54,12 @@ export class Terminal implements ChannelEnd {
   complain(line: string): void {
     const data = this.#take(line)
     if (data) this.#deps.wire.channels.channelExtData(this.#deps.remote.id, data, STDERR)
+  }
+
+  /** Shows a line where errors go, within the limit of `Session.notify`. */
+  notify(line: string): void {
+    const shown = line.slice(0, MAX_NOTICE).replace(/[^\x20-\x7e]/g, '?')
+    if (this.#started && !this.#closed && this.#notices.take(shown, performance.now())) this.complain(shown)
   }
 
   #say(line: string): void {

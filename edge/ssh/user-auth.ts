@@ -1,10 +1,10 @@
 import type { EdgeClock } from '../clock.ts'
-import type { Route } from '../route.ts'
+import type { LoginRoutes, Route } from '../route.ts'
 import type { Login } from '../session.ts'
-import { type Denial, judgeKey, judgePassword, type PasswordLogin, type Refusal, refusalOf } from './login.ts'
+import { ISSUED_PASSWORD } from '../../crds/tunnel-password.ts'
+import { type Denial, judgeKey, judgePassword, type Refusal, refusalOf, type Verdict } from './login.ts'
 import type { MinuteCounter } from './login-limits.ts'
-import type { PasswordRoutes, Routes } from '../route.ts'
-import { fingerprintOf, parsePublicKey } from './public-key.ts'
+import { fingerprintOf, parsePublicKey, type PublicKey } from './public-key.ts'
 import { sentences } from './sentences.ts'
 import { type AuthRequest, Reason } from './wire/messages.ts'
 import type { Wire } from './wire/wire.ts'
@@ -23,7 +23,7 @@ export interface RefusedLogin {
 
 interface Deps {
   readonly wire: Wire
-  readonly routes: Routes & PasswordRoutes
+  readonly routes: LoginRoutes
   readonly source: string
   /** What failures are counted under. */
   readonly sourceKey: string
@@ -43,6 +43,13 @@ export interface UserAuth {
   abandoned(): RefusedLogin | undefined
 }
 
+/** Signatures that one connection may have verified: each costs up to milliseconds, and a client of a key makes a right one at once. */
+const MAX_SIGNATURES = 3
+/** A user of this form names a tunnel, whether there is one or not: `{hostname}`, `{hostname}.{domain}`. */
+const NAMES_A_TUNNEL = /^[0-9a-f]{16}(\.|$)/
+/** Hostnames that a sentence lists. */
+const MAX_LISTED = 10
+
 const proven = (login: Login): Pick<RefusedLogin, 'authMethod' | 'fingerprint' | 'passwordId'> =>
   login.authMethod === 'key'
     ? { authMethod: 'key', fingerprint: login.keyFingerprint, passwordId: undefined }
@@ -51,6 +58,7 @@ const proven = (login: Login): Pick<RefusedLogin, 'authMethod' | 'fingerprint' |
 export function createUserAuth(deps: Deps): UserAuth {
   const { wire, routes, source, sourceKey, failures, limits } = deps
   let tries = 0
+  let signatures = 0
   let asked = false
   let keyFailed = false
   let explained = false
@@ -65,17 +73,24 @@ export function createUserAuth(deps: Deps): UserAuth {
     else judge(request)
   }
 
+  /** Failures limit guesses, so a key, which cannot be guessed, is judged whatever its source has done (docs/ssh-logins.md). */
   function judge(request: PasswordRequest | KeyRequest): void {
     const route = routes.get(request.user)
-    if (failures.bySource.reached(sourceKey) || (route && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`))) {
-      refused({ route, refusal: 'rate' }, request)
-      deps.disconnect(Reason.noMoreAuthMethods, sentences.refused('rate'))
-    } else if (request.method === 'password') password({ ...request, source, now: deps.date() }, request)
-    else publicKey(route, request)
+    if (request.method === 'publickey') publicKeyOf(route, request)
+    else if (!isLimited(route)) password(request)
+    else if (ISSUED_PASSWORD.test(request.password)) lastPassword(request)
+    else tooMany(route, request)
   }
 
-  function password(attempt: PasswordLogin, request: AuthRequest): void {
-    const verdict = judgePassword(routes, attempt)
+  function isLimited(route: Route | undefined): boolean {
+    if (failures.bySource.reached(sourceKey)) return true
+    return route !== undefined && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`)
+  }
+
+  const judged = (request: PasswordRequest): Verdict => judgePassword(routes, { ...request, source, now: deps.date() })
+
+  function password(request: PasswordRequest): void {
+    const verdict = judged(request)
     if ('login' in verdict) accept(verdict.route, verdict.login)
     else {
       countFailure(verdict.route)
@@ -83,16 +98,55 @@ export function createUserAuth(deps: Deps): UserAuth {
     }
   }
 
+  /** Of a source with too many failures: a valid one passes, a wrong one ends the connection. */
+  function lastPassword(request: PasswordRequest): void {
+    const verdict = judged(request)
+    if ('login' in verdict) accept(verdict.route, verdict.login)
+    else tooMany(verdict.route, request)
+  }
+
+  function tooMany(route: Route | undefined, request: PasswordRequest): void {
+    refused({ route, refusal: 'rate' }, request)
+    deps.disconnect(Reason.noMoreAuthMethods, sentences.refused('rate'))
+  }
+
+  /** The user names the tunnel. A user that is not of a hostname's form names none: then the key does, if one tunnel alone lists it. */
+  function publicKeyOf(named: Route | undefined, request: KeyRequest): void {
+    const key = named || NAMES_A_TUNNEL.test(request.user) ? undefined : parsePublicKey(request.blob)
+    const listing = key ? routes.ofKey(key, MAX_LISTED + 1) : []
+    if (key && listing.length > 1) keyOfSeveral(key, listing, request)
+    else publicKey(named ?? listing[0], request)
+  }
+
+  /** Only a client that has proven the key learns which tunnels list it, and of these those that it could log in to. */
+  function keyOfSeveral(key: PublicKey, listing: readonly Route[], request: KeyRequest): void {
+    const open = listing.filter((route) => refusalOf(route, { source, authMethod: 'key' }) === undefined)
+    if (open.length === 0) refuseKey({ route: undefined, refusal: 'unknown_host' }, request)
+    else if (!request.signature) askForSignature(undefined, request)
+    else if (!mayVerify()) return
+    else if (!key.verify(request.signature.of, request.signature.bytes, request.hash))
+      refuseKey({ route: undefined, refusal: 'key' }, request)
+    else
+      deps.disconnect(Reason.noMoreAuthMethods, sentences.severalTunnels(open.map(({ hostname }) => hostname).sort(), MAX_LISTED))
+  }
+
+  function mayVerify(): boolean {
+    signatures += 1
+    if (signatures > MAX_SIGNATURES) deps.disconnect(Reason.noMoreAuthMethods, sentences.tries)
+    return signatures <= MAX_SIGNATURES
+  }
+
   function publicKey(route: Route | undefined, request: KeyRequest): void {
     const verdict = judgeKey(route, source, request.blob)
     if (!('login' in verdict)) refuseKey(verdict, request)
     else if (!request.signature) askForSignature(verdict.route, request)
+    else if (!mayVerify()) return
     else if (verdict.key?.verify(request.signature.of, request.signature.bytes, request.hash))
       accept(verdict.route, verdict.login)
     else refuseKey({ route, refusal: 'key', fingerprint: fingerprintOf(request.blob) }, request)
   }
 
-  function askForSignature(route: Route, request: KeyRequest): void {
+  function askForSignature(route: Route | undefined, request: KeyRequest): void {
     const type = parsePublicKey(request.blob)?.type ?? ''
     if (type === 'ssh-rsa' && request.hash === undefined) refuseKey({ route, refusal: 'key' }, request)
     else wire.wouldDo(request.hash === undefined ? type : `rsa-sha2-${request.hash.slice('sha'.length)}`, request.blob)

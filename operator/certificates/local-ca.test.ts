@@ -126,6 +126,10 @@ test('a stored certificate is used on, and renewed once it is due', async () => 
   expect(stillGood(certificates.current(), { ca, names: NAMES, now: clock })).toBe(true)
 })
 
+test.each(['my.example.org', '192.0.2.9', '2001:db8::1'])('a server that others find as %s has that name', (publicHost) => {
+  expect(serverNames('0.0.0.0', publicHost)).toEqual(expect.arrayContaining(['localhost', publicHost]))
+})
+
 test.each([
   { listen: '127.0.0.1', has: ['localhost', '127.0.0.1', '::1'] },
   { listen: '192.0.2.7', has: ['localhost', '192.0.2.7'] },

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -48,18 +48,14 @@ async function newTunnel(): Promise<{ readonly tunnel: Tunnel; readonly commands
 const serves = ({ tunnel, client }: { readonly tunnel: Tunnel; readonly client: Running }) =>
   vi.waitFor(async () => expect((await visit(home.installation.ca, tunnel)).status, client.said()).toBe(200), SOON)
 
-const knownHostsFile = () => join(directory, 'known_hosts')
-
-/** A shell that somebody types a command into who has a key, and a file known_hosts with these lines. */
-async function typed(command: string, knownHosts: readonly string[], ...options: readonly string[]): Promise<Running> {
-  await writeFile(knownHostsFile(), knownHosts.map((line) => `${line}\n`).join(''))
-  const own = [`IdentityFile=${join(directory, 'key')}`, `UserKnownHostsFile=${knownHostsFile()}`]
-  const ssh = await writeSsh(directory, { options: [...own, ...options], localPort })
+/** A shell that a command is pasted into by a person who has a key, and has never seen the host. */
+async function typed(command: string, shell = 'bash'): Promise<Running> {
+  const person = await mkdtemp(join(directory, 'person-'))
+  const ssh = await writeSsh(person, { options: [`IdentityFile=${join(directory, 'key')}`], localPort })
   // autossh does not look for it in PATH.
-  return running(['sh', '-c', command], { PATH: `${directory}:${process.env.PATH ?? ''}`, AUTOSSH_PATH: ssh })
+  return running([shell, '-c', command], { PATH: `${person}:${process.env.PATH ?? ''}`, AUTOSSH_PATH: ssh, HOME: person })
 }
 
-const STRICT = 'StrictHostKeyChecking=yes'
 /** Of a unit as systemd reads it (systemd.syntax(7)): what is in each section. */
 const sectionsOf = (unit: string): Readonly<Record<string, Readonly<Record<string, string>>>> =>
   Object.fromEntries(
@@ -69,23 +65,33 @@ const sectionsOf = (unit: string): Readonly<Record<string, Readonly<Record<strin
       return name === undefined ? [] : [[name, Object.fromEntries(entries.map((line) => line.split(/=(.*)/, 2)))]]
     }),
   )
-const startOf = ({ systemd }: Commands) => sectionsOf(systemd).Service?.ExecStart ?? ''
+/** What the unit starts, as systemd gives it to the shell of a machine. */
+function startOf({ systemd }: Commands): string {
+  const { ExecStartPre = '', ExecStart = '' } = sectionsOf(systemd).Service ?? {}
+  const specified = (command: string) => command.replaceAll(/%[t%]/g, (specifier) => (specifier === '%t' ? directory : '%'))
+  return [ExecStartPre, ExecStart.replace(/^\/usr\/bin\//, '')].map(specified).join(' && ')
+}
+
+const COMMANDS: readonly { readonly does: string; readonly of: (commands: Commands) => string }[] = [
+  { does: 'the command of the tunnel’s record', of: ({ sshCommand }) => sshCommand },
+  { does: 'that of connect', of: ({ ssh }) => ssh },
+  { does: 'autossh', of: ({ autossh }) => autossh },
+  { does: 'what the unit starts', of: startOf },
+]
 
 describe('shows a local port to visitors, over a connection to the host that the API vouches for', () => {
-  test.each<{ does: string; of: (commands: Commands) => string }>([
-    { does: 'the command of the tunnel’s record', of: ({ sshCommand }) => sshCommand },
-    { does: 'that of connect', of: ({ ssh }) => ssh },
-    { does: 'autossh', of: ({ autossh }) => autossh },
-    { does: 'what the unit starts', of: (commands) => startOf(commands).replace(/^\/usr\/bin\//, '') },
-  ])('$does', async ({ of }) => {
-    const { tunnel, commands } = await newTunnel()
-    await using client = await typed(of(commands), commands.knownHosts, STRICT)
-    await serves({ tunnel, client })
-  })
+  test.each(COMMANDS.flatMap((command) => ['bash', 'sh'].map((shell) => ({ ...command, shell }))))(
+    '$does, in $shell',
+    async ({ of, shell }) => {
+      const { tunnel, commands } = await newTunnel()
+      await using client = await typed(of(commands), shell)
+      await serves({ tunnel, client })
+    },
+  )
 
   test('the loop, which connects again', async () => {
     const { tunnel, commands } = await newTunnel()
-    await using client = await typed(commands.loop, commands.knownHosts, STRICT)
+    await using client = await typed(commands.loop)
     await serves({ tunnel, client })
     const ssh = async () => (await run('pgrep', ['--parent', String(client.child.pid), '--exact', 'ssh'])).stdout
     const first = await ssh()
@@ -95,28 +101,50 @@ describe('shows a local port to visitors, over a connection to the host that the
   })
 })
 
-test('a host that is seen for the first time is taken without a question, and is known by a line that the API gives', async () => {
+test.each(COMMANDS)('a host that has another key than the API says ends the client: $does', async ({ of }) => {
   const { tunnel, commands } = await newTunnel()
-  await using client = await typed(commands.ssh, [])
-  await serves({ tunnel, client })
-  const learnt = (await readFile(knownHostsFile(), 'utf8')).trimEnd().split('\n')
-  expect(commands.knownHosts).toEqual(expect.arrayContaining(learnt))
-})
-
-test('one that has another key than it had ends the client', async () => {
-  const { commands } = await newTunnel()
-  const other = (line: string) => line.replace(/[^ ]+$/, publicKey.split(' ')[1] ?? '')
-  const lines = commands.knownHosts.filter((line) => line.includes('ssh-ed25519')).map(other)
-  await using client = await typed(commands.ssh, lines)
+  const own = tunnel.endpoint.hostKeys.find((key) => key.startsWith('ssh-ed25519 ')) ?? ''
+  const command = of(commands).replaceAll(own, publicKey.split(' ').slice(0, 2).join(' '))
+  expect(command).not.toBe(of(commands))
+  // autossh would try again.
+  await using client = await typed(command.replace('autossh -M 0 ', 'ssh '))
   expect(await client.exited).toBe(255)
   expect(client.said()).toContain('Host key verification failed')
 })
 
+describe('the terminal of a command without -N', () => {
+  test('shows the URL that works there, and what it leads to', async () => {
+    const { tunnel, commands } = await newTunnel()
+    await using client = await typed(commands.ssh.replace(' -N ', ' -T '))
+    // Behind a balancer of 443 visitors need no port.
+    const urls = [tunnel.directUrl, tunnel.url].map((url) => `${url} -> the target named in your -R\n`)
+    await vi.waitFor(
+      () =>
+        expect(
+          urls.some((line) => client.said().includes(`\n${line}`)),
+          client.said(),
+        ).toBe(true),
+      SOON,
+    )
+    await serves({ tunnel, client })
+  })
+
+  test('shows the command when -R is missing, at once', async () => {
+    const { tunnel, commands } = await newTunnel()
+    const { hostname, endpoint } = tunnel
+    await using client = await typed(commands.ssh.replace(' -N ', ' -T ').replace(/ -R \S+/, ''))
+    expect(await client.exited).toBe(1)
+    expect(client.said()).toContain(
+      `-R is missing. Type: ssh -p ${endpoint.sshPort} -R 80:localhost:3000 ${hostname}@${endpoint.sshHost}`,
+    )
+  })
+})
+
 test('the unit is one that systemd starts and keeps up', async () => {
   const { tunnel, commands } = await newTunnel()
-  expect(sectionsOf(commands.systemd)).toEqual({
+  expect(sectionsOf(commands.systemd)).toMatchObject({
     Unit: { Description: `Tunnel ${tunnel.hostname}`, After: 'network-online.target' },
-    Service: { ExecStart: `/usr/bin/${commands.ssh}`, Restart: 'always', RestartSec: '4' },
+    Service: { Restart: 'always', RestartSec: '4' },
     Install: { WantedBy: 'default.target' },
   })
   // It says on stderr what it does not understand, and takes the rest.

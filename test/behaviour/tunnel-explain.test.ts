@@ -153,11 +153,7 @@ describe('a login ends as was explained', () => {
     { does: 'a client in the list of SSH sources', config: () => ({ sshIPWhitelist: [clientIp] }), authMethod: 'key' },
     { does: 'one who is not in it', config: () => ({ sshIPWhitelist: OTHERS }), authMethod: 'key', reason: 'ip_denied' },
     { does: 'a key where passwords are due', config: () => ({ authMode: 'token' }), authMethod: 'key', reason: 'auth_mode' },
-    {
-      does: 'a password where keys are due',
-      config: () => ({ authMode: 'key' }),
-      ...{ authMethod: 'token', hasPassword: true, reason: 'auth_mode' },
-    },
+    { does: 'a password where keys are due', config: () => ({ authMode: 'key' }), authMethod: 'token', reason: 'auth_mode' },
     { does: 'a key where there is none', config: () => ({ authorizedKeys: [] }), authMethod: 'key', reason: 'no_credential' },
     { does: 'a password where there is none', authMethod: 'token', reason: 'no_credential' },
   ])('$does', async ({ config, authMethod, hasPassword, reason }) => {

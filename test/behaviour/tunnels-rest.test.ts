@@ -191,6 +191,16 @@ describe('PATCH', () => {
 })
 
 describe('temporary passwords', () => {
+  test('are refused for a tunnel that takes keys alone, with the change that it needs', async () => {
+    const { id } = await acme.tunnel({ authMode: 'key' })
+    const path = `${acme.path}/tunnels/${id}`
+    const refused = await acme.as('editor')('POST', `${path}/passwords`)
+    expect(codeOf(refused)).toBe('409 conflict')
+    expect(refused.body.msg).toContain('{"config":{"authMode":"both"}}')
+    await succeed(acme.as('editor')('PATCH', path, { body: { config: { authMode: 'both' } } }))
+    await succeed(acme.as('editor')('POST', `${path}/passwords`))
+  })
+
   test('an Idempotency-Key gives the same password again; a call needs no body', async () => {
     const { hostname } = await makeTunnel()
     const editor = acme.as('editor')

@@ -183,10 +183,11 @@ describe('an SSH client behind a balancer', async () => {
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey], sshIPWhitelist: ['203.0.113.7', '127.0.0.1'] })
     await using denied = await startBalancer(own.port, lineFor('203.0.113.8', 4000))
-    const tryFrom = (via: number) => own.ssh({ user: hostname, via, args: ['-N', '-R', `80:127.0.0.1:${echo.port}`] })
+    const tryFrom = (via: number, password?: string) =>
+      own.ssh({ user: hostname, via, args: ['-N', '-R', `80:127.0.0.1:${echo.port}`], ...(password && { password }) })
     expect(await tryFrom(denied.port).exited).toBe(255)
     expect(own.records).toMatchObject([{ type: 'refused', reason: 'ip_denied', clientIp: '203.0.113.8' }])
-    const again = tryFrom(denied.port)
+    const again = tryFrom(denied.port, 'mt_guess')
     expect(await again.exited).toBe(255)
     expect(again.output.text).toContain('too many failed logins from your address')
     await using other = await startBalancer(own.port, lineFor('203.0.113.7', 4000))

@@ -131,7 +131,7 @@ test.each([
 ])('a clock that is set %s lets in nobody earlier or later who has failed too often', async (_to, ms) => {
   const clock = settableClock()
   await using edge = await startSshEdge({ failedPerSource: 2 }, [], clock)
-  const [hostname, { password, routed }] = [freshHostname(), temporaryPassword(2 * HOUR_MS)]
+  const [hostname, { password, routed }] = [freshHostname(), temporaryPassword(2 * HOUR_MS, 'mt_guessable')]
   edge.routes.set(hostname, {}, [routed])
   for (const guess of ['mt_1', 'mt_2']) expect(await letIn(edge.port, hostname, guess)).toBe(false)
   clock.step(ms)

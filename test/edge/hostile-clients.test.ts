@@ -223,7 +223,7 @@ describe('strangers', () => {
   })
 
   test('who guess passwords are refused after some, whatever they guess then, and nobody else is', async () => {
-    const { password, routed } = temporaryPassword()
+    const { password, routed } = temporaryPassword(60_000, 'mt_guessable')
     const hostname = 'fedcba9876543210'
     await edge.set(hostname, {}, [routed])
     const localAddress = freshSource()
@@ -239,7 +239,7 @@ describe('strangers', () => {
       })
     for (let count = 0; count < 10; count++)
       expect(await guess(`mt_${count}`)).toContain('All configured authentication methods failed')
-    // It is the right one, and not even looked at.
+    // The right one, of a form that could be guessed, is not compared.
     expect(await guess(password)).toContain('too many failed logins')
     expect(await guess(password, freshSource())).toBe('in')
   })

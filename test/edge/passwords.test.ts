@@ -35,6 +35,7 @@ const server = createSshServer({
     connection: async (record) => void records.push(record),
   },
   limits: DEFAULT_SSH_LIMITS,
+  address: () => ({ sshHost: 'ssh.test', sshPort: 22, httpsPort: 443 }),
   trusted: undefined,
   log: pino({ level: 'silent' }),
   ...{ now: systemClock.now, date },

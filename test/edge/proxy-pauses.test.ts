@@ -155,7 +155,7 @@ describe('a request that waits for a session', () => {
     const nothing = () => undefined
     const channel = { write: () => true, end: nothing, destroy: nothing, pause: nothing, resume: nothing }
     const going: Session = {
-      ...{ id: 'going', hostname, clientIp: '127.0.0.1', since: 0, channels: 0, close: nothing },
+      ...{ id: 'going', hostname, clientIp: '127.0.0.1', since: 0, channels: 0, notify: nothing, close: nothing },
       login: { authMethod: 'token', passwordId: 'none' },
       open: (_origin, events) => (opening.push(events), channel),
     }

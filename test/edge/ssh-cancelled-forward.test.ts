@@ -4,7 +4,7 @@ import { DEFAULT_SSH_LIMITS } from '../../edge/ssh/limits.ts'
 import { openChannel } from '../support/channel-recorder.ts'
 import { freshHostname, startBackend, startSshEdge } from '../support/ssh-edge.ts'
 
-const { forwardGraceMs } = DEFAULT_SSH_LIMITS
+const { nextForwardGraceMs } = DEFAULT_SSH_LIMITS
 const never = new AbortController().signal
 const soon = { timeout: 10_000, interval: 10 }
 const looks = vi.spyOn(Connection.prototype, 'tick')
@@ -32,7 +32,7 @@ async function cancelled() {
   const forward = ['-R', `${hostname}:80:127.0.0.1:9`]
   const client = edge.ssh({ user: hostname, args: ['-N', '-M', ...control, ...forward] })
   if (!(await edge.sessions.waitFor(hostname, 10_000, never))) throw new Error('no session came')
-  ahead += forwardGraceMs
+  ahead += nextForwardGraceMs
   await looked()
   const ask = (...args: string[]) => edge.ssh({ user: hostname, args: [...control, '-O', ...args] }).exited
   expect(await ask('cancel', ...forward)).toBe(0)
@@ -45,7 +45,7 @@ describe('a client that cancels its forward long after its login', () => {
     const { edge: own, hostname, ask } = await cancelled()
     await using edge = own
     await using greeter = await startBackend((socket) => socket.end('the other port'))
-    ahead += forwardGraceMs / 2
+    ahead += nextForwardGraceMs / 2
     await looked()
     expect(await ask('forward', '-R', `${hostname}:80:127.0.0.1:${greeter.port}`)).toBe(0)
     const session = await edge.sessions.waitFor(hostname, 10_000, never)
@@ -59,10 +59,10 @@ describe('a client that cancels its forward long after its login', () => {
   test('and asks for no other in time is told how to, and disconnected', async () => {
     const { edge: own, hostname, client } = await cancelled()
     await using edge = own
-    ahead += forwardGraceMs
+    ahead += nextForwardGraceMs
     expect(await client.exited).toBe(255)
-    expect(client.output.text).toContain(`Add -R ${hostname}:80:localhost:PORT.`)
+    expect(client.output.text).toContain(`-R 80:localhost:3000 ${hostname}@127.0.0.1`)
     await vi.waitFor(() => expect(edge.records.at(-1)).toMatchObject({ type: 'disconnect', reason: 'no_forward' }), soon)
-    expect(edge.records.at(-1)?.durationMs).toBeGreaterThan(2 * forwardGraceMs)
+    expect(edge.records.at(-1)?.durationMs).toBeGreaterThan(2 * nextForwardGraceMs)
   })
 })

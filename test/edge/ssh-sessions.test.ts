@@ -129,7 +129,7 @@ describe('a session', () => {
   test('channel says where the tunnel leads, and ctrl-C ends it', async () => {
     const { client, hostname } = await served(['-tt'])
     await vi.waitFor(() => expect(client.output.text).toContain('Press ctrl-C to end it.'), soon)
-    expect(client.output.text).toContain(`https://${hostname}.tunnel.localhost leads to this connection.`)
+    expect(client.output.text).toContain(`https://${hostname}.tunnel.localhost:28443 -> the target named in your -R\r\n`)
     client.type('\x03')
     expect(await client.exited).toBe(0)
   })
@@ -139,7 +139,7 @@ describe('a session', () => {
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const client = edge.ssh({ user: hostname })
     expect(await client.exited).toBe(1)
-    expect(client.output.text).toContain(`Add -R ${hostname}:80:localhost:PORT.`)
+    expect(client.output.text).toContain(`-R is missing. Type: ssh -p ${edge.port} -R 80:localhost:3000 ${hostname}@127.0.0.1`)
   })
 
   test('carries 256 MiB both ways with a slow reader, in memory that does not follow the size', async () => {

@@ -87,17 +87,6 @@ describe('a login', () => {
     if (reason) expect(own.records[0]).toMatchObject({ type: 'refused', tunnel: `uid-${hostname}`, clientIp: '127.0.0.1' })
   })
 
-  test('is refused to a source that has failed too often, and never to the tunnel for others', async () => {
-    await using own = await startSshEdge({ failedPerSource: 3 })
-    const hostname = freshHostname()
-    own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
-    const client = own.ssh({ user: hostname, password: 'mt_guess', args: ['-N'] })
-    await client.exited
-    const again = own.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
-    expect(await again.exited).toBe(255)
-    expect(again.output.text).toContain('too many failed logins from your address')
-  })
-
   test('is not held against somebody who has many keys, or has tried many times', async () => {
     await using own = await startSshEdge()
     const hostname = freshHostname()

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Client, type ClientChannel } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { freshHostname, startSshEdge } from '../support/ssh-edge.ts'
+import { freshHostname, HTTPS_PORT, startSshEdge } from '../support/ssh-edge.ts'
 
 /** What a session channel shows, and how it ends: by stock ssh, and by a client that reads its streams. */
 
@@ -15,7 +15,7 @@ const soon = { timeout: 10_000, interval: 10 }
 function newTunnel() {
   const hostname = freshHostname()
   edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
-  return { hostname, url: `https://${hostname}.tunnel.localhost`, forward: ['-R', `${hostname}:80:127.0.0.1:9`] }
+  return { hostname, url: `https://${hostname}.tunnel.localhost:${HTTPS_PORT}`, forward: ['-R', `${hostname}:80:127.0.0.1:9`] }
 }
 
 const times = (text: string, part: string) => text.split(part).length - 1
@@ -26,10 +26,12 @@ describe('stock ssh', () => {
     const client = edge.ssh({ user: hostname, args: ['-T', ...forward] })
     client.endInput()
     await vi.waitFor(() => expect(client.output.stdout).toContain('ssh -N asks for none.\n'), soon)
-    const line = `${url} leads to this connection. Press ctrl-C to end it.\n`
+    const line = `${url} -> the target named in your -R\n`
     expect([times(client.output.stdout, line), times(client.output.text, line)]).toEqual([1, 1])
     expect(client.output.stdout).not.toContain('\r')
-    expect(client.output.stderr).toContain(`Mooring: ${url} leads to this connection once it forwards port 80.`)
+    expect(client.output.stderr).toContain(
+      `Mooring: ${url} -> the target named in your -R, once this connection forwards port 80.`,
+    )
     expect(edge.sessions.of(hostname)).toHaveLength(1)
     client.kill('SIGINT')
     expect(await client.exited).toBe(255)
@@ -39,7 +41,7 @@ describe('stock ssh', () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: ['-tt', ...forward] })
     await vi.waitFor(() => expect(client.output.stdout).toContain('ssh -N asks for none.\r\n'), soon)
-    expect(times(client.output.stdout, `${url} leads to this connection. Press ctrl-C to end it.\r\n`)).toBe(1)
+    expect(times(client.output.stdout, `${url} -> the target named in your -R\r\n`)).toBe(1)
     expect(client.output.stdout.replaceAll('\r\n', '')).not.toMatch(/[\r\n]/)
     client.type('\x03')
     expect(await client.exited).toBe(0)
@@ -48,26 +50,65 @@ describe('stock ssh', () => {
   test('with a command shows the same', async () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: forward, command: 'uptime' })
-    await vi.waitFor(() => expect(client.output.stdout).toContain(`${url} leads to this connection.`), soon)
+    await vi.waitFor(() => expect(client.output.stdout).toContain(`${url} -> the target named in your -R`), soon)
+  })
+
+  test('shows a notice of its session on its errors, as text that does nothing to a terminal, within a limit', async () => {
+    const { hostname, forward } = newTunnel()
+    const client = edge.ssh({ user: hostname, args: ['-T', ...forward] })
+    await vi.waitFor(() => expect(client.output.stdout).toContain('asks for none.'), soon)
+    const [session] = edge.sessions.of(hostname)
+    for (let count = 0; count < 100; count++) session?.notify('Mooring: the target\u001b[2J refused a request.')
+    for (let count = 0; count < 100; count++) session?.notify(`Mooring: notice ${count}.`)
+    await vi.waitFor(() => expect(client.output.stderr).toContain('notice 8.\n'), soon)
+    expect(times(client.output.stderr, 'Mooring: the target?[2J refused a request.\n')).toBe(1)
+    expect(times(client.output.stderr, 'Mooring: notice')).toBe(9)
   })
 
   test('with -N has no session, and the banner alone', async () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: ['-N', ...forward] })
     await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), soon)
-    expect(client.output.stderr).toContain(`Mooring: ${url} leads to this connection once it forwards port 80.`)
+    expect(client.output.stderr).toContain(
+      `Mooring: ${url} -> the target named in your -R, once this connection forwards port 80.`,
+    )
     client.kill()
     await client.exited
     expect(client.output.stdout).toBe('')
   })
 
-  test('that forwards nothing is shown the URL on its output and told how to ask on its errors, and ends with 1', async () => {
-    const { hostname, url } = newTunnel()
-    const client = edge.ssh({ user: hostname, args: ['-T'] })
-    expect(await client.exited).toBe(1)
-    expect(client.output.stdout).toContain(url)
-    expect(client.output.stdout).not.toContain('leads to this connection')
-    expect(client.output.stderr).toContain(`Add -R ${hostname}:80:localhost:PORT.`)
+  test.each([
+    ['a target', { target: 'localhost:3000' }, '-R 80'],
+    ['none', {}, '-R 80:localhost:3000'],
+  ])(
+    'that forwards nothing is told the command at once, on its errors, and ends with 1; with %s',
+    async (_target, config, forward) => {
+      const hostname = freshHostname()
+      edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })
+      const client = edge.ssh({ user: hostname, args: ['-T'] })
+      expect(await client.exited).toBe(1)
+      expect(client.output.stdout).toBe('')
+      const command = `ssh -p ${edge.port} ${forward} ${hostname}@127.0.0.1`
+      expect(client.output.stderr).toContain(`Mooring: this connection forwards nothing: -R is missing. Type: ${command}`)
+    },
+  )
+
+  test('with -N that forwards nothing is told the command within seconds', async () => {
+    const { hostname } = newTunnel()
+    const began = performance.now()
+    const client = edge.ssh({ user: hostname, args: ['-N'] })
+    expect(await client.exited).toBe(255)
+    expect(client.output.stderr).toContain(`Type: ssh -p ${edge.port} -R 80:localhost:3000 ${hostname}@127.0.0.1`)
+    expect(performance.now() - began).toBeLessThan(8_000)
+  })
+
+  test('with a tunnel whose edge names the target shows that', async () => {
+    const hostname = freshHostname()
+    edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], target: 'localhost:3000' })
+    const client = edge.ssh({ user: hostname, args: ['-T', '-R', '80'] })
+    const line = `https://${hostname}.tunnel.localhost:${HTTPS_PORT} -> localhost:3000`
+    await vi.waitFor(() => expect(client.output.stdout).toContain(`${line}\n`), soon)
+    expect(client.output.stderr).toContain(`Mooring: ${line}, once this connection forwards port 80.`)
   })
 })
 
@@ -171,9 +212,11 @@ describe('a client that reads its streams', () => {
     const seen = heard(channel)
     await vi.waitFor(() => expect(seen.data).toContain('asks for none.'), soon)
     expect(seen).toEqual({
-      data: [`${url} leads to this connection. Press ctrl-C to end it.`, 'No shell runs here; ssh -N asks for none.', ''].join(
-        end,
-      ),
+      data: [
+        `${url} -> the target named in your -R`,
+        'Press ctrl-C to end it. No shell runs here; ssh -N asks for none.',
+        '',
+      ].join(end),
       stderr: '',
     })
   })

@@ -118,7 +118,7 @@ test('those for a tunnel, typed as they stand in two terminals, show a port of t
   await using home = await mkdtempDisposable(join(tmpdir(), 'mooring-home-'))
   const [directory, port] = [dirname(mooring.dataDir), await freePort()]
   await mkdir(join(home.path, '.ssh'), { mode: 0o700 })
-  // ssh finds the home of whoever runs it by the user's id, not by HOME. An unknown host key is refused: it must be in .mooring.
+  // ssh finds the home of whoever runs it by the user's id, not by HOME.
   const options = [`IdentityFile=${home.path}/.ssh/id_ed25519`, 'StrictHostKeyChecking=yes']
   await writeSsh(home.path, { options, localPort: port })
   await symlink(join(REPOSITORY, 'docs'), join(directory, 'docs'))
@@ -153,6 +153,7 @@ test('npm start -- --help lists every setting, each with its variable', async ()
     ...[
       'data-dir',
       'listen',
+      'public-host',
       'shared-port',
       'dedicated-port',
       'shared-http-port',

@@ -9,7 +9,8 @@ import { Registry } from 'prom-client'
 import { addressList } from '../../crds/address-list.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import { type EdgeClock, systemClock } from '../../edge/clock.ts'
-import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../../edge/route.ts'
+import type { LoginRoutes, Route, RoutedPassword } from '../../edge/route.ts'
+import { KeyIndex } from '../../edge/key-index.ts'
 import { createSessions } from '../../edge/sessions.ts'
 import { knownHostsFile } from '../../crds/known-hosts.ts'
 import { generateHostKeys, parseHostKey } from '../../edge/ssh/host-keys.ts'
@@ -18,6 +19,8 @@ import { createSshServer } from '../../edge/ssh/server.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
 
 const DOMAIN = 'tunnel.localhost'
+/** Where visitors are said to come. */
+export const HTTPS_PORT = 28_443
 const hostKeys = generateHostKeys()
 
 type Config = Parameters<typeof TunnelConfig.parse>[0]
@@ -27,11 +30,12 @@ export const freshHostname = () => randomBytes(8).toString('hex')
 /** Routes that a test may change. */
 export function routesInMemory() {
   const routes = new Map<string, Route>()
+  const keys = new KeyIndex()
   const listeners = new Set<(hostname: string) => void>()
   const tell = (hostname: string) => {
     for (const listener of listeners) listener(hostname)
   }
-  const port: Routes & PasswordRoutes = {
+  const port: LoginRoutes = {
     domain: DOMAIN,
     get: (hostname) => routes.get(hostname),
     ofPassword(sha256) {
@@ -39,6 +43,7 @@ export function routesInMemory() {
       const [route, ...others] = [...routes.values()].filter(has)
       return others.length > 0 ? undefined : route
     },
+    ofKey: ({ type, blob }, most) => keys.of(type, blob, most).flatMap((hostname) => routes.get(hostname) ?? []),
     onChange(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -63,19 +68,24 @@ export function routesInMemory() {
         ingress: addressList(parsed.ingressIPWhitelist),
         sshSources: addressList(parsed.sshIPWhitelist),
       }
+      keys.replace(hostname, routes.get(hostname)?.config.authorizedKeys ?? [], parsed.authorizedKeys)
       routes.set(hostname, route)
       tell(hostname)
       return route
     },
     delete(hostname: string): void {
+      keys.replace(hostname, routes.get(hostname)?.config.authorizedKeys ?? [], [])
       routes.delete(hostname)
       tell(hostname)
     },
   }
 }
 
-export function temporaryPassword(lifetimeMs = 60_000): { readonly password: string; readonly routed: RoutedPassword } {
-  const password = `mt_${randomBytes(16).toString('hex')}`
+/** A password of a tunnel: without one of the caller's, of the form that the API issues. */
+export function temporaryPassword(
+  lifetimeMs = 60_000,
+  password = `mt_${randomBytes(16).toString('hex')}`,
+): { readonly password: string; readonly routed: RoutedPassword } {
   const sha256 = createHash('sha256').update(password).digest('hex')
   return { password, routed: { id: `pw-${sha256.slice(0, 8)}`, sha256, expiresAt: Date.now() + lifetimeMs } }
 }
@@ -94,6 +104,7 @@ export async function startSshEdge(
   const server = createSshServer({
     edge: 'test',
     ...{ hostKeys, routes: routes.port, sessions, registry },
+    address: () => ({ sshHost: '127.0.0.1', sshPort: port, httpsPort: HTTPS_PORT }),
     journal: {
       connection(record) {
         records.push(record)

@@ -16,6 +16,8 @@ const LOGIN_METHODS = ['publickey', 'password']
 /** RFC 4253, section 4.2. One for all connections: ssh2 would make each its own, a few bytes that keep a large buffer. */
 const IDENT = Buffer.from('SSH-2.0-Mooring')
 const IDENT_LINE = Buffer.from(`${IDENT.toString()}\r\n`)
+/** A client that is not answered sends an ident, a KEXINIT and perhaps one guessed packet (RFC 4253, sections 4.2 and 7.1). */
+const MAX_HELD_BYTES = 48_000
 /** Messages are this much longer than OpenSSH shows (packet.c). */
 const MAX_TEXT = 400
 
@@ -30,6 +32,7 @@ export class Wire {
   readonly events: WireEvents
   accepted = false
   #held: Buffer | undefined = Buffer.alloc(0)
+  #mayBegin = false
   #exchanges = 0
 
   constructor(ring: HostKeyRing, write: (data: Buffer) => void, events: WireEvents) {
@@ -66,17 +69,29 @@ export class Wire {
 
   /** @throws Error on bytes that are no SSH */
   receive(chunk: Buffer): void {
-    if (this.#held === undefined) this.#protocol.parse(chunk, 0, chunk.length)
-    else {
-      this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
-      const peek = peekOffer(this.#held)
-      if (peek !== 'more') this.#begin(peek === 'unreadable' ? undefined : peek)
+    if (this.#held === undefined) {
+      this.#protocol.parse(chunk, 0, chunk.length)
+      return
     }
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
+    if (this.#mayBegin) this.#beginIfOffered(this.#held)
+    else if (this.#held.length > MAX_HELD_BYTES) this.events.broken()
+  }
+
+  /** Allows the key exchange: until now, what came was kept. @throws Error on bytes that are no SSH */
+  proceed(): void {
+    this.#mayBegin = true
+    if (this.#held !== undefined && this.#held.length > 0) this.#beginIfOffered(this.#held)
   }
 
   /** Lets the key exchange begin with a client that waits for us to speak first. */
   beginAnyway(): void {
-    if (this.#held !== undefined && this.#held.length > 0) this.#begin(undefined)
+    if (this.#mayBegin && this.#held !== undefined && this.#held.length > 0) this.#begin(undefined)
+  }
+
+  #beginIfOffered(held: Buffer): void {
+    const peek = peekOffer(held)
+    if (peek !== 'more') this.#begin(peek === 'unreadable' ? undefined : peek)
   }
 
   /** Whether the client has begun to exchange keys. */

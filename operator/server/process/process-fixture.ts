@@ -86,7 +86,7 @@ export async function runtimeIn(directory: string, overrides: Partial<ProcessRun
   const certificate = await makeCertificate()
   return createProcessRuntime({
     directory,
-    listen: '127.0.0.1',
+    ...{ listen: '127.0.0.1', publicHost: overrides.listen ?? '127.0.0.1' },
     certificate: () => certificate,
     compatibleMotors: 'nearest',
     logger: pino({ level: 'silent' }),

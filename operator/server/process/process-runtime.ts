@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import { partsOf } from '../../../crds/motor.ts'
 import type { ServerRuntime, ServerState } from '../runtime.ts'
-import { adminHost, callersHost, isLoopback } from './address.ts'
+import { adminHost, isLoopback } from './address.ts'
 import { type Binaries, BINARIES, binariesFor, type CompatibleMotors, servableMotors } from './binaries.ts'
 import { bringUp } from './bring-up.ts'
 import { chooseConfinement, type ConfinementKind } from './confinement/confinement.ts'
@@ -22,7 +22,9 @@ export interface ProcessRuntimeDeps {
   readonly directory: string
   /** IP address that the servers listen on. Off loopback they require TLS. */
   readonly listen: string
-  /** For TLS, valid for `listen`. Called at each start and adoption of a server. `ca` is for the operator's own connections. */
+  /** Host name or IP address that callers are told. */
+  readonly publicHost: string
+  /** For TLS, valid for `listen` and `publicHost`. Called at each start and adoption of a server. `ca` is for the operator's own connections. */
   readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
   readonly compatibleMotors: CompatibleMotors
   readonly logger: Logger
@@ -64,7 +66,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const paths = serverPaths(directory, metadata.uid)
     const log = logger.child({ server: metadata.name })
     return new Supervisor({
-      host: callersHost(listen),
+      host: deps.publicHost,
       admin: async () => {
         const host = adminHost(listen)
         return isLoopback(host) ? { host } : { host, ca: (await deps.certificate()).ca }

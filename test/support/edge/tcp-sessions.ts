@@ -63,6 +63,7 @@ export function createTcpSessions(): TcpSessions {
           opened++
           return openChannel(port, events, live)
         },
+        notify: () => undefined,
         close() {
           sessions.remove(session)
           for (const socket of live) socket.destroy()

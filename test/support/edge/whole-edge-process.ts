@@ -83,7 +83,10 @@ async function main({ directory, host, clock, ssh: sshLimits, proxy: proxyLimits
     publicPorts: { http: 80, https: 443 },
   })
   const limits = { ...DEFAULT_SSH_LIMITS, ...sshLimits }
-  const ssh = createSshServer({ ...{ edge: 'test', hostKeys, routes, sessions, journal, registry, log, ...time }, limits })
+  const ssh = createSshServer({
+    ...{ edge: 'test', hostKeys, routes, sessions, journal, registry, log, ...time },
+    ...{ limits, address: () => ({ sshHost: host, sshPort, httpsPort: 443 }) },
+  })
   const [http, https, sshPort] = [await proxy.listenHttp(host, 0), await proxy.listenHttps(host, 0), await ssh.listen(host, 0)]
 
   async function usage(): Promise<Usage> {

@@ -1,0 +1,50 @@
+/**
+ * Tunnels by the public keys that they list, kept as tunnels change: a lookup costs the same for any number of tunnels. A key is its type and base64,
+ * as `authorizedKeys` has them, without padding and comment.
+ */
+export class KeyIndex {
+  /** One hostname, or a set where several tunnels list the key: most keys are of one. */
+  readonly #hostnames = new Map<string, string | Set<string>>()
+
+  /** Replaces the lines that a tunnel lists. */
+  replace(hostname: string, before: readonly string[], after: readonly string[]): void {
+    if (before === after) return
+    for (const line of before) this.#remove(keyIn(line), hostname)
+    for (const line of after) this.#add(keyIn(line), hostname)
+  }
+
+  /** The first `most` hostnames of the tunnels that list the key; in no order. */
+  of(type: string, blob: Buffer, most: number): readonly string[] {
+    const found = this.#hostnames.get(keyIn(`${type} ${blob.toString('base64')}`))
+    if (found === undefined) return []
+    return typeof found === 'string' ? [found] : firstOf(found, most)
+  }
+
+  #add(key: string, hostname: string): void {
+    const found = this.#hostnames.get(key)
+    if (found === undefined) this.#hostnames.set(key, hostname)
+    else if (typeof found !== 'string') found.add(hostname)
+    else if (found !== hostname) this.#hostnames.set(key, new Set([found, hostname]))
+  }
+
+  #remove(key: string, hostname: string): void {
+    const found = this.#hostnames.get(key)
+    if (typeof found === 'object') found.delete(hostname)
+    if (found === hostname || (typeof found === 'object' && found.size === 0)) this.#hostnames.delete(key)
+  }
+}
+
+function keyIn(line: string): string {
+  const comment = line.indexOf(' ', line.indexOf(' ') + 1)
+  const key = comment === -1 ? line : line.slice(0, comment)
+  return key.endsWith('=') ? key.replace(/=+$/, '') : key
+}
+
+function firstOf(all: Iterable<string>, most: number): readonly string[] {
+  const first: string[] = []
+  for (const one of all) {
+    if (first.length >= most) break
+    first.push(one)
+  }
+  return first
+}
