@@ -42,22 +42,43 @@ test('values are quoted', () => {
   expect(postgresqlConf({ a: "it's", b: '' })).toBe("a = 'it''s'\nb = ''\n")
 })
 
-test('tenants reach their own database only, and nobody without a password', () => {
-  expect(postgresqlHba({ admin: 'mooring', reach: 'loopback' }).split('\n')).toEqual([
-    'local all "mooring"  scram-sha-256',
-    'local sameuser all  scram-sha-256',
-    'host all "mooring" 127.0.0.0/8 scram-sha-256',
-    'host sameuser all 127.0.0.0/8 scram-sha-256',
-    'host all "mooring" ::1/128 scram-sha-256',
-    'host sameuser all ::1/128 scram-sha-256',
-    '',
-  ])
-})
-
-test('from elsewhere only TLS is let in', () => {
-  const records = postgresqlHba({ admin: 'mooring', reach: 'network' }).trimEnd().split('\n')
-  expect(records.slice(6)).toEqual(['hostssl all "mooring" all scram-sha-256', 'hostssl sameuser all all scram-sha-256'])
-})
+test.each([
+  {
+    reach: 'loopback',
+    records: [
+      'host all "mooring" 127.0.0.0/8 scram-sha-256',
+      'host all "mooring" ::1/128 scram-sha-256',
+      'host all "mooring" all reject',
+      'host sameuser all 127.0.0.0/8 scram-sha-256',
+      'host sameuser all ::1/128 scram-sha-256',
+    ],
+  },
+  {
+    reach: 'network',
+    records: [
+      'host all "mooring" 127.0.0.0/8 scram-sha-256',
+      'host all "mooring" ::1/128 scram-sha-256',
+      'hostssl all "mooring" samehost scram-sha-256',
+      'host all "mooring" all reject',
+      'host sameuser all 127.0.0.0/8 scram-sha-256',
+      'host sameuser all ::1/128 scram-sha-256',
+      'hostssl sameuser all all scram-sha-256',
+    ],
+  },
+  {
+    reach: 'tls',
+    records: [
+      'hostssl all "mooring" all scram-sha-256 clientcert=verify-full',
+      'host all "mooring" all reject',
+      'hostssl sameuser all all scram-sha-256',
+    ],
+  },
+] as const)(
+  '$reach: tenants reach their own database alone, and the administrator comes from the operator',
+  ({ reach, records }) => {
+    expect(postgresqlHba({ admin: 'mooring', reach }).trimEnd().split('\n')).toEqual(records)
+  },
+)
 
 test('a database of Mooring’s own is for any role that may connect to it', () => {
   const records = postgresqlHba({ admin: 'mooring', reach: 'tls', own: ['mooring_journal'] })
