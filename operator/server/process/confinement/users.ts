@@ -49,7 +49,12 @@ export async function userOf(directory: string, server: string): Promise<EngineU
   const isInRange = (id: number): boolean => id >= range.first && id < range.first + range.count
   const own = await ownerOf(serverPaths(directory, server).data)
   if (own !== undefined && isInRange(own)) return { uid: own, gid: own }
-  const others = (await readdir(directory)).filter((name) => name !== server)
+  // The first server of an installation comes before its directory.
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return []
+    throw error
+  })
+  const others = names.filter((name) => name !== server)
   const taken = await Promise.all(others.map((name) => ownerOf(serverPaths(directory, name).data)))
   const id = idFor(server, range, new Set(taken.filter((id) => id !== undefined)))
   return { uid: id, gid: id }
