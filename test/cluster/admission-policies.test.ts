@@ -96,16 +96,64 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
     )
   })
 
-  test('it cannot run pods as itself under the name of edges', async () => {
+  interface PodTraits {
+    readonly pod?: object
+    readonly container?: object
+  }
+
+  /** A Deployment as the operator makes them for edges, but for what a test wants different. */
+  function edgeDeployment({ pod, container }: PodTraits) {
     const labels = { app: 'x' }
-    const spec = { serviceAccountName: 'mooring-apiserver', containers: [{ name: 'x', image: 'x' }] }
-    const deployment = {
+    const securityContext = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
+    const spec = {
+      ...{ serviceAccountName: 'edge-x', securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } } },
+      containers: [{ name: 'x', image: 'x', securityContext: { ...securityContext, ...container } }],
+      ...pod,
+    }
+    return {
       ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'edge-x', namespace: SYSTEM } },
       spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
     }
-    await expect(kubectl(['create', '--filename', '-', ...as], deployment)).rejects.toThrow(
-      /only under the service accounts of edges/,
-    )
+  }
+
+  test('it runs edges', async () => {
+    expect(await kubectl(['create', '--filename', '-', ...as], edgeDeployment({}))).toContain('created')
+  })
+
+  test.each<PodTraits & { readonly does: string; readonly refused: string }>([
+    {
+      does: 'as another service account',
+      pod: { serviceAccountName: 'mooring-apiserver' },
+      refused: 'service accounts of edges',
+    },
+    { does: 'privileged', container: { privileged: true, allowPrivilegeEscalation: true }, refused: 'without privileges' },
+    { does: 'with more privileges later', container: { allowPrivilegeEscalation: true }, refused: 'without privileges' },
+    { does: 'with capabilities', container: { capabilities: { add: ['SYS_ADMIN'] } }, refused: 'without privileges' },
+    { does: 'as root', container: { runAsUser: 0 }, refused: 'without privileges' },
+    { does: 'on the network of the node', pod: { hostNetwork: true }, refused: 'of their node' },
+    { does: 'among the processes of the node', pod: { hostPID: true }, refused: 'of their node' },
+    { does: 'on a node of its choice', pod: { nodeName: 'x' }, refused: 'of their node' },
+    {
+      does: 'with files of the node',
+      pod: { volumes: [{ name: 'root', hostPath: { path: '/' } }] },
+      refused: 'of their node',
+    },
+    {
+      does: 'with a privileged container beside',
+      pod: { initContainers: [{ name: 'y', image: 'x', securityContext: { privileged: true } }] },
+      refused: 'without privileges',
+    },
+  ])('it cannot run pods under the name of edges $does', async ({ refused, ...traits }) => {
+    await expect(kubectl(['create', '--filename', '-', ...as], edgeDeployment(traits))).rejects.toThrow(refused)
+  })
+
+  test.each([
+    'pod-security.kubernetes.io/enforce=privileged',
+    'pod-security.kubernetes.io/enforce=baseline',
+    'pod-security.kubernetes.io/enforce-',
+  ])('it cannot label its namespace %s', async (label) => {
+    const labelled = kubectl(['label', 'namespace', SYSTEM, label, '--overwrite', '--as', OPERATOR, '--dry-run=server'])
+    await expect(labelled).rejects.toThrow(/may not weaken the pod security/)
   })
 
   test.each([
