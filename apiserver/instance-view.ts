@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isLoopback } from '../crds/loopback.ts'
 import { Motor } from '../crds/motor.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import { createdAtOf } from './created-at.ts'
@@ -86,9 +87,4 @@ export function instanceView({ metadata, spec, status }: SharedInstance, { regio
     uri,
     tls: { required: seen.host === undefined || !isLoopback(seen.host), ca },
   }
-}
-
-/** RFC 6761 section 6.3, RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3. */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

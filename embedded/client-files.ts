@@ -1,10 +1,12 @@
+import { rm } from 'node:fs/promises'
 import type { DataDir } from './data-dir.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 
 export interface ClientFiles {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
-  readonly token: string
+  /** Undefined: none is kept, and one of an earlier start is removed. */
+  readonly token: string | undefined
   /** PEM of the local CA. */
   readonly ca: string
 }
@@ -15,11 +17,12 @@ export interface ClientFiles {
  */
 export async function writeClientFiles(dir: DataDir, { sharedUrl, dedicatedUrl, token, ca }: ClientFiles): Promise<void> {
   await writeFileAtomic(dir.ca, ca, 0o644)
-  await writeFileAtomic(dir.token, `${token}\n`, 0o600)
+  if (token === undefined) await rm(dir.token, { force: true })
+  else await writeFileAtomic(dir.token, `${token}\n`, 0o600)
   const variables = {
     MOORING_URL: sharedUrl,
     MOORING_DEDICATED_URL: dedicatedUrl,
-    MOORING_TOKEN: token,
+    ...(token !== undefined && { MOORING_TOKEN: token }),
     MOORING_CA: dir.ca,
   }
   await writeFileAtomic(dir.env, shellExports(variables), 0o600)

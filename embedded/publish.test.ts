@@ -1,4 +1,4 @@
-import { access, mkdtempDisposable } from 'node:fs/promises'
+import { access, readFile, mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -32,9 +32,15 @@ test('the ready file is removed when publishing ends, and a renewal under way do
     },
   }
   const deps = { dir: await openDataDir(join(parent.path, 'data')), issuer, readyFile, ready, log: pino({ level: 'silent' }) }
-  const published = await publish({ ...deps, client: { ...urls, ca: 'ca' }, renewMs: 5 })
+  const published = await publish({ ...deps, client: { ...urls, ca: 'ca' }, isTokenKept: true, renewMs: 5 })
   await access(path)
   await renewed.promise
   await published[Symbol.asyncDispose]()
   await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' })
+
+  await access(deps.dir.token)
+  const unconfined = await publish({ ...deps, client: { ...urls, ca: 'ca' }, isTokenKept: false })
+  await expect(access(deps.dir.token)).rejects.toMatchObject({ code: 'ENOENT' })
+  expect(await readFile(deps.dir.env, 'utf8')).not.toContain(unconfined.token)
+  await unconfined[Symbol.asyncDispose]()
 })

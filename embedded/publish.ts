@@ -14,6 +14,8 @@ export interface PublishDeps {
   readonly client: Omit<ClientFiles, 'token'>
   readonly ready: Omit<Ready, 'token'>
   readonly log: Logger
+  /** Whether the token is written to the data directory; the ready file has it in any case. */
+  readonly isTokenKept: boolean
   /** Default six hours. */
   readonly renewMs?: number
 }
@@ -29,6 +31,7 @@ export async function publish({
   client,
   ready,
   log,
+  isTokenKept,
   renewMs = RENEW_MS,
 }: PublishDeps): Promise<AsyncDisposable & { readonly token: string }> {
   async function write(): Promise<string> {
@@ -38,7 +41,7 @@ export async function publish({
       role: 'platform-admin',
       ttlSeconds: ADMIN_TOKEN_HOURS * 3_600,
     })
-    await writeClientFiles(dir, { ...client, token })
+    await writeClientFiles(dir, { ...client, token: isTokenKept ? token : undefined })
     await readyFile.write({ ...ready, token })
     return token
   }

@@ -25,6 +25,7 @@ test('nothing given, everything is as documented', () => {
     serverCapacity: 50,
     warmPool: 5,
     instanceSizeLimitMib: 1024,
+    idleTransactionLimitSeconds: 600,
     statementLimitSeconds: 300,
     quotaInstances: 50,
     quotaApiTokens: 20,

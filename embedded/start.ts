@@ -12,6 +12,7 @@ import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
 import { createOperator } from '../operator/operator.ts'
 import { callersHost } from '../operator/server/process/address.ts'
+import { chooseConfinement } from '../operator/server/process/confinement/confinement.ts'
 import { createProcessRuntime } from '../operator/server/process/process-runtime.ts'
 import { killServers } from '../operator/server/process/stop-serving.ts'
 import { operatorSettings } from '../operator/settings.ts'
@@ -69,7 +70,9 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const readyFile = await createReadyFile(settings.readyFile)
 
   const publicHost = settings.publicHost ?? callersHost(settings.listen)
+  const confinement = await chooseConfinement({ directory: servers, logger: log })
   const runtime = createProcessRuntime({
+    confinement,
     ...{ directory: servers, listen: settings.listen, publicHost },
     certificate: () => ({ ...certificates.current(), ca: ca.certificate }),
     compatibleMotors: settings.compatibleMotors ? 'nearest' : 'exact',
@@ -140,6 +143,8 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const published = cleanup.use(
     await publish({
       ...{ dir, issuer, readyFile, log },
+      // A server that is not confined would be able to read it.
+      isTokenKept: confinement.kind !== 'none',
       client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
       ready: {
         ...{ sharedUrl, dedicatedUrl, sharedHttpUrl, dedicatedHttpUrl, metricsUrl },

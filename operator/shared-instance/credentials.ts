@@ -1,6 +1,7 @@
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../crds/kind.ts'
+import { isLoopback } from '../../crds/loopback.ts'
 import { partsOf } from '../../crds/motor.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
@@ -119,11 +120,6 @@ function dataOf(
     uri: engine.uri({ host, port, name, password, caFile: isLoopback(host) ? undefined : caFile }),
     'ca.crt': ca,
   })
-}
-
-/** Loopback needs no TLS: nobody is in between. */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }
 
 const isOwn = (secret: Secret, { metadata }: SharedInstance): boolean =>

@@ -6,6 +6,7 @@ import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
+import { tlsTo } from '../../operator/engines/postgresql/connection.ts'
 import { adminCredentials } from '../../operator/server/credentials.ts'
 import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from '../../operator/kubernetes/kinds.ts'
 import { selectorOf } from '../../operator/server/kubernetes/names.ts'
@@ -42,7 +43,9 @@ async function shownCertificate(): Promise<X509Certificate> {
     shown = new X509Certificate(raw)
     return undefined
   }
-  const client = await bench.connect(server, { ssl: { ca: bench.ca.certificate, checkServerIdentity } })
+  const client = await bench.connect(server, {
+    ssl: { ...tlsTo({ ca: bench.ca.certificate, client: await bench.adminCertificate() }), checkServerIdentity },
+  })
   await client.end()
   if (!shown) throw new Error('no certificate was shown')
   return shown
@@ -54,7 +57,9 @@ test('callers outside of the cluster log in over TLS, and trust the server by th
   const { host } = await bench.running(server)
   expect(host).toMatch(/^\d+(\.\d+){3}$/)
   const stranger = { ssl: { ca: (await createCa(new Date())).certificate } }
-  await expect(bench.connect(server, stranger)).rejects.toMatchObject({ code: expect.stringContaining('VERIFY') as string })
+  await expect(bench.connect(server, stranger)).rejects.toMatchObject({
+    code: expect.stringMatching(/VERIFY|SELF_SIGNED/) as string,
+  })
 })
 
 test('nobody logs in without TLS, or without the password', async () => {
@@ -72,7 +77,7 @@ test('the password of the administrator is of no use without the certificate of 
   // One of the installation's own, for another purpose.
   const peer = await issueCertificate({ ca: bench.ca, names: ['mooring'], now: new Date(), usage: 'peer' })
   const asPeer = { ca: certificate, cert: peer.certificate, key: peer.key }
-  await expect(bench.connect(server, { ssl: asPeer })).rejects.toMatchObject({ code: '28000' })
+  await expect(bench.connect(server, { ssl: asPeer })).rejects.toMatchObject({ code: '28P01' })
 })
 
 test('a server of the other series runs as well', async () => {

@@ -13,7 +13,7 @@ const log = new Writable({
     done()
   },
 })
-const runtime = await runtimeIn(directory, { confinements: [kind as ConfinementKind], logger: pino({ level: 'warn' }, log) })
+const runtime = await runtimeIn(directory, { kinds: [kind as ConfinementKind], logger: pino({ level: 'warn' }, log) })
 process.once('SIGTERM', () => void runtime.close().then(() => process.exit()))
 // Servers outlive this process, so that nothing of theirs keeps it alive.
 setInterval(() => undefined, 60_000)

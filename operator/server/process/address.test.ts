@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net'
 import { expect, test } from 'vitest'
-import { adminHost, callersHost, isLoopback } from './address.ts'
+import { isLoopback } from '../../../crds/loopback.ts'
+import { adminHost, callersHost } from './address.ts'
 
 test.each([
   { listen: '127.0.0.1', loopback: true, admin: '127.0.0.1' },

@@ -1,10 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
-export function isLoopback(address: string): boolean {
-  return address === 'localhost' || address === '::1' || /^127(\.\d{1,3}){3}$/.test(address)
-}
-
 const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
 
 /** Where Mooring itself dials a server that listens on `listen`. */

@@ -14,6 +14,7 @@ import pg from 'pg'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Motor } from '../../../crds/motor.ts'
 import type { ServerRuntime, ServerState } from '../runtime.ts'
+import { chooseConfinement, type ConfinementDeps } from './confinement/confinement.ts'
 import type { ServerPaths } from './paths.ts'
 import type { ProcessId } from './proc.ts'
 import { createProcessRuntime, type ProcessRuntimeDeps } from './process-runtime.ts'
@@ -82,14 +83,19 @@ async function root(): Promise<string> {
   return memory && memory.bavail * memory.bsize > MEMORY_BYTES ? '/dev/shm' : tmpdir()
 }
 
-export async function runtimeIn(directory: string, overrides: Partial<ProcessRuntimeDeps> = {}): Promise<ServerRuntime> {
+/** What a test wants different. */
+export type RuntimeTraits = Partial<ProcessRuntimeDeps> & Pick<ConfinementDeps, 'kinds'>
+
+export async function runtimeIn(directory: string, { kinds, ...overrides }: RuntimeTraits = {}): Promise<ServerRuntime> {
   const certificate = await makeCertificate()
+  const { logger = pino({ level: 'silent' }) } = overrides
   return createProcessRuntime({
+    confinement: await chooseConfinement({ directory, logger, kinds }),
     directory,
     ...{ listen: '127.0.0.1', publicHost: overrides.listen ?? '127.0.0.1' },
     certificate: () => certificate,
     compatibleMotors: 'nearest',
-    logger: pino({ level: 'silent' }),
+    logger,
     ...overrides,
   })
 }

@@ -3,10 +3,11 @@ import type { Logger } from 'pino'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import { partsOf } from '../../../crds/motor.ts'
 import type { ServerRuntime, ServerState } from '../runtime.ts'
-import { adminHost, isLoopback } from './address.ts'
+import { isLoopback } from '../../../crds/loopback.ts'
+import { adminHost } from './address.ts'
 import { type Binaries, BINARIES, binariesFor, type CompatibleMotors, servableMotors } from './binaries.ts'
 import { bringUp } from './bring-up.ts'
-import { chooseConfinement, type ConfinementKind } from './confinement/confinement.ts'
+import type { Confinement } from './confinement/confinement.ts'
 import { lastWords } from './engine-log.ts'
 import { installEngine } from './installation.ts'
 import { blankPaths, type ServerPaths, serverPaths } from './paths.ts'
@@ -28,8 +29,8 @@ export interface ProcessRuntimeDeps {
   readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
   readonly compatibleMotors: CompatibleMotors
   readonly logger: Logger
-  /** Ways of confining that may be used; all unless given. */
-  readonly confinements?: readonly ConfinementKind[] | undefined
+  /** What keeps the servers apart (confinement/). */
+  readonly confinement: Confinement
 }
 
 /** How long a removal or stop waits for another process that is at the same server. */
@@ -40,18 +41,14 @@ const LOCK_MS = 500
  * stopped in good order by `close`, within 5 s. As root, they run as another user.
  */
 export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
-  const { directory, listen, logger } = deps
+  const { directory, listen, logger, confinement } = deps
   const supervisors = new Map<string, Supervisor>()
   const installations = new Map<string, Promise<string>>()
   const handlers: ((name: string) => void)[] = []
-  const confining = chooseConfinement({ directory, logger, kinds: deps.confinements })
-  // Each call that needs it reports the error; a rejection that is not awaited yet must not end the process.
-  confining.catch(() => undefined)
   let closed = false
 
   async function install(binaries: Binaries): Promise<string> {
-    const installation =
-      installations.get(binaries.package) ?? confining.then(({ maker }) => installEngine(binaries, { user: maker }))
+    const installation = installations.get(binaries.package) ?? installEngine(binaries, { user: confinement.maker })
     installations.set(binaries.package, installation)
     installation.catch(() => installations.delete(binaries.package))
     return installation
@@ -72,12 +69,11 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
         return isLoopback(host) ? { host } : { host, ca: (await deps.certificate()).ca }
       },
       bringUp: async (credentials, signal) => {
-        const confinement = await confining
         const user = await confinement.userOf(metadata.uid)
         return bringUp(
           {
             ...deps,
-            ...{ paths, program, binaries, logger: log, confinement, user, capacity: spec.capacity },
+            ...{ paths, program, binaries, logger: log, user, capacity: spec.capacity },
             blank: blankPaths(directory, { binaries, program, admin: credentials.user }),
             install: () => install(binaries),
             reservedPorts: () => reservedPorts(metadata.uid),

@@ -24,6 +24,8 @@ export interface ServerBench extends AsyncDisposable {
   readonly store: KubernetesStore
   readonly runtime: KubernetesRuntime
   readonly ca: KeyPair
+  /** By which servers know the operator. */
+  readonly adminCertificate: () => Promise<KeyPair>
   /** Namespace of the servers. */
   readonly namespace: string
   /** Namespaces of tenants, as the runtime is told. */
@@ -122,7 +124,7 @@ export async function openServerBench(): Promise<ServerBench> {
   }
 
   return {
-    ...{ store, runtime, ca, namespace, tenants, ahead, addServer, ensure, until, running },
+    ...{ store, runtime, ca, adminCertificate, namespace, tenants, ahead, addServer, ensure, until, running },
     addNamespace: () => addNamespace(),
     async connect(server, options = {}) {
       const { host, port } = await running(server)
