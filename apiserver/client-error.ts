@@ -1,6 +1,7 @@
 import { type IncomingMessage, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { errorBody } from './error-answer.ts'
+import { isLoopbackHost, wrongHost } from '../process/loopback-host.ts'
 import { ApiError } from './errors.ts'
 import { requestIdOf } from './request-context.ts'
 
@@ -20,6 +21,7 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
 }
 const MALFORMED = refusal('400 Bad Request', 'the request is not valid HTTP/1.1')
 const NO_HOST = refusal('400 Bad Request', 'a request of HTTP/1.1 must have a Host')
+const misdirected = (host: string): Refusal => refusal('421 Misdirected Request', wrongHost(host))
 const EXPECTATION = refusal('417 Expectation Failed', 'only 100-continue can be expected')
 const ALLOWED = 'DELETE, GET, HEAD, PATCH, POST, PUT'
 const CONNECT: Refusal = {
@@ -60,6 +62,15 @@ export function answerExpectation(req: IncomingMessage, res: ServerResponse): vo
 export function requireHost(app: RequestListener): RequestListener {
   return function requireHost(req, res) {
     if (req.httpVersion === '1.1' && req.headers.host === undefined) refuse(req, res, NO_HOST)
+    else app(req, res)
+  }
+}
+
+/** `app`, for a listener on loopback: a Host that names another machine is 421 (RFC 9110, section 15.5.20). */
+export function requireLoopbackHost(app: RequestListener, publicNames: readonly string[] = []): RequestListener {
+  return function requireLoopbackHost(req, res) {
+    const { host } = req.headers
+    if (host !== undefined && !isLoopbackHost(host, publicNames)) refuse(req, res, misdirected(host))
     else app(req, res)
   }
 }

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { get } from 'node:http'
 import { request } from 'node:https'
 import { type AddressInfo, createConnection, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -26,6 +27,7 @@ function start(app: RequestListener = hello, sharedPort = 0) {
   return startServers({
     host: '127.0.0.1',
     certificate: () => certificate,
+    publicNames: ['mooring.example'],
     listeners: {
       shared: { app, https: port(sharedPort, '--shared-port'), http: port(0, '--shared-http-port') },
       dedicated: { app, https: port(0, '--dedicated-port') },
@@ -155,7 +157,7 @@ test('HTTP/1.0 needs no Host, and 100-continue may be expected', async () => {
   const { port: number = 0 } = servers.addresses.shared.http ?? {}
   for (const request of [
     'GET / HTTP/1.0\r\n\r\n',
-    'GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n',
   ]) {
     const socket = createConnection(number, '127.0.0.1')
     socket.write(request)
@@ -181,4 +183,27 @@ test('closes by the deadline with a caller that never speaks TLS', async () => {
   await servers.close(1)
 
   await once(silent, 'close')
+})
+
+test.each([
+  { host: 'localhost:8080', status: 200 },
+  { host: '[::1]:8080', status: 200 },
+  { host: 'mooring.example', status: 200 },
+  { host: 'evil.example', status: 421 },
+  { host: 'tenant.tunnel.localhost', status: 421 },
+])('plain HTTP on loopback answers Host $host with $status', async ({ host, status }) => {
+  const servers = await start()
+  const port = servers.addresses.shared.http?.port
+  const answer = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
+    get({ host: '127.0.0.1', port, headers: { host } }, (res) => {
+      text(res).then((body) => resolve({ status: res.statusCode, body }), reject)
+    }).on('error', reject)
+  })
+  expect(answer.status).toBe(status)
+  if (status === 421)
+    expect(JSON.parse(answer.body)).toMatchObject({
+      msg: `${host} is not a name of this listener, which is for this machine alone: use localhost, 127.0.0.1 or [::1]`,
+      error: { code: 'invalid_request' },
+    })
+  await servers.close(0)
 })

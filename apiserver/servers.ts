@@ -9,7 +9,7 @@ import { createServer as createHttpsServer, type Server as HttpsServer } from 'n
 import type { AddressInfo } from 'node:net'
 import { bindError } from '../process/bind-error.ts'
 import { closerOf } from '../process/closer.ts'
-import { answerClientError, answerConnect, answerExpectation, requireHost } from './client-error.ts'
+import { answerClientError, answerConnect, answerExpectation, requireHost, requireLoopbackHost } from './client-error.ts'
 import { type Listener, LISTENERS } from './route.ts'
 
 const LOOPBACK = '127.0.0.1'
@@ -48,6 +48,8 @@ export interface ServersDeps {
   readonly host: string
   /** PEM of key and certificate chain as they are now. */
   readonly certificate: () => { readonly key: string; readonly certificate: string }
+  /** Names that the plain-HTTP listeners answer beside those of loopback, as when a proxy of this machine passes `Host` on. */
+  readonly publicNames?: readonly string[]
 }
 
 export interface BoundListener {
@@ -64,7 +66,7 @@ export interface RunningServers {
 }
 
 /** @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`; nothing is left listening then */
-export async function startServers({ listeners, host, certificate }: ServersDeps): Promise<RunningServers> {
+export async function startServers({ listeners, host, certificate, publicNames }: ServersDeps): Promise<RunningServers> {
   const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const secure: HttpsServer[] = []
   const closing = new AbortController()
@@ -86,9 +88,9 @@ export async function startServers({ listeners, host, certificate }: ServersDeps
     const server = createHttpsServer({ ...OPTIONS, ...keyAndCert() }, requireHost(app))
     secure.push(server)
     const bound = await listen(server, host, https)
-    return http
-      ? { https: bound, http: await listen(createHttpServer(OPTIONS, requireHost(app)), LOOPBACK, http) }
-      : { https: bound }
+    if (!http) return { https: bound }
+    const plain = createHttpServer(OPTIONS, requireHost(requireLoopbackHost(app, publicNames)))
+    return { https: bound, http: await listen(plain, LOOPBACK, http) }
   }
 
   async function close(deadlineMs = CLOSE_DEADLINE_MS): Promise<void> {

@@ -31,6 +31,7 @@ export async function openListeners(settings: Settings, certificates: Certificat
   const servers: RunningServers = await startServers({
     host: settings.listen,
     certificate: () => certificates.current(),
+    publicNames: [settings.publicHost ?? settings.listen],
     listeners: { shared: config('shared'), dedicated: config('dedicated') },
   })
   const { shared, dedicated } = servers.addresses

@@ -1,3 +1,5 @@
+import { get } from 'node:http'
+import { networkInterfaces } from 'node:os'
 import { Counter, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { startStatus } from './status-listener.ts'
@@ -22,4 +24,26 @@ test('a port that is taken is told with the flag to change', async () => {
     code: 'port_in_use',
     message: expect.stringContaining('--metrics-port') as string,
   })
+})
+
+/** Status of `/metrics` for a request with this `Host`, which fetch would not send. */
+function statusFor(url: string, host: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers: { host } }, (res) => resolve(res.resume().statusCode)).on('error', reject)
+  })
+}
+
+test('a listener on loopback refuses a Host of another machine', async () => {
+  await using listener = await startStatus({ registry: new Registry(), host: '127.0.0.1', port: 'auto' })
+  expect(await statusFor(listener.metricsUrl, 'evil.example')).toBe(421)
+  expect(await statusFor(listener.metricsUrl, 'localhost:9464')).toBe(200)
+})
+
+test('a listener on every address takes the Host that a probe of a pod sends', async () => {
+  await using listener = await startStatus({ registry: new Registry(), host: '0.0.0.0', port: 'auto' })
+  const [address = '127.0.0.1'] = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .flatMap(({ internal, family, address }) => (!internal && family === 'IPv4' ? [address] : []))
+  expect(await statusFor(listener.metricsUrl.replace('0.0.0.0', address), `${address}:9464`)).toBe(200)
+  expect(await statusFor(listener.metricsUrl, 'mooring-apiserver.mooring-system.svc:9464')).toBe(200)
 })

@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
 import { MooringError } from '../crds/errors.ts'
+import { isLoopbackAddress, isLoopbackHost, wrongHost } from './loopback-host.ts'
 
 export interface StatusDeps {
   readonly registry: Registry
@@ -16,7 +17,10 @@ export interface StatusListener extends AsyncDisposable {
   readonly metricsUrl: string
 }
 
-/** Serves `/metrics`, `/healthz` (the process answers) and `/readyz`. @throws MooringError `port_in_use` */
+/**
+ * Serves `/metrics`, `/healthz` (the process answers) and `/readyz`. On loopback a `Host` of another machine is 421; elsewhere any is taken,
+ * since kubelet and Prometheus name a pod by its address. @throws MooringError `port_in_use`
+ */
 export async function startStatus({ registry, host, port, isReady = () => true }: StatusDeps): Promise<StatusListener> {
   const answers: Readonly<Record<string, (res: ServerResponse) => void>> = {
     '/metrics': (res) => {
@@ -28,7 +32,13 @@ export async function startStatus({ registry, host, port, isReady = () => true }
     '/healthz': (res) => res.writeHead(200).end('ok'),
     '/readyz': (res) => (isReady() ? res.writeHead(200).end('ready') : res.writeHead(503).end('not ready')),
   }
+  const isLocal = isLoopbackAddress(host)
   const server = createServer((req, res) => {
+    const named = req.headers.host
+    if (isLocal && named !== undefined && !isLoopbackHost(named)) {
+      res.writeHead(421, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${wrongHost(named)}\n`)
+      return
+    }
     const answer = answers[req.url ?? '']
     if (answer) answer(res)
     else res.writeHead(404).end()

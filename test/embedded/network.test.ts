@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { get } from 'node:http'
 import { mkdtempDisposable, readdir, readFile, writeFile } from 'node:fs/promises'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -69,4 +70,21 @@ test('the API answers there, with a certificate for that address', async () => {
 test('what is for this machine alone stays there', async () => {
   const { port } = new URL(mooring.ready.metricsUrl)
   for (const address of outside()) await expect(fetch(`http://${address}:${port}/metrics`)).rejects.toThrow()
+})
+
+const statusFor = (url: string, host: string) =>
+  new Promise<number | undefined>((resolve, reject) => {
+    get(url, { headers: { host } }, (res) => resolve(res.resume().statusCode)).on('error', reject)
+  })
+
+test('plain HTTP and metrics refuse a Host that DNS rebinding would send, and take those of loopback', async () => {
+  const { sharedHttpUrl, dedicatedHttpUrl, metricsUrl } = mooring.ready
+  const urls = [new URL('/healthz', sharedHttpUrl ?? ''), new URL('/healthz', dedicatedHttpUrl ?? ''), metricsUrl].map(String)
+  for (const url of urls) {
+    const { port } = new URL(url)
+    for (const host of ['localhost', `127.0.0.1:${port}`, `[::1]:${port}`])
+      expect([url, host, await statusFor(url, host)]).toEqual([url, host, 200])
+    for (const host of ['evil.example', `evil.example:${port}`, `x.localhost:${port}`])
+      expect([url, host, await statusFor(url, host)]).toEqual([url, host, 421])
+  }
 })
