@@ -206,7 +206,7 @@ describe('the metrics', () => {
     expect(text).toContain('mooring_http_requests_total{listener="shared",method="PATCH",route="/v1/toys/{id}",status="200"} 1')
     expect(text).toContain('route="unmatched",status="404"} 1')
     expect(text).toContain('mooring_auth_failures_total{reason="invalid"} 1')
-    expect(text).toContain('mooring_event_loop_delay_seconds{quantile="0.99"}')
+    expect(text).toContain('mooring_event_loop_delay_seconds{statistic="p99"}')
     expect(text).not.toContain('toys/17')
   })
 })

@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
 import { MooringError } from '../crds/errors.ts'
+import { registerProcessMetrics } from './process-metrics.ts'
 import { isLoopbackAddress, isLoopbackHost, wrongHost } from './loopback-host.ts'
 
 export interface StatusDeps {
@@ -18,7 +19,7 @@ export interface StatusListener extends AsyncDisposable {
 }
 
 /**
- * Serves `/metrics`, `/healthz` (the process answers) and `/readyz`. On loopback a `Host` of another machine is 421; elsewhere any is taken,
+ * Serves `/metrics`, to which it adds those of the process itself, `/healthz` (the process answers) and `/readyz`. On loopback a `Host` of another machine is 421; elsewhere any is taken,
  * since kubelet and Prometheus name a pod by its address. @throws MooringError `port_in_use`
  */
 export async function startStatus({ registry, host, port, isReady = () => true }: StatusDeps): Promise<StatusListener> {
@@ -51,6 +52,7 @@ export async function startStatus({ registry, host, port, isReady = () => true }
     })
     server.listen(port === 'auto' ? 0 : port, host, resolve)
   })
+  registerProcessMetrics(registry)
   return {
     metricsUrl: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}/metrics`,
     async [Symbol.asyncDispose]() {

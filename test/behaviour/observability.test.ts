@@ -54,6 +54,12 @@ describe('the metrics', () => {
     ['mooring_reconcile_duration_seconds', 'histogram'],
     ['mooring_queue_depth', 'gauge'],
     ['mooring_event_loop_delay_seconds', 'gauge'],
+    ['mooring_build_info', 'gauge'],
+    ['process_cpu_seconds_total', 'counter'],
+    ['process_resident_memory_bytes', 'gauge'],
+    ['process_start_time_seconds', 'gauge'],
+    ['process_open_fds', 'gauge'],
+    ['process_max_fds', 'gauge'],
   ])('have %s, a %s with a value', async (name, type) => {
     const text = await scrape()
     expect(familiesOf(text)).toContainEqual({ name, type })
@@ -63,10 +69,17 @@ describe('the metrics', () => {
 
   test('are called as Prometheus wants it', async () => {
     for (const { name, type } of familiesOf(await scrape())) {
-      expect(name).toMatch(/^mooring_[a-z_]+$/)
+      expect(name).toMatch(/^(mooring|process)_[a-z_]+$/)
       expect(name.endsWith('_total')).toBe(type === 'counter')
       expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|percent)$/)
     }
+  })
+
+  test('keep the labels quantile and le to summaries and histograms', async () => {
+    const text = await scrape()
+    const histograms = new Set(familiesOf(text).flatMap(({ name, type }) => (type === 'histogram' ? [`${name}_bucket`] : [])))
+    for (const [, name = '', label = ''] of text.matchAll(/^(\w+)\{(?:[^}]*,)?(quantile|le)="/gm))
+      expect([name, label]).toEqual([histograms.has(name) ? name : 'a histogram', 'le'])
   })
 
   test('have no label that grows: no tenant, no id, no name, no path of a caller', async () => {
@@ -91,6 +104,13 @@ describe('the logs', () => {
   test('have a line of JSON for each request, with its id', async () => {
     const line = (await upToHere()).split('\n').find((text) => text.includes(lastRequest))
     expect(JSON.parse(line ?? '')).toMatchObject({ requestId: lastRequest, method: 'GET', route: '/v1/me', status: 200 })
+  })
+
+  test('have no key twice in a line, of which a reader would keep one', async () => {
+    const lines = (await upToHere()).split('\n').filter((line) => line.startsWith('{') && line.endsWith('}'))
+    expect(lines.length).toBeGreaterThan(10)
+    // Parsed, the second of two takes the place of the first: what is written again is shorter than the line.
+    expect(lines.filter((line) => JSON.stringify(JSON.parse(line)).length !== line.length)).toEqual([])
   })
 
   test('hold no secret, of this file or any other', async () => {
