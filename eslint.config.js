@@ -30,6 +30,14 @@ const boundaries = Object.entries(may).map(([folder, allowed]) => ({
   },
 }))
 
+/** Members that pino gives each line itself: a field of the same name makes a JSON object with one key twice, of which a reader keeps one. */
+const RESERVED_LOG_FIELDS = ['level', 'time', 'pid', 'hostname', 'msg']
+
+const reservedLogFields = {
+  selector: `CallExpression[callee.property.name=/^(trace|debug|info|warn|error|fatal|child)$/] > ObjectExpression.arguments > Property[key.name=/^(${RESERVED_LOG_FIELDS.join('|')})$/]`,
+  message: `A log line has a member of this name already (${RESERVED_LOG_FIELDS.join(', ')}): give the field another one.`,
+}
+
 export default tseslint.config(
   { ignores: ['node_modules', '.mooring'] },
   {
@@ -43,6 +51,7 @@ export default tseslint.config(
       'max-params': ['error', 4],
       eqeqeq: 'error',
       'no-console': 'error',
+      'no-restricted-syntax': ['error', reservedLogFields],
       '@typescript-eslint/no-non-null-assertion': 'error',
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',

@@ -118,7 +118,7 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
     throw new MooringError('engine_exited', `it ended at once: ${await lastWords(paths, (line) => program.isShowable(line))}`)
   }
   await writeRecord(paths, { ...record, process: main })
-  logger.info({ pid: main.pid, port, version: binaries.version }, 'database server started')
+  logger.info({ serverPid: main.pid, port, version: binaries.version }, 'database server started')
   keepLogsBounded(paths, exited, signal)
   void reserve.keep(signal)
   return { process: main, port, exited }
