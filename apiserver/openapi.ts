@@ -53,7 +53,7 @@ const PARAMETERS = {
     name: 'Mooring-Namespace',
     in: 'header',
     description:
-      'The namespace of this call, as `organization/namespace`; needed when the token names none and you have several.',
+      'The namespace of this call, as `organization/namespace`; needed when the token names none and you have several. Another than that of the token is 400.',
     schema: { type: 'string' },
     example: 'acme/prod',
   },

@@ -37,12 +37,8 @@ const testing = { organization: 'acme', slug: 'test', namespace: 'acme--test' }
 
 describe('the home namespace', () => {
   test.each([
-    {
-      is: 'what the credential names, whatever the header says',
-      principal: user('two', 'acme/test'),
-      header: 'acme/prod',
-      scope: testing,
-    },
+    { is: 'what the credential names', principal: user('two', 'acme/test'), header: undefined, scope: testing },
+    { is: 'what credential and header name', principal: user('two', 'acme/test'), header: 'acme/test', scope: testing },
     { is: 'else what the header says', principal: user('two'), header: 'acme/prod', scope: prod },
     { is: 'else the only one', principal: user('one'), header: undefined, scope: prod },
   ])('is $is', async ({ principal, header, scope }) => {
@@ -54,6 +50,12 @@ describe('the home namespace', () => {
     { when: 'there is none', principal: user('eve'), header: undefined, code: 'namespace_required' },
     { when: 'the header names one of others', principal: user('one'), header: 'acme/test', code: 'not_found' },
     { when: 'the credential names one of others', principal: user('eve', 'acme/prod'), header: undefined, code: 'not_found' },
+    {
+      when: 'the header contradicts the credential',
+      principal: user('two', 'acme/test'),
+      header: 'acme/prod',
+      code: 'invalid_request',
+    },
     { when: 'the header names none', principal: user('one'), header: 'acme/nope', code: 'not_found' },
     { when: 'the header is an object name', principal: user('one'), header: 'acme--prod', code: 'invalid_request' },
     { when: 'the header is a path', principal: user('one'), header: 'acme/prod/x', code: 'invalid_request' },

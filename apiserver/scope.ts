@@ -4,7 +4,7 @@ import { type Access, ForbiddenError, type Question } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Hindrance } from './cache-waits.ts'
 import { type CatchUp, createCatchUp } from './catch-up.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, wrongField } from './errors.ts'
 import type { Principal, RouteRequest, Scope } from './route.ts'
 
 export interface ScopeDeps {
@@ -27,7 +27,8 @@ export interface Scopes {
   /**
    * The home namespace of a call without slugs in its path (surface, section 2, "Who"): what the credential names, else the header
    * `Mooring-Namespace`, else the only one where the caller has a role.
-   * @throws ApiError `namespace_required` when that leaves none or several, `not_found` as ofPath
+   * @throws ApiError `invalid_request` when the header names another namespace than the credential, `namespace_required` when none or several
+   *   are left, `not_found` as ofPath
    */
   home(request: Pick<RouteRequest, 'principal' | 'namespaceHeader'>): Promise<Scope>
   /**
@@ -38,6 +39,8 @@ export interface Scopes {
   /** @throws ApiError `forbidden` */
   require(principal: Principal, question: Question): Promise<void>
 }
+
+const NAMESPACE_HEADER = 'Mooring-Namespace'
 
 export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }: ScopeDeps): Scopes {
   /** Every role may list instances; a member by a narrower binding of the cluster's own still has a membership. */
@@ -61,8 +64,9 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
   }
 
   async function home({ principal, namespaceHeader }: Pick<RouteRequest, 'principal' | 'namespaceHeader'>): Promise<Scope> {
-    const named = principal.home ?? namespaceHeader
-    if (named !== undefined) return ofPath(principal, parseHome(named))
+    const named = namespaceHeader === undefined ? undefined : parseHome(namespaceHeader)
+    if (principal.home !== undefined) return ofPath(principal, ownHome(principal.home, named))
+    if (named) return ofPath(principal, named)
     const [only, ...others] = await access.memberships(principal)
     if (only && others.length === 0) return ofPath(principal, only)
     const why = only ? 'you have a role in several namespaces' : 'you have no role in any namespace'
@@ -84,11 +88,16 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
   return { ofPath, home, endOf, require }
 }
 
+/** Slugs of the namespace that a token is for. @throws ApiError `invalid_request` when the caller named another one */
+function ownHome(home: string, named: PathScope | undefined): PathScope {
+  const own = parseHome(home)
+  if (!named || (named.organization === own.organization && named.namespace === own.namespace)) return own
+  throw wrongField(NAMESPACE_HEADER, `must be ${home}, the namespace that this token is for, or be left out`)
+}
+
 /** `acme/prod` → its slugs. @throws ApiError `invalid_request` */
 function parseHome(text: string): PathScope {
   const slugs = parseNamespacePath(text)
   if (slugs) return slugs
-  throw new ApiError('invalid_request', 'the namespace of this call must be named as organization/namespace', {
-    details: [{ field: 'Mooring-Namespace', message: 'must be organization/namespace, e.g. acme/prod' }],
-  })
+  throw wrongField(NAMESPACE_HEADER, 'must be organization/namespace, such as acme/prod')
 }

@@ -168,7 +168,7 @@ test('an API token is good in its own namespace alone', async () => {
     .body.data.apiToken
   expect((await home.call('GET', acme.path, { token })).status).toBe(200)
   expect((await home.call('GET', other.path, { token })).status).toBe(404)
-  expect((await home.call('GET', '/v1/instances', { token, headers: { 'Mooring-Namespace': other.home } })).status).toBe(200)
+  expect((await home.call('GET', '/v1/instances', { token, headers: { 'Mooring-Namespace': other.home } })).status).toBe(400)
 })
 
 test('an outsider is nobody anywhere, and still may see regions', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf } from '../support/answers.ts'
+import { codeOf, fieldsOf } from '../support/answers.ts'
 import { freshSlug, openHome } from '../support/home.ts'
 import { succeed, type Tenant } from '../support/tenant.ts'
 
@@ -31,15 +31,33 @@ describe('the home namespace of a call without slugs', () => {
   })
   const tokenOf = (namespace?: string) => home.tokens.mint({ subject: member.replace('local:', ''), namespace })
 
-  test("is an API token's own, whatever the header says", async () => {
-    const admin = acme.as('admin')
-    const { token } = (await succeed(admin('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))).body.data
-      .apiToken
-    expect(await identifiers(token, named(zeta))).toEqual([acme.organization])
+  async function apiTokenOf(tenant: Tenant): Promise<string> {
+    const body = { name: 'x', role: 'viewer' }
+    return (await succeed(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body }))).body.data.apiToken.token
+  }
+  const OWN = [
+    { of: "an API token's own", tokenFor: () => apiTokenOf(acme) },
+    { of: "the claim's", tokenFor: () => tokenOf(acme.home) },
+  ]
+
+  test.each(OWN)('is $of, without the header and with the same in it', async ({ tokenFor }) => {
+    const token = await tokenFor()
+    expect(await identifiers(token)).toEqual([acme.organization])
+    expect(await identifiers(token, named(acme))).toEqual([acme.organization])
   })
 
-  test("is the claim's, whatever the header says", async () => {
-    expect(await identifiers(await tokenOf(acme.home), named(zeta))).toEqual([acme.organization])
+  test.each(OWN)('is no other than $of: a header that contradicts it is 400, and nothing is done', async ({ tokenFor }) => {
+    const token = await tokenFor()
+    for (const [method, body] of [
+      ['GET', undefined],
+      ['POST', home.wish()],
+    ] as const) {
+      for (const header of [zeta.home, 'nowhere/prod', 'nowhere']) {
+        const answer = await home.call(method, '/v1/instances', { token, body, headers: { 'Mooring-Namespace': header } })
+        expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['Mooring-Namespace']])
+      }
+    }
+    expect(await identifiers(await tokenOf(), named(zeta))).toEqual([zeta.organization])
   })
 
   test("is the header's when the token names none", async () => {
