@@ -49,20 +49,25 @@ export function connectionView(record: ConnectionRecord): z.output<typeof Connec
   return { id, timestamp: time(at), type, clientIp, authMethod, sessionId, keyFingerprint, passwordId, reason, durationMs }
 }
 
+export const AUDIT_ACTIONS = ['create', 'update', 'delete', 'read'] as const
+
 /** Who did what to a resource. */
 export const AuditEntryView = z
   .object({
     id: z.uuid(),
     timestamp: z.iso.datetime(),
-    actor: z.object({ name: z.string(), kind: z.string() }).nullable().describe('Null when nobody saw who it was.'),
+    actor: z.object({ name: z.string(), kind: z.string() }).nullable().describe('Null when it is not known.'),
     via: z.enum(['rest', 'kubectl', 'unknown']),
-    action: z.enum(['create', 'update', 'delete']),
+    action: z.enum(AUDIT_ACTIONS).describe('`read`: credentials of a database were handed out.'),
     resource: z.object({
       kind: z.string(),
       id: z.string(),
       name: z.string().describe('What its owner calls it: the name of a tunnel, the identifier of a database.'),
+      hostname: z.string().optional().describe('Of a tunnel that has, or had, one.'),
     }),
-    changes: z.array(z.object({ path: z.string(), from: z.unknown(), to: z.unknown() })),
+    changes: z
+      .array(z.object({ path: z.string().describe('The field, as this API names it.'), from: z.unknown(), to: z.unknown() }))
+      .describe('What was before and after; null where there was nothing. A digest stands for the value of a header.'),
     sourceIp: z.string().nullable(),
     requestId: z.string().nullable(),
   })

@@ -33,10 +33,21 @@ export function auditOf(row: EventRow): AuditRecord {
     actor,
     via: row.via as AuditRecord['via'],
     action: row.action as AuditRecord['action'],
-    resource: { kind: row.kind as string, id: row.resource as string, name: row.name as string },
+    resource: resourceOf(row),
     generation: row.generation === null ? null : numberOf(row.generation),
     changes: JSON.parse(row.changes as string) as AuditRecord['changes'],
     sourceIp: row.ip as string | null,
     requestId: row.request as string | null,
   }
 }
+
+function resourceOf({ kind, resource, name, known_hostname: hostname }: EventRow): AuditRecord['resource'] {
+  const about = { kind: kind as string, id: resource as string, name: name as string }
+  return typeof hostname === 'string' ? { ...about, hostname } : about
+}
+
+/** What {@link auditOf} reads of a row of `table`, which is called `audit` in the query: one entry of a tunnel has its hostname, the others get it. */
+export const auditColumns = (table: string): string =>
+  `audit.*, CASE WHEN audit.kind = 'Tunnel' THEN
+    coalesce(audit.hostname, (SELECT max(hostname) FROM ${table} AS other WHERE other.resource = audit.resource))
+  END AS known_hostname`

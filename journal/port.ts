@@ -40,16 +40,26 @@ export interface ConnectionRecord {
   readonly durationMs: number | null
 }
 
+/** How an entry names a resource, by the names of the REST API. */
+export interface AuditedResource {
+  readonly kind: string
+  readonly id: string
+  readonly name: string
+  /** Of a tunnel that had one by then; readers get it with every entry of the tunnel once one entry has it. */
+  readonly hostname?: string
+}
+
 /** Who did what to a resource. */
 export interface AuditRecord {
   readonly id: string
   readonly at: number
-  /** Namespace of the resource, which its readers have a role in. */
+  /** Namespace of the resource, which its readers have a role in; of an organization, see `organizationScope` (audited-object.ts). */
   readonly namespace: string
   readonly actor: { readonly name: string; readonly kind: string } | null
   readonly via: 'rest' | 'kubectl' | 'unknown'
-  readonly action: 'create' | 'update' | 'delete'
-  readonly resource: { readonly kind: string; readonly id: string; readonly name: string }
+  /** `read`: credentials were handed out. */
+  readonly action: 'create' | 'update' | 'delete' | 'read'
+  readonly resource: AuditedResource
   /** `metadata.generation` that the write led to; null of a deletion. */
   readonly generation: number | null
   readonly changes: readonly { readonly path: string; readonly from: unknown; readonly to: unknown }[]
@@ -98,8 +108,10 @@ export interface ConnectionFilter extends Span {
 export interface AuditFilter extends Span {
   readonly namespace: string
   readonly kind?: string | undefined
-  /** uid of the resource */
+  /** `resource.id` */
   readonly id?: string | undefined
+  /** Resources that an entry of this namespace has this hostname of. */
+  readonly hostname?: string | undefined
   readonly actor?: string | undefined
   readonly action?: AuditRecord['action'] | undefined
 }

@@ -96,6 +96,28 @@ export function eventClauses(open: Open): void {
       expect(await place.journal.auditEntries({ namespace }, { limit: 1, before: third.id })).toEqual([second])
     })
 
+    test('finds a tunnel by its hostname, and has it in every entry of the tunnel once one entry has it', async () => {
+      await using place = await open()
+      const { journal } = place
+      const [namespace, uid, hostname] = [someNamespace(), someTunnel(), '0123456789abcdef']
+      const [unnamed, named] = [
+        { kind: 'Tunnel', id: uid, name: 'web' },
+        { kind: 'Tunnel', id: uid, name: 'web', hostname },
+      ]
+      const created = auditRecord({ namespace, resource: unnamed, action: 'create', generation: 1 })
+      const other = auditRecord({ namespace, resource: { ...unnamed, id: someTunnel() } })
+      const read = auditRecord({ namespace, action: 'read', generation: null })
+      for (const record of [created, other, read]) await journal.audit(record)
+      expect(await journal.auditEntries({ namespace, hostname }, { limit: 9 })).toEqual([])
+      const deleted = auditRecord({ namespace, resource: named, action: 'delete', generation: null })
+      await journal.audit(deleted)
+      const found = [deleted, { ...created, resource: named }]
+      expect(await journal.auditEntries({ namespace, hostname }, { limit: 9 })).toEqual(found)
+      expect(await journal.auditEntries({ namespace, id: uid }, { limit: 9 })).toEqual(found)
+      expect(await journal.auditEntries({ namespace, action: 'read' }, { limit: 9 })).toEqual([read])
+      expect(await journal.auditEntries({ namespace: someNamespace(), hostname }, { limit: 9 })).toEqual([])
+    })
+
     test('knows which changes have an entry, and keeps none of a change that nobody saw beside it', async () => {
       await using place = await open()
       const { journal } = place
@@ -126,10 +148,13 @@ export function eventClauses(open: Open): void {
       const gone = { action: 'delete' } as const
       const guesses = [of(1, unseen), of(2, unseen), of(null, { ...unseen, ...gone })]
       for (const record of guesses) await journal.audit(record)
+      const read = of(null, { action: 'read' })
+      await journal.audit(read)
+      expect(await journal.auditEntries({ namespace }, { limit: 9 })).toEqual([read, ...guesses.toReversed()])
       const late = [of(2), of(null, gone)]
       for (const record of [...late, ...late]) await journal.audit(record)
       for (const record of guesses) await journal.audit(record)
-      expect(await journal.auditEntries({ namespace }, { limit: 9 })).toEqual([late[1], late[0], guesses[0]])
+      expect(await journal.auditEntries({ namespace }, { limit: 9 })).toEqual([late[1], late[0], read, guesses[0]])
     })
   })
 }

@@ -115,7 +115,8 @@ const KEEP_CONNECTIONS = `
 
 /** Whether an entry is of the same write of a resource as `given`. */
 const tellsOf = (entry: string): string =>
-  `(${entry}.generation = given.generation OR (given.generation IS NULL AND ${entry}.action = 'delete'))`
+  `(${entry}.generation = given.generation OR
+    (given.generation IS NULL AND given.action = 'delete' AND ${entry}.action = 'delete'))`
 
 /** One writer after the other: of two that tell of one write, the second must see the first. */
 const KEEP_AUDIT = `
@@ -127,9 +128,9 @@ const KEEP_AUDIT = `
     DELETE FROM audit AS a USING given
     WHERE given.via <> 'unknown' AND a.via = 'unknown' AND a.resource = given.resource ->> 'id' AND ${tellsOf('a')}
   ), fresh AS (
-    INSERT INTO audit (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation)
+    INSERT INTO audit (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation, hostname)
     SELECT namespace, id, at, actor ->> 'name', actor ->> 'kind', via, action, resource ->> 'kind', resource ->> 'id',
-      resource ->> 'name', changes::text, "sourceIp", "requestId", generation
+      resource ->> 'name', changes::text, "sourceIp", "requestId", generation, resource ->> 'hostname'
     FROM given WHERE id >= low AND id < high AND (via <> 'unknown' OR NOT (
       EXISTS (SELECT FROM audit AS a WHERE a.resource = given.resource ->> 'id' AND ${tellsOf('a')}) OR
       EXISTS (SELECT FROM given AS a WHERE a.resource ->> 'id' = given.resource ->> 'id' AND ${tellsOf('a')} AND (a.via <> 'unknown' OR a.id < given.id))

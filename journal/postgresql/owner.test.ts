@@ -43,7 +43,7 @@ test('refused logins that layout 2 kept among the connections are still read, be
   const refused = () => connectionRecord({ tunnel, type: 'refused' })
   const [before, after] = [refused(), refused()]
   await owner().sweep(Date.now())
-  await admin.query('DROP TABLE journal.refusals')
+  await admin.query('DROP TABLE journal.refusals; ALTER TABLE journal.audit DROP COLUMN hostname')
   await admin.query('UPDATE journal.layout SET version = 2')
   await admin.query(
     `INSERT INTO journal.connections (tunnel, id, at, type, edge, ip, method, session, fingerprint, password, reason)

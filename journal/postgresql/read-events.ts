@@ -2,7 +2,7 @@ import type { JournalReader } from '../port.ts'
 import { createConditions } from './conditions.ts'
 import { isUuid, startOf } from './ids.ts'
 import type { Ask } from './pool.ts'
-import { auditOf, connectionOf } from '../event-rows.ts'
+import { auditColumns, auditOf, connectionOf } from '../event-rows.ts'
 
 export type EventReader = Pick<JournalReader, 'connections' | 'auditEntries' | 'audited' | 'openSessions' | 'presence'>
 
@@ -25,7 +25,7 @@ export function createEventReader(ask: Ask): EventReader {
       const rows = await ask(refused && type === undefined ? both : page('connections'), values)
       return rows.map(connectionOf)
     },
-    async auditEntries({ namespace, kind, id, actor, action, from, to }, { limit, before }) {
+    async auditEntries({ namespace, kind, id, hostname, actor, action, from, to }, { limit, before }) {
       const { where, values } = createConditions()
         .and('namespace = $', namespace)
         .and('id < $', startOf(before))
@@ -33,9 +33,13 @@ export function createEventReader(ask: Ask): EventReader {
         .and('at < $', to)
         .and('kind = $', kind)
         .and('resource = $', id)
+        .and('resource IN (SELECT resource FROM journal.audit WHERE hostname = $)', hostname)
         .and('actor_name = $', actor)
         .and('action = $', action)
-      const rows = await ask(`SELECT * FROM journal.audit WHERE ${where} ORDER BY id DESC LIMIT ${limit}`, values)
+      const rows = await ask(
+        `SELECT ${auditColumns('journal.audit')} FROM journal.audit WHERE ${where} ORDER BY id DESC LIMIT ${limit}`,
+        values,
+      )
       return rows.map(auditOf)
     },
     async audited(changes) {

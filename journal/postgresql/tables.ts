@@ -82,3 +82,9 @@ export const REFUSALS = `
     session text NOT NULL, fingerprint text, password text, reason text, ms double precision, PRIMARY KEY (tunnel, id)
   ) PARTITION BY RANGE (id);
 `
+
+/** Layout 4: an entry of a tunnel has its hostname, by which its owner knows it. */
+export const HOSTNAMES = `
+  ALTER TABLE audit ADD COLUMN hostname text;
+  CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;
+`

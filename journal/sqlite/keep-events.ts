@@ -22,13 +22,13 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
   const closes = db.prepare('DELETE FROM open_sessions WHERE session = ?')
   const addAudit = db.prepare(`
     INSERT OR IGNORE INTO audit
-      (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
+      (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation, hostname)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
     WHERE ?6 <> 'unknown' OR NOT EXISTS (
       SELECT 1 FROM audit WHERE resource = ?9 AND (generation = ?14 OR (?14 IS NULL AND action = 'delete'))
     )`)
   const outdo = db.prepare(`
-    DELETE FROM audit WHERE via = 'unknown' AND resource = ?1 AND (generation = ?2 OR (?2 IS NULL AND action = 'delete'))`)
+    DELETE FROM audit WHERE via = 'unknown' AND resource = ?1 AND (generation = ?2 OR (?2 IS NULL AND ?3 = 'delete' AND action = 'delete'))`)
 
   function connection(json: string): void {
     const record = JSON.parse(json) as ConnectionRecord
@@ -49,8 +49,8 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
     const { namespace, at, actor, via, action, resource, changes, sourceIp, requestId, generation } = record
     const who = [actor?.name ?? null, actor?.kind ?? null, via]
     const what = [action, resource.kind, resource.id, resource.name, JSON.stringify(changes)]
-    if (via !== 'unknown') outdo.run(resource.id, generation)
-    addAudit.run(namespace, idOf(record), at, ...who, ...what, sourceIp, requestId, generation)
+    if (via !== 'unknown') outdo.run(resource.id, generation, action)
+    addAudit.run(namespace, idOf(record), at, ...who, ...what, sourceIp, requestId, generation, resource.hostname ?? null)
   }
 
   return { connection, audit }

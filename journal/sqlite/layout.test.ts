@@ -8,7 +8,8 @@ import { openSqliteJournal } from '../sqlite.ts'
 import { openForWriting } from './layout.ts'
 import { openTemporaryJournal, silent } from './open-temporary.ts'
 
-const NAMELESS_GENERATIONS = 'DROP INDEX audit_by_resource; ALTER TABLE audit DROP COLUMN generation;'
+const NAMELESS_TUNNELS = 'DROP INDEX audit_by_hostname; ALTER TABLE audit DROP COLUMN hostname;'
+const NAMELESS_GENERATIONS = `${NAMELESS_TUNNELS} DROP INDEX audit_by_resource; ALTER TABLE audit DROP COLUMN generation;`
 
 test('a file from before connections named their edge is taken over: there was only one', async () => {
   await using place = await openTemporaryJournal()
@@ -36,6 +37,22 @@ test('a file from before entries named a generation is taken over: nobody knows 
   const later = auditRecord({ namespace: 'n', generation: 3 })
   await journal.audit(later)
   expect(await journal.auditEntries({ namespace: 'n' }, { limit: 5 })).toEqual([later, { ...record, generation: null }])
+})
+
+test('a file from before entries had the hostname of their tunnel is taken over, and later entries name those before', async () => {
+  await using place = await openTemporaryJournal()
+  const record = auditRecord({ namespace: 'n' })
+  await place.journal.audit(record)
+  await place.journal[Symbol.asyncDispose]()
+  const db = new DatabaseSync(place.path)
+  db.exec(`${NAMELESS_TUNNELS} PRAGMA user_version = 4`)
+  db.close()
+  await using journal = await openSqliteJournal({ path: place.path, log: silent })
+  expect(await journal.auditEntries({ namespace: 'n' }, { limit: 5 })).toEqual([record])
+  const resource = { ...record.resource, hostname: '0123456789abcdef' }
+  const later = auditRecord({ namespace: 'n', resource, generation: 3 })
+  await journal.audit(later)
+  expect(await journal.auditEntries({ namespace: 'n' }, { limit: 5 })).toEqual([later, { ...record, resource }])
 })
 
 /** A day's table as it was in layout 3. */
@@ -67,7 +84,7 @@ test('a file with a row for each request is taken over', async () => {
   await place.journal[Symbol.asyncDispose]()
   {
     using db = new DatabaseSync(place.path)
-    db.exec(`DROP TABLE requests_${day}; PRAGMA user_version = 3`)
+    db.exec(`${NAMELESS_TUNNELS} DROP TABLE requests_${day}; PRAGMA user_version = 3`)
     singleRows(db, day, records)
   }
   await using journal = await openSqliteJournal({ path: place.path, log: silent })

@@ -4,7 +4,7 @@ import { MooringError } from '../../crds/errors.ts'
 import { packRequests } from './pack-requests.ts'
 
 /** Layout of the file; a file of a newer one is refused rather than misread. */
-const LAYOUT = 4
+const LAYOUT = 5
 const LOG_BYTES = 64 * 1024 * 1024
 /** The one who brings the log back into the file holds up the one who writes, and he it, for no longer than a disk takes. */
 const BUSY_MS = 10_000
@@ -46,11 +46,12 @@ const TABLES = `
   CREATE TABLE audit (
     namespace TEXT NOT NULL, id BLOB NOT NULL, at INTEGER NOT NULL, actor_name TEXT, actor_kind TEXT, via TEXT NOT NULL,
     action TEXT NOT NULL, kind TEXT NOT NULL, resource TEXT NOT NULL, name TEXT NOT NULL, changes TEXT NOT NULL,
-    ip TEXT, request TEXT, generation INTEGER,
+    ip TEXT, request TEXT, generation INTEGER, hostname TEXT,
     PRIMARY KEY (namespace, id)
   ) WITHOUT ROWID;
   CREATE INDEX audit_by_id ON audit (id);
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);
+  CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;
 `
 
 /** From layout 1, whose only edge was that of the process. */
@@ -59,8 +60,13 @@ const NAMES_EDGES = "ALTER TABLE connections ADD COLUMN edge TEXT NOT NULL DEFAU
 const NAMES_GENERATIONS = `
   ALTER TABLE audit ADD COLUMN generation INTEGER;
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);`
-/** Each makes the next layout out of the one before; the first is of layout 1. What follows the last is {@link packDays}. */
-const STEPS = [NAMES_EDGES, NAMES_GENERATIONS]
+/** From layout 4, whose entries did not have the hostname of their tunnel. */
+const NAMES_HOSTNAMES = `
+  ALTER TABLE audit ADD COLUMN hostname TEXT;
+  CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;`
+
+/** Each makes the next layout out of the one before; the first is of layout 1. SQL is one transaction; a function may be interrupted and runs again. */
+const STEPS: readonly (string | ((db: DatabaseSync) => void))[] = [NAMES_EDGES, NAMES_GENERATIONS, packDays, NAMES_HOSTNAMES]
 
 export const dayTable = (day: number): string => `requests_${day}`
 
@@ -111,10 +117,14 @@ function layOut(db: DatabaseSync, path: string): void {
     // Once the log was synced by SQLite itself, its name in the directory is durable too.
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
-  if (layout > 0 && layout < LAYOUT) {
-    db.exec(`BEGIN IMMEDIATE; ${STEPS.slice(layout - 1).join('\n')} PRAGMA user_version = ${STEPS.length + 1}; COMMIT`)
-    packDays(db)
-    db.exec(`PRAGMA user_version = ${LAYOUT}`)
+  for (const [index, step] of STEPS.entries()) {
+    if (layout === 0 || layout > index + 1) continue
+    const next = `PRAGMA user_version = ${index + 2}`
+    if (typeof step === 'string') db.exec(`BEGIN IMMEDIATE; ${step} ${next}; COMMIT`)
+    else {
+      step(db)
+      db.exec(next)
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { AuditedChange, AuditFilter, AuditRecord, ConnectionFilter, ConnectionRecord, Page } from '../port.ts'
-import { auditOf as auditOfRow, connectionOf as connectionOfRow, type EventRow } from '../event-rows.ts'
+import { auditColumns, auditOf as auditOfRow, connectionOf as connectionOfRow, type EventRow } from '../event-rows.ts'
 import { createConditions } from './conditions.ts'
 import type { Presence } from './messages.ts'
 import { bytesOfId, HIGHEST_ID, idOfBytes } from './record-id.ts'
@@ -36,7 +36,7 @@ export function createEventReader(db: DatabaseSync): EventReader {
       const sql = `SELECT connections.*, uid FROM connections JOIN tunnels ON number = tunnel WHERE ${where} ORDER BY id DESC LIMIT ?`
       return all(sql, [...values, limit]).map(connectionOf)
     },
-    audit({ namespace, kind, id, actor, action, from, to }, { limit, before }) {
+    audit({ namespace, kind, id, hostname, actor, action, from, to }, { limit, before }) {
       const { where, values } = createConditions()
         .and('namespace = ?', namespace)
         .and('id < ?', startOf(before))
@@ -44,9 +44,12 @@ export function createEventReader(db: DatabaseSync): EventReader {
         .and('at < ?', to)
         .and('kind = ?', kind)
         .and('resource = ?', id)
+        .and('resource IN (SELECT resource FROM audit WHERE hostname = ?)', hostname)
         .and('actor_name = ?', actor)
         .and('action = ?', action)
-      return all(`SELECT * FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?`, [...values, limit]).map(auditOf)
+      return all(`SELECT ${auditColumns('audit')} FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?`, [...values, limit]).map(
+        auditOf,
+      )
     },
     audited: (changes) =>
       changes.filter(({ resource, generation }) =>
