@@ -6,7 +6,7 @@ import { Time } from './rfc3339.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 
-const Identifier = z.string(IDENTIFIER_RULE).regex(IDENTIFIER, IDENTIFIER_RULE)
+export const Identifier = z.string(IDENTIFIER_RULE).regex(IDENTIFIER, IDENTIFIER_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 /** Body of `POST /v1/instances`. Whether region and motor exist is not the schema's to say: that is 422, not 400. */

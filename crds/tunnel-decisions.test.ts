@@ -27,7 +27,7 @@ const open: RequestWorld = {
   },
   ...{ challengeKnown: false, tunnel: tunnelWith({}), overload: 'none', upstream: 'unknown' },
 }
-const malformed = { status: 400, reason: 'bad_request', detail: 'no' }
+const malformed = { status: 400, reason: 'bad_request', detail: 'no' } as const
 
 /** Each world breaks one rule more than the one before, from the last rule to the first: the earlier rule answers. */
 const ladder: readonly (readonly [string, Partial<RequestWorld>, number])[] = [

@@ -1,12 +1,21 @@
 import type { AddressList } from './address-list.ts'
 import type { TunnelConfig } from './tunnel-config.ts'
 
+/** Values of `Mooring-Error`, and of `reason` in the request log: why the edge answered a request itself, or how one ended early. */
+export const REQUEST_REASONS = [
+  ...(['bad_request', 'head_too_large', 'bad_expectation', 'too_slow', 'misdirected'] as const),
+  ...(['acme_challenge', 'unknown_challenge', 'unknown_host', 'ip_denied', 'https_only', 'cors_preflight'] as const),
+  ...(['overloaded', 'edge_stopping', 'tunnel_offline'] as const),
+  ...(['upstream_refused', 'upstream_reset', 'upstream_invalid', 'upstream_timeout', 'visitor_gone'] as const),
+] as const
+export type RequestReason = (typeof REQUEST_REASONS)[number]
+
 /** A request that is answered by the edge itself, or an SSH login that is refused. */
-export interface Stop {
+export interface Stop<Reason extends string = RequestReason> {
   /** HTTP status. Of an SSH login: 0. */
   readonly status: number
   /** A word: the value of `Mooring-Error`, and of the journal's `reason`. */
-  readonly reason: string
+  readonly reason: Reason
   /** A sentence for whoever asks why. */
   readonly detail: string
 }
@@ -37,10 +46,10 @@ export interface RequestWorld {
 }
 
 /** One question of an ordered list. */
-export interface Check<World> {
+export interface Check<World, Reason extends string = RequestReason> {
   readonly name: string
   /** Undefined: the next check decides. */
-  stop(world: World): Stop | undefined
+  stop(world: World): Stop<Reason> | undefined
   /** What is said where it does not stop. */
   passed(world: World): string
 }
@@ -155,7 +164,7 @@ export interface LoginWorld {
   readonly maxSessions: number
 }
 
-const refusal = (reason: string, detail: string): Stop => ({ status: 0, reason, detail })
+const refusal = (reason: string, detail: string): Stop<string> => ({ status: 0, reason, detail })
 const NO_TUNNEL = refusal('unknown_host', 'no tunnel has this hostname')
 const SOURCE_DENIED = refusal('ip_denied', 'the address is not in sshIPWhitelist')
 const MODE_DENIED = refusal('auth_mode', 'authMode does not take this way to log in')
@@ -164,7 +173,7 @@ const NO_PASSWORD = refusal('no_credential', 'the tunnel has no temporary passwo
 const TOO_MANY = refusal('too_many_sessions', 'the tunnel has as many sessions as it may')
 
 /** What the edge decides about a login, in this order, before it looks at the credential itself. */
-export const LOGIN_CHECKS: readonly Check<LoginWorld>[] = [
+export const LOGIN_CHECKS: readonly Check<LoginWorld, string>[] = [
   { name: 'known_host', stop: ({ tunnel }) => (tunnel ? undefined : NO_TUNNEL), passed: () => 'a tunnel has this hostname' },
   {
     name: 'ssh_source',
@@ -195,7 +204,10 @@ export const LOGIN_CHECKS: readonly Check<LoginWorld>[] = [
 ]
 
 /** The first stop of a list, if any. */
-export function firstStop<World>(checks: readonly Check<World>[], world: World): Stop | undefined {
+export function firstStop<World, Reason extends string>(
+  checks: readonly Check<World, Reason>[],
+  world: World,
+): Stop<Reason> | undefined {
   for (const check of checks) {
     const stop = check.stop(world)
     if (stop) return stop
@@ -217,7 +229,7 @@ export interface Explanation {
 }
 
 /** The same decisions, with what each said. */
-export function explain<World>(checks: readonly Check<World>[], world: World): Explanation {
+export function explain<World>(checks: readonly Check<World, string>[], world: World): Explanation {
   const steps: Step[] = []
   for (const check of checks) {
     const stop = check.stop(world)

@@ -3,7 +3,7 @@ import { sharedInstance } from '../../test/builders/shared-instance.ts'
 import { matches } from './list-instances.ts'
 import { specPatch } from './patch-instance.ts'
 
-test.each([
+test.each<[Parameters<typeof matches>[1], boolean]>([
   [{}, true],
   [{ identifier: 'pr-42' }, true],
   [{ identifier: 'pr-4' }, false],

@@ -1,15 +1,20 @@
 import { z } from 'zod'
+import { MOTORS } from '../../crds/motor.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { InstanceDeps } from '../instance-deps.ts'
+import { Identifier } from '../instance-body.ts'
 import { InstanceView, instanceView } from '../instance-view.ts'
 import { page, PageQuery, resourceKey } from '../paging.ts'
 import { type AnyRoute, route } from '../route.ts'
 
 const Query = z.object({
   ...PageQuery,
-  identifier: z.string().max(253).optional().describe('Only instances with exactly this identifier.'),
-  region: z.string().max(253).optional().describe('Only instances in the region with this id.'),
-  motor: z.string().max(64).optional().describe('Only instances of this motor.'),
+  identifier: Identifier.optional().describe('Only instances with exactly this identifier.'),
+  region: z
+    .uuid('must be the id (a UUID) of a region in GET /v1/regions')
+    .optional()
+    .describe('Only instances in the region with this id.'),
+  motor: z.enum(MOTORS).optional().describe('Only instances of this motor.'),
 })
 type Filter = Pick<z.output<typeof Query>, 'identifier' | 'region' | 'motor'>
 

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { type Stop, type Upstream, UPSTREAM_STOPS } from '../../crds/tunnel-decisions.ts'
+import { type RequestReason, type Stop, type Upstream, UPSTREAM_STOPS } from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
 import type { ProxyContext } from './context.ts'
@@ -121,7 +121,7 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   /** The visitor has gone, or must. */
-  visitorGone(reason = 'visitor_gone'): void {
+  visitorGone(reason: RequestReason = 'visitor_gone'): void {
     if (this.#state === 'over') return
     this.#close()
     if (this.#relay.began) this.#over(this.#relay.status, this.#relay.isRaw ? null : reason)
@@ -292,7 +292,7 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   /** `reason`: why the edge has answered, or ended it. */
-  #over(status: number, reason: string | null): void {
+  #over(status: number, reason: RequestReason | null): void {
     this.#state = 'over'
     this.#message = undefined
     const { journal, metrics, load, now } = this.#context

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Answer, Instance } from '../support/answers.ts'
+import { type Answer, codeOf, fieldsOf, type Instance } from '../support/answers.ts'
 import { openHome } from '../support/home.ts'
 import { succeed, type Tenant } from '../support/tenant.ts'
 
@@ -68,14 +68,25 @@ describe('GET /v1/instances', () => {
     { filter: () => 'identifier=one', names: ['one', 'one'] },
     { filter: () => 'identifier=ONE', names: [] },
     { filter: () => 'identifier=on', names: [] },
-    { filter: () => `identifier=${encodeURIComponent("' OR 1=1 --")}`, names: [] },
     { filter: () => `motor=${home.installation.motor}&identifier=two`, names: ['two'] },
     { filter: () => 'motor=mongodb-5.0.9', names: [] },
     { filter: () => `region=${home.installation.region.id.toUpperCase()}&identifier=three`, names: ['three'] },
     { filter: () => `region=${crypto.randomUUID()}`, names: [] },
-    { filter: () => 'region=nowhere', names: [] },
   ])('narrows down to $names', async ({ filter, names }) => {
     expect((await list(`?${filter()}`)).body.data.instances.map(({ identifier }) => identifier)).toEqual(names)
+  })
+
+  test.each([
+    { filter: 'region=nowhere', field: 'region', allowed: 'UUID' },
+    { filter: 'motor=postgres', field: 'motor', allowed: 'postgresql-15.4.0' },
+    { filter: 'motor=PostgreSQL-15.4.0', field: 'motor', allowed: 'postgresql-15.4.0' },
+    { filter: 'motor=', field: 'motor', allowed: 'postgresql-15.4.0' },
+    { filter: 'identifier=', field: 'identifier', allowed: '1 to 63 letters' },
+    { filter: `identifier=${encodeURIComponent("' OR 1=1 --")}`, field: 'identifier', allowed: '1 to 63 letters' },
+  ])('refuses $filter, which can match nothing, and says what can', async ({ filter, field, allowed }) => {
+    const answer = await acme.as('viewer')('GET', `/v1/instances?${filter}`)
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])
+    expect(answer.body.msg).toContain(allowed)
   })
 
   test('has nothing of a neighbour', async () => {
@@ -116,4 +127,33 @@ describe('every other list', () => {
     const apiTokens = (await pages(`${acme.path}/api-tokens`, 2)).flatMap(({ body }) => body.data.apiTokens)
     expect(apiTokens.map(({ name }) => name).sort()).toEqual(['a', 'b', 'c'])
   })
+})
+
+describe('the logs of a tunnel', () => {
+  let path: string
+  beforeAll(async () => {
+    path = `${acme.path}/tunnels/${(await acme.tunnel()).id}`
+  })
+
+  test.each([
+    { of: 'requests', filter: 'method=get', field: 'method', allowed: 'GET' },
+    { of: 'requests', filter: 'reason=offline', field: 'reason', allowed: 'tunnel_offline' },
+    { of: 'requests', filter: 'origin=Edge', field: 'origin', allowed: 'edge' },
+    { of: 'requests', filter: 'statusClass=5', field: 'statusClass', allowed: '5xx' },
+    { of: 'requests', filter: 'status=404&statusClass=5xx', field: 'statusClass', allowed: '4xx' },
+    { of: 'connections', filter: 'type=Connect', field: 'type', allowed: 'connect' },
+    { of: 'connections', filter: 'include=all', field: 'include', allowed: 'refused' },
+    { of: 'stats', filter: 'window=1d', field: 'window', allowed: '24h' },
+  ])('refuse $of?$filter, which can match nothing, and say what can', async ({ of, filter, field, allowed }) => {
+    const answer = await acme.as('viewer')('GET', `${path}/${of}?${filter}`)
+    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])
+    expect(answer.body.msg).toContain(allowed)
+  })
+
+  test.each(['method=PROPFIND', 'method=GET', 'reason=tunnel_offline', 'status=404&statusClass=4xx'])(
+    'take %s',
+    async (filter) => {
+      expect((await acme.as('viewer')('GET', `${path}/requests?${filter}`)).status).toBe(200)
+    },
+  )
 })
