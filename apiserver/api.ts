@@ -18,6 +18,7 @@ import type { Listener } from './route.ts'
 import { allRoutes } from './routes/index.ts'
 import { createScopes } from './scope.ts'
 import type { Store } from '../store/port.ts'
+import { createValueDigest } from '../crds/audit-digest.ts'
 import { OWN_ISSUER } from '../crds/names.ts'
 import type { Access } from '../store/access.ts'
 import type { ApiCaches } from './caches.ts'
@@ -55,7 +56,9 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   const catchUp = createCatchUp(deps.behindMs ?? 0)
   const scopes = createScopes({ access, namespaces: caches.namespaces, catchUp })
   const now = () => new Date()
-  const audit = deps.tunnels && createAudit({ journal: deps.tunnels.journal, log: deps.log, now })
+  const audit =
+    deps.tunnels &&
+    createAudit({ journal: deps.tunnels.journal, log: deps.log, now, digest: createValueDigest(deps.tokenSecret) })
   const shared = { store, access, scopes, catchUp, tokenSecret: deps.tokenSecret, audit, now }
   const routes = allRoutes({
     ...caches,

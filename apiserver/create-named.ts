@@ -15,7 +15,7 @@ export interface NamedRequest {
 }
 
 /**
- * Creates an object whose name the caller chose. The name cannot carry an Idempotency-Key, as with `createOnce`, so a label does: the
+ * Creates an object whose name the caller chose, or finds the one that an earlier request with the same key and body made. The name cannot carry an Idempotency-Key, as with `createOnce`, so a label does: the
  * same key finds its object. Two requests at the same moment with one key and two names may both create.
  * @throws ApiError `conflict` when the name is taken, `idempotency_key_reused`; StoreError whatever `create` throws
  */
@@ -24,25 +24,25 @@ export async function createNamed<K extends Kind>(
   kind: K,
   draft: Draft<K>,
   { owner, hash, what = kind.singular }: NamedRequest,
-): Promise<Resource<K>> {
+): Promise<{ readonly object: Resource<K>; readonly created: boolean }> {
   const { metadata } = draft as { metadata: DraftMeta }
-  if (owner.key === undefined) return createNew({ store, kind, what }, draft)
+  if (owner.key === undefined) return { object: await createNew({ store, kind, what }, draft), created: true }
   const label = { [labels.idempotencyKey]: keyHash(owner) }
   const find = async (): Promise<Resource<K> | undefined> => (await store.list(kind, { labels: label })).items[0]
   const earlier = await find()
-  if (earlier) return sameRequest(earlier, hash)
+  if (earlier) return { object: sameRequest(earlier, hash), created: false }
   const marked = {
     ...metadata,
     labels: { ...metadata.labels, ...label },
     annotations: { ...metadata.annotations, [annotations.requestHash]: hash },
   }
   try {
-    return await createNew({ store, kind, what }, { ...draft, metadata: marked })
+    return { object: await createNew({ store, kind, what }, { ...draft, metadata: marked }), created: true }
   } catch (error) {
     // The same request, sent twice at once: the other one was quicker.
     const twin = error instanceof ApiError ? await find() : undefined
     if (!twin) throw error
-    return sameRequest(twin, hash)
+    return { object: sameRequest(twin, hash), created: false }
   }
 }
 

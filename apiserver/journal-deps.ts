@@ -1,3 +1,4 @@
+import type { Organization } from '../crds/organization.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import type { JournalReader } from '../journal/port.ts'
 import type { Access } from '../store/access.ts'
@@ -12,6 +13,7 @@ export interface JournalWiring {
   readonly access: Access
   /** With `tunnelLookupIndexes` (tunnel-lookup.ts). */
   readonly tunnels: Cache<typeof Tunnel>
+  readonly organizations: Cache<typeof Organization>
   readonly journal: JournalReader
   readonly now: () => Date
 }

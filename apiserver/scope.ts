@@ -36,6 +36,7 @@ export interface Scopes {
    * @throws ApiError `conflict`
    */
   endOf(scope: Pick<Scope, 'namespace'>): Hindrance
+  may(principal: Principal, question: Question): Promise<boolean>
   /** @throws ApiError `forbidden` */
   require(principal: Principal, question: Question): Promise<void>
 }
@@ -85,7 +86,7 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
     return (signal) => namespaces.waitFor<never>({ name }, look, signal)
   }
 
-  return { ofPath, home, endOf, require }
+  return { ofPath, home, endOf, may: (principal, question) => access.may(principal, question), require }
 }
 
 /** Slugs of the namespace that a token is for. @throws ApiError `invalid_request` when the caller named another one */

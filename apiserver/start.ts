@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Running } from '../process/run.ts'
+import { createValueDigest } from '../crds/audit-digest.ts'
 import { auditPath } from '../crds/audit-path.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { starting } from '../process/starting.ts'
@@ -116,6 +117,7 @@ function auditDeps(
     ...{ host: listen, port: portOf(auditPort), now: () => new Date() },
     certificate: () => files.current().inside,
     path: () => auditPath(files.current().tokenSecret),
+    digest: () => createValueDigest(files.current().tokenSecret),
   }
 }
 

@@ -8,7 +8,7 @@ import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
 import type { Audit } from './audit.ts'
 import { createQuota, type Quota } from './quota.ts'
-import type { Reply, Scope } from './route.ts'
+import type { Principal, Reply, Scope } from './route.ts'
 import type { Scopes } from './scope.ts'
 import { createPresenceLookup, type PresenceOf } from './tunnel-presence.ts'
 import { TunnelView, tunnelView } from './tunnel-view.ts'
@@ -32,30 +32,40 @@ export interface TunnelWiring {
 export interface TunnelDeps extends TunnelWiring {
   readonly quota: Quota
   readonly presenceOf: PresenceOf
-  readonly show: (tunnels: readonly Tunnel[], scope: Scope) => Promise<readonly TunnelView[]>
-  readonly answer: (status: 200 | 201, tunnel: Tunnel, scope: Scope) => Promise<Reply<{ readonly tunnel: TunnelView }>>
+  readonly show: (tunnels: readonly Tunnel[], to: Reader) => Promise<readonly TunnelView[]>
+  readonly answer: (status: 200 | 201, tunnel: Tunnel, to: Reader) => Promise<Reply<{ readonly tunnel: TunnelView }>>
+}
+
+/** The caller whom tunnels of a namespace are shown to. */
+export interface Reader {
+  readonly principal: Principal
+  readonly scope: Scope
 }
 
 export const TUNNELS_PER_NAMESPACE = 50
 export const TunnelData = z.object({ tunnel: TunnelView })
 
 export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
-  const { tunnels, endpoints, tunnelsPerNamespace: max } = wiring
+  const { tunnels, endpoints, scopes, tunnelsPerNamespace: max } = wiring
   const presenceOf = createPresenceLookup(wiring)
 
-  async function show(shown: readonly Tunnel[], { organization, slug: namespace }: Scope): Promise<readonly TunnelView[]> {
-    const presenceIn = await presenceOf(shown)
+  async function show(shown: readonly Tunnel[], { principal, scope }: Reader): Promise<readonly TunnelView[]> {
+    const { organization, slug } = scope
+    const [presenceIn, readsSecrets] = await Promise.all([
+      presenceOf(shown),
+      scopes.may(principal, { verb: 'get', resource: 'secrets', namespace: scope.namespace }),
+    ])
     return shown.map((tunnel) =>
       tunnelView(tunnel, {
-        ...{ organization, namespace },
+        ...{ organization, namespace: slug, readsSecrets },
         endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
         presence: presenceIn(tunnel),
       }),
     )
   }
 
-  async function answer(status: 200 | 201, tunnel: Tunnel, scope: Scope) {
-    const [view] = await show([tunnel], scope)
+  async function answer(status: 200 | 201, tunnel: Tunnel, to: Reader) {
+    const [view] = await show([tunnel], to)
     if (!view) throw new Error('a tunnel that was asked for is not shown')
     return { status, data: { tunnel: view }, etag: tunnel.metadata.resourceVersion }
   }

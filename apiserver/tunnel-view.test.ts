@@ -8,6 +8,7 @@ const about = {
   namespace: 'prod',
   endpoint: undefined,
   presence: { sessions: 0, lastConnectedAt: undefined },
+  readsSecrets: true,
 }
 const BY_REST = '2026-01-02T00:00:00.123Z'
 

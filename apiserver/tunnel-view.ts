@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { annotations } from '../crds/names.ts'
 import { type Certificate, CERTIFICATE_STATES, type Tunnel } from '../crds/tunnel.ts'
-import { TunnelConfig } from '../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { createdAtOf } from './created-at.ts'
 import { withMilliseconds } from './rfc3339.ts'
 import { sshCommandOf } from './tunnel-commands.ts'
+import { TunnelConfigView, tunnelConfigView } from './tunnel-config-view.ts'
 
 const time = z.iso.datetime().nullable()
 
@@ -34,7 +34,7 @@ export const TunnelView = z
     hostname: z.string().nullable().describe('16 hexadecimal digits, for life; null until it is drawn.'),
     url: z.string().nullable().describe('The public URL.'),
     directUrl: z.string().nullable().describe('The same with the port that the edge listens on.'),
-    config: TunnelConfig,
+    config: TunnelConfigView,
     endpoint: z
       .object({
         domain: z.string(),
@@ -75,6 +75,8 @@ export interface TunnelAbout {
   readonly namespace: string
   readonly endpoint: TunnelEndpoint | undefined
   readonly presence: Presence
+  /** Whether the caller may read the values of headers. */
+  readonly readsSecrets: boolean
 }
 
 const textOrNull = (text: string | undefined): string | null => text ?? null
@@ -91,12 +93,15 @@ export function certificateView({ status }: Tunnel): CertificateView {
 }
 
 /** Renders a tunnel. Pure. */
-export function tunnelView(tunnel: Tunnel, { organization, namespace, endpoint, presence }: TunnelAbout): TunnelView {
+export function tunnelView(
+  tunnel: Tunnel,
+  { organization, namespace, endpoint, presence, readsSecrets }: TunnelAbout,
+): TunnelView {
   const { metadata, spec } = tunnel
   return {
     ...{ id: metadata.uid, name: spec.displayName ?? metadata.name, organization, namespace, regionId: spec.regionId },
     ...waysIn(tunnel, endpoint),
-    config: spec.config as z.output<typeof TunnelConfig>,
+    config: tunnelConfigView(spec.config, readsSecrets),
     certificate: certificateView(tunnel),
     connected: presence.sessions > 0,
     sessions: presence.sessions,

@@ -8,6 +8,7 @@ import { createMetrics } from '../apiserver/metrics.ts'
 import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { type Certificates, createCertificates } from '../operator/certificates/renewing.ts'
 import { strangersNames } from '../operator/certificates/strangers.ts'
+import { createValueDigest } from '../crds/audit-digest.ts'
 import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
 import { createOperator } from '../operator/operator.ts'
@@ -105,7 +106,10 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
     caFile: dir.ca,
     serviceAccounts: false,
     settings: operatorSettings(settings),
-    tunnels: { ...tunnelCaches, journal, runtime: edges.runtime, issuers: { local: localIssuer(() => ca), acme: undefined } },
+    tunnels: {
+      ...{ ...tunnelCaches, journal, runtime: edges.runtime, digest: createValueDigest(tokenSecret) },
+      issuers: { local: localIssuer(() => ca), acme: undefined },
+    },
   })
   const ending = new AbortController()
   const work = Promise.all([following.run(ending.signal), operator.run(ending.signal)])

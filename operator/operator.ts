@@ -65,6 +65,8 @@ export interface OperatorDeps {
 
 export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> & {
   readonly journal: PresenceDeps['journal'] & UnseenChangesDeps['journal']
+  /** Of the audit log. */
+  readonly digest: UnseenChangesDeps['digest']
 }
 
 export interface OperatorSettings {
@@ -261,7 +263,8 @@ export function createOperator(deps: OperatorDeps): Operator {
 /** The audit log is part of the journal, which is there where tunnels are. */
 function auditFor({ caches, tunnels, log, registry }: OperatorDeps & { readonly tunnels: TunnelsDeps }, now: () => Date) {
   const audited = [caches.instances, caches.apiTokens, tunnels.tunnels, tunnels.tunnelPasswords]
-  return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal: tunnels.journal, log, registry, now })
+  const { journal, digest } = tunnels
+  return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal, digest, log, registry, now })
 }
 
 /** Starts once the cache has synced, unless it was stopped by then. Returns how to stop. */

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
+import type { ValueDigest } from '../crds/audit-digest.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
 import type { Running } from '../process/run.ts'
@@ -95,7 +96,7 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
   await applyCrds({ client: store.client, log }, signal)
   await restrictSystemNamespace(store)
   const { current: ca } = cleanup.use(await keepCa({ store, log }))
-  const { auditPath } = cleanup.use(
+  const { auditPath, digest } = cleanup.use(
     await keepApiSecret({ store, ca, names: apiNames(settings), issuerUrl: settings.issuerUrl, log }),
   )
   cleanup.use(await keepAuditWebhook({ client: store.client, ca: ca.certificate, path: auditPath, log }))
@@ -114,7 +115,7 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
   })
   cleanup.defer(() => runtime.close())
   const { edges } = settings
-  const tunnels = edges && openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, following, caches })
+  const tunnels = edges && openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, digest, following, caches })
   if (tunnels) {
     cleanup.defer(() => tunnels.runtime.close())
     cleanup.use(tunnels.journal)
@@ -140,12 +141,13 @@ interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'reg
   readonly edges: EdgePodSettings
   readonly ca: KeyPair
   readonly adminCertificate: () => Promise<KeyPair>
+  readonly digest: ValueDigest
   readonly following: CacheSet
   readonly caches: OperatorCaches
 }
 
 /** What tunnels need: the edges of all endpoints, and the journal, both to be closed in the end. */
-function openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, following, caches }: TunnelParts) {
+function openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, digest, following, caches }: TunnelParts) {
   const ofTunnels = createTunnelCaches(following)
   const { endpoints, tunnels } = ofTunnels
   const runtime = createKubernetesEdges({
@@ -160,5 +162,5 @@ function openTunnels({ settings, store, log, registry, edges, ca, adminCertifica
     ...{ regions: caches.regions, servers: caches.servers, dial: settings.dial, outside: settings.journalSecret },
     maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
   })
-  return { ...ofTunnels, runtime, journal, issuers: { local: localIssuer(() => ca), acme: undefined } }
+  return { ...ofTunnels, runtime, journal, digest, issuers: { local: localIssuer(() => ca), acme: undefined } }
 }

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
 import { auditReview } from '../../test/builders/admission-review.ts'
-import { entryOf } from './entry.ts'
+import { entriesOf } from './entry.ts'
 import { AdmissionReview } from './review.ts'
 
 const AT = Date.parse('2026-01-02T03:04:05Z')
-const entryFor = (about: Parameters<typeof auditReview>[0]) => entryOf(AdmissionReview.parse(auditReview(about)).request, AT)
+const entryFor = (about: Parameters<typeof auditReview>[0]) =>
+  entriesOf(AdmissionReview.parse(auditReview(about)).request, { at: AT, digest: () => 'digest' })[0]
 
 const httpsOnly = { regionId: 1, displayName: 'Web', config: { httpsOnly: true } }
 const plain = { regionId: 1, displayName: 'Web', config: { httpsOnly: false } }
@@ -17,28 +18,42 @@ test('an entry says which user of the cluster did what', () => {
     actor: { name: 'ada@example.org', kind: 'user' },
     via: 'kubectl',
     action: 'update',
-    resource: { kind: 'Tunnel', id: '8c6c4b0e-7a9e-4f0f-9a3f-1d3e5f7a9b2c', name: 'Web' },
+    resource: { kind: 'Tunnel', id: '8c6c4b0e-7a9e-4f0f-9a3f-1d3e5f7a9b2c', name: 'Web', hostname: '0123456789abcdef' },
     generation: 2,
-    changes: [{ path: 'spec.config.httpsOnly', from: false, to: true }],
+    changes: [{ path: 'config.httpsOnly', from: false, to: true }],
     sourceIp: null,
     requestId: null,
   })
   expect(entryFor({ operation: 'CREATE', object: plain })).toMatchObject({
     action: 'create',
     generation: 1,
-    changes: [{ path: 'spec', from: null, to: plain }],
+    changes: [
+      { path: 'regionId', from: null, to: 1 },
+      { path: 'name', from: null, to: 'Web' },
+      { path: 'config', from: null, to: { httpsOnly: false } },
+    ],
   })
   expect(entryFor({ operation: 'DELETE', oldObject: plain })).toMatchObject({
     action: 'delete',
     generation: null,
-    changes: [{ path: 'spec', from: plain, to: null }],
+    changes: [{ path: 'regionId', from: 1, to: null }, { path: 'name' }, { path: 'config', to: null }],
   })
 })
 
 test('neither secrets nor their hashes are in it', () => {
   const sha256 = 'a'.repeat(64)
   const entry = entryFor({ operation: 'CREATE', object: { tunnelRef: { name: 'web' }, sha256 } })
-  expect(entry?.changes).toEqual([{ path: 'spec', from: null, to: { tunnelRef: { name: 'web' } } }])
+  expect(entry?.changes).toEqual([{ path: 'tunnelRef', from: null, to: 'web' }])
+  const liveHeaderModifications = [{ name: 'Authorization', value: 'Bearer secret', type: 'request' }]
+  const config = { ...plain.config, liveHeaderModifications }
+  const headers = entryFor({ operation: 'UPDATE', object: { ...plain, config }, oldObject: plain })
+  const to = [{ name: 'Authorization', value: 'digest', type: 'request' }]
+  expect(headers?.changes).toEqual([{ path: 'config.liveHeaderModifications', from: null, to }])
+})
+
+test('a tunnel is named with its hostname', () => {
+  const entry = entryFor({ operation: 'DELETE', oldObject: plain })
+  expect(entry?.resource).toMatchObject({ name: 'Web', hostname: '0123456789abcdef' })
 })
 
 test('a service account is told from a person', () => {

@@ -20,6 +20,7 @@ async function start(keep: (record: AuditRecord) => Promise<void>) {
   const { log, lines } = createLines()
   const listener = await startAuditListener({
     ...{ host: '127.0.0.1', port: 0, certificate: () => certificate, path: () => '/audit/known', log, now: () => new Date() },
+    digest: () => () => 'digest',
     journal: { audit: keep },
   })
   const client = createHttpsClient(ca.certificate)

@@ -2,11 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
+import type { ValueDigest } from '../../crds/audit-digest.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import { bindError } from '../../process/bind-error.ts'
 import { closerOf } from '../../process/closer.ts'
 import { keepEntry } from '../keep-entry.ts'
-import { entryOf } from './entry.ts'
+import { entriesOf } from './entry.ts'
 import { AdmissionReview, allowed } from './review.ts'
 
 export interface AuditListenerDeps {
@@ -20,6 +21,7 @@ export interface AuditListenerDeps {
   readonly journal: Pick<JournalWriter, 'audit'>
   readonly log: Pick<Logger, 'warn' | 'error'>
   readonly now: () => Date
+  readonly digest: () => ValueDigest
 }
 
 export interface AuditListener extends AsyncDisposable {
@@ -71,8 +73,8 @@ async function answer(deps: AuditListenerDeps, req: IncomingMessage, res: Server
     return
   }
   const { request } = AdmissionReview.parse(JSON.parse(await bodyOf(req)))
-  const entry = entryOf(request, deps.now().getTime())
-  if (entry) await keepEntry({ ...deps, waitMs: KEPT_MS }, entry, { kind: entry.resource.kind })
+  const entries = entriesOf(request, { at: deps.now().getTime(), digest: deps.digest() })
+  await Promise.all(entries.map((entry) => keepEntry({ ...deps, waitMs: KEPT_MS }, entry, { kind: entry.resource.kind })))
   res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(allowed(request.uid)))
 }
 

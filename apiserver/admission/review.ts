@@ -1,17 +1,21 @@
 import { z } from 'zod'
 
-const Reviewed = z
-  .looseObject({
-    kind: z.string().max(63),
-    metadata: z.looseObject({
-      uid: z.string().max(128),
-      name: z.string().max(253),
-      namespace: z.string().max(63),
-      generation: z.int().min(1).optional(),
-    }),
-    spec: z.record(z.string(), z.unknown()).optional(),
-  })
-  .nullish()
+const ReviewedObject = z.looseObject({
+  kind: z.string().max(63),
+  metadata: z.looseObject({
+    uid: z.string().max(128),
+    name: z.string().max(253),
+    namespace: z.string().max(63).optional(),
+    generation: z.int().min(1).optional(),
+    ownerReferences: z.array(z.looseObject({ kind: z.string(), uid: z.string() })).optional(),
+  }),
+  spec: z.record(z.string(), z.unknown()).optional(),
+  status: z.record(z.string(), z.unknown()).optional(),
+  roleRef: z.looseObject({ kind: z.string(), name: z.string() }).optional(),
+  subjects: z.array(z.looseObject({ name: z.string() })).optional(),
+})
+const Reviewed = ReviewedObject.nullish().transform((object) => object ?? undefined)
+export type Reviewed = z.output<typeof Reviewed>
 
 /** What the API server asks of a webhook (Kubernetes, "Dynamic Admission Control": AdmissionReview v1), as far as an audit entry needs it. */
 export const AdmissionReview = z.looseObject({

@@ -37,15 +37,14 @@ function newNamespace(
 /** Not yet heard of, or an earlier one of that name that is going, it is not found under its path. */
 const isThere = (found: Namespace | undefined): boolean => found !== undefined && found.metadata.deletionTimestamp === undefined
 
-/** Takes back a wish that cannot come true, so that it leaves nothing. @throws ApiError `conflict` */
-async function withdraw(store: Store, { metadata: { name, uid } }: TenantNamespace): Promise<never> {
+/** Takes back what cannot be made, so that a refused request leaves nothing. */
+async function withdraw(store: Store, { metadata: { name, uid } }: TenantNamespace): Promise<void> {
   await store.delete(TenantNamespace, { name }, { uid })
-  throw new ApiError('conflict', `there is a Namespace ${name} already that is not Mooring's`)
 }
 
 /** `POST /v1/organizations/{organization}/namespaces`: a platform admin's; answers when roles can be had in it. */
 export function createNamespace(deps: TenancyDeps): AnyRoute {
-  const { store, scopes, organizations, tenantNamespaces, namespaces, roleBindings } = deps
+  const { store, scopes, organizations, tenantNamespaces, namespaces, roleBindings, audit } = deps
   return route({
     method: 'post',
     path: `${ORGANIZATION_PATH}/namespaces`,
@@ -56,14 +55,20 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
     body: Body,
     idempotent: true,
     replies: { 201: z.object({ namespace: NamespaceView }) },
-    async handle({ principal, params, body, idempotencyKey: key }) {
+    async handle({ principal, params, body, idempotencyKey: key, requestId, sourceIp }) {
       const { metadata: organization } = await organizations.find(principal, params.organization)
       await scopes.require(principal, { verb: 'create', resource: 'tenantnamespaces' })
       const draft = newNamespace(organization.name, body, { createdBy: principal.user, now: deps.now() })
       const owner = { namespace: organization.name, user: principal.user, key }
-      const object = await createNamed(store, TenantNamespace, draft, { owner, hash: requestHash(body), what: 'namespace' })
+      const about = { owner, hash: requestHash(body), what: 'namespace' }
+      const { object, created } = await createNamed(store, TenantNamespace, draft, about)
+      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       const made = await untilReady(tenantNamespaces, object, [TenantNamespaceReason.NamespaceTaken])
-      if (!isReady(made)) return withdraw(store, made)
+      if (!isReady(made)) {
+        await withdraw(store, made)
+        await audit.record({ principal, requestId, sourceIp, action: 'delete', before: made })
+        throw new ApiError('conflict', `there is a Namespace ${made.metadata.name} already that is not Mooring's`)
+      }
       const { name: namespace, resourceVersion: etag } = made.metadata
       await untilAny(namespaces, () => isThere(namespaces.get({ name: namespace })))
       await untilAny(roleBindings, () => areRolesBound(roleBindings.list({ namespace }), (role) => roleGroup(namespace, role)))

@@ -9,10 +9,10 @@ import { DisplayName, OrganizationView, organizationView, Slug } from '../organi
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import type { TenancyDeps } from '../tenancy-deps.ts'
 
-type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizationCache' | 'now'>
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizationCache' | 'audit' | 'now'>
 
 /** `POST /v1/organizations`: a platform admin's. */
-export function createOrganization({ store, scopes, organizationCache, now }: Deps): AnyRoute {
+export function createOrganization({ store, scopes, organizationCache, audit, now }: Deps): AnyRoute {
   return route({
     method: 'post',
     path: '/v1/organizations',
@@ -22,15 +22,16 @@ export function createOrganization({ store, scopes, organizationCache, now }: De
     body: z.object({ slug: Slug, name: DisplayName }),
     idempotent: true,
     replies: { 201: z.object({ organization: OrganizationView }) },
-    async handle({ principal, body, idempotencyKey: key }) {
+    async handle({ principal, body, idempotencyKey: key, requestId, sourceIp }) {
       await scopes.require(principal, { verb: 'create', resource: 'organizations' })
       const draft = {
         metadata: { name: body.slug, annotations: { [annotations.createdBy]: principal.user, ...createdNow(now()) } },
         spec: { name: body.name },
       }
       const owner = { namespace: '', user: principal.user, key }
-      const created = await createNamed(store, Organization, draft, { owner, hash: requestHash(body) })
-      const organization = await untilReady(organizationCache, created)
+      const { object, created } = await createNamed(store, Organization, draft, { owner, hash: requestHash(body) })
+      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
+      const organization = await untilReady(organizationCache, object)
       const etag = organization.metadata.resourceVersion
       return { status: 201, data: { organization: organizationView(organization) }, etag }
     },

@@ -106,7 +106,7 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
       const { object, created } = await createOnce(store, Tunnel, draft, hash)
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       try {
-        return await deps.answer(201, await whenReady(object, scope), scope)
+        return await deps.answer(201, await whenReady(object, scope), { principal, scope })
       } catch (error) {
         if (created && (key === undefined || (error instanceof ApiError && error.code !== 'unavailable'))) {
           await discard(object, { principal, requestId, sourceIp })

@@ -17,10 +17,10 @@ async function contentsOf(store: Store, namespace: string): Promise<readonly str
     .flatMap(({ plural, count }) => (count > 0 ? [`${count} ${plural}`] : []))
 }
 
-type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'tenantNamespaces' | 'namespaces'>
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'tenantNamespaces' | 'namespaces' | 'audit'>
 
 /** `DELETE /v1/organizations/{organization}/namespaces/{namespace}`: a platform admin's, and only when it is empty. */
-export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces }: Deps): AnyRoute {
+export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces, audit }: Deps): AnyRoute {
   return route({
     method: 'delete',
     path: NAMESPACE_PATH,
@@ -30,7 +30,7 @@ export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces }:
     params: NamespaceParams,
     conditional: true,
     replies: { 200: Nothing },
-    async handle({ principal, params, ifMatch }) {
+    async handle({ principal, params, ifMatch, requestId, sourceIp }) {
       const { namespace: name } = await scopes.ofPath(principal, params)
       await scopes.require(principal, { verb: 'delete', resource: 'tenantnamespaces' })
       const object = tenantNamespaces.get({ name })
@@ -38,6 +38,7 @@ export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces }:
       const contents = await contentsOf(store, name)
       if (contents.length > 0) throw new ApiError('conflict', `the namespace is not empty: ${contents.join(', ')}`)
       await deleteExpected(store, TenantNamespace, object, ifMatch)
+      await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
       await untilGone(tenantNamespaces, object)
       // The operator lets go of it once its Namespace is gone, which this copy of all Namespaces may show a moment later.
       await untilAny(namespaces, () => namespaces.get({ name }) === undefined)

@@ -19,10 +19,10 @@ async function namespacesOf(store: Store, organization: string): Promise<Readonl
   return new Set([...own, ...made.items].map(({ metadata }) => metadata.name))
 }
 
-type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizations' | 'organizationCache'>
+type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizations' | 'organizationCache' | 'audit'>
 
 /** `DELETE /v1/organizations/{organization}`: a platform admin's, and only without namespaces. */
-export function deleteOrganization({ store, scopes, organizations, organizationCache }: Deps): AnyRoute {
+export function deleteOrganization({ store, scopes, organizations, organizationCache, audit }: Deps): AnyRoute {
   return route({
     method: 'delete',
     path: ORGANIZATION_PATH,
@@ -32,13 +32,14 @@ export function deleteOrganization({ store, scopes, organizations, organizationC
     params: OrganizationParams,
     conditional: true,
     replies: { 200: Nothing },
-    async handle({ principal, params, ifMatch }) {
+    async handle({ principal, params, ifMatch, requestId, sourceIp }) {
       const organization = await organizations.find(principal, params.organization)
       await scopes.require(principal, { verb: 'delete', resource: 'organizations' })
       const { name } = organization.metadata
       const count = (await namespacesOf(store, name)).size
       if (count > 0) throw new ApiError('conflict', `organization ${name} still has ${count} namespaces`)
       await deleteExpected(store, Organization, organization, ifMatch)
+      await audit.record({ principal, requestId, sourceIp, action: 'delete', before: organization })
       await untilGone(organizationCache, organization)
       return { status: 200, data: {} }
     },

@@ -31,7 +31,7 @@ export function deleteTunnel(deps: TunnelDeps): AnyRoute {
       }
       const gone = await withinBudget(BUDGET_MS, (signal) => whenGone(tunnels, tunnel, signal))
       if (gone) return { status: 200, data: {} }
-      return { ...(await deps.answer(200, tunnel, scope)), status: 202 }
+      return { ...(await deps.answer(200, tunnel, { principal, scope })), status: 202 }
     },
   })
 }

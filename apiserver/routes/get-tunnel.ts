@@ -15,7 +15,7 @@ export function getTunnel(deps: TunnelDeps): AnyRoute {
     replies: { 200: TunnelData },
     async handle({ principal, params }) {
       const { tunnel, scope } = await find(principal, params)
-      return deps.answer(200, tunnel, scope)
+      return deps.answer(200, tunnel, { principal, scope })
     },
   })
 }

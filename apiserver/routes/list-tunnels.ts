@@ -22,7 +22,7 @@ export function listTunnels({ scopes, tunnels, show }: TunnelDeps): AnyRoute {
       const { namespace } = scope
       await scopes.require(principal, { verb: 'list', resource: 'tunnels', namespace })
       const { items, nextCursor } = page(tunnels.list({ namespace }), query, resourceKey)
-      return { status: 200, data: { tunnels: await show(items, scope), nextCursor } }
+      return { status: 200, data: { tunnels: await show(items, { principal, scope }), nextCursor } }
     },
   })
 }

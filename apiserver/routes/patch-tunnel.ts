@@ -44,7 +44,7 @@ export function patchTunnel(deps: TunnelDeps): AnyRoute {
       const { before, after, isChanged } = await changeSpec(store, Tunnel, { found, ifMatch, specOf, marks })
       if (isChanged) await audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
       const shown = await settled(tunnels, after, (seen) => updatedAtOf(seen) >= updatedAtOf(after))
-      return deps.answer(200, shown, scope)
+      return deps.answer(200, shown, { principal, scope })
     },
   })
 }

@@ -45,7 +45,7 @@ test.each<{ does: string; before?: Resource<Kind>; after?: Resource<Kind>; tells
 })
 
 const entryOf = (before: Resource<Kind> | undefined, after: Resource<Kind> | undefined, ownersGone = false) =>
-  changesBetween(before, after, SEEN).map((change) => unseenEntry(change, { ownersGone }))[0]
+  changesBetween(before, after, SEEN).map((change) => unseenEntry(change, { ownersGone, digest: () => 'digest' }))[0]
 
 test('an entry has all that is known of a write, and nobody as its actor', () => {
   expect(entryOf(undefined, at(1))).toEqual({
@@ -57,18 +57,35 @@ test('an entry has all that is known of a write, and nobody as its actor', () =>
     action: 'create',
     resource: { kind: 'Tunnel', id: 'u1', name: 'Web' },
     generation: 1,
-    changes: [{ path: 'spec', from: null, to: { displayName: 'Web' } }],
+    changes: [{ path: 'name', from: null, to: 'Web' }],
     sourceIp: null,
     requestId: null,
   })
   const renamed = object({ generation: 2, spec: { displayName: 'Shop', sha256: 'a' } })
   expect(entryOf(at(1), renamed)).toMatchObject({
     ...{ at: SEEN, action: 'update', actor: null },
-    changes: [{ path: 'spec.displayName', from: 'Web', to: 'Shop' }],
+    changes: [{ path: 'name', from: 'Web', to: 'Shop' }],
   })
   expect(entryOf(at(1), object({ generation: 3, spec: {} }))).toMatchObject({ generation: 2, changes: [] })
   expect(entryOf(at(1), undefined)).toMatchObject({ at: SEEN, action: 'delete', actor: null })
   expect(entryOf(at(1), going(2))).toMatchObject({ at: Date.parse(DELETED), action: 'delete', actor: null })
+})
+
+test('an entry has the hostname of a tunnel, and a digest in place of the value of a header', () => {
+  const liveHeaderModifications = [{ name: 'Authorization', value: 'Bearer secret', type: 'request' }]
+  const made = {
+    ...object({ generation: 1, spec: { config: { liveHeaderModifications } } }),
+    status: { hostname: '0123456789abcdef' },
+  }
+  const entry = entryOf(undefined, made)
+  expect(entry?.resource).toMatchObject({ hostname: '0123456789abcdef' })
+  expect(entry?.changes).toEqual([
+    {
+      path: 'config',
+      from: null,
+      to: { liveHeaderModifications: [{ name: 'Authorization', value: 'digest', type: 'request' }] },
+    },
+  ])
 })
 
 test('told again it is the same entry', () => {

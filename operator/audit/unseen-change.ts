@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { annotations } from '../../crds/names.ts'
 import { endOfPassword, TunnelPassword } from '../../crds/tunnel-password.ts'
-import { auditedResource, type Spec } from '../../journal/audited-resource.ts'
+import type { ValueDigest } from '../../crds/audit-digest.ts'
+import { isFields } from '../../crds/fields.ts'
+import { auditChanges } from '../../journal/audit-changes.ts'
+import { auditedObject } from '../../journal/audited-object.ts'
 import type { AuditedChange, AuditRecord } from '../../journal/port.ts'
-import { specChanges } from '../../journal/spec-changes.ts'
 
 /** A write that the audit log should have an entry of. */
 export interface Change extends AuditedChange {
@@ -49,7 +51,10 @@ const wishes = (object: Resource<Kind>): number => object.metadata.generation - 
  * The entry of a write that nobody recorded. Its id follows from the write and its time, so that two operators who tell of one object's
  * creation tell the same. `ownersGone`: it went with its owners. Pure.
  */
-export function unseenEntry(change: Change, { ownersGone }: { readonly ownersGone: boolean }): AuditRecord {
+export function unseenEntry(
+  change: Change,
+  { ownersGone, digest }: { readonly ownersGone: boolean; readonly digest: ValueDigest },
+): AuditRecord {
   const { object, generation } = change
   const { namespace = '' } = object.metadata
   const at = timeOf(change)
@@ -60,9 +65,9 @@ export function unseenEntry(change: Change, { ownersGone }: { readonly ownersGon
     actor: generation === null && (ownersGone || isOver(change)) ? OPERATOR : null,
     via: 'unknown',
     action: generation === null ? 'delete' : generation === 1 ? 'create' : 'update',
-    resource: auditedResource(object, specOf(object)),
+    resource: resourceOf(object),
     generation,
-    changes: changesOf(change),
+    changes: changesOf(change, digest),
     sourceIp: null,
     requestId: null,
   }
@@ -85,20 +90,27 @@ function idOf({ resource, generation }: AuditedChange, at: number): string {
 }
 
 /** What is known for sure: nobody saw what another write in between had changed. */
-function changesOf({ object, before, generation }: Change): AuditRecord['changes'] {
-  if (generation === null) return specChanges(specOf(object), undefined)
+function changesOf({ object, before, generation }: Change, digest: ValueDigest): AuditRecord['changes'] {
+  const audited = auditedObject(object)
+  if (generation === null) return auditChanges(audited, undefined, digest)
   if (wishes(object) !== generation) return []
-  if (generation === 1) return specChanges(undefined, specOf(object))
-  return before && wishes(before) === generation - 1 ? specChanges(specOf(before), specOf(object)) : []
+  if (generation === 1) return auditChanges(undefined, audited, digest)
+  return before && wishes(before) === generation - 1 ? auditChanges(auditedObject(before), audited, digest) : []
 }
 
 /** Whether its time had come, or that of whoever waited for it. */
 function isOver({ object, seenAt }: Change): boolean {
   if (object.kind === TunnelPassword.kind) return endOfPassword(object as TunnelPassword) <= seenAt
-  const ends = [specOf(object)?.expiresAt, object.metadata.annotations?.[annotations.claimDeadline]]
+  const ends = [expiresAtOf(object), object.metadata.annotations?.[annotations.claimDeadline]]
   return ends.some((end) => typeof end === 'string' && Date.parse(end) <= seenAt)
 }
 
-function specOf(object: Resource<Kind>): Spec | undefined {
-  return 'spec' in object ? (object.spec as Spec) : undefined
+/** No RoleBinding is watched here. */
+function resourceOf(object: Resource<Kind>): AuditRecord['resource'] {
+  const { kind, metadata } = object
+  return auditedObject(object)?.resource ?? { kind, id: metadata.uid, name: metadata.name }
+}
+
+function expiresAtOf(object: Resource<Kind>): unknown {
+  return 'spec' in object && isFields(object.spec) ? object.spec.expiresAt : undefined
 }

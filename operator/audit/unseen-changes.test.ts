@@ -43,6 +43,7 @@ async function looking(over: Pick<Journal, 'audited' | 'audit'> = journal, most 
     registry,
     most,
     now: () => new Date(),
+    digest: () => 'digest',
     graceMs: 30,
   })
   const work = Promise.all([following.run(ending.signal), unseen.run(ending.signal)])

@@ -1,4 +1,5 @@
 import { Counter, type Registry } from 'prom-client'
+import type { ValueDigest } from '../../crds/audit-digest.ts'
 import type { Namespace } from '../../crds/core.ts'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { labels } from '../../crds/names.ts'
@@ -18,6 +19,8 @@ export interface UnseenChangesDeps {
   readonly log: { warn(details: object, message: string): void }
   readonly registry: Registry
   readonly now: () => Date
+  /** What stands in an entry in place of a value that may be a secret. */
+  readonly digest: ValueDigest
   readonly clock?: Clock
   /** Milliseconds that whoever made a change, or saw it made, has to record it. */
   readonly graceMs?: number
@@ -50,7 +53,7 @@ interface Pending {
  * at the start: what is lost by then are deletions, and what a change was from and to.
  */
 export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: AbortSignal): Promise<void> } {
-  const { caches, namespaces, journal, log, now, clock = systemClock, graceMs = GRACE_MS } = deps
+  const { caches, namespaces, journal, log, now, digest, clock = systemClock, graceMs = GRACE_MS } = deps
   const backlog = new Backlog<Pending>()
   const forgotten = createForgotten(deps)
   let room = 0
@@ -108,7 +111,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     const told = await journal.audited(changes.map(({ resource, generation }) => ({ resource, generation })))
     const isTold = new Set(told.map(nameOf))
     const unseen = changes.filter((change) => !isTold.has(nameOf(change)))
-    await Promise.all(unseen.map((change) => journal.audit(unseenEntry(change, { ownersGone: ownersGone(change) }))))
+    await Promise.all(unseen.map((change) => journal.audit(unseenEntry(change, { ownersGone: ownersGone(change), digest }))))
   }
 
   /** Whoever has entries waiting for a journal to be back comes first: what could not be looked for is due again later. */

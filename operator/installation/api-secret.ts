@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import { createValueDigest, type ValueDigest } from '../../crds/audit-digest.ts'
 import { auditPath } from '../../crds/audit-path.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
@@ -34,6 +35,8 @@ export interface ApiSecretDeps {
 export interface KeptApiSecret extends Disposable {
   /** Where the API server takes entries of the audit log. A secret. */
   readonly auditPath: string
+  /** What the audit log holds in place of a value that may be a secret. */
+  readonly digest: ValueDigest
   /** Puts back what was deleted of the Secrets. A timer calls this. */
   check(): Promise<void>
 }
@@ -80,6 +83,7 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   const timer = setInterval(() => tried(check()), LOOK_MS).unref()
   return {
     auditPath: auditPath(Buffer.from(tokenSecret, 'hex')),
+    digest: createValueDigest(Buffer.from(tokenSecret, 'hex')),
     check,
     [Symbol.dispose]() {
       clearInterval(timer)

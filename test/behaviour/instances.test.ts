@@ -214,7 +214,7 @@ describe('POST /v1/instances/{id}/reset', () => {
       await vi.waitFor(
         async () => {
           const { entries } = (await succeed(call('GET', `${acme.path}/audit?id=${copy.id}&action=update`))).body.data
-          expect(entries).toMatchObject([{ changes: [{ path: 'spec.resetVersion', to: 1 }] }])
+          expect(entries).toMatchObject([{ changes: [{ path: 'resetVersion', to: 1 }] }])
         },
         { timeout: 20_000 },
       )

@@ -29,7 +29,7 @@ test('who makes, changes and deletes a tunnel by kubectl is in the audit log', a
       const { entries } = (await acme.as('viewer')('GET', `${acme.path}/audit?kind=Tunnel`)).body.data
       expect(entries).toMatchObject([
         { action: 'delete', via: 'kubectl', resource: { name: 'by hand' } },
-        { action: 'update', via: 'kubectl', changes: [{ path: 'spec.config.httpsOnly', from: false, to: true }] },
+        { action: 'update', via: 'kubectl', changes: [{ path: 'config.httpsOnly', from: false, to: true }] },
         { action: 'create', via: 'kubectl' },
       ])
       for (const { actor } of entries) expect(actor?.name).toMatch(/\w/)

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { z } from 'zod'
+import { createValueDigest } from '../../crds/audit-digest.ts'
 import { startAuditListener } from '../../apiserver/admission/listener.ts'
 import type { AuditRecord } from '../../journal/port.ts'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
@@ -51,6 +52,7 @@ beforeAll(async () => {
   const listener = cleanup.use(
     await startAuditListener({
       ...{ host: '127.0.0.1', port: 0, certificate: () => certificate, path: () => PATH, log, now: () => new Date() },
+      digest: () => createValueDigest(Buffer.alloc(32)),
       journal: { audit: async (record) => void entries.push(record) },
     }),
   )
@@ -108,7 +110,7 @@ test('what kubectl makes, changes and deletes is told with who did it, and nothi
   await vi.waitFor(() => expect(actionsOf('web')).toEqual(['create', 'update', 'delete']), { timeout: 15_000 })
   const [created, updated, deleted] = of('web')
   expect(created).toMatchObject({ namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin', kind: 'user' } })
-  expect(updated?.changes).toEqual([{ path: 'spec.config.httpsOnly', from: false, to: true }])
+  expect(updated?.changes).toEqual([{ path: 'config.httpsOnly', from: false, to: true }])
   expect(deleted).toMatchObject({ actor: { name: 'ada', kind: 'user' }, resource: created?.resource })
   expect(of('web').map(({ generation }) => generation)).toEqual([1, 2, null])
   expect(created?.resource.id).toMatch(/^[0-9a-f-]{36}$/)
@@ -122,6 +124,57 @@ test('a database is named by its identifier, as REST names it', async () => {
     timeout: 15_000,
   })
   expect(of('by-hand')).toEqual([])
+})
+
+const binding = (name: string, role: string, subjects: readonly string[]) => ({
+  ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'RoleBinding', metadata: { name, namespace: 'acme--prod' } },
+  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+  subjects: subjects.map((subject) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: subject })),
+})
+
+test('members are recorded by their subjects, and no other RoleBindings', async () => {
+  await kubectl('create', 'clusterrole', 'mooring-viewer', '--verb=get', '--resource=tunnels.mooring.dev')
+  await apply(binding('other', 'view', ['local:eve']))
+  await apply(binding('bob', 'mooring-viewer', ['local:bob']))
+  await apply(binding('bob', 'mooring-viewer', ['local:bob', 'local:carol']))
+  await kubectl('annotate', 'rolebinding', 'bob', 'team=db', '-n', 'acme--prod')
+  await kubectl('delete', 'rolebinding', 'bob', '-n', 'acme--prod')
+  const told = () => entries.filter(({ resource }) => resource.kind === 'Member')
+  await vi.waitFor(() => expect(told()).toHaveLength(3), { timeout: 15_000 })
+  const common = { namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin' } }
+  expect(told()).toMatchObject([
+    {
+      ...common,
+      action: 'create',
+      resource: { id: 'local:bob' },
+      changes: [{ path: 'subject' }, { path: 'role', to: 'viewer' }],
+    },
+    { ...common, action: 'update', changes: [{ path: 'subject', from: 'local:bob', to: 'local:bob, local:carol' }] },
+    { ...common, action: 'delete' },
+  ])
+})
+
+test('organizations and their namespaces are recorded where they are looked for', async () => {
+  const common = { apiVersion: 'mooring.dev/v1alpha1' }
+  await apply({ ...common, kind: 'Organization', metadata: { name: 'zeta' }, spec: { name: 'Zeta' } })
+  const spec = { organization: 'zeta', namespace: 'dev', displayName: 'Development' }
+  await apply({ ...common, kind: 'TenantNamespace', metadata: { name: 'zeta--dev' }, spec })
+  await kubectl('delete', 'tenantnamespace', 'zeta--dev')
+  const told = () =>
+    entries.filter(({ namespace }) => namespace === 'organization/zeta').map(({ action, resource }) => [action, resource.name])
+  await vi.waitFor(
+    () =>
+      expect(told()).toEqual([
+        ['create', 'zeta'],
+        ['create', 'zeta/dev'],
+        ['delete', 'zeta/dev'],
+      ]),
+    { timeout: 15_000 },
+  )
+  expect(entries.filter(({ namespace }) => namespace === 'zeta--dev')).toMatchObject([
+    { action: 'create', changes: [{ path: 'name', to: 'Development' }, { path: 'slug', to: 'dev' }, { path: 'organization' }] },
+    { action: 'delete' },
+  ])
 })
 
 test('neither what Mooring does itself is told, nor what is in no tenant’s namespace', async () => {

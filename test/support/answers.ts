@@ -46,7 +46,8 @@ export interface Data {
     readonly action: string
     readonly via: string
     readonly actor: { readonly name: string } | null
-    readonly changes: readonly { readonly path: string; readonly to: unknown }[]
+    readonly resource: { readonly kind: string; readonly id: string; readonly name: string; readonly hostname?: string }
+    readonly changes: readonly { readonly path: string; readonly from: unknown; readonly to: unknown }[]
   }[]
   readonly connect: Readonly<Record<'ssh' | 'loop' | 'autossh' | 'systemd', string>> & { readonly knownHosts: readonly string[] }
   /** What the edge would decide. */

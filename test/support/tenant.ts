@@ -19,7 +19,7 @@ export interface Tenant {
   as(role: Role): Call
   /** A new instance, made by an editor. */
   instance(more?: object): Promise<Instance>
-  /** A new tunnel in the region that has them, made by an editor. */
+  /** A new tunnel with this config in the region that has them, made by an editor. */
   tunnel(config?: object): Promise<Tunnel>
   /** Deletes all instances, tunnels and API tokens, the namespace and the organization. */
   remove(): Promise<void>
