@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { ForbiddenError } from '../store/access.ts'
+import { MooringError } from '../crds/errors.ts'
 import { StoreError } from '../store/errors.ts'
 import { fieldsOf } from '../test/support/http-app.ts'
 import { serveRoutes } from '../test/support/toy-app.ts'
@@ -75,7 +75,7 @@ describe('an error of a handler becomes', () => {
     { status: 409, code: 'conflict', error: new StoreError('already_exists', 'there is one') },
     { status: 404, code: 'not_found', error: new StoreError('not_found', 'gone') },
     { status: 403, code: 'forbidden', error: new StoreError('forbidden', 'no') },
-    { status: 403, code: 'forbidden', error: new ForbiddenError({ verb: 'get', resource: 'secrets' }) },
+    { status: 403, code: 'forbidden', error: new MooringError('forbidden', 'not for you') },
     { status: 503, code: 'unavailable', error: new StoreError('unavailable', 'the disk is full') },
     { status: 422, code: 'unknown_region', error: new ApiError('unknown_region', 'unknown region: 42') },
   ])('$status $code', async ({ status, code, error }) => {

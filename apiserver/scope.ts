@@ -1,10 +1,11 @@
 import type { Namespace } from '../crds/core.ts'
 import { isSlug, labels, namespaceName, parseNamespacePath } from '../crds/names.ts'
-import { type Access, ForbiddenError, type Question } from '../store/access.ts'
+import type { Access, Question } from '../store/access.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Hindrance } from './cache-waits.ts'
 import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { ApiError, wrongField } from './errors.ts'
+import { forbiddenMessage } from './forbidden.ts'
 import type { Principal, RouteRequest, Scope } from './route.ts'
 
 export interface ScopeDeps {
@@ -75,7 +76,8 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
   }
 
   async function require(principal: Principal, question: Question): Promise<void> {
-    if (!(await access.may(principal, question))) throw new ApiError('forbidden', new ForbiddenError(question).message)
+    if (await access.may(principal, question)) return
+    throw new ApiError('forbidden', forbiddenMessage(question, await access.memberships(principal)))
   }
 
   function endOf({ namespace: name }: Pick<Scope, 'namespace'>): Hindrance {

@@ -1,4 +1,3 @@
-import { MooringError } from '../crds/errors.ts'
 import type { Role } from '../crds/names.ts'
 
 /** Who calls. Names carry their issuer: `local:alice`; groups too, but for Mooring's own (`mooring:…`). */
@@ -28,13 +27,4 @@ export interface Access {
   may(caller: Caller, question: Question): Promise<boolean>
   /** The namespaces in which the caller has a role, by organization, then namespace; the strongest role counts. */
   memberships(caller: Caller): Promise<readonly Membership[]>
-}
-
-export class ForbiddenError extends MooringError {
-  constructor(question: Question) {
-    super(
-      'forbidden',
-      `your role does not allow you to ${question.verb} ${question.resource}${question.namespace ? ' here' : ''}`,
-    )
-  }
 }

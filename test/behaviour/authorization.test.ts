@@ -89,10 +89,13 @@ const cases = ROLES.flatMap((role) =>
   DEEDS.map((deed) => ({ ...deed, role, may: RANK.indexOf(role) >= RANK.indexOf(deed.needs) ? 'may' : 'may not' })),
 )
 
-test.each(cases)('a role of $role $may $does', async ({ role, may, method, path, body }) => {
+test.each(cases)('a role of $role $may $does', async ({ role, may, needs, method, path, body }) => {
   const answer = await callers[role](method, path({ acme, id: instance.id }), { body: body?.() })
   if (may === 'may') expect([200, 201]).toContain(answer.status)
-  else expect(codeOf(answer)).toBe('403 forbidden')
+  else {
+    expect(codeOf(answer)).toBe('403 forbidden')
+    expect(answer.body.msg).toContain(`needs the role ${needs.replace('-', ' ')}; you are ${role}: ask `)
+  }
 })
 
 describe('a viewer', () => {
