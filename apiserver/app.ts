@@ -18,7 +18,7 @@ import type { ApiLimits } from './limits.ts'
 import { createFailureLimiter, createRateLimiter } from './rate-limit.ts'
 import { contextOf, requestContext } from './request-context.ts'
 import { requestParser } from './request-parser.ts'
-import type { AnyRoute, Listener, Reply } from './route.ts'
+import { type AnyRoute, type Listener, literalFirst, type Reply } from './route.ts'
 import { securityHeaders } from './security-headers.ts'
 import { isStoreError } from '../store/errors.ts'
 
@@ -66,7 +66,7 @@ export function createApp(deps: AppDeps): Express {
   if (deps.open) app.use(deps.open)
   const caller = [authenticate({ ...deps, countFailure: limiters.countFailure }), limitRate(limiters)]
   const routes = deps.routes.filter(({ on }) => on.includes(listener))
-  for (const path of new Set(routes.map((route) => route.path))) {
+  for (const path of literalFirst(new Set(routes.map((route) => route.path)))) {
     const here = app.route(path.replaceAll(/\{(\w+)\}/g, ':$1')).all(nameRoute(path))
     const ofPath = routes.filter((route) => route.path === path)
     for (const route of ofPath) here[route.method](...caller, serve(route))

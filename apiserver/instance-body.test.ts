@@ -73,6 +73,10 @@ test('every identifier of the allowed form is taken', () => {
 test.each([
   { does: 'takes any one field', body: { isEnabled: false }, fields: [] },
   { does: 'takes null for expiresAt', body: { expiresAt: null }, fields: [] },
+  { does: 'takes a ttl', body: { ttl: 60 }, fields: [] },
+  { does: 'refuses a ttl that is too short', body: { ttl: 59 }, fields: ['ttl'] },
+  { does: 'refuses ttl and expiresAt together', body: { ttl: 60, expiresAt: '2026-01-03T00:00:00Z' }, fields: ['expiresAt'] },
+  { does: 'refuses ttl together with the end of expiresAt', body: { ttl: 60, expiresAt: null }, fields: ['expiresAt'] },
   { does: 'may be empty', body: {}, fields: [] },
   { does: 'of an unknown field alone names that alone', body: { motor: 'postgresql-14.4.0' }, fields: ['motor'] },
   { does: 'cannot remove the identifier', body: { identifier: null }, fields: ['identifier'] },

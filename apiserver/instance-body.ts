@@ -9,32 +9,37 @@ export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 export const Identifier = z.string(IDENTIFIER_RULE).regex(IDENTIFIER, IDENTIFIER_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
+const Ttl = z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule)
+const RegionId = z.string().min(1).max(253).describe('Id of a region in `GET /v1/regions`.')
+const MotorName = z.string().min(1).max(64).describe('Engine and version, one of those the region lists.')
+const Template = z.string().min(1).max(253).describe('Id of an instance of the same namespace, region and motor to copy.')
+
+/** A body says in one way when an instance ends, in two or in none. */
+const isOneEnd = ({ ttl, expiresAt }: { readonly ttl?: unknown; readonly expiresAt?: unknown }): boolean =>
+  ttl === undefined || expiresAt === undefined
+const ONE_END = { path: ['expiresAt'], error: 'must not be given together with ttl' }
+/** The same in JSON Schema. */
+const ONE_END_SCHEMA = { not: { required: ['ttl', 'expiresAt'] } }
+
 /** Body of `POST /v1/instances`. Whether region and motor exist is not the schema's to say: that is 422, not 400. */
 export const CreateInstanceBody = z
   .object({
     identifier: Identifier.describe('Label of your choice; need not be unique.'),
-    region: z.string().min(1).max(253).describe('Id of a region in `GET /v1/regions`.'),
-    motor: z.string().min(1).max(64).describe('Engine and version, one of those the region lists.'),
-    ttl: z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule).optional().describe('Seconds to live.'),
+    region: RegionId,
+    motor: MotorName,
+    ttl: Ttl.optional().describe('Seconds to live; not together with `expiresAt`.'),
     expiresAt: Time.optional().describe('When it deletes itself; not together with `ttl`.'),
-    template: z
-      .string()
-      .min(1)
-      .max(253)
-      .optional()
-      .describe('Id of an instance of the same namespace, region and motor to copy.'),
+    template: Template.optional(),
     extensions: z
       .array(ExtensionName)
       .max(32)
       .optional()
       .describe('Extensions of the engine that the database has from the start.'),
   })
-  .refine(({ ttl, expiresAt }) => ttl === undefined || expiresAt === undefined, {
-    path: ['expiresAt'],
-    error: 'must not be given together with ttl',
-  })
+  .refine(isOneEnd, ONE_END)
   .meta({
     id: 'CreateInstance',
+    ...ONE_END_SCHEMA,
     examples: [{ identifier: 'pr-42', region: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', motor: 'postgresql-15.4.0', ttl: 3600 }],
   })
 export type CreateInstanceBody = z.output<typeof CreateInstanceBody>
@@ -44,10 +49,26 @@ export const PatchInstanceBody = z
   .object({
     identifier: Identifier.optional(),
     isEnabled: z.boolean().optional().describe('False: no login, sessions ended.'),
-    expiresAt: Time.nullable().optional().describe('When it deletes itself; null: never.'),
+    expiresAt: Time.nullable().optional().describe('When it deletes itself; null: never. Not together with `ttl`.'),
+    ttl: Ttl.optional().describe('Seconds from now after which it deletes itself; not together with `expiresAt`.'),
   })
-  .meta({ id: 'PatchInstance', examples: [{ isEnabled: false }] })
+  .refine(isOneEnd, ONE_END)
+  .meta({ id: 'PatchInstance', ...ONE_END_SCHEMA, examples: [{ ttl: 7200 }, { isEnabled: true }] })
 export type PatchInstanceBody = z.output<typeof PatchInstanceBody>
+
+/** Body of `PUT /v1/instances/by-identifier/{identifier}`. */
+export const EnsureInstanceBody = z
+  .object({
+    region: RegionId,
+    motor: MotorName,
+    ttl: Ttl.optional().describe('Seconds to live from now on; when absent, the time of one that is there stays as it is.'),
+    template: Template.optional().describe('Id of an instance to copy; counts only when the database is made.'),
+  })
+  .meta({
+    id: 'EnsureInstance',
+    examples: [{ region: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', motor: 'postgresql-15.4.0', ttl: 3600 }],
+  })
+export type EnsureInstanceBody = z.output<typeof EnsureInstanceBody>
 
 /** When an instance made now deletes itself, RFC 3339 in UTC; undefined for never. */
 export function expiryOf({ ttl, expiresAt }: Pick<CreateInstanceBody, 'ttl' | 'expiresAt'>, now: Date): string | undefined {

@@ -94,3 +94,12 @@ export function route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.
 }
 
 export type AnyRoute = Route
+
+/**
+ * Path templates in the order in which they are to be tried: of two that both match a path, the one with a literal segment where the other has a
+ * parameter comes first (OpenAPI 3.1, "Paths Object").
+ */
+export function literalFirst(paths: Iterable<string>): readonly string[] {
+  const shapeOf = (path: string): string => path.replaceAll(/[^/]+/g, (segment) => (segment.startsWith('{') ? '2' : '1'))
+  return [...paths].sort((a, b) => (shapeOf(a) < shapeOf(b) ? -1 : Number(shapeOf(a) > shapeOf(b))))
+}

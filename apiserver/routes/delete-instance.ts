@@ -1,13 +1,12 @@
 import { z } from 'zod'
-import { SharedInstance } from '../../crds/shared-instance.ts'
-import { requestDeletion } from '../delete-expected.ts'
+import { endInstance } from '../instance-end.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { type AnyRoute, route } from '../route.ts'
 
 const NEEDS = [{ verb: 'delete', resource: 'sharedinstances' }] as const
 
 /** `DELETE /v1/instances/{id}`: 200 when verified gone, 202 when it goes on. A second one joins the wait. */
-export function deleteInstance({ store, audit, find, waits, answer }: InstanceDeps): AnyRoute {
+export function deleteInstance(deps: InstanceDeps): AnyRoute {
   return route({
     method: 'delete',
     path: '/v1/instances/{id}',
@@ -21,15 +20,8 @@ export function deleteInstance({ store, audit, find, waits, answer }: InstanceDe
     conditional: true,
     params: InstanceParams,
     replies: { 200: z.object({}), 202: InstanceData },
-    async handle({ principal, params, ifMatch, arrivedAt, requestId, sourceIp }) {
-      const instance = await find(principal, params.id, NEEDS)
-      const isOurs = await requestDeletion(store, SharedInstance, instance, ifMatch)
-      const recorded = isOurs && audit.record({ principal, requestId, sourceIp, action: 'delete', before: instance })
-      const gone = await waits.gone(instance, arrivedAt)
-      await recorded
-      if (gone) return { status: 200, data: {} }
-      const { data, ...reply } = answer.plain(202, instance)
-      return { ...reply, data: { instance: { ...data.instance, isEnabled: false, state: 'deleting' as const } } }
+    async handle(request) {
+      return endInstance(deps, await deps.find(request.principal, request.params.id, NEEDS), request)
     },
   })
 }

@@ -7,6 +7,8 @@ import { createExtension } from './create-extension.ts'
 import { createInstance } from './create-instance.ts'
 import { createMetadata } from './create-metadata.ts'
 import { deleteInstance } from './delete-instance.ts'
+import { deleteInstanceByIdentifier } from './delete-instance-by-identifier.ts'
+import { ensureInstance } from './ensure-instance.ts'
 import { getInstance } from './get-instance.ts'
 import { listEngines } from './list-engines.ts'
 import { listExtensions } from './list-extensions.ts'
@@ -20,15 +22,9 @@ import { rotatePassword } from './rotate-password.ts'
 export function instanceRoutes(wiring: InstanceWiring): AnyRoute[] {
   const deps = createInstanceDeps(wiring)
   const routes = [
-    createInstance,
-    listInstances,
-    getInstance,
-    patchInstance,
-    rotatePassword,
-    resetInstance,
-    deleteInstance,
-    createExtension,
-    listExtensions,
+    ...[createInstance, listInstances, ensureInstance, deleteInstanceByIdentifier],
+    ...[getInstance, patchInstance, rotatePassword, resetInstance, deleteInstance],
+    ...[createExtension, listExtensions],
   ]
   return routes.map((make) => make(deps))
 }

@@ -2,7 +2,7 @@ import type { Patch } from '../../store/port.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { settled } from '../cache-waits.ts'
 import { changeSpec } from '../change-spec.ts'
-import { PatchInstanceBody, requireAhead } from '../instance-body.ts'
+import { expiryOf, PatchInstanceBody, requireAhead } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { mustHaveRoom, mustStay } from '../instance-lookup.ts'
 import { isSwitched } from '../instance-verdict.ts'
@@ -11,7 +11,10 @@ import { type AnyRoute, route } from '../route.ts'
 const NEEDS = [{ verb: 'patch', resource: 'sharedinstances' }] as const
 
 /** The merge patch of the spec that a body means, where the spec is that now. */
-export function specPatch({ identifier, isEnabled, expiresAt }: PatchInstanceBody, now?: SharedInstance['spec']): Patch {
+export function specPatch(
+  { identifier, isEnabled, expiresAt }: Omit<PatchInstanceBody, 'ttl'>,
+  now?: SharedInstance['spec'],
+): Patch {
   return {
     ...(identifier !== undefined && { identifier }),
     ...(isEnabled !== undefined && { enabled: isEnabled }),
@@ -42,7 +45,8 @@ export function patchInstance({ store, instances, now, audit, find, waits, answe
       mustStay(instance)
       if (body.isEnabled !== undefined) mustHaveRoom(instance)
       if (body.expiresAt) requireAhead(body.expiresAt, now())
-      const specOf = ({ spec }: SharedInstance) => specPatch(body, spec)
+      const wanted = body.ttl === undefined ? body : { ...body, expiresAt: expiryOf({ ttl: body.ttl }, now()) }
+      const specOf = ({ spec }: SharedInstance) => specPatch(wanted, spec)
       const { before, after: patched, isChanged } = await changeSpec(store, SharedInstance, { found: instance, ifMatch, specOf })
       const recorded = isChanged && audit.record({ principal, requestId, sourceIp, action: 'update', before, after: patched })
       const { generation } = patched.metadata

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { literalFirst } from '../../apiserver/route.ts'
 
 const Media = z.object({ content: z.object({ 'application/json': z.object({ schema: z.record(z.string(), z.unknown()) }) }) })
 const Response = z.union([z.object({ $ref: z.string() }), Media])
@@ -28,7 +29,10 @@ export type OpenApiCheck = (exchange: Exchange) => void
 /** Makes the check of an OpenAPI 3.1 document. Paths and methods that it does not name are not its matter. */
 export function createOpenApiCheck(json: unknown): OpenApiCheck {
   const document = Document.parse(json)
-  const paths = Object.entries(document.paths).map(([template, operations]) => ({ matches: matcherOf(template), operations }))
+  const paths = literalFirst(Object.keys(document.paths)).map((template) => ({
+    matches: matcherOf(template),
+    operations: document.paths[template] ?? {},
+  }))
   const known = new Map<string, z.ZodType>()
 
   function schemaOf(operation: z.output<typeof Operation>, status: number): z.ZodType | undefined {
@@ -52,7 +56,7 @@ export function createOpenApiCheck(json: unknown): OpenApiCheck {
   }
 }
 
-/** `/v1/instances/{id}`; a template without parameters goes before one that would take its last segment for one. */
+/** `/v1/instances/{id}` */
 function matcherOf(template: string): (path: string) => boolean {
   const pattern = new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
   return (path) => pattern.test(path)
