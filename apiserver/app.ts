@@ -21,6 +21,7 @@ import { requestParser } from './request-parser.ts'
 import { type AnyRoute, type Listener, literalFirst, type Reply } from './route.ts'
 import { securityHeaders } from './security-headers.ts'
 import { isStoreError } from '../store/errors.ts'
+import { createUnknownPath } from './unknown-path.ts'
 
 /** Longer than any URL that this API gives out or takes. */
 const URL_MAX = 8_192
@@ -72,8 +73,9 @@ export function createApp(deps: AppDeps): Express {
     for (const route of ofPath) here[route.method](...caller, serve(route))
     here.all(methodNotAllowed(ofPath))
   }
-  app.use(() => {
-    throw new ApiError('not_found', 'there is nothing at this path')
+  const unknownPath = createUnknownPath(deps.routes, listener)
+  app.use((req) => {
+    throw new ApiError('not_found', unknownPath(req.path))
   })
   app.use(answerError(log))
   return app

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/answers.ts'
-import { type CallOptions, openHome } from '../support/home.ts'
+import { type CallOptions, freshSlug, openHome } from '../support/home.ts'
 import type { Tenant } from '../support/tenant.ts'
 
 const home = openHome()
@@ -168,6 +168,25 @@ describe('a path', () => {
     { method: 'GET', path: `/v1/instances?cursor=${'x'.repeat(9_000)}`, on: 'shared', is: '400 invalid_request' },
   ] as const)('$method $path on the $on listener is $is', async ({ method, path, on, is }) => {
     expect(codeOf(await editor(method, path, { on }))).toBe(is)
+  })
+
+  test.each([
+    { path: '/v1/instance', on: 'shared', says: '/v1/instances' },
+    { path: '/v1/instances/', on: 'shared', says: '/v1/instances' },
+    { path: '/V1/regions', on: 'dedicated', says: '/v1/regions' },
+    { path: '/v1/databases', on: 'shared', says: 'served by the dedicated API' },
+    { path: '/v1/engines', on: 'shared', says: 'served by the dedicated API' },
+    { path: '/v1/instances', on: 'dedicated', says: 'served by the shared API' },
+    { path: '/v1/nowhere/at/all', on: 'shared', says: '/openapi.json' },
+  ] as const)('that is $path on the $on listener leads on to $says', async ({ path, on, says }) => {
+    const answers = [await editor('GET', path, { on }), await home.call('GET', path, { on, token: null })]
+    for (const { status, body } of answers) expect([status, body.msg]).toEqual([404, expect.stringContaining(says)])
+  })
+
+  test('of a namespace that is not there says no more than of one that is', async () => {
+    const nothing = (organization: string) => home.call('GET', `/v1/organizations/${organization}/nothing`, { token: null })
+    const [there, not] = [await nothing(acme.organization), await nothing(freshSlug())]
+    expect(there.body.msg).toBe(not.body.msg)
   })
 
   test.each(['%zz', '%E0%A4%A', '%'])('with %s in it is named as what is wrong', async (segment) => {
