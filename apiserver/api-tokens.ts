@@ -6,7 +6,7 @@ import type { Question } from '../store/access.ts'
 import type { CatchUp } from './catch-up.ts'
 import { createdAtOf } from './created-at.ts'
 import { ApiError, wrongField } from './errors.ts'
-import { NamespaceParams } from './tenancy-deps.ts'
+import { idParam, NamespaceParams } from './tenancy-deps.ts'
 
 const DAY_MS = 86_400_000
 export const DEFAULT_LIFE_MS = 90 * DAY_MS
@@ -24,7 +24,7 @@ export const ApiTokenView = z
 
 export const ApiTokenData = z.object({ apiToken: ApiTokenView })
 /** Any text is an id that does not exist: 404, not 400. */
-export const ApiTokenParams = z.object({ ...NamespaceParams.shape, id: z.string().describe('Id of the API token.') })
+export const ApiTokenParams = z.object({ ...NamespaceParams.shape, id: idParam('Id of the API token.') })
 
 interface Deps {
   readonly apiTokens: Cache<typeof ApiToken>

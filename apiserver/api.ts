@@ -13,6 +13,7 @@ import type { ApiMetrics } from './metrics.ts'
 import { refuseUntil } from './not-yet.ts'
 import { createOpenRoutes } from './open-routes.ts'
 import { openApiDocument } from './openapi.ts'
+import { regionForExamples, withRegion } from './openapi-examples.ts'
 import { servedMotors } from './regions.ts'
 import type { Listener } from './route.ts'
 import { allRoutes } from './routes/index.ts'
@@ -77,7 +78,8 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   function app(listener: Listener): RequestListener {
     const open = Router()
     open.use(createOpenRoutes({ issuer, isReady }))
-    open.use(createDocsRouter(openApiDocument(routes.filter(({ on }) => on.includes(listener)))))
+    const document = openApiDocument(routes.filter(({ on }) => on.includes(listener)))
+    open.use(createDocsRouter(() => withRegion(document, regionForExamples(caches.regions.list()))))
     open.use(refuseUntil(deps.isSynced ?? (() => true)))
     return createApp({ ...deps, listener, routes, open, verifyJwt, verifyApiToken, limiters })
   }

@@ -5,7 +5,7 @@ import { createDocsRouter } from './docs-router.ts'
 
 async function serveDocs() {
   const server = express()
-    .use(createDocsRouter({ openapi: '3.1.0' }))
+    .use(createDocsRouter(() => ({ openapi: '3.1.0' })))
     .listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

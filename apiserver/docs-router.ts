@@ -7,10 +7,9 @@ import type { JsonObject } from './openapi-schemas.ts'
 /** All that the page loads of Swagger UI; the package has more. */
 const FILES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png']
 
-/** `/openapi.json` and `/docs`, for everybody. `document` is that of the listener this router is on. */
-export function createDocsRouter(document: JsonObject): Router {
+/** `/openapi.json` and `/docs`, for every caller. `document` gives that of the listener this router is on, as it is now. */
+export function createDocsRouter(document: () => JsonObject): Router {
   const router = Router({ caseSensitive: true, strict: true })
-  const json = JSON.stringify(document)
   const root = swaggerUiPath()
   const get = (path: string, answer: (res: Response) => void) =>
     router
@@ -18,7 +17,7 @@ export function createDocsRouter(document: JsonObject): Router {
       .get((_req, res) => answer(res))
       .all(onlyGet)
 
-  get('/openapi.json', (res) => void res.type('application/json').send(json))
+  get('/openapi.json', (res) => void res.type('application/json').send(JSON.stringify(document())))
   for (const path of ['/docs', '/docs/']) {
     get(path, (res) => void res.setHeader('Content-Security-Policy', DOCS_POLICY).type('html').send(DOCS_PAGE))
   }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ExtensionName } from '../crds/extensions.ts'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../crds/shared-instance.ts'
 import { wrongField } from './errors.ts'
+import { EXAMPLE } from './openapi-examples.ts'
 import { Time } from './rfc3339.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
@@ -40,7 +41,7 @@ export const CreateInstanceBody = z
   .meta({
     id: 'CreateInstance',
     ...ONE_END_SCHEMA,
-    examples: [{ identifier: 'pr-42', region: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', motor: 'postgresql-15.4.0', ttl: 3600 }],
+    examples: [{ identifier: 'pr-42', region: EXAMPLE.region, motor: EXAMPLE.motor, ttl: 3600 }],
   })
 export type CreateInstanceBody = z.output<typeof CreateInstanceBody>
 
@@ -66,7 +67,7 @@ export const EnsureInstanceBody = z
   })
   .meta({
     id: 'EnsureInstance',
-    examples: [{ region: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', motor: 'postgresql-15.4.0', ttl: 3600 }],
+    examples: [{ region: EXAMPLE.region, motor: EXAMPLE.motor, ttl: 3600 }],
   })
 export type EnsureInstanceBody = z.output<typeof EnsureInstanceBody>
 

@@ -15,6 +15,7 @@ import { createQuota, type Quota } from './quota.ts'
 import { createRegions, type RegionMotor, type Regions } from './regions.ts'
 import type { Reply } from './route.ts'
 import type { Scopes } from './scope.ts'
+import { idParam } from './tenancy-deps.ts'
 
 export interface InstanceLimits {
   /** Instances in a namespace. */
@@ -73,7 +74,7 @@ export type InstanceReply = Reply<{ readonly instance: InstanceView }>
 export const InstanceData = z.object({ instance: InstanceView })
 
 /** Parameters of the routes below `/v1/instances/{id}`. Any text is an id that does not exist: 404, not 400. */
-export const InstanceParams = z.object({ id: z.string().describe('Id of the instance.') })
+export const InstanceParams = z.object({ id: idParam('Id of the instance.') })
 
 export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
   const { store, scopes, instances, instanceLimits: limits, now, audit = noAudit, catchUp = createCatchUp(0) } = wiring

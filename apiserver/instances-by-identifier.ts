@@ -8,7 +8,9 @@ import { Identifier } from './instance-body.ts'
 export const BY_IDENTIFIER_PATH = '/v1/instances/by-identifier/{identifier}'
 
 export const ByIdentifierParams = z.object({
-  identifier: Identifier.describe('Identifier of the database, percent-encoded: `feature/a b#1` is `feature%2Fa%20b%231`.'),
+  identifier: Identifier.describe('Identifier of the database, percent-encoded: `feature/a b#1` is `feature%2Fa%20b%231`.').meta({
+    examples: ['pr-42'],
+  }),
 })
 
 /** The instances of a namespace that have an identifier. */

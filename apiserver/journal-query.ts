@@ -14,13 +14,17 @@ export const SpanQuery = {
   to: Time.optional().describe('Only what happened before this time.'),
 }
 
-/** An address as the journal writes it: `2001:DB8:0::7` is `2001:db8::7`, `::ffff:192.0.2.1` is `192.0.2.1`. */
-export const Address = z
+/** An IP address, as it came. */
+export const IpAddress = z
   .string()
   .max(45)
   .refine((text) => isIP(text) !== 0, 'must be an IP address')
-  .transform(plainAddress)
-  .transform((plain) => (isIP(plain) === 6 ? new SocketAddress({ address: plain, family: 'ipv6' }).address : plain))
+  .meta({ anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }] })
+
+/** An address as the journal writes it: `2001:DB8:0::7` is `2001:db8::7`, `::ffff:192.0.2.1` is `192.0.2.1`. */
+export const Address = IpAddress.transform(plainAddress).transform((plain) =>
+  isIP(plain) === 6 ? new SocketAddress({ address: plain, family: 'ipv6' }).address : plain,
+)
 
 /** @throws ApiError `invalid_request` */
 export function requireOrder({ from, to }: { readonly from?: number | undefined; readonly to?: number | undefined }): void {

@@ -4,6 +4,7 @@ import { RoleBinding } from '../crds/core.ts'
 import type { Draft } from '../crds/kind.ts'
 import { clusterRoleOf, isReserved, labels, type Role, ROLES } from '../crds/names.ts'
 import { createdNow } from './created-at.ts'
+import { NO_CONTROLS, NO_CONTROLS_RULE } from './query.ts'
 
 /** Value of the label managed-by on what this API makes; other RoleBindings are not its members. */
 const MANAGED_BY = 'mooring-apiserver'
@@ -12,9 +13,10 @@ export const Subject = z
   .string()
   .min(1)
   .max(256)
-  .regex(/^\P{Cc}*$/u, 'must not contain control characters')
+  .regex(NO_CONTROLS, NO_CONTROLS_RULE)
   .refine((subject) => !isReserved(subject), 'must be the user of an issuer: names with system: and mooring: are reserved')
-  .describe('User name: `{issuer}:{sub}`.')
+  .describe('User name: `{issuer}:{sub}`, percent-encoded.')
+  .meta({ examples: ['local:ada'] })
 
 export const MemberView = z.object({ subject: z.string(), role: z.enum(ROLES) }).meta({ id: 'Member' })
 export type MemberView = z.output<typeof MemberView>

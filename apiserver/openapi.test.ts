@@ -1,10 +1,17 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { CreateInstanceBody } from './instance-body.ts'
 import { InstanceData, InstanceParams } from './instance-deps.ts'
+import { region } from '../test/builders/region.ts'
 import { openApiDocument } from './openapi.ts'
+import { EXAMPLE, withRegion } from './openapi-examples.ts'
+import type { JsonObject } from './openapi-schemas.ts'
+import { tagOf } from './openapi-tags.ts'
 import { PageQuery } from './paging.ts'
 import { route } from './route.ts'
+import { NAMESPACE_PATH } from './tenancy-deps.ts'
 
 const never = () => Promise.reject(new Error('not called'))
 const create = route({
@@ -91,4 +98,55 @@ test('the examples of a schema satisfy it', () => {
   const { examples = [] } = z.toJSONSchema(CreateInstanceBody, { io: 'input' }).$defs?.CreateInstance ?? {}
   expect(examples).not.toHaveLength(0)
   for (const example of examples) expect(CreateInstanceBody.safeParse(example).error).toBeUndefined()
+})
+
+/** Values of a keyword anywhere in `value`, with their paths. */
+function valuesOf(keyword: string, value: unknown, at = ''): { readonly at: string; readonly text: string }[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, field]) =>
+    key === keyword && typeof field === 'string' ? [{ at, text: field }] : valuesOf(keyword, field, `${at}/${key}`),
+  )
+}
+
+const published = JSON.parse(await readFile(join(import.meta.dirname, '../docs/openapi.json'), 'utf8')) as JsonObject
+
+test('every published pattern is one that engines without Unicode classes have, too', () => {
+  const patterns = valuesOf('pattern', published)
+  expect(patterns.length).toBeGreaterThan(20)
+  for (const { at, text } of patterns) {
+    // RE2, and the re of Python, by which validators check the document.
+    expect([at, text]).not.toEqual([at, expect.stringMatching(/\\[pP]\{|\(\?<?[=!]/)])
+    for (const flags of ['', 'u']) expect(() => new RegExp(text, flags), at).not.toThrow()
+  }
+})
+
+test.each([
+  { path: '/v1/instances/{id}', tag: 'Databases' },
+  { path: '/v1/engines', tag: 'Dedicated databases' },
+  { path: `${NAMESPACE_PATH}/tunnels/{tunnel}/passwords`, tag: 'Tunnels' },
+  { path: `${NAMESPACE_PATH}/tunnels/{tunnel}/requests`, tag: 'Tunnel logs' },
+  { path: `${NAMESPACE_PATH}/audit`, tag: 'Audit log' },
+  { path: '/v1/organizations/{organization}/audit', tag: 'Audit log' },
+  { path: `${NAMESPACE_PATH}/members`, tag: 'Members' },
+  { path: '/v1/organizations', tag: 'Organizations' },
+  { path: '/v1/somethings/{id}', tag: 'somethings' },
+])('$path is among the $tag', ({ path, tag }) => {
+  expect(tagOf(path)).toBe(tag)
+})
+
+test('conditions that fields have together are part of a schema', () => {
+  const schema = (id: string) => (published as { components: { schemas: Record<string, object> } }).components.schemas[id]
+  for (const id of ['CreateInstance', 'PatchInstance'])
+    expect(schema(id)).toMatchObject({ not: { required: ['ttl', 'expiresAt'] } })
+  expect(schema('ExplainTunnel')).toMatchObject({ oneOf: [{ required: ['sourceIp'] }, { required: ['ssh'] }] })
+})
+
+test('examples name the region that is there', () => {
+  const motors = [{ id: 'postgresql-14.4.0' as const, warm: false }]
+  const localized = JSON.stringify(
+    withRegion(document, region({ id: '11111111-2222-4333-8444-555555555555', regionId: 7, motors })),
+  )
+  expect(localized).toContain('"region":"11111111-2222-4333-8444-555555555555","motor":"postgresql-14.4.0"')
+  expect(localized).not.toContain(EXAMPLE.region)
+  expect(withRegion(document, undefined)).toBe(document)
 })

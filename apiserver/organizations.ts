@@ -6,17 +6,14 @@ import type { Cache } from '../store/cache.ts'
 import { ApiError } from './errors.ts'
 import { type CatchUp, createCatchUp } from './catch-up.ts'
 import { createdAtOf } from './created-at.ts'
+import { NO_CONTROLS, NO_CONTROLS_RULE } from './query.ts'
 import type { Principal } from './route.ts'
 
 /** A slug in a body; in a path any other text is simply not found. */
 export const Slug = z.string().max(SLUG_MAX).regex(SLUG, SLUG_RULE)
 
 /** What people call it. */
-export const DisplayName = z
-  .string()
-  .min(1)
-  .max(100)
-  .regex(/^\P{Cc}*$/u, 'must not contain control characters')
+export const DisplayName = z.string().min(1).max(100).regex(NO_CONTROLS, NO_CONTROLS_RULE)
 
 export const OrganizationView = z
   .object({ slug: z.string(), name: z.string(), createdAt: z.iso.datetime() })

@@ -14,8 +14,16 @@ export const PageQuery = {
   limit: z
     .preprocess(toInteger, z.int(limitRule).min(1, limitRule).max(PAGE_LIMIT.max, limitRule))
     .default(PAGE_LIMIT.default)
+    // What is parsed first hides the default from the document.
+    .meta({ default: PAGE_LIMIT.default })
     .describe('Items on a page.'),
-  cursor: z.string().min(1).max(512).optional().describe('`nextCursor` of the page before.'),
+  cursor: z
+    .string()
+    .min(1)
+    .max(512)
+    .meta({ pattern: '^[A-Za-z0-9_-]+$' })
+    .optional()
+    .describe('`nextCursor` of the page before.'),
 }
 
 /** What orders a list: newest first, then by id. `createdAt` is RFC 3339 UTC, or another text, in one width, so text order is time order. */

@@ -4,6 +4,7 @@ import type { Region } from '../crds/region.ts'
 import { takesTunnels, type TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { Cache } from '../store/cache.ts'
 import { ApiError } from './errors.ts'
+import { EXAMPLE } from './openapi-examples.ts'
 
 /** A motor as a region has it. `version` is the motor's own; `reason` says why it is not supported. */
 export interface RegionMotor {
@@ -25,9 +26,9 @@ export const RegionView = z
     id: 'Region',
     examples: [
       {
-        id: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01',
+        id: EXAMPLE.region,
         name: 'local',
-        regionId: 1,
+        regionId: EXAMPLE.regionId,
         motors: [{ id: 'postgresql-15.4.0', version: '15.4.0', supported: true }],
         tunnels: true,
       },

@@ -81,6 +81,8 @@ export interface Route<
   readonly idempotent?: boolean
   /** Is about the caller's home namespace, so it honours the header `Mooring-Namespace`. */
   readonly home?: boolean
+  /** May answer with server-sent events. */
+  readonly streams?: boolean
   /** Honours `If-Match`. */
   readonly conditional?: boolean
   /** Success answers by status: the schema of `data`. */

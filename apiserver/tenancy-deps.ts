@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ApiToken } from '../crds/api-token.ts'
 import type { Namespace, RoleBinding } from '../crds/core.ts'
+import { SLUG, SLUG_MAX } from '../crds/names.ts'
 import type { Organization } from '../crds/organization.ts'
 import type { TenantNamespace } from '../crds/tenant-namespace.ts'
 import type { Access } from '../store/access.ts'
@@ -9,6 +10,7 @@ import type { Store } from '../store/port.ts'
 import { type Audit, noAudit } from './audit.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { type CatchUp, createCatchUp } from './catch-up.ts'
+import { EXAMPLE } from './openapi-examples.ts'
 import { createOrganizations, type Organizations } from './organizations.ts'
 import { createQuota, type Quota } from './quota.ts'
 import type { Scopes } from './scope.ts'
@@ -65,11 +67,19 @@ export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
   }
 }
 
-/** Parameters of the paths; text that is no slug is not found rather than invalid. */
-export const OrganizationParams = z.object({ organization: z.string().describe('Slug of the organization.') })
+/** What a slug in a path looks like, for the document alone: other text is not found rather than invalid. */
+const slugParam = (about: string, example: string) =>
+  z
+    .string()
+    .describe(about)
+    .meta({ pattern: SLUG.source, maxLength: SLUG_MAX, examples: [example] })
+/** The same of an id. */
+export const idParam = (about: string) => z.string().describe(about).meta({ format: 'uuid' })
+
+export const OrganizationParams = z.object({ organization: slugParam('Slug of the organization.', EXAMPLE.organization) })
 export const NamespaceParams = z.object({
   ...OrganizationParams.shape,
-  namespace: z.string().describe('Slug of the namespace.'),
+  namespace: slugParam('Slug of the namespace.', EXAMPLE.namespace),
 })
 
 export const ORGANIZATION_PATH = '/v1/organizations/{organization}'

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { DISPLAY_NAME, DISPLAY_NAME_RULE } from '../crds/tunnel.ts'
 import { TunnelConfig } from '../crds/tunnel-config.ts'
 import { TTL_SECONDS } from './instance-body.ts'
+import { EXAMPLE } from './openapi-examples.ts'
 
 const Name = z.string(DISPLAY_NAME_RULE).regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
@@ -14,7 +15,7 @@ export const CreateTunnelBody = z
     config: TunnelConfig.optional().describe('Its settings; each has a default.'),
     ttl: z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule).optional().describe('Seconds to live.'),
   })
-  .meta({ id: 'CreateTunnel', examples: [{ name: 'web', regionId: 1, config: { httpsOnly: true } }] })
+  .meta({ id: 'CreateTunnel', examples: [{ name: 'web', regionId: EXAMPLE.regionId, config: { httpsOnly: true } }] })
 export type CreateTunnelBody = z.output<typeof CreateTunnelBody>
 
 const { shape } = TunnelConfig

@@ -13,7 +13,10 @@ export const TUNNEL_PATH = `${TUNNELS_PATH}/{tunnel}`
 /** Any text is a tunnel that does not exist: 404, not 400. */
 export const TunnelParams = z.object({
   ...NamespaceParams.shape,
-  tunnel: z.string().describe('Id or hostname of the tunnel.'),
+  tunnel: z
+    .string()
+    .describe('Id or hostname of the tunnel.')
+    .meta({ pattern: '^([0-9A-Fa-f]{16}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$' }),
 })
 
 /** What a call needs beyond reading the tunnel. */

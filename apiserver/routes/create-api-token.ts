@@ -13,11 +13,13 @@ import { Time } from '../rfc3339.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
-const Body = z.object({
-  name: DisplayName,
-  role: z.enum(ROLES),
-  expiresAt: Time.optional().describe('At most a year from now; 90 days when absent.'),
-})
+const Body = z
+  .object({
+    name: DisplayName,
+    role: z.enum(ROLES),
+    expiresAt: Time.optional().describe('At most a year from now; 90 days when absent.'),
+  })
+  .meta({ id: 'CreateApiToken', examples: [{ name: 'ci', role: 'editor' }] })
 
 /** `POST …/api-tokens`: the answer is the only place that ever shows the token, and its repetition by the same Idempotency-Key. */
 export function createApiToken(deps: TenancyDeps): AnyRoute {

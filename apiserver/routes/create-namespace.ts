@@ -16,7 +16,9 @@ import { DisplayName, Slug } from '../organizations.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
 
-const Body = z.object({ slug: Slug, name: DisplayName })
+const Body = z
+  .object({ slug: Slug, name: DisplayName })
+  .meta({ id: 'CreateNamespace', examples: [{ slug: 'staging', name: 'Staging' }] })
 
 /** Pure. */
 function newNamespace(

@@ -19,7 +19,9 @@ export function createOrganization({ store, scopes, organizationCache, audit, no
     on: LISTENERS,
     id: 'createOrganization',
     summary: 'Create an organization (platform admin).',
-    body: z.object({ slug: Slug, name: DisplayName }),
+    body: z
+      .object({ slug: Slug, name: DisplayName })
+      .meta({ id: 'CreateOrganization', examples: [{ slug: 'acme', name: 'Acme Ltd' }] }),
     idempotent: true,
     replies: { 201: z.object({ organization: OrganizationView }) },
     async handle({ principal, body, idempotencyKey: key, requestId, sourceIp }) {

@@ -6,9 +6,10 @@ import { ApiError } from '../errors.ts'
 import { type AnyRoute, route } from '../route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+import { idParam } from '../tenancy-deps.ts'
 
 const NEEDS = [{ verb: 'delete', resource: 'tunnelpasswords' }] as const
-const Params = z.object({ ...TunnelParams.shape, id: z.string().describe('Id of the password.') })
+const Params = z.object({ ...TunnelParams.shape, id: idParam('Id of the password.') })
 
 /** `DELETE …/tunnels/{t}/passwords/{id}`: ends the sessions that logged in with it. */
 export function deleteTunnelPassword(deps: TunnelDeps): AnyRoute {

@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import { z } from 'zod'
 import { METHOD_MAX } from '../../crds/tunnel-decisions.ts'
 import { type AnyRoute, route } from '../route.ts'
@@ -6,15 +5,11 @@ import type { TunnelDeps } from '../tunnel-deps.ts'
 import { explainLogin, explainRequest } from '../tunnel-explanation.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
 import { createPasswordLookup } from '../tunnel-passwords.ts'
-
-const Address = z
-  .string()
-  .max(45)
-  .refine((text) => isIP(text) !== 0, 'must be an IP address')
+import { IpAddress } from '../journal-query.ts'
 
 const Body = z
   .object({
-    sourceIp: Address.optional().describe('Address of the visitor.'),
+    sourceIp: IpAddress.optional().describe('Address of the visitor.'),
     scheme: z.enum(['http', 'https']).optional().describe('https, when absent.'),
     method: z
       .string()
@@ -29,7 +24,7 @@ const Body = z
       .optional()
       .describe('/, when absent.'),
     ssh: z
-      .object({ sourceIp: Address.describe('Address of the client.'), authMethod: z.enum(['key', 'token']) })
+      .object({ sourceIp: IpAddress.describe('Address of the client.'), authMethod: z.enum(['key', 'token']) })
       .optional()
       .describe('A login instead of a request.'),
   })
@@ -45,7 +40,14 @@ const Body = z
         context.addIssue({ code: 'custom', path: [name], message: 'is of a request, not of a login' })
     }
   })
-  .meta({ id: 'ExplainTunnel', examples: [{ sourceIp: '203.0.113.7', path: '/' }] })
+  .meta({
+    id: 'ExplainTunnel',
+    oneOf: [
+      { required: ['sourceIp'], not: { required: ['ssh'] } },
+      { required: ['ssh'], not: { anyOf: ['sourceIp', 'scheme', 'method', 'path'].map((field) => ({ required: [field] })) } },
+    ],
+    examples: [{ sourceIp: '203.0.113.7', path: '/' }, { ssh: { sourceIp: '203.0.113.7', authMethod: 'key' } }],
+  })
 
 const Explanation = z
   .object({

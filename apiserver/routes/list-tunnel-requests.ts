@@ -35,6 +35,7 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     ].join(' '),
     params: TunnelParams,
     query: Query,
+    streams: true,
     replies: { 200: listOf('requests', RequestView) },
     async handle({ principal, params, query }) {
       const { tunnel } = await find(principal, params)

@@ -70,7 +70,7 @@ export function putMember({ store, scopes, roleBindings, audit, now }: Deps): An
     summary: 'Give a user a role in a namespace.',
     conditional: true,
     params: z.object({ ...NamespaceParams.shape, subject: Subject }),
-    body: z.object({ role: z.enum(ROLES) }),
+    body: z.object({ role: z.enum(ROLES) }).meta({ id: 'PutMember', examples: [{ role: 'editor' }] }),
     replies: { 200: MemberData, 201: MemberData },
     async handle({ principal, params: { subject, ...slugs }, body: { role }, ifMatch, requestId, sourceIp }) {
       const { namespace } = await scopes.ofPath(principal, slugs)

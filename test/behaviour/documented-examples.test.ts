@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { codeOf } from '../support/answers.ts'
+import { openHome } from '../support/home.ts'
+import { succeed, type Tenant } from '../support/tenant.ts'
+
+/** What a reader of the document pastes works as it stands. */
+
+const home = openHome()
+let acme: Tenant
+let places: Readonly<Record<string, string>>
+let document: z.output<typeof Document>
+
+const Media = z.looseObject({ schema: z.looseObject({ $ref: z.string().optional() }), example: z.unknown() })
+const Operation = z.looseObject({
+  operationId: z.string(),
+  parameters: z.array(z.looseObject({ name: z.string().optional(), in: z.string().optional(), example: z.string().optional() })),
+  requestBody: z.looseObject({ content: z.looseObject({ 'application/json': Media }) }).optional(),
+})
+const Document = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), Operation)),
+  components: z.looseObject({ schemas: z.record(z.string(), z.looseObject({ examples: z.array(z.unknown()).optional() })) }),
+})
+
+beforeAll(async () => {
+  document = Document.parse(JSON.parse((await home.page('/openapi.json')).text))
+  acme = await home.namespace()
+  const [instance, tunnel] = [await acme.instance(), await acme.tunnel()]
+  places = { organization: acme.organization, namespace: acme.namespace, id: instance.id, tunnel: tunnel.id }
+})
+afterAll(async () => {
+  const admin = home.admin()
+  await admin('DELETE', `/v1/organizations/${acme.organization}/namespaces/staging`)
+  await admin('DELETE', '/v1/organizations/acme')
+  await home[Symbol.asyncDispose]()
+})
+
+const operations = () =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  )
+
+/** Example bodies of an operation. */
+function bodiesOf({ requestBody }: z.output<typeof Operation>): readonly unknown[] {
+  const media = requestBody?.content['application/json']
+  const named = document.components.schemas[media?.schema.$ref?.split('/').at(-1) ?? '']?.examples ?? []
+  return media ? [media.example, ...named] : []
+}
+
+const isOfPlatform = (path: string): boolean => /^\/v1\/organizations(\/\{organization\}\/namespaces)?$/.test(path)
+
+test('every operation with a body has an example of it', () => {
+  const without = operations().filter(
+    ({ operation }) => operation.requestBody && bodiesOf(operation).some((body) => body === undefined),
+  )
+  expect(without.map(({ operation }) => operation.operationId)).toEqual([])
+  expect(operations().filter(({ operation }) => operation.requestBody).length).toBeGreaterThan(8)
+})
+
+test('every example body is taken by a running Mooring', async () => {
+  for (const { path, method, operation } of operations()) {
+    const examples = Object.fromEntries(operation.parameters.map(({ name = '', example = '' }) => [name, example]))
+    const at = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(places[name] ?? examples[name] ?? ''))
+    const seen = new Set<string>()
+    for (const body of bodiesOf(operation)) {
+      // The example of the media type is the first one of the schema.
+      if (seen.has(JSON.stringify(body))) continue
+      seen.add(JSON.stringify(body))
+      const call = isOfPlatform(path) ? home.call : acme.as('admin')
+      const answer = await call(method.toUpperCase(), at, { body })
+      expect([operation.operationId, body, codeOf(answer)]).toEqual([
+        operation.operationId,
+        body,
+        expect.stringMatching(/^20[01] OK$/),
+      ])
+    }
+  }
+})
+
+describe('the groups at /docs', () => {
+  test('are what the calls are about, and each is described', () => {
+    const { tags } = z.looseObject({ tags: z.array(z.object({ name: z.string(), description: z.string() })) }).parse(document)
+    expect(tags.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([
+        'Databases',
+        'Regions',
+        'Tunnels',
+        'Tunnel logs',
+        'Audit log',
+        'Organizations',
+        'Members',
+        'API tokens',
+      ]),
+    )
+    for (const { name, description } of tags) expect([name, description.length > 30]).toEqual([name, true])
+  })
+
+  test('have an introduction that names the first calls', () => {
+    const { info } = z.looseObject({ info: z.looseObject({ description: z.string() }) }).parse(document)
+    for (const call of ['GET /v1/me', 'GET /v1/regions', 'POST /v1/instances']) expect(info.description).toContain(call)
+  })
+})
+
+test('the region of the examples is one that is there', async () => {
+  const { regions } = (await succeed(home.call('GET', '/v1/regions'))).body.data
+  const { CreateInstance } = document.components.schemas
+  const [example] = z.array(z.looseObject({ region: z.string(), motor: z.string() })).parse(CreateInstance?.examples)
+  const region = regions.find(({ id }) => id === example?.region)
+  expect(region?.motors.map(({ id }) => id)).toContain(example?.motor)
+})
