@@ -35,7 +35,7 @@ interface Deps {
 export async function findApiToken({ apiTokens, catchUp }: Deps, namespace: string, id: string): Promise<ApiToken> {
   const object = await catchUp(apiTokens, () => apiTokens.byUid(id.toLowerCase()))
   if (object?.metadata.namespace === namespace) return object
-  throw new ApiError('not_found', 'there is no such API token')
+  throw new ApiError('not_found', 'there is no API token with this id in this namespace')
 }
 
 export function apiTokenView(token: ApiToken): z.output<typeof ApiTokenView> {

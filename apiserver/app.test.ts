@@ -70,21 +70,41 @@ test('why a store refused a write is in the log alone', async () => {
 })
 
 describe('an error of a handler becomes', () => {
-  test.each<{ status: number; code: string; error: Error }>([
-    { status: 409, code: 'conflict', error: new StoreError('conflict', 'changed meanwhile') },
-    { status: 409, code: 'conflict', error: new StoreError('already_exists', 'there is one') },
-    { status: 404, code: 'not_found', error: new StoreError('not_found', 'gone') },
+  test.each<{ status: number; code: string; error: Error; msg?: string }>([
+    {
+      status: 409,
+      code: 'conflict',
+      error: new StoreError('conflict', 'i-7f3a has changed'),
+      msg: 'another request changed the resource meanwhile; read it again, then repeat the change',
+    },
+    {
+      status: 409,
+      code: 'conflict',
+      error: new StoreError('already_exists', 'SharedInstance i-7f3a exists already'),
+      msg: 'the resource exists already',
+    },
+    {
+      status: 404,
+      code: 'not_found',
+      error: new StoreError('not_found', 'SharedInstance i-7f3a does not exist'),
+      msg: 'the resource is gone',
+    },
     { status: 403, code: 'forbidden', error: new StoreError('forbidden', 'no') },
     { status: 403, code: 'forbidden', error: new MooringError('forbidden', 'not for you') },
-    { status: 503, code: 'unavailable', error: new StoreError('unavailable', 'the disk is full') },
+    {
+      status: 503,
+      code: 'unavailable',
+      error: new StoreError('unavailable', 'the state in /data cannot be written'),
+      msg: 'the storage is unavailable; retry in 2 s',
+    },
     { status: 422, code: 'unknown_region', error: new ApiError('unknown_region', 'unknown region: 42') },
-  ])('$status $code', async ({ status, code, error }) => {
+  ])('$status $code', async ({ status, code, error, msg = error.message }) => {
     await using app = await serveRoutes([failing(error)])
     const answer = await app.call('GET', '/v1/fail', { token })
     expect({ status: answer.status, code: answer.body.error?.code, msg: answer.body.msg }).toEqual({
       status,
       code,
-      msg: error.message,
+      msg,
     })
     expect(answer.headers.has('retry-after')).toBe(status === 503)
   })

@@ -17,7 +17,8 @@ const MERGE_PATCH_TYPE = /^application\/merge-patch\+json\s*(;\s*charset="?utf-8
 export async function readJsonBody(req: IncomingMessage, route: AnyRoute): Promise<object> {
   const bytes = await readBytes(req)
   if (bytes.length === 0 && !route.body) return {}
-  if (bytes.length > 0) checkType(req, route)
+  if (bytes.length === 0) throw new ApiError('invalid_json', 'the body is missing; send a JSON object')
+  checkType(req, route)
   return parseObject(decode(bytes))
 }
 
@@ -53,7 +54,7 @@ async function* arriving(req: IncomingMessage): AsyncGenerator<Buffer> {
   }
 }
 
-const tooLarge = () => new ApiError('too_large', `the body is larger than ${BODY_LIMIT / 1024} KiB`)
+const tooLarge = () => new ApiError('too_large', `the body is larger than ${BODY_LIMIT / 1024} KiB (${BODY_LIMIT} bytes)`)
 
 function decode(bytes: Buffer): string {
   try {
@@ -69,7 +70,7 @@ function parseObject(text: string): object {
     value = JSON.parse(text)
   } catch {
     // The parser's own message quotes the body, which may hold a secret.
-    throw new ApiError('invalid_json', 'the body is not valid JSON')
+    throw new ApiError('invalid_json', 'the body is not valid JSON; send one JSON object in UTF-8')
   }
   if (isFields(value)) return value
   const message = 'must be a JSON object'

@@ -45,7 +45,7 @@ export async function untilReady<K extends Kind>(
   let seen = false
   const look = (now: Resource<K> | undefined): Resource<K> | undefined => {
     const isIt = now?.metadata.uid === object.metadata.uid
-    if (seen && !isIt) throw new ApiError('conflict', 'this was deleted while it was being created')
+    if (seen && !isIt) throw new ApiError('conflict', 'another request deleted this while it was being created')
     seen = isIt
     const verdict = now && isIt ? conditionOf(now as Conditioned, 'Ready') : undefined
     return verdict && (verdict.status === 'True' || final.includes(verdict.reason)) ? now : undefined
@@ -113,5 +113,5 @@ export function untilHolds<K extends Kind, T extends object>(
 async function inTime<T extends object>(ms: number, wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const result = await withinBudget(ms, wait)
   if (result) return result
-  throw new ApiError('unavailable', 'this is not finished yet; it goes on, so look again soon')
+  throw new ApiError('unavailable', 'the change is accepted and still under way; read the resource again in a few seconds')
 }

@@ -6,6 +6,7 @@ import { mergePatch } from '../store/merge-patch.ts'
 import type { Patch, Store } from '../store/port.ts'
 import { ApiError } from './errors.ts'
 import { type IfMatch, requireExpected } from './if-match.ts'
+import { nounOf } from './nouns.ts'
 
 /** What a request wishes of a resource that it found. */
 export interface SpecChange<K extends Kind> {
@@ -37,8 +38,8 @@ export async function changeSpec<K extends Kind>(store: Store, kind: K, change: 
   const { found, ifMatch, specOf, marks } = change
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const before = await store.get(kind, found.metadata)
-    if (before?.metadata.uid !== found.metadata.uid) throw new ApiError('not_found', `there is no such ${kind.singular}`)
-    requireOpen(before.metadata, ifMatch)
+    if (before?.metadata.uid !== found.metadata.uid) throw new ApiError('not_found', `this ${nounOf(kind)} is gone`)
+    requireOpen(kind, before.metadata, ifMatch)
     const spec = specOf(before)
     if (isNothing(kind, before, spec)) return { before, after: before, isChanged: false }
     const { uid, resourceVersion } = before.metadata
@@ -49,12 +50,13 @@ export async function changeSpec<K extends Kind>(store: Store, kind: K, change: 
       if (!isStoreError(error, 'conflict')) throw error
     }
   }
-  throw new ApiError('unavailable', 'this is changing all the time; try again')
+  throw new ApiError('unavailable', `other requests keep changing this ${nounOf(kind)}; try again`)
 }
 
 /** @throws ApiError `conflict` */
-function requireOpen({ deletionTimestamp, resourceVersion }: ObjectMeta, ifMatch: IfMatch | undefined): void {
-  if (deletionTimestamp !== undefined) throw new ApiError('conflict', 'this is being deleted')
+function requireOpen(kind: Kind, { deletionTimestamp, resourceVersion }: ObjectMeta, ifMatch: IfMatch | undefined): void {
+  if (deletionTimestamp !== undefined)
+    throw new ApiError('conflict', `this ${nounOf(kind)} is being deleted, and cannot be changed`)
   requireExpected(resourceVersion, ifMatch)
 }
 

@@ -57,6 +57,6 @@ async function createNew<K extends Kind>({ store, kind, what }: Target<K>, draft
     return await store.create(kind, draft)
   } catch (cause) {
     if (!isStoreError(cause, 'already_exists')) throw cause
-    throw new ApiError('conflict', `this ${what} exists already`, { cause })
+    throw new ApiError('conflict', `this ${what} exists already; choose another slug`, { cause })
   }
 }

@@ -16,6 +16,15 @@ const CODE_OF_STORE: Readonly<Record<StoreError['code'], ApiCode>> = {
   unavailable: 'unavailable',
 }
 
+/** In place of the store's own sentence, which names objects and files that callers do not know; the log has it. */
+const SENTENCE_OF_STORE: Readonly<Partial<Record<StoreError['code'], string>>> = {
+  not_found: 'the resource is gone',
+  already_exists: 'the resource exists already',
+  conflict: 'another request changed the resource meanwhile; read it again, then repeat the change',
+  gone: `the storage is unavailable; retry in ${RETRY_AFTER} s`,
+  unavailable: `the storage is unavailable; retry in ${RETRY_AFTER} s`,
+}
+
 /** The body of every answer that is not a success (surface, section 2). */
 export interface ErrorBody {
   readonly msg: string
@@ -38,16 +47,16 @@ export function toApiError(error: unknown): ApiError {
     return new ApiError('forbidden', error.message, { cause: error })
   // As when its disk, or its server, does not answer.
   if (error instanceof MooringError && JOURNAL_AWAY.has(error.code))
-    return withRetryAfter(new ApiError('unavailable', 'this cannot be read now', { cause: error }))
+    return withRetryAfter(new ApiError('unavailable', `the journal is unavailable; retry in ${RETRY_AFTER} s`, { cause: error }))
   if (isBadPath(error)) return wrongField('path', 'is not valid percent-encoded UTF-8', { cause: error })
-  return new ApiError('internal', 'something went wrong inside; quote the request id when you report it', { cause: error })
+  return new ApiError('internal', 'an unexpected error; quote the request id when you report it', { cause: error })
 }
 
 function fromStore(error: StoreError): ApiError {
   const details = error.fields.map(({ field, message }) => ({ field: fieldOfBody(field), message }))
   // The embedded store's own sentence names fields as the resource has them.
   if (details.length > 0) return invalidRequest(details, { cause: error })
-  return new ApiError(CODE_OF_STORE[error.code], error.message, { cause: error })
+  return new ApiError(CODE_OF_STORE[error.code], SENTENCE_OF_STORE[error.code] ?? error.message, { cause: error })
 }
 
 /** A field of an object by its name in the API. */

@@ -18,7 +18,7 @@ export function createFollowLimit({ perPrincipal = PER_PRINCIPAL, inAll = IN_ALL
     take(user) {
       const mine = following.get(user) ?? 0
       if (mine >= perPrincipal || all >= inAll) {
-        throw new ApiError('rate_limited', `too many streams are open; you may have ${perPrincipal}`, {
+        throw new ApiError('rate_limited', `you have ${perPrincipal} streams open, which is the limit; close one`, {
           headers: { 'Retry-After': '5' },
         })
       }

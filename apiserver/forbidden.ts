@@ -1,18 +1,7 @@
 import { clusterRoleOf, PLATFORM_ADMIN_ROLE, type Role, ROLES } from '../crds/names.ts'
 import { CLUSTER_ROLES } from '../crds/roles.ts'
+import { nounsOf } from './nouns.ts'
 import type { Membership, Question, Verb } from '../store/access.ts'
-
-/** What the API calls the kinds that a question may be about. */
-const NOUNS: Readonly<Record<string, string>> = {
-  sharedinstances: 'databases',
-  secrets: 'credentials',
-  tunnels: 'tunnels',
-  tunnelpasswords: 'tunnel passwords',
-  apitokens: 'API tokens',
-  rolebindings: 'members',
-  organizations: 'organizations',
-  tenantnamespaces: 'namespaces',
-}
 
 const DOING: Readonly<Record<Verb, string>> = {
   get: 'reading',
@@ -60,7 +49,7 @@ function ownRole(own: readonly Membership[], namespace: string | undefined): Rol
 export function forbiddenMessage(question: Question, own: readonly Membership[]): string {
   const { verb, resource, namespace } = question
   const needed = neededRole(question)
-  const what = SPECIAL[`${verb} ${resource}`] ?? `${DOING[verb]} ${NOUNS[resource] ?? resource}`
+  const what = SPECIAL[`${verb} ${resource}`] ?? `${DOING[verb]} ${nounsOf(resource)}`
   if (needed === undefined) return `${what} is not part of any role`
   const role = ownRole(own, namespace)
   const has = role === undefined ? 'you have no role' : `you are ${role}`

@@ -91,7 +91,10 @@ export function sameRequest<K extends Kind>(existing: Resource<K>, expectedHash:
     throw new ApiError('conflict', 'the resource of this Idempotency-Key is being deleted; the key is free once it is gone')
   }
   if (existing.metadata.annotations?.[annotations.requestHash] !== expectedHash) {
-    throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body')
+    throw new ApiError(
+      'idempotency_key_reused',
+      'this Idempotency-Key was used with another body; send that body, or another key',
+    )
   }
   return existing
 }

@@ -29,5 +29,6 @@ export function isExpected(resourceVersion: string | undefined, ifMatch: IfMatch
 
 /** @throws ApiError `conflict` unless {@link isExpected} */
 export function requireExpected(resourceVersion: string | undefined, ifMatch: IfMatch | undefined): void {
-  if (!isExpected(resourceVersion, ifMatch)) throw new ApiError('conflict', 'this has changed: read it again')
+  if (!isExpected(resourceVersion, ifMatch))
+    throw new ApiError('conflict', 'the resource is not at the version of If-Match; read it again, then repeat the change')
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ExtensionName } from '../crds/extensions.ts'
+import { ruled } from '../crds/plain-words.ts'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../crds/shared-instance.ts'
 import { wrongField } from './errors.ts'
 import { EXAMPLE } from './openapi-examples.ts'
@@ -7,7 +8,7 @@ import { Time } from './rfc3339.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 
-export const Identifier = z.string(IDENTIFIER_RULE).regex(IDENTIFIER, IDENTIFIER_RULE)
+export const Identifier = z.string(ruled(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 const Ttl = z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule)

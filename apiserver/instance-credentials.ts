@@ -25,7 +25,7 @@ export async function readCredentials(store: Store, { metadata, status }: Shared
   const secret = name === undefined ? undefined : await store.get(Secret, { namespace: metadata.namespace, name })
   const binding = Binding.safeParse(secret?.data)
   // No cause: what a parser says of a Secret may quote it.
-  if (!binding.success) throw new ApiError('unavailable', 'the credentials of this instance are not there yet; try again')
+  if (!binding.success) throw new ApiError('unavailable', 'the credentials of this database are not there yet; try again')
   const { password, uri, 'ca.crt': ca } = binding.data
   return { password: decode(password), uri: decode(uri), ca: ca ? decode(ca) : null }
 }

@@ -88,7 +88,7 @@ export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
     now,
     audit,
     catchUp,
-    quota: createQuota({ cache: instances, max: limits.perNamespace, what: 'instances' }),
+    quota: createQuota({ cache: instances, max: limits.perNamespace, what: 'databases' }),
     find: createInstanceLookup({ ...wiring, catchUp }),
     waits: createInstanceWaits({ instances, ...limits }),
     answer: createAnswers(store, regions),

@@ -36,7 +36,7 @@ export function createInstanceLookup({ instances, access, scopes, catchUp }: Ins
     const instance = UID.test(uid) ? await catchUp(instances, () => instances.byUid(uid)) : undefined
     const namespace = instance?.metadata.namespace
     if (!instance || !(await access.may(principal, { verb: 'get', resource: 'sharedinstances', namespace }))) {
-      throw new ApiError('not_found', 'there is no such instance')
+      throw new ApiError('not_found', 'there is no database with this id; GET /v1/instances lists those of a namespace')
     }
     for (const need of needs) await scopes.require(principal, { ...need, namespace })
     return instance
@@ -45,7 +45,8 @@ export function createInstanceLookup({ instances, access, scopes, catchUp }: Ins
 
 /** @throws ApiError `conflict` when the instance is being deleted */
 export function mustStay({ metadata }: SharedInstance): void {
-  if (metadata.deletionTimestamp !== undefined) throw new ApiError('conflict', 'this instance is being deleted')
+  if (metadata.deletionTimestamp !== undefined)
+    throw new ApiError('conflict', 'this database is being deleted, and cannot be changed')
 }
 
 /**
@@ -60,7 +61,10 @@ export async function mustHaveTemplate(
   const key = { namespace: metadata.namespace, name: spec.templateRef.name }
   const template = await catchUp(instances, () => instances.get(key))
   if (template && template.metadata.deletionTimestamp === undefined) return
-  throw new ApiError('conflict', 'the template of this instance is gone, so there is nothing to go back to')
+  throw new ApiError(
+    'conflict',
+    'the template of this database was deleted, so it cannot be reset; delete the database and create another',
+  )
 }
 
 /**

@@ -41,7 +41,7 @@ export function claimOutcome(instance: SharedInstance): SharedInstance | undefin
   throw new ApiError(code, message, { details: field === undefined ? [] : [{ field, message }] })
 }
 
-export const deletedMeanwhile = () => new ApiError('conflict', 'this instance was deleted meanwhile')
+export const deletedMeanwhile = () => new ApiError('conflict', 'another request deleted this database meanwhile')
 
 /** The answer to a claim that ran out of time. `last` is the instance as last seen. */
 export function claimOverdue(last: SharedInstance | undefined): ApiError {
@@ -49,7 +49,7 @@ export function claimOverdue(last: SharedInstance | undefined): ApiError {
   if (last && !isClaimed(last) && condition?.reason === InstanceReason.TemplateInUse) {
     return new ApiError('conflict', 'the template has open sessions and cannot be copied; end them and try again')
   }
-  return tooLate('the database did not become ready in time; try again')
+  return tooLate(`the database did not become ready in time; try again in ${RETRY_AFTER} s`)
 }
 
 export function tooLate(message: string): ApiError {

@@ -69,10 +69,10 @@ function templateOf(
   { region, motor }: { readonly region: string; readonly motor: string },
 ): SharedInstance {
   if (template?.metadata.namespace !== namespace || template.metadata.deletionTimestamp !== undefined) {
-    throw wrongField('template', 'must be the id of an instance of this namespace')
+    throw wrongField('template', 'must be the id of a database of this namespace')
   }
   if (template.spec.motor !== motor || template.spec.region !== region) {
-    throw wrongField('template', 'must be an instance of the same region and motor')
+    throw wrongField('template', 'must be a database of the same region and motor')
   }
   return template
 }

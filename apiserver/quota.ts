@@ -39,7 +39,10 @@ export function createQuota<K extends Kind>({ cache, max, of = 'namespace', what
     const here = underWay.get(namespace) ?? new Map<string, number>()
     const taken = new Set([...here.keys(), ...cache.list({ namespace }).map((object) => object.metadata.name)])
     if (!taken.has(name) && taken.size >= max) {
-      throw new ApiError('quota_exceeded', `this ${of} has ${taken.size} ${what}, of ${max} at the most`)
+      throw new ApiError(
+        'quota_exceeded',
+        `the quota of this ${of} is used up: ${taken.size} of ${max} ${what}; delete one, or ask for a higher quota`,
+      )
     }
     underWay.set(namespace, here.set(name, (here.get(name) ?? 0) + 1))
     return { [Symbol.dispose]: () => release({ namespace, name }) }

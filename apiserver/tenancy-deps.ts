@@ -63,7 +63,7 @@ export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
     catchUp,
     organizations: createOrganizations(wiring),
     organizationCache: organizations,
-    apiTokenQuota: createQuota({ cache: wiring.apiTokens, max, what: 'API tokens, expired ones among them' }),
+    apiTokenQuota: createQuota({ cache: wiring.apiTokens, max, what: 'API tokens (expired ones count)' }),
   }
 }
 

@@ -57,7 +57,8 @@ export function createTunnelLookup({ scopes, tunnels }: TunnelLookupDeps): FindT
     await scopes.require(principal, { verb: 'get', resource: 'tunnels', namespace: scope.namespace })
     const name = params.tunnel.toLowerCase()
     const tunnel = tunnels.byUid(name) ?? tunnels.byIndex('hostname', name)[0]
-    if (tunnel?.metadata.namespace !== scope.namespace) throw new ApiError('not_found', 'there is no such tunnel')
+    if (tunnel?.metadata.namespace !== scope.namespace)
+      throw new ApiError('not_found', 'there is no tunnel with this id or hostname in this namespace')
     for (const need of needs) await scopes.require(principal, { ...need, namespace: scope.namespace })
     return { tunnel, scope }
   }
@@ -65,5 +66,6 @@ export function createTunnelLookup({ scopes, tunnels }: TunnelLookupDeps): FindT
 
 /** @throws ApiError `conflict` when the tunnel is being deleted */
 export function tunnelMustStay({ metadata }: Tunnel): void {
-  if (metadata.deletionTimestamp !== undefined) throw new ApiError('conflict', 'this tunnel is being deleted')
+  if (metadata.deletionTimestamp !== undefined)
+    throw new ApiError('conflict', 'this tunnel is being deleted, and cannot be changed')
 }

@@ -49,6 +49,11 @@ function format(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidStringFormat>)
   return FORMATS[issue.format] ?? `must be a valid ${issue.format}`
 }
 
+/** A schema's own rule, for a value that is there; an absent one is said to be required. */
+export const ruled = (rule: string) => ({
+  error: ({ input }: { readonly input?: unknown }) => (input === undefined ? 'is required' : rule),
+})
+
 /** The rule that was broken, worded to follow the field's name: `must be a UUID`, `is required`. Never holds the value. */
 export function plainWords(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {

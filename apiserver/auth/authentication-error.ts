@@ -7,7 +7,7 @@ const MESSAGES: Readonly<Record<FailureReason, string>> = {
   missing: 'send a token in the header Authorization: Bearer',
   malformed: 'the header Authorization must be Bearer and one token',
   // Unknown, forged, deleted and for somebody else look the same: which one it is helps only who guesses.
-  invalid: 'the token is not valid',
+  invalid: 'the token is not valid here: it is unknown, revoked, changed, or of an issuer that this installation does not trust',
   expired: 'the token has expired',
   not_yet_valid: 'the token is not valid yet',
 }

@@ -69,7 +69,10 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
       if (!isReady(made)) {
         await withdraw(store, made)
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: made })
-        throw new ApiError('conflict', `there is a Namespace ${made.metadata.name} already that is not Mooring's`)
+        throw new ApiError(
+          'conflict',
+          `the cluster has a Namespace ${made.metadata.name} that is not Mooring's; choose another slug`,
+        )
       }
       const { name: namespace, resourceVersion: etag } = made.metadata
       await untilAny(namespaces, () => isThere(namespaces.get({ name: namespace })))

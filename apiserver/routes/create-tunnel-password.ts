@@ -85,7 +85,10 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
         // Others came by another API server, or by kubectl, at the same time: it would be refused.
         await store.delete(TunnelPassword, object.metadata, { uid: object.metadata.uid })
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
-        throw new ApiError('quota_exceeded', `this tunnel has ${LIVE_PASSWORDS_MAX} live passwords, and may have no more`)
+        throw new ApiError(
+          'quota_exceeded',
+          `the quota of this tunnel is used up: ${LIVE_PASSWORDS_MAX} of ${LIVE_PASSWORDS_MAX} live passwords; revoke one, or wait until one expires`,
+        )
       }
       const password = created ? secret : shownAgain(object, tokenSecret)
       const { resourceVersion: etag } = (await settled(tunnelPasswords, object)).metadata

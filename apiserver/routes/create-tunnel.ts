@@ -40,7 +40,7 @@ function outcomeOf(uid: string): (tunnel: Tunnel | undefined) => Tunnel | undefi
     const isIt = tunnel?.metadata.uid === uid
     // Until it was seen once, it has not come yet.
     if (isIt ? tunnel.metadata.deletionTimestamp !== undefined : seen)
-      throw new ApiError('conflict', 'this tunnel was deleted meanwhile')
+      throw new ApiError('conflict', 'another request deleted this tunnel meanwhile')
     seen = isIt
     return isIt ? settledOf(tunnel) : undefined
   }
@@ -75,7 +75,7 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
     const settled = (signal: AbortSignal) => tunnels.waitFor(metadata, outcomeOf(metadata.uid), signal)
     const ready = await withinBudget(BUDGET_MS, (signal) => firstOf(signal, [settled, scopes.endOf(scope)]))
     if (ready) return ready
-    throw tooLate('the tunnel did not become ready in time; try again')
+    throw tooLate('the tunnel did not become ready in time; try again in 5 s')
   }
 
   return route({

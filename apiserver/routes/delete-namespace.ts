@@ -7,14 +7,16 @@ import { deleteExpected } from '../delete-expected.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
+import { counted } from '../nouns.ts'
 
-/** What a namespace holds, as `3 sharedinstances`, one text a kind. Passwords go with their tunnels, of which they are a part, a moment later. */
+/** What a namespace holds, as `3 databases`, one text a kind. Passwords go with their tunnels, of which they are a part, a moment later. */
 async function contentsOf(store: Store, namespace: string): Promise<readonly string[]> {
   const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced && kind.kind !== TunnelPassword.kind)
   const counts = await Promise.all(kinds.map(async (kind) => (await store.list(kind, { namespace })).items.length))
-  return kinds
-    .map(({ plural }, at) => ({ plural, count: counts[at] ?? 0 }))
-    .flatMap(({ plural, count }) => (count > 0 ? [`${count} ${plural}`] : []))
+  return kinds.flatMap((kind, at) => {
+    const count = counts[at] ?? 0
+    return count > 0 ? [counted(count, kind)] : []
+  })
 }
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'tenantNamespaces' | 'namespaces' | 'audit'>
@@ -36,7 +38,8 @@ export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces, a
       const object = tenantNamespaces.get({ name })
       if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
       const contents = await contentsOf(store, name)
-      if (contents.length > 0) throw new ApiError('conflict', `the namespace is not empty: ${contents.join(', ')}`)
+      if (contents.length > 0)
+        throw new ApiError('conflict', `the namespace is not empty: ${contents.join(', ')}; delete them first`)
       await deleteExpected(store, TenantNamespace, object, ifMatch)
       await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
       await untilGone(tenantNamespaces, object)

@@ -8,6 +8,7 @@ import { deleteExpected } from '../delete-expected.ts'
 import { ApiError } from '../errors.ts'
 import { type AnyRoute, LISTENERS, route } from '../route.ts'
 import { Nothing, ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
+import { counted } from '../nouns.ts'
 
 /** Names of its namespaces: those that are wished for, and those that are there, whichever came first. */
 async function namespacesOf(store: Store, organization: string): Promise<ReadonlySet<string>> {
@@ -37,7 +38,8 @@ export function deleteOrganization({ store, scopes, organizations, organizationC
       await scopes.require(principal, { verb: 'delete', resource: 'organizations' })
       const { name } = organization.metadata
       const count = (await namespacesOf(store, name)).size
-      if (count > 0) throw new ApiError('conflict', `organization ${name} still has ${count} namespaces`)
+      if (count > 0)
+        throw new ApiError('conflict', `organization ${name} still has ${counted(count, TenantNamespace)}; delete them first`)
       await deleteExpected(store, Organization, organization, ifMatch)
       await audit.record({ principal, requestId, sourceIp, action: 'delete', before: organization })
       await untilGone(organizationCache, organization)

@@ -29,7 +29,7 @@ export function deleteTunnelPassword(deps: TunnelDeps): AnyRoute {
       const password = tunnelPasswords.byUid(params.id.toLowerCase())
       const isOfTunnel =
         password?.metadata.namespace === tunnel.metadata.namespace && password?.spec.tunnelRef.name === tunnel.metadata.name
-      if (!password || !isOfTunnel) throw new ApiError('not_found', 'there is no such password')
+      if (!password || !isOfTunnel) throw new ApiError('not_found', 'this tunnel has no password with this id')
       if (await requestDeletion(store, TunnelPassword, password, ifMatch)) {
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: password })
       }

@@ -33,8 +33,9 @@ export function getTunnelConnect(deps: TunnelDeps): AnyRoute {
       const { tunnel } = await find(principal, params)
       const { hostname, endpointRef } = tunnel.status ?? {}
       const endpoint = endpointRef && endpoints.get({ name: endpointRef.name })
-      if (hostname === undefined || !endpoint) throw tooLate('this tunnel has no hostname yet; try again')
-      if (!isServed(endpoint)) throw new ApiError('conflict', `no edge serves ${endpoint.spec.domain}`)
+      if (hostname === undefined || !endpoint) throw tooLate('this tunnel has no hostname yet; try again in 5 s')
+      if (!isServed(endpoint))
+        throw new ApiError('conflict', `no edge serves ${endpoint.spec.domain} any more; create another tunnel`)
       return { status: 200, data: { connect: connectCommands({ hostname, endpoint, config: tunnel.spec.config }) } }
     },
   })

@@ -80,7 +80,7 @@ export function putMember({ store, scopes, roleBindings, audit, now }: Deps): An
         const done = await attempt({ namespace, member, ifMatch, by: { principal, requestId, sourceIp } })
         if (done) return { ...done, data: { member } }
       }
-      throw new ApiError('conflict', 'this member is being changed by others; try again')
+      throw new ApiError('conflict', 'other requests keep changing this member; try again')
     },
   })
 }

@@ -32,7 +32,7 @@ export function rotatePassword({ store, audit, find, waits, answer }: InstanceDe
       const settled = ({ status }: SharedInstance) => (status?.passwordVersion ?? 0) >= passwordVersion
       const done = await waits.changed(raised.after, settled, arrivedAt)
       await recorded
-      if (!done) throw tooLate('the new password is not in force yet; try again')
+      if (!done) throw tooLate('the new password is not in force yet; try again in 5 s')
       return answer.withCredentials(200, done)
     },
   })

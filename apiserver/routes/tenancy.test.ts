@@ -169,7 +169,7 @@ describe('namespaces', () => {
     await app.call('POST', `${NAMESPACE}/api-tokens`, { token, body: { name: 'ci', role: 'viewer' } })
     const refused = await app.call('DELETE', NAMESPACE, { token })
     expect(codeOf(refused)).toBe('409 conflict')
-    expect(refused.body.msg).toContain('1 apitokens')
+    expect(refused.body.msg).toContain('1 API token')
   })
 
   test.each([

@@ -77,6 +77,22 @@ test('every example body is taken by a running Mooring', async () => {
   }
 })
 
+test('a field that is missing is said to be required', async () => {
+  for (const { path, method, operation } of operations()) {
+    if (!operation.requestBody || method === 'patch') continue
+    const examples = Object.fromEntries(operation.parameters.map(({ name = '', example = '' }) => [name, example]))
+    const at = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(places[name] ?? examples[name] ?? ''))
+    const answer = await (isOfPlatform(path) ? home.call : acme.as('admin'))(method.toUpperCase(), at, { body: {} })
+    expect([operation.operationId, codeOf(answer)]).toEqual([operation.operationId, '400 invalid_request'])
+    for (const { field, message } of answer.body.error.details)
+      expect([operation.operationId, field, message]).toEqual([
+        operation.operationId,
+        field,
+        expect.stringMatching(/^(is required|must be given, or)/),
+      ])
+  }
+})
+
 describe('the groups at /docs', () => {
   test('are what the calls are about, and each is described', () => {
     const { tags } = z.looseObject({ tags: z.array(z.object({ name: z.string(), description: z.string() })) }).parse(document)

@@ -69,7 +69,7 @@ describe('PATCH /v1/instances/{id}', () => {
     { what: 'a text for isEnabled', body: { isEnabled: 'no' }, fields: ['isEnabled'] },
     { what: 'null for isEnabled', body: { isEnabled: null }, fields: ['isEnabled'] },
     { what: 'null for the identifier', body: { identifier: null }, fields: ['identifier'] },
-    { what: 'a ttl', body: { ttl: 60 }, fields: ['ttl'] },
+    { what: 'a ttl of 59', body: { ttl: 59 }, fields: ['ttl'] },
     { what: 'expiresAt in the past', body: { expiresAt: '2020-01-01T00:00:00Z' }, fields: ['expiresAt'] },
     { what: 'expiresAt past 30 days', body: { expiresAt: '2120-01-01T00:00:00Z' }, fields: ['expiresAt'] },
   ])('of $what is 400', async ({ body, fields }) => {
