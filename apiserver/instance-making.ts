@@ -13,7 +13,7 @@ export interface ObjectKey {
   readonly name: string
 }
 
-/** Who asks, for the audit log. */
+/** The caller and its request, for the audit log. */
 export type Asker = Pick<AuditedRequest, 'principal' | 'requestId' | 'sourceIp'>
 
 export interface Wanted {

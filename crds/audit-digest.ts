@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto'
 
-/** What the audit log holds in place of a value that may be a secret: equal for equal values of one `owner`, and nothing to anybody else. */
+/** What the audit log holds in place of a value that may be a secret. Equal values of one `owner` have equal digests; a digest reveals nothing else. */
 export type ValueDigest = (owner: string, value: string) => string
 
 /**
- * Digests by a key that only the operator, the API server and administrators of the cluster have: nobody can try values against one. The
- * uid of the resource is part of it, so nobody finds out a value by giving guesses to a resource of their own.
+ * Makes digests by a key that only the operator, the API server and administrators of the cluster have, so that a reader of the log cannot try
+ * values against one. `owner` is the uid of the resource: a tenant cannot find a value out by giving guesses to a resource of its own, either.
  */
 export function createValueDigest(tokenSecret: Uint8Array): ValueDigest {
   const key = createHmac('sha256', tokenSecret).update('audit digest').digest()

@@ -48,7 +48,7 @@ const API_NAMES: Readonly<Record<string, FieldNames>> = {
   TenantNamespace: { namespace: 'slug', displayName: 'name' },
 }
 
-/** Undefined of a RoleBinding that gives nobody a role of a member. */
+/** Describes an object for the audit log. Undefined for a RoleBinding without a member. */
 export function auditedObject(object: AuditedObject): Audited | undefined {
   if (object.kind === 'RoleBinding') return memberOf(object)
   return { resource: resourceOf(object), fields: fieldsOf(object) }

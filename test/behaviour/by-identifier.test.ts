@@ -132,7 +132,7 @@ test.each([
   expect(await listed('refused')).toEqual([])
 })
 
-test('a viewer may neither PUT nor DELETE, and is told which role may', async () => {
+test('a viewer may neither PUT nor DELETE, and the refusal names the role that may', async () => {
   await put('guarded')
   const viewer = acme.as('viewer')
   for (const answer of [await viewer('PUT', pathOf('guarded'), { body: body() }), await viewer('DELETE', pathOf('guarded'))]) {
@@ -160,7 +160,7 @@ describe('credentials', () => {
     expect([instance.password, instance.uri, instance.tls.ca]).toEqual([null, null, null])
   })
 
-  test('are not given to a viewer, who is told which role reads them', async () => {
+  test('are not given to a viewer, and the refusal names the role that reads them', async () => {
     const answer = await read('viewer', '?include=credentials')
     expect(codeOf(answer)).toBe('403 forbidden')
     expect(answer.body.msg).toMatch(/^reading credentials needs the role editor; you are viewer: ask an admin of /)
