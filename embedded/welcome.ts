@@ -38,7 +38,7 @@ Mooring is ready.
 
   shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
   dedicated API  ${dedicatedUrl}${elsewhere}${plain}
-  tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "First tunnel")${visitors}
+  tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "A tunnel from my laptop")${visitors}
   token          ${token}
                  (platform admin, home default/default, 12 h; also in ${dataDir.token})
   state          ${dataDir.path}   (delete it to start afresh)

@@ -109,12 +109,14 @@ async function blocksOf(section: string): Promise<readonly string[]> {
 }
 
 test('the commands of the README, typed as they stand, connect to a database', async () => {
-  const blocks = await blocksOf('Your first database')
-  expect(await shell(blocks.join('\n'))).toContain('PostgreSQL 15.4')
+  const blocks = await blocksOf('A database in CI')
+  const output = await shell(blocks.join('\n'))
+  expect(output).toContain('PostgreSQL 15.4')
+  expect(output).toMatch(/"uri": "postgresql:/)
 })
 
 test('those for a tunnel, typed as they stand in two terminals, show a port of this machine to a visitor', async () => {
-  const [connect = '', visit = ''] = await blocksOf('First tunnel')
+  const [connect = '', visit = ''] = await blocksOf('A tunnel from my laptop')
   await using home = await mkdtempDisposable(join(tmpdir(), 'mooring-home-'))
   const [directory, port] = [dirname(mooring.dataDir), await freePort()]
   await mkdir(join(home.path, '.ssh'), { mode: 0o700 })
