@@ -15,6 +15,7 @@ const Ttl = z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, tt
 const RegionId = z.string().min(1).max(253).describe('Id of a region in `GET /v1/regions`.')
 const MotorName = z.string().min(1).max(64).describe('Engine and version, one of those the region lists.')
 const Template = z.string().min(1).max(253).describe('Id of an instance of the same namespace, region and motor to copy.')
+const Extensions = z.array(ExtensionName).max(32)
 
 /** A body says in one way when an instance ends, in two or in none. */
 const isOneEnd = ({ ttl, expiresAt }: { readonly ttl?: unknown; readonly expiresAt?: unknown }): boolean =>
@@ -32,11 +33,7 @@ export const CreateInstanceBody = z
     ttl: Ttl.optional().describe('Seconds to live; not together with `expiresAt`.'),
     expiresAt: Time.optional().describe('When it deletes itself; not together with `ttl`.'),
     template: Template.optional(),
-    extensions: z
-      .array(ExtensionName)
-      .max(32)
-      .optional()
-      .describe('Extensions of the engine that the database has from the start.'),
+    extensions: Extensions.optional().describe('Extensions of the engine that the database has from the start.'),
   })
   .refine(isOneEnd, ONE_END)
   .meta({
@@ -65,6 +62,7 @@ export const EnsureInstanceBody = z
     motor: MotorName,
     ttl: Ttl.optional().describe('Seconds to live from now on; when absent, the time of one that is there stays as it is.'),
     template: Template.optional().describe('Id of an instance to copy; counts only when the database is made.'),
+    extensions: Extensions.optional().describe('Extensions of the engine to install; those that are installed stay.'),
   })
   .meta({
     id: 'EnsureInstance',

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { DatabaseServer } from '../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../crds/names.ts'
 import { allowedExtensions } from '../crds/region.ts'
-import { EXTENSIONS_INSTALLED, ExtensionReason, type SharedInstance } from '../crds/shared-instance.ts'
-import { conditionOf } from '../store/conditions.ts'
+import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Store } from '../store/port.ts'
 import { ApiError } from './errors.ts'
 import type { Regions } from './regions.ts'
@@ -24,7 +23,7 @@ export interface ExtensionsDeps {
   readonly regions: Pick<Regions, 'all' | 'find'>
 }
 
-const allowedFor = ({ regions }: Pick<ExtensionsDeps, 'regions'>, { spec }: SharedInstance): readonly string[] =>
+export const allowedFor = ({ regions }: Pick<ExtensionsDeps, 'regions'>, { spec }: SharedInstance): readonly string[] =>
   allowedExtensions(regions.find(spec.region), spec.motor)
 
 /** The extensions that the instance's region allows and its server has, by name. @throws StoreError */
@@ -46,22 +45,4 @@ export function requireAllowed(allowed: readonly string[], names: readonly strin
   throw new ApiError('unsupported_extension', `unsupported extension: ${refused}: ${rest}`, {
     details: [{ field, message: rest }],
   })
-}
-
-/** @throws ApiError `unsupported_extension` */
-export function requireAllowedIn(deps: Pick<ExtensionsDeps, 'regions'>, instance: SharedInstance, name: string): void {
-  requireAllowed(allowedFor(deps, instance), [name], 'name')
-}
-
-/**
- * True once the extension is installed, false while the operator has not tried.
- * @throws ApiError `conflict` or `unsupported_extension` when it was refused
- */
-export function isInstalled({ metadata, status }: SharedInstance, name: string, generation: number): boolean {
-  if (status?.extensions?.includes(name)) return true
-  const condition = conditionOf({ status }, EXTENSIONS_INSTALLED)
-  const isOfThis = condition !== undefined && (condition.observedGeneration ?? 0) >= Math.min(generation, metadata.generation)
-  if (!isOfThis) return false
-  const code = condition.reason === ExtensionReason.Conflict ? 'conflict' : 'unsupported_extension'
-  throw new ApiError(code, condition.message, { details: [{ field: 'name', message: condition.message }] })
 }

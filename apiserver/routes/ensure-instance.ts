@@ -1,5 +1,6 @@
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { isStoreError } from '../../store/errors.ts'
+import { addExtensions } from '../add-extensions.ts'
 import { withinBudget } from '../budget.ts'
 import { whenGone } from '../cache-waits.ts'
 import { changeSpec } from '../change-spec.ts'
@@ -7,6 +8,7 @@ import { ApiError } from '../errors.ts'
 import { requireExpected } from '../if-match.ts'
 import { EnsureInstanceBody, expiryOf } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps } from '../instance-deps.ts'
+import { mustHaveRoom } from '../instance-lookup.ts'
 import { createInstanceMaking, isFinal } from '../instance-making.ts'
 import { claimOutcome, claimOverdue, tooLate } from '../instance-verdict.ts'
 import { BY_IDENTIFIER_PATH, ByIdentifierParams, findByIdentifier, nameByIdentifier } from '../instances-by-identifier.ts'
@@ -53,6 +55,15 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
     return after
   }
 
+  /** The database once it has the extensions of the body. */
+  async function extended(there: SharedInstance, request: Request): Promise<SharedInstance> {
+    const names = request.body.extensions ?? []
+    if (names.every((name) => there.status?.extensions?.includes(name))) return there
+    await scopes.require(request.principal, { verb: 'patch', resource: 'sharedinstances', namespace: there.metadata.namespace })
+    mustHaveRoom(there)
+    return await addExtensions(deps, { instance: there, names, field: 'extensions', request })
+  }
+
   /** Answers with a database that is there, or under way by another request. Undefined: it goes, so look again. */
   async function join(found: SharedInstance, request: Request): Promise<Reply | undefined> {
     const { principal, requestId, sourceIp, arrivedAt, ifMatch } = request
@@ -64,7 +75,7 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
         seen.metadata.generation >= metadata.generation && claimOutcome(seen) !== undefined
       const there = await waits.changed(found, isThere, arrivedAt)
       if (!there) throw claimOverdue(instances.byUid(metadata.uid))
-      const reply = await answer.withCredentials(200, there)
+      const reply = await answer.withCredentials(200, await extended(there, request))
       await audit.record({ principal, requestId, sourceIp, action: 'read', after: there })
       return reply
     } catch (error) {
@@ -133,7 +144,7 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
     summary: 'Get the database of an identifier with its credentials; create it when there is none.',
     description: [
       'For CI: the same call at the start of each run, in any number at once, gives one database. 201 when it was made, 200 when it was there;',
-      '`ttl` starts again then. 409 when the database is of another motor or in another region, and when several have the identifier.',
+      '`ttl` starts again then, and `extensions` that it lacks are installed. 409 when the database is of another motor or in another region, and when several have the identifier.',
       'A request that cannot finish in 25 seconds is answered 503; the creation goes on, and the same request joins it. One that is being deleted',
       'is waited for. A disabled one is answered as it is, with `isEnabled: false`. The read of credentials is recorded in the audit log.',
     ].join(' '),

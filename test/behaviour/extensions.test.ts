@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/answers.ts'
 import { openHome } from '../support/home.ts'
@@ -44,6 +45,24 @@ test('POST /v1/instances makes a database with extensions, which a reset keeps a
   expect(await query(copy, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
   await succeed(acme.as('editor')('POST', `/v1/instances/${instance.id}/reset`))
   expect(await query(instance, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
+})
+
+test('PUT by identifier makes a database with extensions, and adds those that it lacks', async () => {
+  const identifier = `ext-${randomBytes(4).toString('hex')}`
+  const put = (extensions: readonly string[]) =>
+    acme.as('editor')('PUT', `/v1/instances/by-identifier/${identifier}`, {
+      body: { region: wish.region, motor: wish.motor, extensions },
+    })
+  const first = await succeed(put(['citext']))
+  expect(first.status).toBe(201)
+  const again = await succeed(put(['citext', 'hstore']))
+  expect(again.status).toBe(200)
+  expect(await query(again.body.data.instance, `SELECT 'a=>1'::hstore -> 'a' AS a, 'B'::citext = 'b' AS b`)).toEqual([
+    { a: '1', b: true },
+  ])
+  const refused = await put(['dblink'])
+  expect(codeOf(refused)).toBe('422 unsupported_extension')
+  expect(fieldsOf(refused)).toEqual(['extensions'])
 })
 
 test.each(['dblink', 'plpython3u', 'intarray', 'nosuchextension'])(
