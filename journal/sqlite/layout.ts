@@ -4,7 +4,7 @@ import { MooringError } from '../../crds/errors.ts'
 import { packRequests } from './pack-requests.ts'
 
 /** Layout of the file; a file of a newer one is refused rather than misread. */
-const LAYOUT = 4
+const LAYOUT = 5
 const LOG_BYTES = 64 * 1024 * 1024
 /** The one who brings the log back into the file holds up the one who writes, and he it, for no longer than a disk takes. */
 const BUSY_MS = 10_000
@@ -14,8 +14,8 @@ export const MINUTE_MS = 60_000
 
 /**
  * Rows are kept by tunnel, then id, in the order that they are read in; a request is in the table of the day of its id, which is dropped
- * whole, and shares a row there with others of its batch (chunks.ts). `minutes` sums requests up by the minute of their id, and says of
- * each minute which times it holds; `client_minutes` has the addresses with most of them, `client_hours` those of hours that are over.
+ * whole, and shares a row there with others of its batch (chunks.ts). `minutes` sums requests up by the minute of their id (`ms`: the response
+ * times of the backend alone), and says of each minute which times it holds; `client_minutes` has the addresses with most of them, `client_hours` those of hours that are over.
  * `connected_at` is when a tunnel's last client came.
  */
 const TABLES = `
@@ -59,8 +59,13 @@ const NAMES_EDGES = "ALTER TABLE connections ADD COLUMN edge TEXT NOT NULL DEFAU
 const NAMES_GENERATIONS = `
   ALTER TABLE audit ADD COLUMN generation INTEGER;
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);`
-/** Each makes the next layout out of the one before; the first is of layout 1. What follows the last is {@link packDays}. */
+/** Each makes the next layout out of the one before; the first is of layout 1. {@link packDays} follows the last. */
 const STEPS = [NAMES_EDGES, NAMES_GENERATIONS]
+/**
+ * From layout 4, whose `ms` included the answers of the edge. Their part is not known any more: each answer of a minute is taken to have lasted as long as
+ * the others.
+ */
+const BACKEND_TIMES = 'UPDATE minutes SET ms = ms * (requests - edge) / requests WHERE edge > 0;'
 
 export const dayTable = (day: number): string => `requests_${day}`
 
@@ -111,10 +116,12 @@ function layOut(db: DatabaseSync, path: string): void {
     // Once the log was synced by SQLite itself, its name in the directory is durable too.
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
-  if (layout > 0 && layout < LAYOUT) {
+  if (layout > 0 && layout <= STEPS.length) {
     db.exec(`BEGIN IMMEDIATE; ${STEPS.slice(layout - 1).join('\n')} PRAGMA user_version = ${STEPS.length + 1}; COMMIT`)
+  }
+  if (layout > 0 && layout < LAYOUT) {
     packDays(db)
-    db.exec(`PRAGMA user_version = ${LAYOUT}`)
+    db.exec(`BEGIN IMMEDIATE; ${BACKEND_TIMES} PRAGMA user_version = ${LAYOUT}; COMMIT`)
   }
 }
 
