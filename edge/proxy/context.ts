@@ -23,7 +23,7 @@ export interface Watched {
 /** What all connections of a proxy share. */
 export interface ProxyContext extends EdgeClock {
   readonly routes: Routes
-  readonly sessions: Pick<Sessions, 'pick' | 'waitFor' | 'of'>
+  readonly sessions: Pick<Sessions, 'pick' | 'refused' | 'waitFor' | 'of'>
   readonly journal: Pick<JournalWriter, 'request'>
   readonly metrics: ProxyMetrics
   readonly log: Pick<Logger, 'warn' | 'error'>

@@ -41,6 +41,8 @@ export class Exchange implements LinkUser, RelayOwner {
   #link: Link | undefined
   /** That the link is of. */
   #session: Session | undefined
+  /** Sessions that refused a channel for this request. */
+  #tried: Set<Session> | undefined
   /** Head and what came with it. */
   #message: Buffer | undefined
   /** Whether more than the message has been written. */
@@ -164,8 +166,7 @@ export class Exchange implements LinkUser, RelayOwner {
     } else if (this.#relay.began) this.responseBroken()
     else if (end === 'session_lost') this.#sessionLost()
     else if (end === 'ended' || end === 'lost') this.#unanswered()
-    // The target has gone with the first try.
-    else this.#fail(this.#use.fresh ? 'reset' : 'refused')
+    else this.#refused()
   }
 
   responseHeld(): void {
@@ -205,8 +206,9 @@ export class Exchange implements LinkUser, RelayOwner {
 
   /** `at`: now. */
   #connect(at = this.#context.now()): void {
-    const session = this.#context.sessions.pick(this.#asked.route.hostname)
+    const session = this.#context.sessions.pick(this.#asked.route.hostname, this.#tried)
     if (session) this.#attach(session, at)
+    else if (this.#tried) this.#failRefused()
     else this.#hold()
   }
 
@@ -256,6 +258,23 @@ export class Exchange implements LinkUser, RelayOwner {
     if (this.#streamed) this.#fail('offline')
     else if (this.#use.fresh) this.#fail('reset')
     else this.#connect()
+  }
+
+  /** A channel that is refused has taken nothing of the request: the next session is asked. */
+  #refused(): void {
+    const session = this.#session
+    if (session) {
+      this.#context.sessions.refused(session)
+      this.#tried ??= new Set()
+      this.#tried.add(session)
+    }
+    if (this.#streamed) this.#failRefused()
+    else this.#connect()
+  }
+
+  /** A request that is sent again has lost its target between the two tries. */
+  #failRefused(): void {
+    this.#fail(this.#use.fresh ? 'reset' : 'refused')
   }
 
   /** Closed before the response: a link that waited too long may have been closed before the request came. */

@@ -16,7 +16,7 @@ import { createPools } from './pool.ts'
 
 interface Deps extends EdgeClock {
   readonly routes: Routes
-  readonly sessions: Pick<Sessions, 'pick' | 'waitFor' | 'of'>
+  readonly sessions: Pick<Sessions, 'pick' | 'refused' | 'waitFor' | 'of'>
   readonly journal: Pick<JournalWriter, 'request'>
   /** Certificate and key for a name of a TLS handshake, in lower case; undefined: it is a stranger's. What is answered is kept for a while: see `forget`. */
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>

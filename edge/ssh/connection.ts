@@ -96,6 +96,7 @@ export class Connection implements WireEvents {
       opening: (type, remote) => terminals.open(this.channels, type, remote),
       overrun: () => this.close('protocol_error', sentences.overrun, Reason.protocolError),
       broken: () => this.broken(),
+      refused: () => this.#forwarding.targetRefused(performance.now()),
     })
     this.#line = new LineWatch({ ...line, now: this.#began })
     this.#forwarding = new Forwarding({

@@ -6,6 +6,7 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connectClient, makeKey, visit } from '../support/edge/mesh-client.ts'
 import { DOMAIN, openMeshHome, startMeshEdge } from '../support/edge/mesh-edges.ts'
+import { freePort } from '../support/free-port.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 const home = await openMeshHome()
@@ -203,6 +204,28 @@ test('clients at both edges share the requests once the older one has been heard
       expect(Math.min(seen.old, seen.new)).toBeGreaterThan(1)
     }, soon)
   }
+})
+
+test.each([
+  { where: 'at the same edge', bad: left },
+  { where: 'at another edge', bad: right },
+])('a newer client $where whose target is down fails no request at any edge', async ({ bad }) => {
+  const { hostname } = await served(await backend(says('hello')), left)
+  const port = await freePort()
+  const newer = await connectClient(home, { sshPort: bad.ports.ssh, hostname, key, target: port })
+  onTestFinished(() => newer[Symbol.asyncDispose]())
+  // Each visit that reaches it makes stock ssh say so: the edges know of it.
+  const refusals = () => newer.said().split('failed').length - 1
+  const statuses = new Set<number>()
+  for (const { ports } of [left, right]) {
+    const before = refusals()
+    await vi.waitFor(async () => {
+      const visits = Array.from({ length: 12 }, () => visit({ port: ports.http, hostname }))
+      for (const { status } of await Promise.all(visits)) statuses.add(status)
+      expect(refusals()).toBeGreaterThan(before)
+    }, soon)
+  }
+  expect([...statuses]).toEqual([200])
 })
 
 const answerOf = (asked: ReturnType<typeof request>): Promise<IncomingMessage> =>
