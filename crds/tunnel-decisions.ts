@@ -142,6 +142,11 @@ export const REQUEST_CHECKS: readonly Check<RequestWorld>[] = [
   upstream('in_time', ['timeout'], 'the target has 100 seconds to begin its answer'),
 ]
 
+/** Checks that a request under way must still pass when the settings of its tunnel change: whether the tunnel is there and open to this visitor. */
+export const ACCESS_CHECKS: readonly Check<RequestWorld>[] = REQUEST_CHECKS.filter(({ name }) =>
+  ['known_host', 'ingress', 'https_only'].includes(name),
+)
+
 /** What is known of an SSH login. */
 export interface LoginWorld {
   /** The tunnel of the user name. */

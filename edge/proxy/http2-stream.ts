@@ -71,6 +71,11 @@ export class Http2Stream implements Visitor {
       this.stop(TOO_SLOW)
   }
 
+  recheck(hostnames: ReadonlySet<string>): void {
+    if (this.exchange?.revoke(hostnames)) this.#reset(constants.NGHTTP2_CANCEL)
+    if (this.exchange?.isOver) this.exchange = undefined
+  }
+
   /** Answers for the backend, or resets with `code`. */
   stop(stop: Stop, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
     if (this.exchange && !this.exchange.stop(stop)) this.#reset(code)

@@ -103,6 +103,10 @@ class Http2Connection implements Watched {
     else this.#session.close()
   }
 
+  recheck(hostnames: ReadonlySet<string>): void {
+    for (const stream of this.#streams) stream.recheck(hostnames)
+  }
+
   drain(): void {
     this.#session.close()
   }
