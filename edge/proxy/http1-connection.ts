@@ -161,7 +161,7 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   #data(chunk: Buffer): void {
-    if (this.#lingering) this.#lingering.drop(chunk)
+    if (this.#lingering) this.#lingering.drop()
     else if (this.#takesHeads && !this.#waiting && !this.#advancing) this.#advance(chunk)
     else this.#pass(lasting(chunk))
   }
@@ -298,7 +298,7 @@ export class Http1Connection implements Visitor, Watched {
       const { now, limits } = this.#context
       this.#phase = 'linger'
       this.#waiting = undefined
-      this.#lingering = new Lingering({ socket: this.#out, now, lingerMs: limits.lingerMs })
+      this.#lingering = new Lingering({ socket: this.#out, now, limits })
       return
     }
     this.#phase = 'idle'

@@ -26,7 +26,7 @@ const edge = await startProxy({
     headMs: 300,
     keepAliveMs: 300,
     slowMs: 500,
-    lingerMs: 100,
+    lingerIdleMs: 100,
     sweepMs: 20,
     requestsPerTunnel: 3,
     holdMs: 0,
