@@ -84,7 +84,7 @@ export const StatsView = z
     from: z.iso.datetime(),
     to: z.iso.datetime(),
     requests: Count,
-    averageResponseTimeMs: z.number().nullable().describe('Null without requests.'),
+    averageResponseTimeMs: z.number().nullable().describe('Of the answers of the backend; null without any.'),
     statusClasses: z.object({ '1xx': Count, '2xx': Count, '3xx': Count, '4xx': Count, '5xx': Count }),
     edgeAnswered: Count.describe('Requests that the edge answered itself.'),
     bandwidth: z.object({ bytesIn: Count, bytesOut: Count }).describe('Of the bodies.'),

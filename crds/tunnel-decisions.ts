@@ -3,7 +3,7 @@ import type { TunnelConfig } from './tunnel-config.ts'
 
 /** Values of `Mooring-Error`, and of `reason` in the request log: why the edge answered a request itself, or how one ended early. */
 export const REQUEST_REASONS = [
-  ...(['bad_request', 'head_too_large', 'bad_expectation', 'too_slow', 'misdirected'] as const),
+  ...(['bad_request', 'head_too_large', 'unknown_transfer_coding', 'bad_expectation', 'too_slow', 'misdirected'] as const),
   ...(['acme_challenge', 'unknown_challenge', 'unknown_host', 'ip_denied', 'https_only', 'cors_preflight'] as const),
   ...(['overloaded', 'edge_stopping', 'tunnel_offline'] as const),
   ...(['upstream_refused', 'upstream_reset', 'upstream_invalid', 'upstream_timeout', 'visitor_gone'] as const),
@@ -150,6 +150,11 @@ export const REQUEST_CHECKS: readonly Check<RequestWorld>[] = [
   upstream('answer', ['reset', 'lost', 'invalid'], 'the target is sent the request'),
   upstream('in_time', ['timeout'], 'the target has 100 seconds to begin its answer'),
 ]
+
+/** Checks that a request under way must still pass when the settings of its tunnel change: whether the tunnel is there and open to this visitor. */
+export const ACCESS_CHECKS: readonly Check<RequestWorld>[] = REQUEST_CHECKS.filter(({ name }) =>
+  ['known_host', 'ingress', 'https_only'].includes(name),
+)
 
 /** What is known of an SSH login. */
 export interface LoginWorld {

@@ -1,14 +1,12 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { collect } from './collector.ts'
 
 /** So many bytes are made between two collections; with twice as many V8 goes through its whole heap first when its young generation is at its largest. */
 const BYTES = 4 * 1024 * 1024
 
 let made = 0
-let collect: ((options: { readonly type: 'minor'; readonly execution: 'sync' }) => void) | undefined
 
 /**
- * Tells of buffers that were made for bytes on their way between visitors and clients.
+ * Counts buffers that were made for bytes on their way between visitors and clients.
  *
  * Such a buffer is garbage within moments, but its memory is outside of V8's heap, and for every 10 to 20 MB of that V8 goes through the whole heap to see
  * what it may free: a third of the processor time of a download on an edge with one tunnel, and the more tunnels, the longer; stalls of 10 ms, three times a
@@ -19,11 +17,5 @@ export function madeGarbage(bytes: number): void {
   made += bytes
   if (made < BYTES) return
   made = 0
-  collect ??= exposed()
   collect({ type: 'minor', execution: 'sync' })
-}
-
-function exposed(): NonNullable<typeof collect> {
-  setFlagsFromString('--expose-gc')
-  return runInNewContext('gc') as NonNullable<typeof collect>
 }

@@ -9,6 +9,7 @@ import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
 import { createCertificates } from './certificates.ts'
 import { systemClock } from './clock.ts'
+import { returnMemoryAfterLoad } from './memory-after-load.ts'
 import { createMesh, type MeshMembership } from './mesh/mesh.ts'
 import { ticketKeysOf } from './mesh/ticket-keys.ts'
 import type { PemStore } from './pem-store.ts'
@@ -112,6 +113,8 @@ export function createEdge(deps: EdgeDeps): Edge {
   })
 
   let sshPort = 0
+  const memory = returnMemoryAfterLoad()
+
   let closing: Promise<void> | undefined
   async function close(graceMs: number): Promise<void> {
     await proxy.close(graceMs)
@@ -119,6 +122,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     await mesh?.close()
     certificates[Symbol.dispose]()
     routes[Symbol.dispose]()
+    memory[Symbol.dispose]()
   }
 
   return {

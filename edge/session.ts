@@ -39,8 +39,13 @@ export interface Session {
 export interface Sessions {
   add(session: Session): void
   remove(session: Session): void
-  /** The one to ask next: the newest first; live ones share the load. */
-  pick(hostname: string): Session | undefined
+  /**
+   * Returns the session to ask next, none of `tried`. Live ones share the load, the newest first; those that lately refused a channel come after the others,
+   * and those that may be dead last.
+   */
+  pick(hostname: string, tried?: ReadonlySet<Session>): Session | undefined
+  /** Notes that the session has refused a channel: others of its tunnel are preferred for a while. */
+  refused(session: Session): void
   /** The same, waiting up to `ms` for one to come; resolves with undefined when none did or `signal` aborts. */
   waitFor(hostname: string, ms: number, signal: AbortSignal): Promise<Session | undefined>
   of(hostname: string): readonly Session[]

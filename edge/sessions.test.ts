@@ -34,6 +34,61 @@ describe('sessions', () => {
     expect(sessions.pick('a')).toBe(recent)
   })
 
+  describe('that refused a channel', () => {
+    beforeEach(() => vi.useFakeTimers())
+    afterEach(() => vi.useRealTimers())
+
+    const two = () => {
+      const sessions = createSessions()
+      const [old, recent] = [session('old', 7), session('recent')]
+      sessions.add(old)
+      sessions.add(recent)
+      sessions.confirm(old)
+      return { sessions, old, recent }
+    }
+
+    test('come after the others, however busy those are, for ten seconds', () => {
+      const { sessions, old, recent } = two()
+      expect(sessions.pick('a')).toBe(recent)
+      sessions.refused(recent)
+      expect(sessions.pick('a')).toBe(old)
+      vi.advanceTimersByTime(9_999)
+      expect(sessions.pick('a')).toBe(old)
+      vi.advanceTimersByTime(1)
+      expect(sessions.pick('a')).toBe(recent)
+    })
+
+    test('are asked in the order of their refusals when all did', () => {
+      const { sessions, old, recent } = two()
+      sessions.refused(old)
+      vi.advanceTimersByTime(1)
+      sessions.refused(recent)
+      expect(sessions.pick('a')).toBe(old)
+      expect(sessions.pick('a', new Set([old]))).toBe(recent)
+      expect(sessions.pick('a', new Set([old, recent]))).toBeUndefined()
+    })
+
+    test('come before those that may be dead, which are asked last', () => {
+      const sessions = createSessions()
+      const [old, recent] = [session('old'), session('recent')]
+      sessions.add(old)
+      sessions.add(recent)
+      sessions.refused(recent)
+      expect(sessions.pick('a')).toBe(recent)
+      expect(sessions.pick('a', new Set([recent]))).toBe(old)
+    })
+
+    test('are forgotten with their session', () => {
+      const { sessions, old, recent } = two()
+      sessions.refused(recent)
+      sessions.remove(recent)
+      sessions.refused(recent)
+      expect(sessions.of('a')).toEqual([old])
+      sessions.add(recent)
+      expect(sessions.pick('a')).toBe(recent)
+    })
+  })
+
   test('fall back on an older one that nobody has heard of when the newest goes', () => {
     const sessions = createSessions()
     const [old, recent] = [session('old'), session('recent')]

@@ -22,6 +22,8 @@ interface Entry {
   readonly session: Session
   alive: boolean
   heardAfter: string | undefined
+  /** When it last refused a channel, in milliseconds of performance.now(). */
+  refusedAt: number
 }
 
 type Waiter = (session: Session) => void
@@ -29,12 +31,15 @@ type Waiter = (session: Session) => void
 /** Visitors of an edge that died are told so within a second; its clients notice by themselves when they do, and come back to any edge. */
 const HOLD_WITHOUT_EDGE_MS = 800
 const SINCE_LOSS_MS = 10_000
+/** How long a refused channel makes other sessions preferable. */
+const REFUSAL_MS = 10_000
 /** Hostnames of which that is remembered. */
 const MOST_LOST = 50_000
 
 /**
  * When a tunnel's client connects again, its former connection may be dead without anyone knowing: the newest session is asked alone,
- * until older ones have been heard of. Those that live share the load: who has the fewest channels is asked next, the newer first.
+ * until older ones have been heard of. Those that live share the load: the one with the fewest channels is asked next, the newer first. A session that refused a
+ * channel, as one does whose target is down, is asked after the others for 10 seconds.
  */
 export function createSessions(): SharedSessions {
   /** Newest first. */
@@ -45,13 +50,13 @@ export function createSessions(): SharedSessions {
   let count = 0
 
   function add(session: Session): void {
-    place({ session, alive: true, heardAfter: undefined }, 0)
+    place({ session, alive: true, heardAfter: undefined, refusedAt: -Infinity }, 0)
   }
 
   function join(session: Session, heardAfter: string | undefined): void {
     const entries = byHostname.get(session.hostname) ?? []
     const older = entries.findIndex((entry) => entry.session.since < session.since)
-    place({ session, alive: true, heardAfter }, older < 0 ? entries.length : older)
+    place({ session, alive: true, heardAfter, refusedAt: -Infinity }, older < 0 ? entries.length : older)
   }
 
   /** The first is the newest; of the others those are alive that have answered since it came. */
@@ -109,14 +114,15 @@ export function createSessions(): SharedSessions {
     if (byHostname.get(session.hostname)?.[0]?.session.id === after) entry.alive = true
   }
 
-  function pick(hostname: string): Session | undefined {
+  function pick(hostname: string, tried?: ReadonlySet<Session>): Session | undefined {
     const entries = byHostname.get(hostname)
     if (entries === undefined) return undefined
-    let best: Session | undefined
-    for (const { session, alive } of entries) {
-      if (alive && (best === undefined || session.channels < best.channels)) best = session
+    let best: Entry | undefined
+    for (const entry of entries) {
+      if (tried?.has(entry.session)) continue
+      if (best === undefined || isPreferred(entry, best)) best = entry
     }
-    return best
+    return best?.session
   }
 
   function waitFor(hostname: string, ms: number, signal: AbortSignal): Promise<Session | undefined> {
@@ -155,7 +161,25 @@ export function createSessions(): SharedSessions {
       const [newest] = byHostname.get(session.hostname) ?? []
       if (newest) hear(session, newest.session.id)
     },
+    refused(session) {
+      const entry = entryOf(session)
+      if (entry) entry.refusedAt = performance.now()
+    },
     hear,
     heardAfter: (session) => entryOf(session)?.heardAfter,
   }
 }
+
+/** Whether an entry is to be asked before another, newer one. */
+function isPreferred(entry: Entry, other: Entry): boolean {
+  if (entry.alive !== other.alive) return entry.alive
+  if (entry.refusedAt !== other.refusedAt) {
+    const now = performance.now()
+    const [own, others] = [lateRefusal(entry, now), lateRefusal(other, now)]
+    if (own !== others) return own < others
+  }
+  return entry.session.channels < other.session.channels
+}
+
+/** When it last refused a channel; -Infinity once that does not matter any more. */
+const lateRefusal = ({ refusedAt }: Entry, now: number): number => (now - refusedAt < REFUSAL_MS ? refusedAt : -Infinity)

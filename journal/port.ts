@@ -119,6 +119,7 @@ export interface AuditFilter extends Span {
 /** What the dashboard shows of a tunnel (contract, "Tunnel behaviours"). */
 export interface Stats {
   readonly requests: number
+  /** Of the answers of the backend; null without any. */
   readonly averageResponseTimeMs: number | null
   readonly statusClasses: Readonly<Record<'1xx' | '2xx' | '3xx' | '4xx' | '5xx', number>>
   readonly edgeAnswered: number
@@ -128,6 +129,19 @@ export interface Stats {
   readonly topClientIps: readonly { readonly ip: string; readonly requests: number }[]
   /** One entry a minute, or an hour for spans of more than a day; those without a request are left out. */
   readonly series: readonly { readonly at: number; readonly requests: number; readonly errors: number }[]
+}
+
+/** Returns {@link Stats.averageResponseTimeMs}. `edge`: how many of the requests the edge answered; `ms`: sum of the backend's response times. */
+export function averageOf({
+  requests,
+  edge,
+  ms,
+}: {
+  readonly requests: number
+  readonly edge: number
+  readonly ms: number
+}): number | null {
+  return requests === edge ? null : ms / (requests - edge)
 }
 
 /** One write that the audit log may have an entry of. */

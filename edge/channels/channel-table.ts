@@ -29,6 +29,8 @@ interface Deps<Line> {
   overrun(): void
   /** The client spoke of a channel that there is not. */
   broken(): void
+  /** The client could not reach its target, or would not. */
+  refused?(): void
 }
 
 /** The channels of one connection, by their number on our side. */
@@ -122,7 +124,10 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
   }
 
   refused(id: number, reason: number): void {
-    this.#ends[id]?.refused(reason)
+    const end = this.#ends[id]
+    if (end === undefined) return
+    end.refused(reason)
+    this.#deps.refused?.()
   }
 
   /** What it leads to has gone. */

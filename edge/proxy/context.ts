@@ -14,6 +14,8 @@ import type { Pools } from './pool.ts'
 /** What looks after its own deadlines, whenever it is asked to. */
 export interface Watched {
   tick(now: number): void
+  /** Ends the requests of these tunnels, by hostname, that their new settings do not allow any more. */
+  recheck(hostnames: ReadonlySet<string>): void
   /** Finishes what is under way and takes no more. */
   drain(): void
   /** The edge stops: ends what is still under way, and tells its visitor where that can be. */
@@ -23,7 +25,7 @@ export interface Watched {
 /** What all connections of a proxy share. */
 export interface ProxyContext extends EdgeClock {
   readonly routes: Routes
-  readonly sessions: Pick<Sessions, 'pick' | 'waitFor' | 'of'>
+  readonly sessions: Pick<Sessions, 'pick' | 'refused' | 'waitFor' | 'of'>
   readonly journal: Pick<JournalWriter, 'request'>
   readonly metrics: ProxyMetrics
   readonly log: Pick<Logger, 'warn' | 'error'>
@@ -34,7 +36,7 @@ export interface ProxyContext extends EdgeClock {
   /** What a certificate authority is to be answered; undefined: nobody has ordered that. */
   readonly challenge: (host: string, token: string) => string | undefined
   readonly pools: Pools
-  /** Requests that each tunnel has under way. */
+  /** Requests that each tunnel has under way, by hostname. */
   readonly load: Counts
   readonly modificationsOf: (config: TunnelConfig) => PreparedModifications
   readonly connections: Set<Watched>

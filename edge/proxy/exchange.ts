@@ -1,5 +1,13 @@
 import { Buffer } from 'node:buffer'
-import { type RequestReason, type Stop, type Upstream, UPSTREAM_STOPS } from '../../crds/tunnel-decisions.ts'
+import {
+  ACCESS_CHECKS,
+  firstStop,
+  type RequestReason,
+  type RequestWorld,
+  type Stop,
+  type Upstream,
+  UPSTREAM_STOPS,
+} from '../../crds/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
 import type { ProxyContext } from './context.ts'
@@ -19,9 +27,8 @@ export interface Asked {
   readonly arrival: Arrival
   readonly route: Route
   readonly visit: Visit
-  /** Without the query. */
-  readonly path: string
-  readonly sourceIp: string
+  /** What the decision to serve it was made of. */
+  readonly world: RequestWorld
 }
 
 /** What the journal says of a visitor who went before an answer. */
@@ -41,6 +48,8 @@ export class Exchange implements LinkUser, RelayOwner {
   #link: Link | undefined
   /** That the link is of. */
   #session: Session | undefined
+  /** Sessions that refused a channel for this request. */
+  #tried: Set<Session> | undefined
   /** Head and what came with it. */
   #message: Buffer | undefined
   /** Whether more than the message has been written. */
@@ -74,7 +83,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   start(): void {
     const { route, arrival } = this.#asked
-    this.#context.load.enter(route.id)
+    this.#context.load.enter(route.hostname)
     if (this.takesTrailers(arrival.trailers)) this.#connect(arrival.began)
     else this.stop(BAD_BODY)
   }
@@ -124,7 +133,9 @@ export class Exchange implements LinkUser, RelayOwner {
   visitorGone(reason: RequestReason = 'visitor_gone'): void {
     if (this.#state === 'over') return
     this.#close()
-    if (this.#relay.began) this.#over(this.#relay.status, this.#relay.isRaw ? null : reason)
+    // An upgrade is over when either side goes.
+    const isOrderly = this.#relay.isRaw && reason === 'visitor_gone'
+    if (this.#relay.began) this.#over(this.#relay.status, isOrderly ? null : reason)
     else this.#over(GONE, reason)
   }
 
@@ -135,6 +146,17 @@ export class Exchange implements LinkUser, RelayOwner {
     if (answerable) this.#answer(stop)
     else this.visitorGone(stop.reason)
     return answerable
+  }
+
+  /**
+   * Ends the request if its tunnel is one of `hostnames` and does not allow it any more. True: the response has begun, and the visitor must be cut off.
+   */
+  revoke(hostnames: ReadonlySet<string>): boolean {
+    const { route, world } = this.#asked
+    if (this.#state === 'over' || !hostnames.has(route.hostname)) return false
+    const current = this.#context.routes.get(route.hostname)
+    const stop = firstStop(ACCESS_CHECKS, { ...world, tunnel: current?.id === route.id ? current : undefined })
+    return stop !== undefined && !this.stop(stop)
   }
 
   tick(now: number): void {
@@ -164,8 +186,7 @@ export class Exchange implements LinkUser, RelayOwner {
     } else if (this.#relay.began) this.responseBroken()
     else if (end === 'session_lost') this.#sessionLost()
     else if (end === 'ended' || end === 'lost') this.#unanswered()
-    // The target has gone with the first try.
-    else this.#fail(this.#use.fresh ? 'reset' : 'refused')
+    else this.#refused()
   }
 
   responseHeld(): void {
@@ -205,8 +226,9 @@ export class Exchange implements LinkUser, RelayOwner {
 
   /** `at`: now. */
   #connect(at = this.#context.now()): void {
-    const session = this.#context.sessions.pick(this.#asked.route.hostname)
+    const session = this.#context.sessions.pick(this.#asked.route.hostname, this.#tried)
     if (session) this.#attach(session, at)
+    else if (this.#tried) this.#failRefused()
     else this.#hold()
   }
 
@@ -258,6 +280,23 @@ export class Exchange implements LinkUser, RelayOwner {
     else this.#connect()
   }
 
+  /** A channel that is refused has taken nothing of the request: the next session is asked. */
+  #refused(): void {
+    const session = this.#session
+    if (session) {
+      this.#context.sessions.refused(session)
+      this.#tried ??= new Set()
+      this.#tried.add(session)
+    }
+    if (this.#streamed) this.#failRefused()
+    else this.#connect()
+  }
+
+  /** A request that is sent again has lost its target between the two tries. */
+  #failRefused(): void {
+    this.#fail(this.#use.fresh ? 'reset' : 'refused')
+  }
+
   /** Closed before the response: a link that waited too long may have been closed before the request came. */
   #unanswered(): void {
     this.#close()
@@ -296,23 +335,23 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#state = 'over'
     this.#message = undefined
     const { journal, metrics, load, now } = this.#context
-    const { arrival, route, visit, path, sourceIp } = this.#asked
+    const { arrival, route, visit, world } = this.#asked
     const record = {
       id: visit.id,
       tunnel: route.id,
       at: arrival.at,
       method: arrival.head.method,
-      path,
+      path: world.path,
       status,
       durationMs: Math.round(now() - arrival.began),
       bytesIn: this.#visitor.bytesIn + this.#rawIn,
       bytesOut: this.#relay.bytesOut + this.#answered,
-      sourceIp,
+      sourceIp: world.sourceIp,
       origin: this.#relay.began ? ('backend' as const) : ('edge' as const),
       reason,
       protocol: arrival.protocol,
     }
-    load.leave(route.id)
+    load.leave(route.hostname)
     journal.request(record)
     metrics.finished(record)
   }

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type Fields, STRIDE } from './fields.ts'
 import type { Modifications } from './modifications.ts'
-import { DATE, DROP, HOST, PLAIN, SET_COOKIE } from './names.ts'
+import { DATE, DROP, HOST, PLAIN, SET_COOKIE, VISITOR_ADDRESS } from './names.ts'
 
 const NONE: readonly string[] = []
 const COMMON = new Set(['close', 'keep-alive', 'upgrade'])
@@ -12,14 +12,23 @@ export function hopFields(connection: readonly string[]): readonly string[] {
   return connection.filter((name) => !COMMON.has(name))
 }
 
+/** What decides which fields of a message are passed on. */
+export interface Passing {
+  /** Names from {@link hopFields}. */
+  readonly hops: readonly string[]
+  readonly modifications: Modifications
+  /** Whether the sender is a trusted balancer, which may name the visitor's address. */
+  readonly trusted: boolean
+}
+
 /**
  * Whether the field at this place is passed on. Host always is, whatever Connection says. A Set-Cookie is, if nothing else is wrong with it: its value is another
  * matter.
  */
-export function isKept({ text, at }: Fields, field: number, hops: readonly string[], modifications: Modifications): boolean {
+export function isKept({ text, at }: Fields, field: number, { hops, modifications, trusted }: Passing): boolean {
   const kind = at[field + 4]
   if (kind === HOST) return true
-  if (kind !== PLAIN && kind !== SET_COOKIE && kind !== DATE) return false
+  if (kind === VISITOR_ADDRESS ? !trusted : kind !== PLAIN && kind !== SET_COOKIE && kind !== DATE) return false
   if (hops.length === 0 && modifications.removed === undefined) return true
   return isWanted(text.slice(at[field], at[field + 1]), hops, modifications)
 }
@@ -32,12 +41,12 @@ function isWanted(name: string, hops: readonly string[], { removed }: Modificati
 export const lineEnd = ({ text, at }: Fields, field: number): number => at[field + STRIDE] ?? text.length
 
 /** The lines that are passed on, as they are: runs of them are taken in one piece. `from`: where the first run begins. */
-export function keptLines(fields: Fields, from: number, hops: readonly string[], modifications: Modifications): string {
+export function keptLines(fields: Fields, from: number, passing: Passing): string {
   const { text, at } = fields
   let out = ''
   let run = from
   for (let field = 0; field < at.length; field += STRIDE) {
-    if (isKept(fields, field, hops, modifications)) continue
+    if (isKept(fields, field, passing)) continue
     const start = at[field] ?? 0
     if (start > run) out += text.slice(run, start)
     run = lineEnd(fields, field)

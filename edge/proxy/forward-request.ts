@@ -63,10 +63,8 @@ const isAlike = (one: Visit, other: Visit): boolean =>
 
 function compose(head: RequestHead, visit: Visit, modifications: Modifications): ForwardedRequest {
   const { framing, method, target, fieldsAt, lineKept, upgrade } = head
-  const hops = hopFields(framing.connection)
-  const before = lineKept
-    ? keptLines(head, 0, hops, modifications)
-    : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, hops, modifications)}`
+  const passing = { hops: hopFields(framing.connection), modifications, trusted: visit.trusted }
+  const before = lineKept ? keptLines(head, 0, passing) : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, passing)}`
   let after = '\r\n'
   if (framing.chunked) after += 'Transfer-Encoding: chunked\r\n'
   else if (framing.length !== undefined) after += `Content-Length: ${framing.length}\r\n`

@@ -4,7 +4,7 @@ import { ownBytes } from '../own-bytes.ts'
 import { scopedCookie } from './cookie-scope.ts'
 import { httpDate } from './errors.ts'
 import { STRIDE } from './fields.ts'
-import { hopFields, isKept, keptLines } from './forward-fields.ts'
+import { hopFields, isKept, keptLines, type Passing } from './forward-fields.ts'
 import { isCookie, type Modifications } from './modifications.ts'
 import { DATE, DROP, SET_COOKIE } from './names.ts'
 import type { BodyKind, ResponseHead } from './response-head.ts'
@@ -72,8 +72,7 @@ const isSameReply = (one: Reply, other: Reply): boolean =>
 function compose(reply: Reply, after: After, chunked: boolean): ForwardedResponse {
   const { head, modifications } = reply
   const { text, fieldsAt, minor } = head
-  const hops = hopFields(head.framing.connection)
-  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply, hops) : keptLines(head, fieldsAt, hops, modifications)
+  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply) : keptLines(head, fieldsAt, passingOf(reply))
   let out = (minor === 1 ? text.slice(0, fieldsAt) : `HTTP/1.1${text.slice(8, fieldsAt)}`) + fields
   if (chunked) out += 'Transfer-Encoding: chunked\r\n'
   else out += lengthLine(reply)
@@ -101,13 +100,19 @@ function lengthLine({ head, kind }: Reply): string {
   return length === undefined ? '' : `Content-Length: ${length}\r\n`
 }
 
+const passingOf = ({ head, modifications }: Reply): Passing => ({
+  hops: hopFields(head.framing.connection),
+  modifications,
+  trusted: false,
+})
+
 function hasField({ at }: ResponseHead, kind: number): boolean {
   for (let field = 4; field < at.length; field += STRIDE) if (at[field] === kind) return true
   return false
 }
 
-function keptWithCookies({ head, host, modifications }: Reply, hops: readonly string[]): string {
-  return keptFields(head, hops, modifications, host)
+function keptWithCookies(reply: Reply): string {
+  return keptFields(reply)
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')
 }
@@ -118,16 +123,13 @@ export function addedFields({ modifications, host }: Reply): (readonly [string, 
 }
 
 /** The fields that are passed on, one by one. */
-export function keptFields(
-  head: ResponseHead,
-  hops: readonly string[],
-  modifications: Modifications,
-  host: string,
-): [string, string][] {
+export function keptFields(reply: Reply): [string, string][] {
+  const { head, host } = reply
   const { text, at } = head
+  const passing = passingOf(reply)
   const fields: [string, string][] = []
   for (let field = 0; field < at.length; field += STRIDE) {
-    if (!isKept(head, field, hops, modifications)) continue
+    if (!isKept(head, field, passing)) continue
     const value = text.slice(at[field + 2], at[field + 3])
     fields.push([text.slice(at[field], at[field + 1]), at[field + 4] === SET_COOKIE ? scopedCookie(value, host) : value])
   }

@@ -1,5 +1,7 @@
+import type { Stop } from '../../crds/tunnel-decisions.ts'
 import { isToken, STRIDE } from './fields.ts'
 import { CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE } from './names.ts'
+import { bad, UNKNOWN_CODING } from './stops.ts'
 
 /** What the fields say about the message itself; all that they may say in one way only. */
 export interface Framing {
@@ -16,6 +18,8 @@ export interface Framing {
 interface Draft {
   length: number | undefined
   chunked: boolean
+  /** Whether there is a transfer coding other than `chunked`. */
+  coded: boolean
   host: string | undefined
   connection: readonly string[]
   upgrade: string | undefined
@@ -35,12 +39,13 @@ const LENGTH = /^\d{1,15}$/
 
 /**
  * Reads framing strictly (RFC 9112, section 6): no Content-Length beside Transfer-Encoding, no field of the two twice even when equal, no coding but `chunked`.
- * @returns what is wrong, or the framing
+ * @returns the framing, or the rejection of a request that has it
  */
-export function readFraming(text: string, at: readonly number[]): Framing | string {
+export function readFraming(text: string, at: readonly number[]): Framing | Stop {
   const draft: Draft = {
     length: undefined,
     chunked: false,
+    coded: false,
     host: undefined,
     connection: NONE,
     upgrade: undefined,
@@ -49,9 +54,11 @@ export function readFraming(text: string, at: readonly number[]): Framing | stri
   for (let field = 0; field < at.length; field += STRIDE) {
     const take = TAKES[at[field + 4] ?? 0]
     const wrong = take?.(draft, text.slice(at[field + 2], at[field + 3]))
-    if (wrong !== undefined) return wrong
+    if (wrong !== undefined) return bad(wrong)
   }
-  return draft.chunked && draft.length !== undefined ? 'Content-Length and Transfer-Encoding exclude each other' : draft
+  const isEncoded = draft.chunked || draft.coded
+  if (isEncoded && draft.length !== undefined) return bad('Content-Length and Transfer-Encoding exclude each other')
+  return draft.coded ? UNKNOWN_CODING : draft
 }
 
 type Take = (draft: Draft, value: string) => string | undefined
@@ -70,10 +77,13 @@ TAKES[CONTENT_LENGTH] = (draft, value) => {
   return undefined
 }
 TAKES[TRANSFER_ENCODING] = (draft, value) => {
-  if (draft.chunked) return 'there is more than one Transfer-Encoding'
-  if (value.toLowerCase() !== 'chunked') return 'Transfer-Encoding may be chunked alone'
-  draft.chunked = true
-  return undefined
+  if (!draft.chunked && (value === 'chunked' || value.toLowerCase() === 'chunked')) {
+    draft.chunked = true
+    return undefined
+  }
+  const names = value.toLowerCase().split(',').map(codingName)
+  draft.coded ||= names.every(isToken) && names.some((name) => name !== 'chunked')
+  return draft.coded ? undefined : 'Transfer-Encoding must be chunked, once and without parameters'
 }
 TAKES[CONNECTION] = (draft, value) => {
   const names = value === 'keep-alive' ? KEEP_ALIVE : namesIn(value)
@@ -89,6 +99,9 @@ TAKES[EXPECT] = (draft, value) => {
   draft.expect = draft.expect === undefined ? value.toLowerCase() : `${draft.expect}, ${value.toLowerCase()}`
   return undefined
 }
+
+/** Name of a transfer coding without its parameters (RFC 9112, section 7). */
+const codingName = (coding: string): string => (coding.split(';', 1)[0] ?? '').trim()
 
 function namesIn(value: string): string[] | undefined {
   const names: string[] = []

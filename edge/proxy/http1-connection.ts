@@ -75,6 +75,10 @@ export class Http1Connection implements Visitor, Watched {
     if (this.#progress.isReaderStuck(now)) this.#socket.destroy()
   }
 
+  recheck(hostnames: ReadonlySet<string>): void {
+    if (this.#exchange?.revoke(hostnames)) this.#reset()
+  }
+
   drain(): void {
     this.#close = true
     // A request that waits for the visitor to read is still answered, as the last one.
@@ -138,8 +142,13 @@ export class Http1Connection implements Visitor, Watched {
     // What a visitor has not got of a response that was cut, it would ask for again.
     const socket = this.#out
     if (this.#phase === 'raw') socket.end(() => socket.destroy())
-    else if (this.#accepted.scheme === 'http') socket.resetAndDestroy()
-    else socket.destroy()
+    else this.#reset()
+  }
+
+  /** Ends the connection at once, so that the visitor sees that something is missing. */
+  #reset(): void {
+    if (this.#accepted.scheme === 'http') this.#socket.resetAndDestroy()
+    else this.#socket.destroy()
   }
 
   hold(): void {
@@ -152,7 +161,7 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   #data(chunk: Buffer): void {
-    if (this.#lingering) this.#lingering.drop(chunk)
+    if (this.#lingering) this.#lingering.drop()
     else if (this.#takesHeads && !this.#waiting && !this.#advancing) this.#advance(chunk)
     else this.#pass(lasting(chunk))
   }
@@ -289,7 +298,7 @@ export class Http1Connection implements Visitor, Watched {
       const { now, limits } = this.#context
       this.#phase = 'linger'
       this.#waiting = undefined
-      this.#lingering = new Lingering({ socket: this.#out, now, lingerMs: limits.lingerMs })
+      this.#lingering = new Lingering({ socket: this.#out, now, limits })
       return
     }
     this.#phase = 'idle'

@@ -6,7 +6,6 @@ import type { ProxyContext } from './context.ts'
 import { type Answer, httpDate } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { addedFields, keptFields, type Reply, wantsDate } from './forward-response.ts'
-import { hopFields } from './forward-fields.ts'
 import { fieldObject, streamFields } from './http2-fields.ts'
 import { Progress } from './progress.ts'
 import type { RequestHead } from './request-head.ts'
@@ -72,6 +71,11 @@ export class Http2Stream implements Visitor {
       this.stop(TOO_SLOW)
   }
 
+  recheck(hostnames: ReadonlySet<string>): void {
+    if (this.exchange?.revoke(hostnames)) this.#reset(constants.NGHTTP2_CANCEL)
+    if (this.exchange?.isOver) this.exchange = undefined
+  }
+
   /** Answers for the backend, or resets with `code`. */
   stop(stop: Stop, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
     if (this.exchange && !this.exchange.stop(stop)) this.#reset(code)
@@ -127,9 +131,7 @@ export class Http2Stream implements Visitor {
 
   /** Those that are passed on, and those that the tunnel sets. */
   #fieldsOf(reply: Reply): string[] {
-    const { head, modifications, host } = reply
-    const kept = keptFields(head, hopFields(head.framing.connection), modifications, host)
-    return streamFields([...kept, ...addedFields(reply)])
+    return streamFields([...keptFields(reply), ...addedFields(reply)])
   }
 
   #sendTrailers(): void {

@@ -1,7 +1,7 @@
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { Accepted } from './accepted.ts'
 import type { ProxyContext, Watched } from './context.ts'
-import { MAX_FIELDS, MAX_HEAD } from './fields.ts'
+import { MAX_HEAD } from './fields.ts'
 import { HalfClosed } from './half-closed.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
@@ -14,8 +14,12 @@ import { serve } from './serve.ts'
 const RESET_WINDOW_MS = 10_000
 /** Bytes that a visitor may send ahead: on one stream, on all of a connection. */
 const WINDOW = 262_144
-/** Header blocks up to this are read, and answered when they are too large; those beyond it are reset. */
-const READ_HEAD = 3 * MAX_HEAD
+/**
+ * Header blocks up to this size (RFC 9113, section 6.5.2: 32 bytes on top for each field) are read, so that one that is too large is answered as over HTTP/1.1. It is
+ * as much as nghttp2 takes: a block of nine frames of 16 KiB, and strings of 64 KiB, both as they are compressed. It ends the connection at more.
+ */
+const READ_HEAD = 256 * 1024
+const FIELD_OVERHEAD = 32
 const SESSION_WINDOW = 1_048_576
 /** What waits for a visitor who has ended its side, and of which nothing is taken for so long, is not taken any more. */
 const UNTAKEN_MS = 2_000
@@ -31,7 +35,8 @@ export function createHttp2(context: ProxyContext): Http2 {
   const server = createServer({
     // MB. Node ends a session that holds more: frames that are queued, header blocks, data that waits.
     maxSessionMemory: 8,
-    maxHeaderListPairs: MAX_FIELDS + 4,
+    // The size alone is the bound.
+    maxHeaderListPairs: READ_HEAD / FIELD_OVERHEAD,
     maxSendHeaderBlockLength: 2 * MAX_HEAD,
     // A backend may say twice what should be said once, as over HTTP/1.1: that is no reason to throw.
     strictSingleValueFields: false,
@@ -101,6 +106,10 @@ class Http2Connection implements Watched {
     // A visitor who does not answer the farewell has been given its time.
     if (this.#session.closed) this.#cut()
     else this.#session.close()
+  }
+
+  recheck(hostnames: ReadonlySet<string>): void {
+    for (const stream of this.#streams) stream.recheck(hostnames)
   }
 
   drain(): void {

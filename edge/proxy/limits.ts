@@ -18,8 +18,9 @@ export interface ProxyLimits {
   /** A body must move on by `slowBytes` in this time, either way. */
   readonly slowMs: number
   readonly slowBytes: number
-  /** After an answer before its request has ended: how long the rest is read and dropped, for a reset would take the answer away. */
+  /** After an answer before its request has ended: how long the rest is read and dropped at most, and while none of it comes. */
   readonly lingerMs: number
+  readonly lingerIdleMs: number
   /** How long links to backends wait: see {@link Pools}. */
   readonly idleLinkMs: number
   readonly spareLinkMs: number
@@ -47,7 +48,8 @@ export const PROXY_LIMITS: ProxyLimits = {
   halfClosedMs: 10_000,
   slowMs: 60_000,
   slowBytes: 61_440,
-  lingerMs: 2_000,
+  lingerMs: 30_000,
+  lingerIdleMs: 5_000,
   idleLinkMs: 1_000,
   spareLinkMs: 60_000,
   requestsPerTunnel: 1_000,

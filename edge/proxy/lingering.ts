@@ -1,36 +1,36 @@
 import type { Socket } from 'node:net'
-
-/** Bytes that are read and dropped. */
-const MAX_DROPPED = 1_048_576
+import type { ProxyLimits } from './limits.ts'
 
 interface Deps {
   readonly socket: Socket
   readonly now: () => number
-  /** How long it goes on, in milliseconds, once all that was written has left. */
-  readonly lingerMs: number
+  readonly limits: Pick<ProxyLimits, 'lingerMs' | 'lingerIdleMs'>
 }
 
 /**
- * The end of a connection on which a visitor may still be sending: a socket that is closed with unread bytes is reset, and the reset may overtake the answer.
+ * The end of a connection on which a visitor may still be sending. What comes is read and dropped: a socket that is closed with unread bytes is reset, and the
+ * reset destroys an answer that the visitor has not read yet, as one that writes its whole request first has not. Time is the bound, not bytes.
  */
 export class Lingering {
   readonly #deps: Deps
-  #dropped = 0
-  #deadline = Infinity
+  readonly #deadline: number
+  /** When bytes last came, or all that was written had left: Infinity until then. */
+  #movedAt = Infinity
 
   constructor(deps: Deps) {
     this.#deps = deps
-    const { socket, now, lingerMs } = deps
-    socket.end(() => (this.#deadline = now() + lingerMs))
+    const { socket, now, limits } = deps
+    this.#deadline = now() + limits.lingerMs
+    socket.end(() => (this.#movedAt = now()))
     socket.resume()
   }
 
-  drop(chunk: Buffer): void {
-    this.#dropped += chunk.length
-    if (this.#dropped > MAX_DROPPED) this.#deps.socket.destroy()
+  drop(): void {
+    if (this.#movedAt !== Infinity) this.#movedAt = this.#deps.now()
   }
 
   tick(now: number): void {
-    if (now >= this.#deadline) this.#deps.socket.destroy()
+    const isIdle = now - this.#movedAt >= this.#deps.limits.lingerIdleMs
+    if (isIdle || now >= this.#deadline) this.#deps.socket.destroy()
   }
 }

@@ -11,6 +11,7 @@ import type { ProxyContext } from './context.ts'
 import { createContexts } from './contexts.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { createHttp2 } from './http2.ts'
+import { bareName } from './request-head.ts'
 
 /** A certificate that renews itself. */
 export interface RenewedCertificate {
@@ -117,9 +118,9 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
       const server = createTlsServer({
         ...tcp,
         ...secureOptions(),
-        ALPNProtocols: ['h2', 'http/1.1'],
+        ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
         handshakeTimeout: limits.headMs,
-        SNICallback: (serverName, done) => contexts.find(serverName.toLowerCase(), done),
+        SNICallback: (serverName, done) => contexts.find(bareName(serverName), done),
       })
       strangers?.onRenew(() => server.setSecureContext(secureOptions()))
       server.on('secureConnection', secured)
@@ -148,7 +149,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
  * one who asked for none. (It tells of TLS 1.3.)
  */
 function serverNameOf(socket: TLSSocket): Accepted['serverName'] {
-  if (typeof socket.servername === 'string') return socket.servername.toLowerCase()
+  if (typeof socket.servername === 'string') return bareName(socket.servername)
   return socket.isSessionReused() && socket.getProtocol() === 'TLSv1.2' ? null : undefined
 }
 

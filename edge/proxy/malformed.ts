@@ -10,7 +10,7 @@ import type { Visitor } from './visitor.ts'
 
 /** Of a request that is none, as much as can be read: whose it would have been is told of it. */
 export interface Glimpse {
-  /** In lower case, without the port. */
+  /** As {@link hostOf} has it. */
   readonly hostname: string
   readonly method: string
   /** Without the query. */
@@ -41,12 +41,12 @@ export function refuseMalformed(context: ProxyContext, visitor: Visitor, { stop,
 const REQUEST_LINE = /^(\S+) (\S*)/
 const HOST = /\r\nhost:([^\r\n]*)(?=\r)/gi
 
-/** Of the text of a head, latin1, as far as it has come. Undefined: it is of no host, or of more than one. */
+/** Of the text of a head, latin1, as far as it has come; an absolute form decides the host. Undefined: it is of no host, or of more than one. */
 export function glimpseOf(text: string): Glimpse | undefined {
   const [host, other] = [...text.matchAll(HOST)].map(([, value = '']) => hostOf(value.trim()))
   const { method, authority, path } = askedIn(text)
-  if (host === undefined || other !== undefined || (authority !== undefined && authority !== host)) return undefined
-  return { hostname: host, method, path }
+  const hostname = authority ?? host
+  return hostname === undefined || other !== undefined ? undefined : { hostname, method, path }
 }
 
 function askedIn(text: string) {

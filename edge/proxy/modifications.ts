@@ -1,5 +1,6 @@
+import { Buffer } from 'node:buffer'
 import type { TunnelConfig } from '../../crds/tunnel-config.ts'
-import { DROP, NameTable } from './names.ts'
+import { DROP, NameTable, RESPONSE_NAMES } from './names.ts'
 
 /** What `liveHeaderModifications` does to one direction. */
 export interface Modifications {
@@ -33,13 +34,16 @@ export function createModifications(): (config: TunnelConfig) => PreparedModific
 
 export const isCookie = (name: string): boolean => name.toLowerCase() === 'set-cookie'
 
+/** Whether no response may have the field, whoever sets it. */
+const isForbidden = (name: string): boolean => RESPONSE_NAMES.kindOf(Buffer.from(name, 'latin1'), 0, name.length) === DROP
+
 /** The last item of a name decides. */
 function prepare(config: TunnelConfig, direction: 'request' | 'response'): Modifications {
   const items = new Map<string, { readonly name: string; readonly value: string }>()
   for (const { name, value, type } of config.liveHeaderModifications) {
     if (type === direction) items.set(name.toLowerCase(), { name, value })
   }
-  const added = [...items.values()].filter(({ value }) => value !== '')
+  const added = [...items.values()].filter(({ name, value }) => value !== '' && (direction === 'request' || !isForbidden(name)))
   return {
     removed: items.size === 0 ? undefined : new NameTable(Object.fromEntries([...items.keys()].map((name) => [name, DROP]))),
     added,

@@ -13,6 +13,8 @@ export const EXPECT = 7
 export const SET_COOKIE = 8
 export const FORWARDED = 9
 export const DATE = 10
+/** Address of the visitor, which a trusted balancer alone may name. */
+export const VISITOR_ADDRESS = 11
 
 const UNDERSCORE = 0x5f
 const DASH = 0x2d
@@ -85,12 +87,28 @@ const FRAMING = {
   upgrade: UPGRADE,
 }
 
+/** Names by which proxies and content delivery networks tell a backend the visitor's address; frameworks believe them without a question. */
+export const VISITOR_ADDRESS_NAMES: readonly string[] = [
+  ...[
+    'forwarded',
+    'forwarded-for',
+    'x-forwarded',
+    'x-original-forwarded-for',
+    'client-ip',
+    'x-client-ip',
+    'x-real-ip',
+    'x-remote-ip',
+  ],
+  ...['x-remote-addr', 'x-originating-ip', 'x-cluster-client-ip', 'true-client-ip', 'cf-connecting-ip', 'cf-connecting-ipv6'],
+  ...['fastly-client-ip', 'fly-client-ip', 'x-appengine-user-ip', 'x-azure-clientip', 'x-envoy-external-address'],
+]
+
 export const REQUEST_NAMES = new NameTable({
+  ...Object.fromEntries(VISITOR_ADDRESS_NAMES.map((name) => [name, VISITOR_ADDRESS])),
   ...HOP_BY_HOP,
   ...FRAMING,
   host: HOST,
   expect: EXPECT,
-  forwarded: FORWARDED,
   'x-request-id': DROP,
   'http2-settings': DROP,
 })
@@ -101,4 +119,7 @@ export const RESPONSE_NAMES = new NameTable({
   'set-cookie': SET_COOKIE,
   date: DATE,
   'mooring-error': DROP,
+  // Both would reach the cookies of other tunnels of the domain.
+  'clear-site-data': DROP,
+  'set-cookie2': DROP,
 })

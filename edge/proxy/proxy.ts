@@ -16,7 +16,7 @@ import { createPools } from './pool.ts'
 
 interface Deps extends EdgeClock {
   readonly routes: Routes
-  readonly sessions: Pick<Sessions, 'pick' | 'waitFor' | 'of'>
+  readonly sessions: Pick<Sessions, 'pick' | 'refused' | 'waitFor' | 'of'>
   readonly journal: Pick<JournalWriter, 'request'>
   /** Certificate and key for a name of a TLS handshake, in lower case; undefined: it is a stranger's. What is answered is kept for a while: see `forget`. */
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
@@ -76,6 +76,19 @@ export function createProxy(deps: Deps): Proxy {
     pools.sweep()
   }, limits.sweepMs)
 
+  /** Hostnames of tunnels that have changed and have requests under way. */
+  const changed = new Set<string>()
+  const stopWatching = deps.routes.onChange((hostname) => {
+    if (context.load.of(hostname) === 0) return
+    if (changed.size === 0) setImmediate(recheck)
+    changed.add(hostname)
+  })
+
+  function recheck(): void {
+    for (const connection of context.connections) connection.recheck(changed)
+    changed.clear()
+  }
+
   function drain(): void {
     context.draining = true
     for (const connection of context.connections) connection.drain()
@@ -85,6 +98,7 @@ export function createProxy(deps: Deps): Proxy {
     drain()
     await listeners.close(graceMs)
     clearInterval(sweeper)
+    stopWatching()
     pools.close()
   }
 

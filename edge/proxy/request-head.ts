@@ -3,7 +3,7 @@ import { METHOD_MAX, type Stop } from '../../crds/tunnel-decisions.ts'
 import { type Fields, isToken, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
 import type { ForwardedRequest } from './forward-request.ts'
 import { type Framing, readFraming } from './framing.ts'
-import { REQUEST_NAMES } from './names.ts'
+import { HOST, REQUEST_NAMES } from './names.ts'
 import { bad, BAD_EXPECTATION, BAD_HOST, HEAD_TOO_LARGE } from './stops.ts'
 
 /** Head of a request that has one meaning only. */
@@ -16,9 +16,9 @@ export interface RequestHead extends Fields {
   /** Where the fields begin in the text. */
   readonly fieldsAt: number
   readonly minor: 0 | 1
-  /** As the visitor wrote it. */
+  /** Authority that the request is for, as the visitor wrote it. */
   readonly host: string
-  /** The same in lower case, without the port. */
+  /** The same in lower case, without the port and a final dot. */
   readonly hostname: string
   /** The target without its query. */
   readonly path: string
@@ -33,9 +33,9 @@ export interface RequestHead extends Fields {
 
 const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::(\d{1,5}))?$/
 const MAX_PORT = 65_535
+const SLASH = 0x2f
 /** An absolute form (RFC 9112, section 3.2.2): its scheme, its authority, and what follows. */
 export const ABSOLUTE = /^(https?):\/\/([^/?]*)(.*)$/i
-const DEFAULT_PORT: Readonly<Record<string, RegExp>> = { http: /:80$/, https: /:443$/ }
 /** Changes of protocol that would take later requests out of the edge's sight. */
 const HIDING = /(^|[\s,])(h2c?|http|tls)\b/i
 
@@ -58,7 +58,7 @@ export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(te
   if (typeof at === 'string') return bad(at)
   if (at.length > MAX_FIELDS * STRIDE) return HEAD_TOO_LARGE
   const framing = readFraming(text, at)
-  if (typeof framing === 'string') return bad(framing)
+  if (isStop(framing)) return framing
   return settle({ text, at, fieldsAt, minor, framing, method: text.slice(0, methodEnd), asked: text.slice(methodEnd + 1, end) })
 }
 
@@ -76,18 +76,24 @@ interface Draft extends Fields {
 }
 
 function settle(draft: Draft): RequestHead | Stop {
+  const { framing, minor, asked } = draft
+  const absolute = asked.charCodeAt(0) === SLASH ? null : ABSOLUTE.exec(asked)
+  return absolute && isOneHost(framing.host, minor) ? settleAbsolute(draft, absolute) : settleOrigin(draft)
+}
+
+function settleOrigin(draft: Draft): RequestHead | Stop {
   const { text, at, fieldsAt, minor, framing, method, asked } = draft
   const { host, expect } = framing
   if (host === undefined || !isHost(host)) return BAD_HOST
-  const target = targetOf(method, asked, host)
-  if (target === undefined) return bad('the request target is not valid')
+  if (!isTarget(method, asked)) return bad('the request target is not valid')
   if (framing.chunked && minor === 0) return bad('HTTP/1.0 has no Transfer-Encoding')
   if (expect !== undefined && expect !== '100-continue') return BAD_EXPECTATION
   const keepAlive = keepsAlive(framing, minor)
   const upgrade = minor === 1 ? upgradeOf(framing) : undefined
-  const lineKept = minor === 1 && target === asked
+  const lineKept = minor === 1
   const hostname = hostOf(host)
-  const path = pathOf(target)
+  const target = asked
+  const path = pathOf(asked)
   const forwarded = undefined
   return { text, at, fieldsAt, minor, framing, method, target, path, lineKept, host, hostname, keepAlive, upgrade, forwarded }
 }
@@ -97,15 +103,18 @@ function isHost(value: string): boolean {
   return whole !== undefined && Number(port) > 0 && Number(port) <= MAX_PORT
 }
 
-/** Nearly every Host: nothing in it needs a change. */
-const BARE_HOST = /^[a-z0-9.-]+$/
+/** Most Host values: nothing in them needs a change. */
+const BARE_HOST = /^[a-z0-9.-]*[a-z0-9-]$/
 
-/** Of a Host: in lower case, without the port. */
+/** Host name of a Host value: in lower case, without the port and without the final dot of a fully qualified name. */
 export function hostOf(value: string): string {
   if (BARE_HOST.test(value)) return value
   const colon = value.endsWith(']') ? -1 : value.lastIndexOf(':')
-  return (colon < 0 ? value : value.slice(0, colon)).toLowerCase()
+  return bareName(colon < 0 ? value : value.slice(0, colon))
 }
+
+/** A host name in lower case, without the final dot of a fully qualified name (RFC 1034, section 3.1). */
+export const bareName = (name: string): string => (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
 
 /** Of a target: without its query. */
 export function pathOf(target: string): string {
@@ -113,31 +122,31 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
-/** RFC 9112, section 3.2: origin form; absolute form of the same host; `*` of OPTIONS. CONNECT is for proxies that are asked to be one. */
-function targetOf(method: string, asked: string, host: string): string | undefined {
-  if (method === 'CONNECT') return undefined
-  if (asked.charCodeAt(0) === 0x2f) return asked
-  if (asked === '*') return method === 'OPTIONS' ? asked : undefined
-  const absolute = ABSOLUTE.exec(asked)
-  return absolute ? originForm(method, absolute, host) : undefined
+/** Whether a target, not in absolute form, is valid (RFC 9112, section 3.2): in origin form, or `*` of OPTIONS. CONNECT is for proxies. */
+function isTarget(method: string, asked: string): boolean {
+  return method !== 'CONNECT' && (asked.charCodeAt(0) === SLASH || (asked === '*' && method === 'OPTIONS'))
 }
 
-/** Of an absolute form in its parts; undefined when it is of another host. */
-function originForm(
-  method: string,
-  [, scheme = '', authority = '', rest = '']: RegExpExecArray,
-  host: string,
-): string | undefined {
-  if (bare(authority, scheme) !== bare(host, scheme)) return undefined
-  return rest.startsWith('/') ? rest : rootOf(method, rest)
+/** Whether a request in absolute form has as many valid Host fields as it must: one, or in HTTP/1.0 none (RFC 9112, section 3.2). */
+const isOneHost = (host: string | undefined, minor: 0 | 1): boolean => (host === undefined ? minor === 0 : isHost(host))
+
+/** Reads an absolute form as the same request in origin form: its authority is the Host, whatever the field said (RFC 9112, section 3.2.2). */
+function settleAbsolute(draft: Draft, [, , authority = '', rest = '']: RegExpExecArray): RequestHead | Stop {
+  const { method, minor } = draft
+  const target = rest.startsWith('/') ? rest : rootOf(method, rest)
+  return readRequestHead(`${method} ${target} HTTP/1.${minor}\r\nHost: ${authority}\r\n${linesWithoutHost(draft)}`)
 }
 
-/** Where there is no path: of a whole server asks who asks OPTIONS without a query (RFC 9112, section 3.2.4). */
+/** Target without a path: OPTIONS without a query asks about the whole server (RFC 9112, section 3.2.4). */
 const rootOf = (method: string, query: string): string => (method === 'OPTIONS' && query === '' ? '*' : `/${query}`)
 
-/** What two spellings of one authority have in common (RFC 9110, section 4.2.3). */
-const bare = (authority: string, scheme: string): string =>
-  authority.toLowerCase().replace(DEFAULT_PORT[scheme.toLowerCase()] ?? '', '')
+function linesWithoutHost({ text, at }: Fields): string {
+  let lines = ''
+  for (let field = 0; field < at.length; field += STRIDE) {
+    if (at[field + 4] !== HOST) lines += text.slice(at[field], at[field + STRIDE] ?? text.length)
+  }
+  return lines
+}
 
 export function hasBody({ framing }: Pick<RequestHead, 'framing'>): boolean {
   return framing.chunked || (framing.length ?? 0) > 0

@@ -3,7 +3,7 @@ import { type Fields, MAX_FIELDS, readFields, STRIDE, valueEnd } from './fields.
 import type { ForwardedResponse } from './forward-response.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { RESPONSE_NAMES } from './names.ts'
-import { hasBody, keepsAlive } from './request-head.ts'
+import { hasBody, isStop, keepsAlive } from './request-head.ts'
 
 /** Head of a response that has one meaning only. */
 export interface ResponseHead extends Fields {
@@ -70,7 +70,7 @@ function withFields(
   const at = readFields(bytes, fieldsAt, RESPONSE_NAMES)
   if (typeof at === 'string' || at.length > MAX_FIELDS * STRIDE) return undefined
   const framing = readFraming(text, at)
-  if (typeof framing === 'string' || (framing.chunked && minor === 0)) return undefined
+  if (isStop(framing) || (framing.chunked && minor === 0)) return undefined
   // A 204 must have no framing (RFC 9110, section 8.6; RFC 9112, section 6.1): whose promises a body sends it, and that would be taken for the next response.
   const keepAlive = keepsAlive(framing, minor) && !(status === 204 && hasBody({ framing }))
   return { text, at, fieldsAt, status, minor, framing, keepAlive, forwarded: undefined }

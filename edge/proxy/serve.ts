@@ -60,7 +60,7 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
   const stop = firstStop(REQUEST_CHECKS, world)
   if (stop === undefined && route) {
     const visit = { id, scheme: believed.scheme, peer, trusted: isTrusted, port: context.publicPorts[believed.scheme] }
-    const exchange = new Exchange(context, visitor, { arrival, route, visit, path, sourceIp: believed.sourceIp })
+    const exchange = new Exchange(context, visitor, { arrival, route, visit, world })
     exchange.start()
     return exchange
   }
@@ -101,5 +101,5 @@ const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)
 
 function overloadOf({ load, limits }: ProxyContext, route: Route | undefined, surplus: boolean): RequestWorld['overload'] {
   if (surplus) return 'edge'
-  return route && load.of(route.id) >= limits.requestsPerTunnel ? 'tunnel' : 'none'
+  return route && load.of(route.hostname) >= limits.requestsPerTunnel ? 'tunnel' : 'none'
 }

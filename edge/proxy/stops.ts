@@ -13,5 +13,10 @@ const ENDLESS_HOST = /\r\nhost:[^\r\n]{512}/i
 /** What is wrong with a head of which this much, latin1, is more than is taken: whose Host is no host is told that (RFC 9112, section 3.2). */
 export const tooLarge = (text: string): Stop => (ENDLESS_HOST.test(text) ? BAD_HOST : HEAD_TOO_LARGE)
 export const BAD_EXPECTATION: Stop = { status: 417, reason: 'bad_expectation', detail: 'only 100-continue can be expected' }
+export const UNKNOWN_CODING: Stop = {
+  status: 501,
+  reason: 'unknown_transfer_coding',
+  detail: 'chunked is the only transfer coding that the edge knows',
+}
 export const STOPPING: Stop = { status: 503, reason: 'edge_stopping', detail: 'this edge stops; ask again' }
 export const TOO_SLOW: Stop = { status: 408, reason: 'too_slow', detail: 'the request did not come in time' }

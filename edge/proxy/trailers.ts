@@ -3,7 +3,7 @@ import { type Fields, readFields, STRIDE } from './fields.ts'
 import { hopFields, keptLines } from './forward-fields.ts'
 import type { Framing } from './framing.ts'
 import type { Modifications } from './modifications.ts'
-import { DROP, NameTable, PLAIN } from './names.ts'
+import { DROP, NameTable, PLAIN, VISITOR_ADDRESS_NAMES } from './names.ts'
 
 /** Bytes of a trailer section, and its fields. */
 export const MAX_TRAILERS = 8_192
@@ -22,13 +22,14 @@ const FORBIDDEN = new NameTable(
       'trailer',
       'upgrade',
       'keep-alive',
-      'forwarded',
       'x-request-id',
     ]
+      .concat(VISITOR_ADDRESS_NAMES)
       .concat([
         'authorization',
         'cookie',
         'set-cookie',
+        'clear-site-data',
         'content-encoding',
         'content-type',
         'content-range',
@@ -58,7 +59,7 @@ export function readTrailers(lines: string): Fields | undefined {
  */
 export function keptTrailers(lines: string, { connection }: Framing, modifications: Modifications): string {
   const fields = lines === '' ? undefined : readTrailers(lines)
-  return fields === undefined ? '' : keptLines(fields, 0, hopFields(connection), modifications)
+  return fields === undefined ? '' : keptLines(fields, 0, { hops: hopFields(connection), modifications, trusted: false })
 }
 
 /** Names and values of a trailer section. */

@@ -107,6 +107,7 @@ export class Connection implements WireEvents, Applicant {
       opening: (type, remote) => terminals.open(this.channels, type, remote),
       overrun: () => this.close('protocol_error', sentences.overrun, Reason.protocolError),
       broken: () => this.broken(),
+      refused: () => this.#forwarding.targetRefused(performance.now()),
     })
     this.#line = new LineWatch({ ...line, now: began })
     this.#forwarding = new Forwarding({

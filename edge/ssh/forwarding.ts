@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import { isTargetAllowed } from '../../crds/tunnel-config.ts'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Login, Origin, Session } from '../session.ts'
@@ -27,6 +28,8 @@ export interface ForwardingDeps {
 
 /** How long the first answer after a forward is waited for. */
 const ANSWER_MS = 500
+/** Between two lines in a terminal that the target cannot be reached. */
+const COMPLAINT_MS = 30_000
 
 /** The one forward of a connection (RFC 4254, section 7.1), and the session that serves its tunnel by it. */
 export class Forwarding {
@@ -36,6 +39,7 @@ export class Forwarding {
   #serves = false
   #grantedAt = 0
   #cancelledAt = 0
+  #complainedAt = -Infinity
 
   constructor(deps: ForwardingDeps) {
     this.#deps = deps
@@ -125,6 +129,13 @@ export class Forwarding {
     if (now - this.#grantedAt > ANSWER_MS) this.#serve()
   }
 
+  /** The client could not reach its target: its user may see that in the terminal, not for each visitor. */
+  targetRefused(now: number): void {
+    if (now - this.#complainedAt < COMPLAINT_MS) return
+    this.#complainedAt = now
+    this.#deps.terminals.complain(sentences.targetRefused)
+  }
+
   /** Why it would not be granted any more, in a sentence. */
   get refusal(): string | undefined {
     const tunnel = this.#deps.tunnel()
@@ -156,6 +167,7 @@ export class Forwarding {
     if (config?.target === undefined) return channels.open(forward, origin, events)
     const target = parseTarget(config.target)
     if (!target || !isTargetAllowed(config)) return refusedChannel(events, 'prohibited')
-    return throughSocks(target, events, (inner) => channels.open(forward, origin, inner))
+    const onRefused = () => this.targetRefused(performance.now())
+    return throughSocks({ target, events, onRefused }, (inner) => channels.open(forward, origin, inner))
   }
 }

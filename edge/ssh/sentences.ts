@@ -59,6 +59,8 @@ export const sentences = {
     `Mooring: a tunnel forwards port 80, not the socket ${shown(path)}. Type: ${command(tunnel)}`,
   otherTarget:
     'Mooring: the target of this tunnel is another host than yours, which its setting forwardToOtherHosts does not allow.',
+  targetRefused:
+    'Mooring: a visitor came, but your client could not reach the target of this tunnel. Check that it runs where -R leads.',
   secondForward: 'Mooring: one forward a connection. Connect once more for another one.',
   secondSession: 'one session at a time',
   noSubsystem: (name: string) =>

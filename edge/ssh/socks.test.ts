@@ -89,10 +89,13 @@ describe('a channel through SOCKS', () => {
       ended: () => void said.push('ended'),
       closed: ({ lost }) => void said.push(lost ? 'lost' : 'closed'),
     }
-    const channel = throughSocks({ host: 'localhost', port: 80 }, events, (inner_) => {
-      inside.events = inner_
-      return inner
-    })
+    const channel = throughSocks(
+      { target: { host: 'localhost', port: 80 }, events, onRefused: () => said.push('refusal shown') },
+      (inner_) => {
+        inside.events = inner_
+        return inner
+      },
+    )
     const end = inside.events
     if (!end) throw new Error('it opened nothing')
     return { channel, said, written, end }
@@ -114,14 +117,14 @@ describe('a channel through SOCKS', () => {
     const { said, end } = opened()
     end.opened()
     end.data(Buffer.of(5, 0, 5, 5, 0, 1))
-    expect(said).toEqual(['refused connect_failed'])
+    expect(said).toEqual(['refusal shown', 'refused connect_failed'])
   })
 
   test('is refused when the answer never ends', () => {
     const { said, end } = opened()
     end.opened()
     end.ended()
-    expect(said).toEqual(['refused connect_failed'])
+    expect(said).toEqual(['refusal shown', 'refused connect_failed'])
   })
 
   test('is closed, not refused, when its user destroys it', () => {

@@ -72,8 +72,15 @@ function addressLength(kind: number | undefined, first: number | undefined): num
   return first === undefined ? 'more' : 1 + first
 }
 
+interface SocksUse {
+  readonly target: Target
+  readonly events: ChannelEvents
+  /** Called when the client's answer is that it could not reach the target, or would not. */
+  readonly onRefused: () => void
+}
+
 /** A channel that a SOCKS answer goes before: its user sees only what the target sends, and `opened` when the target is reached. */
-export function throughSocks(target: Target, events: ChannelEvents, open: (inner: ChannelEvents) => Channel): Channel {
+export function throughSocks({ target, events, onRefused }: SocksUse, open: (inner: ChannelEvents) => Channel): Channel {
   let answer: Buffer | undefined = Buffer.alloc(0)
   let destroyed = false
   let paused = false
@@ -97,7 +104,10 @@ export function throughSocks(target: Target, events: ChannelEvents, open: (inner
     },
     closed(how) {
       if (answer === undefined || destroyed) events.closed(how)
-      else events.refused(refusal)
+      else {
+        onRefused()
+        events.refused(refusal)
+      }
     },
   })
 

@@ -36,7 +36,7 @@ export function statsClauses(open: Open): void {
       ])
       expect(await place.journal.stats(tunnel, { from, to })).toEqual({
         requests: 4,
-        averageResponseTimeMs: (10 + 20 + 2.5 + 30) / 4,
+        averageResponseTimeMs: (10 + 20) / 2,
         statusClasses: { '1xx': 1, '2xx': 0, '3xx': 1, '4xx': 1, '5xx': 1 },
         edgeAnswered: 2,
         bytesIn: 40,
@@ -51,6 +51,33 @@ export function statsClauses(open: Open): void {
           { at: to - MINUTE_MS, requests: 2, errors: 1 },
         ],
       })
+    })
+
+    test('average the response times of the backend alone, and have no average without its answers', async () => {
+      await using place = await open()
+      const [mixed, refusedOnly] = [someTunnel(), someTunnel()]
+      const to = thisMinute()
+      const from = to - 48 * HOUR_MS
+      const edge = { origin: 'edge', status: 504, durationMs: 100_000 } as const
+      // Several minutes and hours, and several batches of one minute: what is summed up in parts has the same average.
+      for (const at of [to - 30 * HOUR_MS, to - HOUR_MS, to - 1, to - 1]) {
+        await keepRequests(place.journal, [
+          requestRecord({ tunnel: mixed, at, durationMs: 4 }),
+          requestRecord({ tunnel: mixed, at, durationMs: 8 }),
+          requestRecord({ tunnel: mixed, at, ...edge }),
+          requestRecord({ tunnel: refusedOnly, at, ...edge }),
+        ])
+      }
+      expect(await place.journal.stats(mixed, { from, to })).toMatchObject({
+        requests: 12,
+        averageResponseTimeMs: 6,
+        edgeAnswered: 4,
+      })
+      expect(await place.journal.stats(mixed, { from: to - HOUR_MS, to })).toMatchObject({
+        requests: 9,
+        averageResponseTimeMs: 6,
+      })
+      expect(await place.journal.stats(refusedOnly, { from, to })).toMatchObject({ requests: 4, averageResponseTimeMs: null })
     })
 
     test('over more than a day come by the hour', async () => {

@@ -42,7 +42,7 @@ const KEEP_REQUESTS = `
     RETURNING tunnel, id, minute, at, status, ms, bytes_in, bytes_out, ip, edge
   ), summed AS (
     INSERT INTO minutes AS m (tunnel, minute, requests, ms, s1, s2, s3, s4, s5, edge, bytes_in, bytes_out, first_at, last_at)
-    SELECT tunnel, minute, count(*), sum(ms), count(*) FILTER (WHERE status < 200), count(*) FILTER (WHERE status BETWEEN 200 AND 299),
+    SELECT tunnel, minute, count(*), coalesce(sum(ms) FILTER (WHERE NOT edge), 0), count(*) FILTER (WHERE status < 200), count(*) FILTER (WHERE status BETWEEN 200 AND 299),
       count(*) FILTER (WHERE status BETWEEN 300 AND 399), count(*) FILTER (WHERE status BETWEEN 400 AND 499),
       count(*) FILTER (WHERE status > 499), count(*) FILTER (WHERE edge), sum(bytes_in), sum(bytes_out), min(at), max(at)
     FROM fresh GROUP BY tunnel, minute ORDER BY tunnel, minute

@@ -73,6 +73,24 @@ test('refused logins that layout 2 kept among the connections are still read, be
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([])
 })
 
+test('sums of response times that layout 4 made with the answers of the edge lose the part of these', async () => {
+  const admin = await server.server.client({ database: 'journal' })
+  const tunnel = randomUUIDv7()
+  await owner().sweep(Date.now())
+  await admin.query(
+    `INSERT INTO journal.minutes (tunnel, minute, requests, ms, s1, s2, s3, s4, s5, edge, bytes_in, bytes_out, first_at, last_at)
+     VALUES ($1, $2, 3, 18, 0, 2, 0, 1, 0, 1, 0, 0, 0, 0)`,
+    [tunnel, Math.floor(Date.now() / 60_000)],
+  )
+  await admin.query('UPDATE journal.layout SET version = 4')
+  const roles = { edge: 'journal_edge', reader: 'journal_reader' }
+  await owner().migrate(roles)
+  await owner().migrate(roles)
+  await using reader = createPostgresqlReader(by(server.logins.reader))
+  const span = { from: Date.now() - 3_600_000, to: Date.now() + 60_000 }
+  expect(await reader.stats(tunnel, span)).toMatchObject({ requests: 3, edgeAnswered: 1, averageResponseTimeMs: 6 })
+})
+
 test('records go when they are as old as they may be: requests, then sums and connections, then audit entries; open sessions stay', async () => {
   const [tunnel, namespace] = [randomUUIDv7(), randomUUIDv7()]
   {

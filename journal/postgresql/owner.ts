@@ -7,10 +7,10 @@ import { makeRoom } from './make-room.ts'
 import { piecesOver, piecesWanted } from './partitions.ts'
 import { runAll } from './run-all.ts'
 import { EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
-import { CUTS, GENERATIONS, HOSTNAMES, REFUSALS, TABLES } from './tables.ts'
+import { BACKEND_TIMES, CUTS, GENERATIONS, HOSTNAMES, REFUSALS, TABLES } from './tables.ts'
 
 /** Layout of the schema; one of a newer Mooring is refused rather than misread. Each step makes the next out of the one before. */
-const STEPS: readonly string[] = [TABLES, GENERATIONS, REFUSALS, HOSTNAMES]
+const STEPS: readonly string[] = [TABLES, GENERATIONS, REFUSALS, HOSTNAMES, BACKEND_TIMES]
 /** Two operators take turns; the number is the journal's own ("moorjour"). */
 const LOCK = 0x6d_6f_6f_72_6a
 const DAY_MS = 86_400_000

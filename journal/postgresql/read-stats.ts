@@ -1,4 +1,4 @@
-import type { Stats, WholeSpan } from '../port.ts'
+import { averageOf, type Stats, type WholeSpan } from '../port.ts'
 import { isUuid } from './ids.ts'
 import type { Ask } from './pool.ts'
 
@@ -39,7 +39,7 @@ export function createStatsReader(ask: Ask): (tunnel: string, span: WholeSpan) =
     const of = (column: string): number => Number(total[column] ?? 0)
     return {
       requests: of('requests'),
-      averageResponseTimeMs: of('requests') === 0 ? null : of('ms') / of('requests'),
+      averageResponseTimeMs: averageOf({ requests: of('requests'), edge: of('edge'), ms: of('ms') }),
       statusClasses: { '1xx': of('s1'), '2xx': of('s2'), '3xx': of('s3'), '4xx': of('s4'), '5xx': of('s5') },
       edgeAnswered: of('edge'),
       bytesIn: of('bytes_in'),

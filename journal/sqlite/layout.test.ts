@@ -100,6 +100,27 @@ test('a file with a row for each request is taken over', async () => {
   expect((await journal.requests({ tunnel: 'one' }, { limit: 1 }))[0]).toEqual(later)
 })
 
+test('a file whose sums of response times include the answers of the edge is taken over once: their part goes', async () => {
+  await using place = await openTemporaryJournal()
+  const at = Math.floor(Date.now() / 60_000) * 60_000 - 1
+  const edge = { origin: 'edge', status: 403 } as const
+  await keepRequests(place.journal, [
+    ...[4, 8].map((durationMs) => requestRecord({ tunnel: 't', at, durationMs })),
+    requestRecord({ tunnel: 't', at, ...edge }),
+    requestRecord({ tunnel: 'refused', at, ...edge }),
+  ])
+  await place.journal[Symbol.asyncDispose]()
+  {
+    using db = new DatabaseSync(place.path)
+    db.exec('UPDATE minutes SET ms = 6 * requests; PRAGMA user_version = 5')
+  }
+  for (const start of ['the first', 'the second']) {
+    await using journal = await openSqliteJournal({ path: place.path, log: silent })
+    const averageOf = async (tunnel: string) => (await journal.stats(tunnel, { from: at, to: at + 1 })).averageResponseTimeMs
+    expect([await averageOf('t'), await averageOf('refused')], start).toEqual([6, null])
+  }
+})
+
 test('a file that is not taken over is not kept open', async () => {
   await using place = await openTemporaryJournal()
   await place.journal[Symbol.asyncDispose]()

@@ -4,7 +4,7 @@ import { MooringError } from '../../crds/errors.ts'
 import { packRequests } from './pack-requests.ts'
 
 /** Layout of the file; a file of a newer one is refused rather than misread. */
-const LAYOUT = 5
+const LAYOUT = 6
 const LOG_BYTES = 64 * 1024 * 1024
 /** The one who brings the log back into the file holds up the one who writes, and he it, for no longer than a disk takes. */
 const BUSY_MS = 10_000
@@ -14,8 +14,8 @@ export const MINUTE_MS = 60_000
 
 /**
  * Rows are kept by tunnel, then id, in the order that they are read in; a request is in the table of the day of its id, which is dropped
- * whole, and shares a row there with others of its batch (chunks.ts). `minutes` sums requests up by the minute of their id, and says of
- * each minute which times it holds; `client_minutes` has the addresses with most of them, `client_hours` those of hours that are over.
+ * whole, and shares a row there with others of its batch (chunks.ts). `minutes` sums requests up by the minute of their id (`ms`: the response
+ * times of the backend alone), and says of each minute which times it holds; `client_minutes` has the addresses with most of them, `client_hours` those of hours that are over.
  * `connected_at` is when a tunnel's last client came.
  */
 const TABLES = `
@@ -64,9 +64,20 @@ const NAMES_GENERATIONS = `
 const NAMES_HOSTNAMES = `
   ALTER TABLE audit ADD COLUMN hostname TEXT;
   CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;`
+/**
+ * From layout 5, whose `ms` included the answers of the edge. Their part is not known any more: each answer of a minute is taken to have lasted as long as
+ * the others.
+ */
+const BACKEND_TIMES = 'UPDATE minutes SET ms = ms * (requests - edge) / requests WHERE edge > 0;'
 
 /** Each makes the next layout out of the one before; the first is of layout 1. SQL is one transaction; a function may be interrupted and runs again. */
-const STEPS: readonly (string | ((db: DatabaseSync) => void))[] = [NAMES_EDGES, NAMES_GENERATIONS, packDays, NAMES_HOSTNAMES]
+const STEPS: readonly (string | ((db: DatabaseSync) => void))[] = [
+  NAMES_EDGES,
+  NAMES_GENERATIONS,
+  packDays,
+  NAMES_HOSTNAMES,
+  BACKEND_TIMES,
+]
 
 export const dayTable = (day: number): string => `requests_${day}`
 

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Stats, WholeSpan } from '../port.ts'
+import { averageOf, type Stats, type WholeSpan } from '../port.ts'
 import { HOUR_MINUTES, topOf } from './client-counts.ts'
 import { DAY_MS, MINUTE_MS } from './layout.ts'
 import { createClientReader } from './read-clients.ts'
@@ -10,7 +10,7 @@ const TOP_CLIENTS = 10
 export function createStatsReader(db: DatabaseSync): (tunnel: string, span: WholeSpan) => Stats {
   const numberOf = db.prepare('SELECT number FROM tunnels WHERE uid = ?')
   const totals = db.prepare(`
-    SELECT coalesce(sum(requests), 0) AS requests, sum(ms) AS ms, coalesce(sum(s1), 0) AS s1, coalesce(sum(s2), 0) AS s2,
+    SELECT coalesce(sum(requests), 0) AS requests, coalesce(sum(ms), 0) AS ms, coalesce(sum(s1), 0) AS s1, coalesce(sum(s2), 0) AS s2,
       coalesce(sum(s3), 0) AS s3, coalesce(sum(s4), 0) AS s4, coalesce(sum(s5), 0) AS s5, coalesce(sum(edge), 0) AS edge,
       coalesce(sum(bytes_in), 0) AS bytesIn, coalesce(sum(bytes_out), 0) AS bytesOut
     FROM minutes WHERE tunnel = ? AND minute >= ? AND minute < ?`)
@@ -27,7 +27,7 @@ export function createStatsReader(db: DatabaseSync): (tunnel: string, span: Whol
     const sum = totals.get(number, first, end) as unknown as Totals
     return {
       requests: sum.requests,
-      averageResponseTimeMs: sum.ms === null ? null : sum.ms / sum.requests,
+      averageResponseTimeMs: averageOf(sum),
       statusClasses: { '1xx': sum.s1, '2xx': sum.s2, '3xx': sum.s3, '4xx': sum.s4, '5xx': sum.s5 },
       edgeAnswered: sum.edge,
       bytesIn: sum.bytesIn,
@@ -44,8 +44,8 @@ export function createStatsReader(db: DatabaseSync): (tunnel: string, span: Whol
 
 interface Totals extends Record<'s1' | 's2' | 's3' | 's4' | 's5', number> {
   readonly requests: number
-  /** Null when there are none. */
-  readonly ms: number | null
+  /** Of the backend's answers. */
+  readonly ms: number
   readonly edge: number
   readonly bytesIn: number
   readonly bytesOut: number

@@ -20,6 +20,7 @@ export interface MinuteSum {
   readonly tunnel: number
   readonly minute: number
   requests: number
+  /** Of the backend's answers. */
   durationMs: number
   /** Requests by the first digit of their status: 1xx first. */
   readonly classes: [number, number, number, number, number]
@@ -54,10 +55,10 @@ function emptySum({ tunnel, at }: KeptRequest, minute: number): MinuteSum {
 
 function add(sum: MinuteSum, { at, status, durationMs, bytesIn, bytesOut, edge }: KeptRequest): void {
   sum.requests += 1
-  sum.durationMs += durationMs
   sum.bytesIn += bytesIn
   sum.bytesOut += bytesOut
   if (edge) sum.edge += 1
+  else sum.durationMs += durationMs
   const place = Math.min(Math.max(1, Math.floor(status / 100)), 5) - 1
   sum.classes[place] = (sum.classes[place] ?? 0) + 1
   sum.firstAt = Math.min(sum.firstAt, at)

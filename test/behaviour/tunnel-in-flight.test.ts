@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openHome } from '../support/home.ts'
 import { person, type Person } from '../support/stock-ssh.ts'
 import { succeed, type Tenant } from '../support/tenant.ts'
-import { beginVisit, visit, type VisitOptions } from '../support/visitor.ts'
+import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/visitor.ts'
 
 /** Requests that are under way while the settings of their tunnel change. */
 
@@ -32,6 +32,11 @@ beforeAll(async () => {
     if (pathname.startsWith('/download')) res.setHeader('Content-Length', BODY.length).write(BODY.slice(0, BEGUN))
     held.set(pathname, res)
   }).listen(0, '127.0.0.1')
+  server.on('upgrade', (_req, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n')
+    socket.on('error', () => socket.destroy())
+    socket.pipe(socket)
+  })
   await once(server, 'listening')
   cleanup.defer(() => {
     server.closeAllConnections()
@@ -44,31 +49,36 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]()
 })
 
-test('a change of a tunnel cuts no request that is under way, and the next one has the new settings', async () => {
+const SCHEMES = ['http', 'https'] as const
+
+/** A tunnel with a download and a request without an answer under way, over each scheme, and an upgrade over HTTPS. */
+async function busyTunnel() {
   const { ca } = home.installation
   const tunnel = await acme.tunnel({ authorizedKeys: [someone.publicKey] })
-  await using client = await someone.forward(tunnel, localPort)
+  const client = cleanup.use(await someone.forward(tunnel, localPort))
   const at = (options?: VisitOptions) => visit(ca, tunnel, '/', options)
   await vi.waitFor(async () => expect((await at()).status, client.said()).toBe(200), SOON)
-  const patch = (config: object) => succeed(acme.as('editor')('PATCH', `${acme.path}/tunnels/${tunnel.id}`, { body: { config } }))
-
-  const schemes = ['http', 'https'] as const
-  const downloads = await Promise.all(schemes.map((scheme) => beginVisit(ca, tunnel, `/download/${scheme}`, { scheme })))
-  const waiting = schemes.map((scheme) => visit(ca, tunnel, `/wait/${scheme}`, { scheme }))
+  held.clear()
+  const downloads = await Promise.all(SCHEMES.map((scheme) => beginVisit(ca, tunnel, `/download/${scheme}`, { scheme })))
+  const waiting = SCHEMES.map((scheme) => visit(ca, tunnel, `/wait/${scheme}`, { scheme }))
+  const socket = await beginUpgrade(ca, tunnel, '/echo')
+  cleanup.defer(() => void socket.destroy())
   await vi.waitFor(() => expect(held.size).toBe(4), SOON)
+  const patch = (config: object) => succeed(acme.as('editor')('PATCH', `${acme.path}/tunnels/${tunnel.id}`, { body: { config } }))
+  return { at, patch, downloads, waiting, socket }
+}
 
+test('a change of a tunnel cuts no request under way that it allows, and the next one has the new settings', async () => {
+  const { at, patch, downloads, waiting, socket } = await busyTunnel()
   await patch({
-    httpsOnly: true,
+    allowCorsPreflight: true,
     liveHeaderModifications: [
       { name: 'X-Own', value: '', type: 'response' },
       { name: 'X-Added', value: 'new', type: 'request' },
     ],
   })
-  await vi.waitFor(async () => expect((await at({ scheme: 'http' })).status).toBe(301), SOON)
-  const next = await at()
-  expect([next.status, next.headers['x-own'], next.headers['x-seen']]).toEqual([200, undefined, 'new'])
-  await patch({ ingressIPWhitelist: ['203.0.113.0/24'] })
-  await vi.waitFor(async () => expect((await at()).status).toBe(403), SOON)
+  await vi.waitFor(async () => expect((await at()).headers['x-seen']).toBe('new'), SOON)
+  expect((await at()).headers['x-own']).toBeUndefined()
 
   for (const [path, response] of held) response.end(path.startsWith('/download') ? BODY.slice(BEGUN) : 'at last')
   for (const download of downloads) {
@@ -78,5 +88,27 @@ test('a change of a tunnel cuts no request that is under way, and the next one h
   for (const { status, headers, body } of await Promise.all(waiting)) {
     expect([status, body, headers['x-own'], headers['x-seen']]).toEqual([200, 'at last', 'yes', 'nothing'])
   }
-  expect((await at()).headers['mooring-error']).toBe('ip_denied')
+  const echoed = once(socket, 'data')
+  socket.write('ping')
+  expect(String(await echoed)).toBe('ping')
+})
+
+test('a change of a tunnel ends the requests under way that it does not allow, and no others', async () => {
+  const { patch, downloads, waiting, socket } = await busyTunnel()
+  const [plain, secure] = downloads
+  const [plainWaiting, secureWaiting] = waiting
+  const outcomes = [plain, secure].map((download) => (download ? text(download).catch(() => 'cut') : undefined))
+  const closed = once(socket, 'close')
+
+  await patch({ httpsOnly: true })
+  expect(await outcomes[0]).toBe('cut')
+  expect((await plainWaiting)?.status).toBe(301)
+  const echoed = once(socket, 'data')
+  socket.write('ping')
+  expect(String(await echoed)).toBe('ping')
+
+  await patch({ ingressIPWhitelist: ['203.0.113.0/24'] })
+  expect(await outcomes[1]).toBe('cut')
+  expect((await secureWaiting)?.headers['mooring-error']).toBe('ip_denied')
+  await closed
 })

@@ -81,7 +81,7 @@ test('a clock that is set back puts off no deadline', async () => {
   clock.step(-HOUR_MS)
   clock.pass(PROXY_LIMITS.headMs)
   await slow.sees('408 Request Timeout')
-  clock.pass(PROXY_LIMITS.lingerMs)
+  clock.pass(PROXY_LIMITS.lingerIdleMs)
   await slow.over
   expect(await silent.over).toBe('')
 })

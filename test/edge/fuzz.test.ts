@@ -20,7 +20,10 @@ beforeAll(async () => {
   const many = { failedPerSource: 1e9, failedPerSourceAndTunnel: 1e9, handshakesPerSource: 1e6, unfinishedPerSource: 1e9 }
   const generous = { ...many, loginGraceMs: 1_000 }
   edge = cleanup.use(
-    await startWholeEdge({ ssh: generous, proxy: { headMs: 500, keepAliveMs: 500, slowMs: 500, lingerMs: 100, sweepMs: 50 } }),
+    await startWholeEdge({
+      ssh: generous,
+      proxy: { headMs: 500, keepAliveMs: 500, slowMs: 500, lingerIdleMs: 100, sweepMs: 50 },
+    }),
   )
   other = cleanup.use(await honest(edge))
 })

@@ -1,12 +1,16 @@
 import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Transport, TRANSPORTS } from '../support/edge/curl.ts'
 import { honest, type Honest } from '../support/edge/honest.ts'
 import { block, continuation, headers, http2Visitor, openHeaders, reset, widestWindow } from '../support/edge/http2-frames.ts'
 import { answered, rawBackend } from '../support/edge/raw-http.ts'
 import { forwardTo, running, sshUser } from '../support/edge/ssh-programs.ts'
 import { logIn, type LoggedIn } from '../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../support/edge/whole-edge.ts'
+import { socketQueues } from '../support/edge/socket-queues.ts'
 import { freshHostname } from '../support/ssh-edge.ts'
 
 const MIB = 1024 * 1024
@@ -109,29 +113,74 @@ test('a hundred who download and do not read cost less than 64 MB', async () => 
   for (const reader of readers) reader.destroy()
 })
 
-test('an upload that the backend does not read is held, and the edge keeps less than 4 MB of it', async () => {
-  await using backend = await rawBackend((_received, socket) => socket.pause())
-  using own = await tunnelTo(backend.port)
-  const before = await memoryOf()
-  const sender = visitor(`POST / HTTP/1.1\r\nHost: ${hostOf(own)}\r\nContent-Length: 1000000000\r\n\r\n`)
+interface Upload extends Disposable {
+  /** Port that it comes from. */
+  readonly port: number
+  /** Bytes of the body that its socket has taken. */
+  readonly taken: () => number
+}
+
+/** Sends as much as it can. */
+function upload(transport: Transport, host: string): Upload {
+  const head = `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 1000000000\r\n\r\n`
+  const about = { host: '127.0.0.1', servername: host, rejectUnauthorized: false }
+  const ALPNProtocols = [transport === 'h2' ? 'h2' : 'http/1.1']
+  const socket = transport === 'http' ? visitor('') : connectTls({ ...about, port: edge.ports.https, ALPNProtocols })
+  socket.on('error', () => socket.destroy())
+  const session = transport === 'h2' ? connectHttp2(`https://${host}`, { createConnection: () => socket }) : undefined
+  const stream = session?.request({ ':method': 'POST' }).on('error', () => undefined) ?? socket
+  if (!session) socket.write(head)
   const part = Buffer.alloc(65_536)
+  let taken = 0
   const send = () => {
-    while (!sender.destroyed && sender.write(part)) continue
+    while (!stream.destroyed && stream.write(part, () => (taken += part.length))) continue
   }
-  sender.on('drain', send)
+  stream.on('drain', send)
   send()
-  const taken = () => sender.bytesWritten - sender.writableLength
-  let last = -1
-  while (last !== taken()) {
-    last = taken()
-    await other.isServed()
+  return {
+    taken: () => taken,
+    get port() {
+      return socket.localPort ?? 0
+    },
+    [Symbol.dispose]() {
+      session?.destroy()
+      socket.destroy()
+    },
   }
-  // What was only on its way is collected soon.
-  await vi.waitFor(async () => expect((await memoryOf()) - before).toBeLessThan(4_000_000), soon)
-  // The rest of it is in the system's buffers for the two connections, and in the client.
-  expect(taken()).toBeLessThan(16_000_000)
-  sender.destroy()
-})
+}
+
+/**
+ * Where 10 MB of an upload were that nobody read, over plain HTTP and stock ssh on one machine: 3.7 MB in the system's buffer of the visitor, 0.7 MB in that of the
+ * edge, 0.1 MB in the edge, 2.1 MB in the client, whose window is of 2 MiB, and 4.2 MB in the system's buffers between the client and its target.
+ */
+test.each(TRANSPORTS)(
+  'an upload that the backend does not read is held: over %s less than 4 MB of it leave the visitor and do not reach the target',
+  async (transport) => {
+    await using backend = await rawBackend((_received, socket) => socket.pause())
+    await using user = await sshUser(edge)
+    const hostname = freshHostname()
+    await edge.set(hostname, { authorizedKeys: [user.publicKey] })
+    const sessions = (await edge.usage()).sessions
+    await using ssh = running(['ssh', ...user.options, ...forwardTo(edge, hostname, backend.port)])
+    await vi.waitFor(async () => expect((await edge.usage()).sessions, ssh.said()).toBe(sessions + 1), soon)
+    const before = await memoryOf()
+    using sender = upload(transport, hostOf({ hostname }))
+    let last = -1
+    while (last !== sender.taken() || last === 0) {
+      last = sender.taken()
+      for (let count = 0; count < 5; count++) await other.isServed()
+    }
+    // What was only on its way is collected soon.
+    await vi.waitFor(async () => expect((await memoryOf()) - before).toBeLessThan(4_000_000), soon)
+    const queues = await socketQueues()
+    const unsent = queues.find(({ localPort }) => localPort === sender.port)?.toSend ?? 0
+    const atTarget = queues
+      .filter(({ localPort, remotePort }) => localPort === backend.port || remotePort === backend.port)
+      .reduce((sum, { toSend, received }) => sum + toSend + received, 0)
+    expect(unsent + atTarget).toBeGreaterThan(0)
+    expect(sender.taken() - unsent - atTarget).toBeLessThan(4_000_000)
+  },
+)
 
 test('who reset streams as fast as they open them are shown out', async () => {
   const before = await memoryOf()

@@ -1,11 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { Tunnel } from '../../crds/tunnel.ts'
 import { connectClient, makeKey, visit } from '../support/edge/mesh-client.ts'
 import { DOMAIN, openMeshHome, startMeshEdge } from '../support/edge/mesh-edges.ts'
+import { freePort } from '../support/free-port.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 const home = await openMeshHome()
@@ -203,6 +205,57 @@ test('clients at both edges share the requests once the older one has been heard
       expect(Math.min(seen.old, seen.new)).toBeGreaterThan(1)
     }, soon)
   }
+})
+
+test.each([
+  { setting: 'an ingress list', change: { ingressIPWhitelist: ['192.0.2.0/24'] } },
+  { setting: 'httpsOnly', change: { httpsOnly: true } },
+])('an open upgrade at one edge to a client of another ends with $setting that does not allow it', async ({ change }) => {
+  const { hostname, name } = await home.tunnel(key.publicKey)
+  const target = createServer().on('upgrade', (_asked, socket) => {
+    socket.on('error', () => socket.destroy())
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n')
+    socket.pipe(socket)
+  })
+  await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void target.close())
+  const client = await connectClient(home, {
+    ...{ sshPort: left.ports.ssh, hostname, key, target: (target.address() as AddressInfo).port },
+  })
+  onTestFinished(() => client[Symbol.asyncDispose]())
+  await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject({ type: 'connect' }), soon)
+  const asked = request({
+    ...{ host: '127.0.0.1', port: right.ports.http },
+    headers: { Host: `${hostname}.${DOMAIN}`, Connection: 'Upgrade', Upgrade: 'echo' },
+  }).end()
+  const [, socket] = (await once(asked, 'upgrade')) as [IncomingMessage, Socket]
+  const closed = new Promise((resolve) => socket.on('error', () => undefined).on('close', resolve))
+  socket.write('ping')
+  expect(String((await once(socket, 'data'))[0])).toBe('ping')
+  await home.store.mergePatch(Tunnel, { namespace: 'acme--prod', name }, { spec: { config: change } })
+  await closed
+})
+
+test.each([
+  { where: 'at the same edge', bad: left },
+  { where: 'at another edge', bad: right },
+])('a newer client $where whose target is down fails no request at any edge', async ({ bad }) => {
+  const { hostname } = await served(await backend(says('hello')), left)
+  const port = await freePort()
+  const newer = await connectClient(home, { sshPort: bad.ports.ssh, hostname, key, target: port })
+  onTestFinished(() => newer[Symbol.asyncDispose]())
+  // Each visit that reaches it makes stock ssh say so: the edges know of it.
+  const refusals = () => newer.said().split('failed').length - 1
+  const statuses = new Set<number>()
+  for (const { ports } of [left, right]) {
+    const before = refusals()
+    await vi.waitFor(async () => {
+      const visits = Array.from({ length: 12 }, () => visit({ port: ports.http, hostname }))
+      for (const { status } of await Promise.all(visits)) statuses.add(status)
+      expect(refusals()).toBeGreaterThan(before)
+    }, soon)
+  }
+  expect([...statuses]).toEqual([200])
 })
 
 const answerOf = (asked: ReturnType<typeof request>): Promise<IncomingMessage> =>

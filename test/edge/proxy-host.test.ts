@@ -39,6 +39,8 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   test.each<Row>([
     { does: 'in capitals', args: ['-H', `Host: ${host.toUpperCase()}`], answer: [200, undefined] },
     { does: 'with a port', args: ['-H', `Host: ${host}:8080`], answer: [200, undefined] },
+    { does: 'with a final dot', args: ['-H', `Host: ${host}.`], answer: [200, undefined] },
+    { does: 'with a final dot and a port', args: ['-H', `Host: ${host}.:8080`], answer: [200, undefined] },
     { does: 'of another domain', visited: 'www.example.com', answer: [404, 'unknown_host'] },
     { does: 'of the domain itself', visited: DOMAIN, answer: [404, 'unknown_host'] },
     { does: 'of no tunnel', visited: `ffffffffffffffff.${DOMAIN}`, answer: [404, 'unknown_host'] },
@@ -63,7 +65,24 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       answer: [200, undefined],
       isReset: true,
     },
-    { does: 'of another host', args: ['--request-target', `http://${other}/a`], answer: BAD, isReset: true },
+    {
+      does: 'of this host, beside another',
+      args: ['-H', `Host: ${other}`, '--request-target', `http://${host}:8080/a`],
+      answer: [200, undefined],
+      isReset: true,
+    },
+    {
+      does: 'of another host, which decides',
+      args: ['--request-target', `http://${other}/a`],
+      answer: transport === 'http' ? [200, undefined] : [421, 'misdirected'],
+      isReset: true,
+    },
+    {
+      does: 'of an unknown host, beside that of a tunnel',
+      args: ['--request-target', 'http://b.test/a'],
+      answer: transport === 'http' ? [404, 'unknown_host'] : [421, 'misdirected'],
+      isReset: true,
+    },
   ])('a target in absolute form, $does', async ({ args = [], answer, isReset }) => {
     const asked = curl(edge, { transport, host, args })
     if (transport === 'h2' && isReset) return expect(asked).rejects.toMatchObject({ code: STREAM_RESET })
@@ -80,6 +99,39 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
 test.each(TRANSPORTS)('a head that is too large, but not by its Host, is 431: %s', async (transport) => {
   const { status, reason } = await curl(edge, { transport, host, args: ['-H', `X: ${'a'.repeat(40_000)}`] })
   expect([status, reason]).toEqual([431, 'head_too_large'])
+})
+
+test.each(['http', 'https'] as const)(
+  'over %s, a target in absolute form decides in HTTP/1.0 without a Host',
+  async (transport) => {
+    const { status } = await curl(edge, { transport, host, args: ['-0', '-H', 'Host:', '--request-target', `http://${host}/a`] })
+    expect(status).toBe(200)
+  },
+)
+
+test.each(['gzip', 'gzip, chunked', 'identity'])('the transfer coding %j is 501, and ends the connection', async (coding) => {
+  const asked = `POST / HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: ${coding}\r\n\r\n0\r\n\r\n`
+  expect(await answered(edge.httpPort, asked)).toMatch(/^HTTP\/1\.1 501 [^]*mooring-error: unknown_transfer_coding/i)
+  expect(edge.records.at(-1)).toMatchObject({ status: 501, reason: 'unknown_transfer_coding', origin: 'edge' })
+})
+
+test('a backend is sent the host of an absolute form alone', async () => {
+  backend.received.length = 0
+  const asked = `GET http://${host}:8080/a?b HTTP/1.1\r\nHost: ${other}\r\nX-Own: 1\r\nConnection: close\r\n\r\n`
+  expect(await answered(edge.httpPort, asked)).toMatch(/ 200 OK/)
+  const [sent = ''] = backend.received
+  expect(sent).toMatch(new RegExp(`^GET /a\\?b HTTP/1.1\r\nHost: ${host}:8080\r\nX-Own: 1\r\n`))
+  expect(sent).toContain(`X-Forwarded-Host: ${host}:8080\r\n`)
+  expect(sent).not.toContain(other)
+})
+
+test('a TLS handshake that names the host with a final dot is for that host', async () => {
+  const socket = connect({ host: '127.0.0.1', port: edge.httpsPort, servername: `${host}.`, rejectUnauthorized: false })
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'secureConnect')
+  socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  expect(answer.toString('latin1', 9, 12)).toBe('200')
 })
 
 test('HTTP/2 in the clear is not spoken: how it begins is no request', async () => {

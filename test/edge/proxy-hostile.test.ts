@@ -26,7 +26,7 @@ const edge = await startProxy({
     headMs: 300,
     keepAliveMs: 300,
     slowMs: 500,
-    lingerMs: 100,
+    lingerIdleMs: 100,
     sweepMs: 20,
     requestsPerTunnel: 3,
     holdMs: 0,
@@ -79,7 +79,7 @@ describe('a request that two readers can read in two ways reaches no backend', (
   ])('%s', async (_name, fields, body) => {
     await using raw = await careless()
     const seen = await answered(edge.httpPort, post(tunnelTo(raw.port), fields, body))
-    expect(seen).toMatch(/^HTTP\/1.1 400 [^]*Mooring-Error: bad_request/)
+    expect(seen).toMatch(/^HTTP\/1.1 (400 [^]*Mooring-Error: bad_request|501 [^]*Mooring-Error: unknown_transfer_coding)/)
     expect(seen.match(/HTTP\/1.1/g)).toHaveLength(1)
     expect(raw.received.join('')).toBe('')
   })

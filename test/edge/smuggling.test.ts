@@ -13,7 +13,7 @@ import { freshHostname } from '../support/ssh-edge.ts'
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({
   contextFor: async () => context,
-  limits: { headMs: 400, keepAliveMs: 400, slowMs: 400, lingerMs: 50, sweepMs: 20, upstreamMs: 1_000 },
+  limits: { headMs: 400, keepAliveMs: 400, slowMs: 400, lingerIdleMs: 50, sweepMs: 20, upstreamMs: 1_000 },
 })
 const HOSTNAME = '00000000000000aa'
 const HOST = `${HOSTNAME}.${DOMAIN}`

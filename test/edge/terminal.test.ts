@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Client, type ClientChannel } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { openChannel } from '../support/channel-recorder.ts'
+import { freePort } from '../support/free-port.ts'
 import { freshHostname, HTTPS_PORT, startSshEdge } from '../support/ssh-edge.ts'
 
 /** What a session channel shows, and how it ends: by stock ssh, and by a client that reads its streams. */
@@ -109,6 +111,28 @@ describe('stock ssh', () => {
     const line = `https://${hostname}.tunnel.localhost:${HTTPS_PORT} -> localhost:3000`
     await vi.waitFor(() => expect(client.output.stdout).toContain(`${line}\n`), soon)
     expect(client.output.stderr).toContain(`Mooring: ${line}, once this connection forwards port 80.`)
+  })
+})
+
+describe.each([
+  { how: 'a forward', config: {}, forward: (hostname: string, port: number) => `${hostname}:80:127.0.0.1:${port}` },
+  {
+    how: 'a forward by remote SOCKS',
+    config: { target: 'localhost:9' },
+    forward: (hostname: string) => `${hostname}:80`,
+  },
+])('stock ssh with $how whose target is down', ({ config, forward }) => {
+  test('shows it on its errors, once for many visitors', async () => {
+    const hostname = freshHostname()
+    edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })
+    const client = edge.ssh({ user: hostname, args: ['-T', '-R', forward(hostname, await freePort())] })
+    await vi.waitFor(() => expect(client.output.stdout).toContain('ssh -N asks for none.\n'), soon)
+    const [session] = edge.sessions.of(hostname)
+    if (!session) throw new Error('there is no session')
+    const line = 'your client could not reach the target of this tunnel'
+    for (let count = 0; count < 5; count++) expect(await openChannel(session).over).toBe('refused connect_failed')
+    await vi.waitFor(() => expect(client.output.stderr).toContain(line), soon)
+    expect([times(client.output.stderr, line), client.output.stdout.includes(line)]).toEqual([1, false])
   })
 })
 

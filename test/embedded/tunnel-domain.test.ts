@@ -38,7 +38,10 @@ test('a tunnel of a domain that is served no more keeps its URL and gives no com
   await vi.waitFor(async () => expect((await show()).sshCommand).toBeNull(), SOON)
   expect(await show()).toMatchObject({ url: former.url, directUrl: null, certificate: former.certificate })
   const connect = await mooring.call('GET', `${TUNNELS}/${former.id}/connect`)
-  expect([codeOf(connect), connect.body.msg]).toEqual(['409 conflict', 'no edge serves tunnel.localhost'])
+  expect([codeOf(connect), connect.body.msg]).toEqual([
+    '409 conflict',
+    'no edge serves tunnel.localhost any more; create another tunnel',
+  ])
   expect(mooring.output()).toMatch(/"reason":"EndpointNotServed"/)
 })
 

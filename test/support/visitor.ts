@@ -1,5 +1,6 @@
-import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { Tunnel } from './answers.ts'
 
@@ -26,6 +27,24 @@ export async function visit(ca: string, site: Site, path = '/', options: VisitOp
 
 /** The same up to the head of the answer; its body is still to be read. @throws when there is no answer */
 export async function beginVisit(ca: string, { hostname, endpoint }: Site, path: string, options: VisitOptions = {}) {
+  const request = send(ca, { hostname, endpoint }, path, options)
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve).once('error', reject)
+  })
+}
+
+/** Changes to the protocol `echo`, and resolves with the connection. @throws when that is refused */
+export async function beginUpgrade(ca: string, site: Site, path: string): Promise<Duplex> {
+  const request = send(ca, site, path, { headers: { Connection: 'Upgrade', Upgrade: 'echo' } })
+  const socket = await new Promise<Duplex>((resolve, reject) => {
+    request.once('upgrade', (_answer, upgraded) => resolve(upgraded)).once('error', reject)
+    request.once('response', ({ statusCode }) => reject(new Error(`it was answered ${String(statusCode)}`)))
+  })
+  // 'close' follows.
+  return socket.on('error', () => socket.destroy())
+}
+
+function send(ca: string, { hostname, endpoint }: Site, path: string, options: VisitOptions): ClientRequest {
   const { scheme = 'https', method = 'GET', headers = {} } = options
   const host = `${hostname}.${endpoint.domain}`
   const about = { host: endpoint.sshHost, path, method, headers: { Host: host, ...headers }, agent: false as const }
@@ -33,8 +52,5 @@ export async function beginVisit(ca: string, { hostname, endpoint }: Site, path:
     scheme === 'https'
       ? httpsRequest({ ...about, port: endpoint.httpsPort, servername: host, ca })
       : httpRequest({ ...about, port: endpoint.httpPort })
-  request.end()
-  return new Promise<IncomingMessage>((resolve, reject) => {
-    request.once('response', resolve).once('error', reject)
-  })
+  return request.end()
 }

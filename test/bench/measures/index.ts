@@ -15,6 +15,7 @@ import { tunnelConfig } from './tunnel-config.ts'
 import { tunnelHttps } from './tunnel-https.ts'
 import { tunnelIdle } from './tunnel-idle.ts'
 import { tunnelJournal } from './tunnel-journal.ts'
+import { tunnelMemory } from './tunnel-memory.ts'
 import { tunnelMany, tunnelRequests } from './tunnel-requests.ts'
 import { tunnelStart } from './tunnel-start.ts'
 
@@ -23,7 +24,7 @@ export const MEASURES: Readonly<Record<'embedded' | 'cluster' | 'tunnel', readon
   embedded: [createInstance, createMany, warmStart, coldStart, idle, tenThousand],
   tunnel: [
     ...[tunnelRequests, tunnelMany, tunnelHttps, tunnelBulk, tunnelFairness],
-    ...[tunnelStart, tunnelIdle, tunnelConfig, tunnelJournal, journalMeasure],
+    ...[tunnelStart, tunnelIdle, tunnelMemory, tunnelConfig, tunnelJournal, journalMeasure],
   ],
   cluster: [clusterCreate, clusterIdle, clusterInstall, clusterTenThousand, clusterTunnels],
 }

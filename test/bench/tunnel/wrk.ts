@@ -11,6 +11,10 @@ export interface Load {
   readonly scheme?: 'http' | 'https'
   /** Which of its tunnels is asked. */
   readonly host?: string
+  /** Whether each request has a connection of its own. */
+  readonly closes?: boolean
+  /** Lua that makes the requests. */
+  readonly script?: string
 }
 
 export interface Loaded {
@@ -27,7 +31,7 @@ export interface Loaded {
 
 /** Runs wrk with one thread against a side. @throws Error when it cannot be run */
 export async function wrk(side: Pick<Side, 'httpPort' | 'httpsPort' | 'hosts'>, load: Load): Promise<Loaded> {
-  const { connections, seconds, path = '/', scheme = 'http', host = side.hosts[0] ?? '' } = load
+  const { connections, seconds, path = '/', scheme = 'http', host = side.hosts[0] ?? '', closes = false, script } = load
   // The name is the server's, the address loopback: wrk takes the Host that it is given, and sends it as SNI no more than an address.
   const url = `${scheme}://127.0.0.1:${scheme === 'http' ? side.httpPort : side.httpsPort}${path}`
   const args = [
@@ -42,6 +46,8 @@ export async function wrk(side: Pick<Side, 'httpPort' | 'httpsPort' | 'hosts'>, 
     '20s',
     '-H',
     `Host: ${host}`,
+    ...(closes ? ['-H', 'Connection: close'] : []),
+    ...(script === undefined ? [] : ['-s', script]),
     url,
   ]
   const { stdout } = await run('wrk', args)

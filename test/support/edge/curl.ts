@@ -28,6 +28,8 @@ interface Asked {
   readonly inside?: (command: readonly string[]) => readonly string[]
   /** Of curl. */
   readonly args?: readonly string[]
+  /** Its standard input. */
+  readonly input?: string
 }
 
 /** Visits an edge on this machine with curl. @throws when there is no answer */
@@ -37,7 +39,9 @@ export async function curl(
 ): Promise<CurlAnswer> {
   const command = commandOf(asked, asked.transport === 'http' ? httpPort : httpsPort)
   const [program = '', ...rest] = asked.inside?.(command) ?? command
-  const { stdout } = await run(program, rest)
+  const running = run(program, rest)
+  running.child.stdin?.end(asked.input)
+  const { stdout } = await running
   const parts = stdout.split('\r\n\r\n')
   // Interim answers come before.
   const last = parts.findLastIndex((part) => part.startsWith('HTTP/'))

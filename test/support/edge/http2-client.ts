@@ -27,7 +27,8 @@ export interface Http2Client extends AsyncDisposable {
 
 /** Node's own client of HTTP/2, on one connection to this machine. */
 export function http2Client(port: number, host: string): Http2Client {
-  const session = connect(`https://127.0.0.1:${port}`, { servername: host, rejectUnauthorized: false })
+  const large = { maxSendHeaderBlockLength: 1_000_000 }
+  const session = connect(`https://127.0.0.1:${port}`, { servername: host, rejectUnauthorized: false, ...large })
   // Each stream says so itself.
   session.on('error', () => undefined)
 

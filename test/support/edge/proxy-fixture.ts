@@ -44,12 +44,21 @@ interface Options {
 export async function startProxy(options: Options = {}) {
   const { limits, contextFor = async () => undefined, strangers, trusted, challenge, clock = systemClock } = options
   const routes = new Map<string, Route>()
+  const listeners = new Set<(hostname: string) => void>()
+  const tell = (hostname: string) => listeners.forEach((listener) => listener(hostname))
   const sessions = createTcpSessions()
   const records: RequestRecord[] = []
   const registry = new Registry()
   const failures: unknown[] = []
   const proxy = createProxy({
-    routes: { domain: DOMAIN, get: (hostname) => routes.get(hostname), onChange: () => () => undefined },
+    routes: {
+      domain: DOMAIN,
+      get: (hostname) => routes.get(hostname),
+      onChange(listener) {
+        listeners.add(listener)
+        return () => void listeners.delete(listener)
+      },
+    },
     sessions,
     journal: { request: (record) => void records.push(record) },
     contextFor,
@@ -72,12 +81,18 @@ export async function startProxy(options: Options = {}) {
     failures,
     httpPort,
     httpsPort,
-    /** Says that the tunnel is there; a client that forwards to `port` connects. */
+    /** Says that the tunnel is there, or has other settings; a client that forwards to `port` connects. */
     serve(hostname: string, port: number | undefined, config: Config = {}) {
       const route = routeTo(hostname, config)
       routes.set(hostname, route)
+      tell(hostname)
       if (port !== undefined) sessions.connect(hostname, port)
       return route
+    },
+    /** Says that the tunnel is not there any more; its client stays. */
+    withdraw(hostname: string) {
+      routes.delete(hostname)
+      tell(hostname)
     },
     [Symbol.asyncDispose]: () => proxy.close(),
   }

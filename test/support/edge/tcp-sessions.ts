@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { randomUUIDv7 } from 'node:crypto'
 import type { Channel, ChannelEvents } from '../../../edge/channels/channel.ts'
 import type { Origin, Session, Sessions } from '../../../edge/session.ts'
+import { createSessions } from '../../../edge/sessions.ts'
 
 /** Sessions whose channels are TCP connections to a backend on this machine: what an SSH session does, without SSH. */
 export interface TcpSessions extends Sessions {
@@ -17,10 +18,12 @@ export interface TcpSessions extends Sessions {
 function openChannel(port: number, events: ChannelEvents, live: Set<Socket>): Channel {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
   let isOpen = false
+  let isWaiting = false
   live.add(socket)
   socket.on('connect', () => {
     isOpen = true
     events.opened()
+    if (isWaiting && !socket.writableNeedDrain) events.drained()
   })
   socket.on('data', (chunk) => events.data(chunk))
   socket.on('drain', () => events.drained())
@@ -33,7 +36,11 @@ function openChannel(port: number, events: ChannelEvents, live: Set<Socket>): Ch
     else events.refused('connect_failed')
   })
   return {
-    write: (chunk) => !socket.destroyed && socket.write(chunk),
+    write(chunk) {
+      const more = !socket.destroyed && socket.write(chunk)
+      isWaiting ||= !isOpen
+      return more && isOpen
+    },
     end: () => socket.end(),
     destroy: () => socket.destroy(),
     pause: () => socket.pause(),
@@ -42,11 +49,12 @@ function openChannel(port: number, events: ChannelEvents, live: Set<Socket>): Ch
 }
 
 export function createTcpSessions(): TcpSessions {
-  const all = new Map<string, Session[]>()
-  const waiters = new Set<{ readonly hostname: string; found(session: Session): void }>()
+  const sessions = createSessions()
   let opened = 0
+  let waiting = 0
 
-  const sessions: TcpSessions = {
+  return {
+    ...sessions,
     connect(hostname, port) {
       const live = new Set<Socket>()
       const login = { authMethod: 'token', passwordId: randomUUIDv7() } as const
@@ -69,41 +77,28 @@ export function createTcpSessions(): TcpSessions {
           for (const socket of live) socket.destroy()
         },
       }
+      const others = sessions.of(hostname)
       sessions.add(session)
+      // They have answered since, as those of live clients do.
+      for (const other of others) sessions.confirm(other)
       return session
     },
     get opened() {
       return opened
     },
     get waiting() {
-      return waiters.size
+      return waiting
     },
-    add(session) {
-      all.set(session.hostname, [session, ...sessions.of(session.hostname)])
-      for (const waiter of waiters) if (waiter.hostname === session.hostname) waiter.found(session)
+    async waitFor(hostname, ms, signal) {
+      waiting++
+      try {
+        return await sessions.waitFor(hostname, ms, signal)
+      } finally {
+        waiting--
+      }
     },
-    remove: (session) =>
-      void all.set(
-        session.hostname,
-        sessions.of(session.hostname).filter((other) => other !== session),
-      ),
-    pick: (hostname) => all.get(hostname)?.[0],
-    of: (hostname) => all.get(hostname) ?? [],
-    waitFor: (hostname, ms, signal) =>
-      new Promise((resolve) => {
-        const settle = (session: Session | undefined) => {
-          waiters.delete(waiter)
-          clearTimeout(timer)
-          resolve(session)
-        }
-        const waiter = { hostname, found: settle }
-        const timer = setTimeout(settle, ms, undefined)
-        signal.addEventListener('abort', () => settle(undefined))
-        waiters.add(waiter)
-      }),
     get count() {
-      return [...all.values()].flat().length
+      return sessions.count
     },
   }
-  return sessions
 }

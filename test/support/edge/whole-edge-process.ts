@@ -3,6 +3,7 @@ import { createSecureContext } from 'node:tls'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { type EdgeClock, systemClock } from '../../../edge/clock.ts'
+import { returnMemoryAfterLoad } from '../../../edge/memory-after-load.ts'
 import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { createProxy } from '../../../edge/proxy/proxy.ts'
 import type { RoutedPassword } from '../../../edge/route.ts'
@@ -82,6 +83,7 @@ async function main({ directory, host, clock, ssh: sshLimits, proxy: proxyLimits
     limits: { ...PROXY_LIMITS, ...proxyLimits },
     publicPorts: { http: 80, https: 443 },
   })
+  returnMemoryAfterLoad()
   const limits = { ...DEFAULT_SSH_LIMITS, ...sshLimits }
   const ssh = createSshServer({
     ...{ edge: 'test', hostKeys, routes, sessions, journal, registry, log, ...time },

@@ -1,0 +1,24 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+interface Collection {
+  /** `minor`: the young generation alone; `major`: the whole heap. */
+  readonly type: 'minor' | 'major'
+  /** `async`: soon, in a turn of the event loop of its own; a promise resolves after it. */
+  readonly execution: 'sync' | 'async'
+  /** `last-resort`: gives all pages without an object back to the system, and takes several times as long. */
+  readonly flavor?: 'regular' | 'last-resort'
+}
+
+let exposed: ((collection: Collection) => unknown) | undefined
+
+/** Has V8 collect garbage. */
+export function collect(collection: Collection): unknown {
+  exposed ??= expose()
+  return exposed(collection)
+}
+
+function expose(): NonNullable<typeof exposed> {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc') as NonNullable<typeof exposed>
+}
