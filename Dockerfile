@@ -27,6 +27,7 @@ WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY package.json ./
 COPY crds crds
+COPY shared shared
 COPY store store
 COPY journal journal
 COPY process process

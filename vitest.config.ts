@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           ...PATIENT,
-          include: ['{crds,store,journal,process,operator,apiserver,edge,embedded,test/bench}/**/*.test.ts'],
+          include: ['{crds,shared,store,journal,process,operator,apiserver,edge,embedded,test/bench}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, CRASHES],
           testTimeout: 20_000,
           hookTimeout: 60_000,
@@ -39,7 +39,7 @@ export default defineConfig({
           name: 'behaviour',
           ...PATIENT,
           include: ['test/behaviour/**/*.test.ts'],
-          globalSetup: ['test/support/home-setup.ts'],
+          globalSetup: ['test/support/deployment/home-setup.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
           maxWorkers: 2,

@@ -1,6 +1,6 @@
 import { Counter, Histogram, Registry } from 'prom-client'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
-import type { Listener } from './route.ts'
+import type { Listener } from './http/route.ts'
 
 export interface AnsweredRequest {
   readonly listener: Listener

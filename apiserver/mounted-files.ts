@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { JSONWebKeySet } from 'jose'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 
 /** The kubelet needs up to a minute to put a changed Secret in place; on top of that this does not count. */
 const LOOK_MS = 10_000

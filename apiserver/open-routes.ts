@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import type { TokenIssuer } from './auth/issuer.ts'
-import { onlyGet } from './only-get.ts'
+import { onlyGet } from './http/only-get.ts'
 
 export interface OpenRoutesDeps {
   /** The issuer that comes with Mooring; its documents are published when it is there. */

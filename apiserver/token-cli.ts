@@ -1,12 +1,12 @@
 import { Secret } from '../crds/core.ts'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { type CommandLine, readFlags } from '../process/command-line.ts'
 import { createKubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { type IssuerKey, IssuerKeyFile, type TokenClaims } from './auth/issuer.ts'
-import { printToken } from './print-token.ts'
-import { readClaims, tokenCommand } from './token-request.ts'
+import { printToken } from './auth/print-token.ts'
+import { readClaims, tokenCommand } from './auth/token-request.ts'
 
 const SECRET = { namespace: SYSTEM_NAMESPACE, name: 'mooring-issuer' }
 const ENTRY = 'issuer'

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { customResourceDefinition, objectSchema } from './definition.ts'
+import { customResourceDefinition, objectSchema } from './schema/definition.ts'
 import { staleManifests, writeManifests } from './generate.ts'
 import { CUSTOM_KINDS } from './index.ts'
 import { defineKind } from './kind.ts'
-import type { StructuralSchema } from './structural-schema.ts'
+import type { StructuralSchema } from './schema/structural-schema.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const FOLDERS = ['crds', 'charts/mooring/crds', 'charts/mooring/generated']

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { manifests, ROLES_FILE } from './manifests.ts'
+import { manifests, ROLES_FILE } from './schema/manifests.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const isRoles = (name: string): boolean => name === ROLES_FILE

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { boundedMap } from './bounded-map.ts'
-import { ExtensionName, USUAL_EXTENSIONS } from './extensions.ts'
+import { boundedMap } from './formats/bounded-map.ts'
+import { ExtensionName, USUAL_EXTENSIONS } from './formats/extensions.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
 import { Motor, partsOf } from './motor.ts'
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { ADDRESS_RULE } from './address-list.ts'
-import { isFields } from './fields.ts'
+import { ADDRESS_RULE } from './formats/address-list.ts'
+import { isFields } from './formats/fields.ts'
 import type { DeepReadonly, Rule } from './kind.ts'
-import { isWholeKey } from './ssh-public-key.ts'
+import { isWholeKey } from './formats/ssh-public-key.ts'
 
 /** Which credentials the SSH side takes (contract, "Tunnel": authentication mode). */
 export const AUTH_MODES = ['key', 'token', 'both'] as const

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { TunnelEndpoint } from './tunnel-endpoint.ts'
-import { InvalidObjectError, validate } from './validate.ts'
+import { InvalidObjectError, validate } from '../shared/validate.ts'
 
 const FORM = 'metadata.name must be at most 50 lower-case letters, digits and hyphens, a letter or digit first and last'
 const MESH =

@@ -1,7 +1,12 @@
-import { ADDRESS_RULE } from './address-list.ts'
-import { MESH_SUFFIX } from './edge-objects.ts'
+import { ADDRESS_RULE } from './formats/address-list.ts'
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
+
+/**
+ * Of an endpoint `x`, clients have the Service `edge-x` and its edges the Service `edge-x-mesh`, which would be that for clients of an
+ * endpoint `x-mesh`: no endpoint's name ends so.
+ */
+export const MESH_SUFFIX = '-mesh'
 
 /** Reasons of an endpoint's `Ready` condition. */
 export const EndpointReason = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { structuralSchema } from './structural-schema.ts'
+import { structuralSchema } from './schema/structural-schema.ts'
 import { Tunnel, TunnelSpec } from './tunnel.ts'
-import { InvalidObjectError, validate } from './validate.ts'
+import { InvalidObjectError, validate } from '../shared/validate.ts'
 
 const metadata = { name: 'web', namespace: 'acme--prod' }
 const named = (displayName: string) => ({ metadata, spec: { regionId: 1, displayName } })

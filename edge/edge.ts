@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
-import { addressList } from '../crds/address-list.ts'
+import { addressList } from '../crds/formats/address-list.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../crds/tunnel-password.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { HOST_KEY_TYPES } from '../crds/edge-objects.ts'
-import { MooringError } from '../crds/errors.ts'
+import { HOST_KEY_TYPES } from '../shared/edge-objects.ts'
+import { MooringError } from '../shared/errors.ts'
 import { parseHostKey } from './ssh/host-keys.ts'
 
 /** The endpoint's host keys from its mounted Secret, in OpenSSH's format. @throws MooringError `files_unreadable`, `invalid_host_key` */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Secret } from '../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../crds/names.ts'
-import { backoffMs } from '../crds/backoff.ts'
+import { backoffMs } from '../shared/backoff.ts'
 import type { Store } from '../store/port.ts'
 import type { Pem, PemStore } from './pem-store.ts'
 

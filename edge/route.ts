@@ -1,5 +1,5 @@
 import type { TunnelConfig } from '../crds/tunnel-config.ts'
-import type { AddressList } from '../crds/address-list.ts'
+import type { AddressList } from '../crds/formats/address-list.ts'
 
 /** A temporary password of a tunnel. */
 export interface RoutedPassword {

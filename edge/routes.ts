@@ -1,5 +1,5 @@
-import { addressList } from '../crds/address-list.ts'
-import { isPasswordOf, passwordsOf, tunnelNamedBy } from '../crds/live-passwords.ts'
+import { addressList } from '../crds/formats/address-list.ts'
+import { isPasswordOf, passwordsOf, tunnelNamedBy } from '../shared/live-passwords.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { EDGE_PATHS, EDGE_PORTS } from '../crds/edge-objects.ts'
+import { EDGE_PATHS, EDGE_PORTS } from '../shared/edge-objects.ts'
 import type { CommandLine } from '../process/command-line.ts'
 import { LOG_SETTINGS } from '../process/log.ts'
 import { Address, ListenPort, Path, Text, whole } from '../process/setting-rules.ts'

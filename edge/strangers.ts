@@ -1,7 +1,7 @@
 import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
-import { strangersSecret } from '../crds/edge-objects.ts'
+import { strangersSecret } from '../shared/edge-objects.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
 import { createPems } from './pems.ts'

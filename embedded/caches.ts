@@ -1,4 +1,4 @@
-import { type ApiCaches, createApiCaches } from '../apiserver/caches.ts'
+import { type ApiCaches, createApiCaches } from '../apiserver/resources/caches.ts'
 import { DatabaseServer } from '../crds/database-server.ts'
 import type { OperatorCaches } from '../operator/caches.ts'
 import { instanceIndexes } from '../operator/shared-instance/indexes.ts'

@@ -1,6 +1,6 @@
 import { chmod, lstat, mkdir, readdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import { makeDirectory } from './make-directory.ts'
 
 /** The directory of all state, and the files in it that people use. Paths are absolute. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type IssuerKey, IssuerKeyFile } from '../apiserver/auth/issuer.ts'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 import type { DataDir } from './data-dir.ts'
 

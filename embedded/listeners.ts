@@ -1,6 +1,12 @@
 import type { RequestListener } from 'node:http'
-import { answerNotYet } from '../apiserver/not-yet.ts'
-import { type BoundListener, type ListenerConfig, type Port, type RunningServers, startServers } from '../apiserver/servers.ts'
+import { answerNotYet } from '../apiserver/http/not-yet.ts'
+import {
+  type BoundListener,
+  type ListenerConfig,
+  type Port,
+  type RunningServers,
+  startServers,
+} from '../apiserver/http/servers.ts'
 import type { Certificates } from '../operator/certificates/renewing.ts'
 import type { Settings } from './settings.ts'
 

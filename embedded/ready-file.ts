@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { lstat, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 import { makeDirectory } from './make-directory.ts'
 

@@ -1,5 +1,5 @@
-import { printToken } from '../apiserver/print-token.ts'
-import { MooringError } from '../crds/errors.ts'
+import { printToken } from '../apiserver/auth/print-token.ts'
+import { MooringError } from '../shared/errors.ts'
 import { dataDirAt } from './data-dir.ts'
 import { readIssuer } from './issuer-file.ts'
 import { parseTokenRequest } from './token-request.ts'

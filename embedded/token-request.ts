@@ -1,5 +1,5 @@
 import type { TokenClaims } from '../apiserver/auth/issuer.ts'
-import { readClaims, tokenCommand } from '../apiserver/token-request.ts'
+import { readClaims, tokenCommand } from '../apiserver/auth/token-request.ts'
 import { type CommandLine, nonEmpty, readFlags } from '../process/command-line.ts'
 import { Path } from '../process/setting-rules.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DatabaseServer } from '../crds/database-server.ts'
 import { databaseServer } from '../test/builders/database-server.ts'
-import { settableCache } from '../test/support/settable-cache.ts'
+import { settableCache } from '../test/support/store/settable-cache.ts'
 import { warm } from './warm.ts'
 
 const never = new AbortController().signal

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createValueDigest } from '../crds/audit-digest.ts'
-import type { Fields } from '../crds/fields.ts'
+import { createValueDigest } from '../shared/audit-digest.ts'
+import type { Fields } from '../crds/formats/fields.ts'
 import { auditChanges } from './audit-changes.ts'
 import type { Audited } from './audited-object.ts'
 

@@ -1,4 +1,4 @@
-import { type Fields, isFields } from '../crds/fields.ts'
+import { type Fields, isFields } from '../crds/formats/fields.ts'
 import { clusterRoleOf, isReserved, ROLES } from '../crds/names.ts'
 import type { AuditedResource } from './port.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { auditRecord, connectionRecord, requestRecord } from './conformance/records.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../test/conformance/journal/records.ts'
 import { createFollowers } from './followers.ts'
 import { createOutbox, type Shipment } from './outbox.ts'
 import { requestBatch } from './request-lines.ts'

@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { MooringError } from '../crds/errors.ts'
-import { backoffMs } from '../crds/backoff.ts'
+import { MooringError } from '../shared/errors.ts'
+import { backoffMs } from '../shared/backoff.ts'
 import type { Followers } from './followers.ts'
 import type { Backlog, DropReason } from './metrics.ts'
 import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'

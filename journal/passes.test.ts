@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { requestRecord } from './conformance/records.ts'
+import { requestRecord } from '../test/conformance/journal/records.ts'
 import type { RequestFilter } from './port.ts'
 import { passes } from './passes.ts'
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type JournalServer, startJournalServer } from '../test/support/journal-server.ts'
-import { conformance } from './conformance.ts'
-import { keepRequests, someTunnel } from './conformance/place.ts'
-import { requestRecord } from './conformance/records.ts'
+import { type JournalServer, startJournalServer } from '../test/support/store/journal-server.ts'
+import { conformance } from '../test/conformance/journal.ts'
+import { keepRequests, someTunnel } from '../test/conformance/journal/place.ts'
+import { requestRecord } from '../test/conformance/journal/records.ts'
 import type { Journal } from './port.ts'
 import { createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from './postgresql.ts'
-import { silent } from './sqlite/open-temporary.ts'
+import { silent } from '../test/support/journal/temporary-journal.ts'
 
 let server: JournalServer
 let journal: Journal

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { METHOD_MAX } from '../crds/tunnel-decisions.ts'
-import { requestRecord } from './conformance/records.ts'
+import { METHOD_MAX } from '../shared/tunnel-decisions.ts'
+import { requestRecord } from '../test/conformance/journal/records.ts'
 import { requestBatch, RequestLines } from './request-lines.ts'
 import { PATH_MAX, requestRows } from './request-text.ts'
 

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { METHOD_MAX } from '../crds/tunnel-decisions.ts'
+import { METHOD_MAX } from '../shared/tunnel-decisions.ts'
 import type { RequestRecord } from './port.ts'
 import { PATH_MAX, TUNNEL } from './request-text.ts'
 

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import type { RequestRecord } from './port.ts'
 
 /*

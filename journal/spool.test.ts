@@ -1,10 +1,10 @@
 import { afterAll, beforeAll } from 'vitest'
-import { type JournalServer, startJournalServer } from '../test/support/journal-server.ts'
-import { conformance } from './conformance.ts'
+import { type JournalServer, startJournalServer } from '../test/support/store/journal-server.ts'
+import { conformance } from '../test/conformance/journal.ts'
 import type { Journal } from './port.ts'
 import { createPostgresqlReader } from './postgresql.ts'
-import { spoolPlace } from './spool/temporary-spool.ts'
-import { silent } from './sqlite/open-temporary.ts'
+import { spoolPlace } from '../test/support/journal/temporary-spool.ts'
+import { silent } from '../test/support/journal/temporary-journal.ts'
 
 const parts = new AsyncDisposableStack()
 let journal: Journal

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest'
-import { conformance } from './conformance.ts'
-import { openTemporaryJournal, type TemporaryJournal } from './sqlite/open-temporary.ts'
+import { conformance } from '../test/conformance/journal.ts'
+import { openTemporaryJournal, type TemporaryJournal } from '../test/support/journal/temporary-journal.ts'
 
 let shared: TemporaryJournal
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import { every } from './every.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createFollowers } from './followers.ts'

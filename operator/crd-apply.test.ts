@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { customResourceDefinition } from '../crds/definition.ts'
+import { customResourceDefinition } from '../crds/schema/definition.ts'
 import { Plan } from '../crds/plan.ts'
 import type { ApiRequest, KubernetesClient } from '../store/kubernetes/client.ts'
 import { applyCrds } from './crd-apply.ts'

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { keyOf } from '../store/key-string.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../store/conditions.ts'
-import { createConflictingStore } from '../test/support/conflicting-store.ts'
-import { type RunningOperator, startOperator } from '../test/support/operator.ts'
-import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.ts'
+import { createConflictingStore } from '../test/support/store/conflicting-store.ts'
+import { type RunningOperator, startOperator } from '../test/support/store/operator.ts'
+import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgresql/postgres.ts'
 import { postgresqlAdmin } from './engines/postgresql/postgresql.ts'
 
 let server: ThrowAwayPostgres

@@ -3,10 +3,10 @@ import { Secret } from '../crds/core.ts'
 import type { Kind } from '../crds/kind.ts'
 import { Region } from '../crds/region.ts'
 import { isReady } from '../store/conditions.ts'
-import { openTemporaryStore } from '../store/embedded/open-temporary.ts'
+import { openTemporaryStore } from '../test/support/store/temporary-store.ts'
 import type { Store } from '../store/port.ts'
-import { type RunningOperator, startOperator } from '../test/support/operator.ts'
-import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.ts'
+import { type RunningOperator, startOperator } from '../test/support/store/operator.ts'
+import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgresql/postgres.ts'
 
 const SWEEP = { every: { sessionsMs: 60_000, sweepMs: 100 } }
 

@@ -3,10 +3,10 @@ import { Secret } from '../crds/core.ts'
 import { DatabaseServer } from '../crds/database-server.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
 import { conditionOf } from '../store/conditions.ts'
-import { openTemporaryStore } from '../store/embedded/open-temporary.ts'
+import { openTemporaryStore } from '../test/support/store/temporary-store.ts'
 import { REGION_ID } from '../test/builders/shared-instance.ts'
-import { type RunningOperator, startOperator } from '../test/support/operator.ts'
-import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgres.ts'
+import { type RunningOperator, startOperator } from '../test/support/store/operator.ts'
+import { startPostgres, type ThrowAwayPostgres } from '../test/support/postgresql/postgres.ts'
 
 const NAMES = Array.from({ length: 8 }, (_, index) => `i${index}`)
 const key = (name: string) => ({ namespace: 'acme--prod', name })

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { SharedInstance } from '../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../store/conditions.ts'
 import { keyOf } from '../store/key-string.ts'
-import { LIMITS, startOperator } from '../test/support/operator.ts'
-import { startPostgres } from '../test/support/postgres.ts'
+import { LIMITS, startOperator } from '../test/support/store/operator.ts'
+import { startPostgres } from '../test/support/postgresql/postgres.ts'
 
 const MIB = 2 ** 20
 

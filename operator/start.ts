@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import type { ValueDigest } from '../crds/audit-digest.ts'
+import type { ValueDigest } from '../shared/audit-digest.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
 import type { Running } from '../process/run.ts'

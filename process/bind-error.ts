@@ -1,4 +1,4 @@
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 
 /** What was asked for. `flag` is the setting that a taken port is blamed on, e.g. `--shared-port`. */
 export interface Wanted {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import type { CommandLine } from './command-line.ts'
 import { createEnding, type Ending, type Life } from './life.ts'
 import { createLog, type LogSettings } from './log.ts'

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
-import { MooringError } from '../crds/errors.ts'
+import { MooringError } from '../shared/errors.ts'
 import { registerProcessMetrics } from './process-metrics.ts'
 import { isLoopbackAddress, isLoopbackHost, wrongHost } from './loopback-host.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import { sharedInstance } from '../test/builders/shared-instance.ts'
-import { organization } from '../test/support/scripted-store.ts'
+import { organization } from '../test/support/store/scripted-store.ts'
 import { createCacheView } from './cache-view.ts'
 
 /** A view that holds `uid@revision` under the name a. */

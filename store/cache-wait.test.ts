@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
-import { startCache } from '../test/support/running-cache.ts'
-import { createScriptedStore } from '../test/support/scripted-store.ts'
+import { startCache } from '../test/support/store/running-cache.ts'
+import { createScriptedStore } from '../test/support/store/scripted-store.ts'
 import { settle } from '../test/support/virtual-clock.ts'
 
 const never = new AbortController().signal

@@ -1,5 +1,5 @@
 import type { Kind, Resource } from '../crds/kind.ts'
-import type { Backoff } from '../crds/backoff.ts'
+import type { Backoff } from '../shared/backoff.ts'
 import { createCacheView, type Indexes } from './cache-view.ts'
 import type { Clock } from './clock.ts'
 import { follow, type ObjectEvent } from './follow.ts'

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { Namespace } from '../crds/core.ts'
-import type { MooringError } from '../crds/errors.ts'
+import type { MooringError } from '../shared/errors.ts'
 import { KINDS } from '../crds/index.ts'
 import type { Draft, Kind, Resource } from '../crds/kind.ts'
 import { openDatabase } from './embedded/database.ts'

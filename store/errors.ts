@@ -1,4 +1,4 @@
-import { type FieldError, MooringError } from '../crds/errors.ts'
+import { type FieldError, MooringError } from '../shared/errors.ts'
 
 /** Why a store refused. Both stores throw these and no others; branch on `code`. */
 export const StoreCode = {

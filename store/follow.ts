@@ -1,5 +1,5 @@
 import type { Kind, Resource } from '../crds/kind.ts'
-import { type Backoff, backoffMs } from '../crds/backoff.ts'
+import { type Backoff, backoffMs } from '../shared/backoff.ts'
 import { type Clock, pause, systemClock } from './clock.ts'
 import { isStoreError, StoreCode } from './errors.ts'
 import type { ListOptions, Store, WatchEvent } from './port.ts'

@@ -1,6 +1,6 @@
 import type { ClusterConfig } from './kubernetes/cluster-config.ts'
 import { z } from 'zod'
-import { isFields } from '../crds/fields.ts'
+import { isFields } from '../crds/formats/fields.ts'
 import { apiVersionOf, type Draft, type Kind, type Resource } from '../crds/kind.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Stored } from './embedded/object.ts'

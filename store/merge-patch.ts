@@ -1,4 +1,4 @@
-import { isFields } from '../crds/fields.ts'
+import { isFields } from '../crds/formats/fields.ts'
 
 /**
  * RFC 7396 JSON merge patch: objects are merged, `null` removes a member, anything else (arrays too) replaces what was there.

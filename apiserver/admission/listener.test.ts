@@ -2,8 +2,8 @@ import { beforeAll, expect, test } from 'vitest'
 import type { AuditRecord } from '../../journal/port.ts'
 import { createCa, issueCertificate, type KeyPair } from '../../operator/certificates/local-ca.ts'
 import { auditReview } from '../../test/builders/admission-review.ts'
-import { createHttpsClient } from '../../test/support/https-client.ts'
-import { createLines } from '../../test/support/toy-app.ts'
+import { createHttpsClient } from '../../test/support/api/https-client.ts'
+import { createLines } from '../../test/support/api/toy-app.ts'
 import { startAuditListener } from './listener.ts'
 
 let ca: KeyPair

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { ApiToken } from '../../crds/api-token.ts'
 import { Namespace } from '../../crds/core.ts'
 import { type ApiTokenTraits, apiToken } from '../../test/builders/api-token.ts'
-import { settableCache } from '../../test/support/settable-cache.ts'
+import { settableCache } from '../../test/support/store/settable-cache.ts'
 import {
   apiTokenIndexes,
   createApiTokenVerifier,

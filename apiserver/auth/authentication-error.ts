@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../http/errors.ts'
 
 /** Why a caller could not be authenticated: the label of `mooring_auth_failures_total`. */
 export type FailureReason = 'missing' | 'malformed' | 'invalid' | 'expired' | 'not_yet_valid'

@@ -11,8 +11,8 @@ import {
   roleGroup,
   ROLES,
 } from '../../crds/names.ts'
-import { hasControl } from '../query.ts'
-import type { Principal } from '../route.ts'
+import { hasControl } from '../http/query.ts'
+import type { Principal } from '../http/route.ts'
 import { AuthenticationError } from './authentication-error.ts'
 import { createKeySet, type KeySource } from './key-set.ts'
 

@@ -7,7 +7,7 @@ import {
   type JSONWebKeySet,
   type JWTVerifyGetKey,
 } from 'jose'
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../http/errors.ts'
 
 /** An issuer's keys: published at a URL, or known here. */
 export type KeySource =

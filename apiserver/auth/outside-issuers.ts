@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { NamedIssuer } from '../../process/setting-rules.ts'
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../http/errors.ts'
 import type { IssuerConfig } from './jwt.ts'
 
 const TIMEOUT_MS = 5_000

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { addressList } from '../../crds/address-list.ts'
+import { addressList } from '../../crds/formats/address-list.ts'
 import { binaryHeader, lineFor } from '../../test/support/edge/balancer.ts'
 import { createEntrance } from './entrance.ts'
 import type { Peer } from './peer.ts'

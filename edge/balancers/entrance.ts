@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import type { AddressList } from '../../crds/address-list.ts'
+import type { AddressList } from '../../crds/formats/address-list.ts'
 import { type Peer, peerOf } from './peer.ts'
 import { readProxyHeader } from './proxy-header.ts'
 

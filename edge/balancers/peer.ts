@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { plainAddress } from '../../crds/address-list.ts'
+import { plainAddress } from '../../crds/formats/address-list.ts'
 
 /** Who is at the other end of a connection. */
 export interface Peer {

@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
-import { plainAddress } from '../../crds/address-list.ts'
+import { plainAddress } from '../../crds/formats/address-list.ts'
 import type { Peer } from './peer.ts'
 
 /** A header of the PROXY protocol, version 1 or 2 (haproxy.org, proxy-protocol.txt, sections 2.1 and 2.2). */

@@ -1,6 +1,6 @@
 import { connect, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
-import { backoffMs } from '../../crds/backoff.ts'
+import { backoffMs } from '../../shared/backoff.ts'
 import type { MeshLimits } from './limits.ts'
 import { MESH_TLS, type MeshIdentity } from './mesh-files.ts'
 import type { PeerAddress, Peers } from './peers.ts'

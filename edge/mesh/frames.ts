@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 
 /**
  * What edges say to each other: a type (1 byte), a length (3), a channel's number (4), then as many bytes, all big-endian. A channel is

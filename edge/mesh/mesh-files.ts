@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 
 /** The kubelet needs up to a minute to put a changed Secret in place; on top of that this does not count. */
 const LOOK_MS = 10_000

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { AddressList } from '../../crds/address-list.ts'
+import type { AddressList } from '../../crds/formats/address-list.ts'
 import type { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import type { EdgeClock } from '../clock.ts'
@@ -8,8 +8,8 @@ import type { Routes } from '../route.ts'
 import type { Sessions } from '../session.ts'
 import type { ProxyLimits } from './limits.ts'
 import type { ProxyMetrics } from './metrics.ts'
-import type { PreparedModifications } from './modifications.ts'
-import type { Pools } from './pool.ts'
+import type { PreparedModifications } from './head/modifications.ts'
+import type { Pools } from './upstream/pool.ts'
 
 /** What looks after its own deadlines, whenever it is asked to. */
 export interface Watched {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { STATUS_CODES } from 'node:http'
-import type { Stop } from '../../crds/tunnel-decisions.ts'
-import { type Fields, valueOf } from './fields.ts'
+import type { Stop } from '../../shared/tunnel-decisions.ts'
+import { type Fields, valueOf } from './head/fields.ts'
 
 /** An answer that the edge itself gives. */
 export interface Answer {

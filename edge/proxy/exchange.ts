@@ -1,3 +1,5 @@
+import type { Accepted } from './accepted.ts'
+import type { RequestHead } from './head/request-head.ts'
 import { Buffer } from 'node:buffer'
 import {
   ACCESS_CHECKS,
@@ -7,20 +9,43 @@ import {
   type Stop,
   type Upstream,
   UPSTREAM_STOPS,
-} from '../../crds/tunnel-decisions.ts'
+} from '../../shared/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
-import { forwardedRequest, type Visit } from './forward-request.ts'
-import type { Link, LinkEnd, LinkUser } from './link.ts'
-import { lend } from './pool.ts'
-import { Relay, type RelayOwner } from './relay.ts'
-import { isReplayable, leavesCleanLink } from './replay.ts'
-import type { Arrival } from './serve.ts'
-import { BAD_BODY } from './stops.ts'
-import { keptTrailers } from './trailers.ts'
+import { forwardedRequest } from './head/forward-request.ts'
+import type { Visit } from './head/request-head.ts'
+import type { Link, LinkEnd, LinkUser } from './upstream/link.ts'
+import { lend } from './upstream/pool.ts'
+import { Relay, type RelayOwner } from './upstream/relay.ts'
+import { isReplayable, leavesCleanLink } from './upstream/replay.ts'
+import { BAD_BODY } from './head/stops.ts'
+import { keptTrailers } from './head/trailers.ts'
 import type { Visitor } from './visitor.ts'
+
+/** A request whose head has come. */
+export interface Arrival {
+  readonly head: RequestHead
+  /** When it had come, in milliseconds since the epoch. */
+  readonly at: number
+  /** The same by the clock that deadlines and durations go by. */
+  readonly began: number
+  readonly scheme: 'http' | 'https'
+  /** As {@link Accepted} has it. */
+  readonly serverName: Accepted['serverName']
+  /** Plain, as {@link plainAddress} makes it. */
+  readonly peer: string
+  readonly peerPort: number
+  readonly protocol: 'http/1.1' | 'h2'
+  /** Whether its connection is one too many. */
+  readonly surplus: boolean
+  /** What has come of its body, and whether that is all. */
+  readonly first: Buffer | undefined
+  readonly ended: boolean
+  /** Of a body that is all there: lines with their CRLF, latin1. */
+  readonly trailers: string
+}
 
 /** What is to be exchanged, and for whom. */
 export interface Asked {

@@ -9,9 +9,9 @@ import { sourceKey } from '../source-key.ts'
 import type { Accepted } from './accepted.ts'
 import type { ProxyContext } from './context.ts'
 import { createContexts } from './contexts.ts'
-import { Http1Connection } from './http1-connection.ts'
-import { createHttp2 } from './http2.ts'
-import { bareName } from './request-head.ts'
+import { Http1Connection } from './http1/http1-connection.ts'
+import { createHttp2 } from './http2/http2.ts'
+import { bareName } from './head/request-head.ts'
 
 /** A certificate that renews itself. */
 export interface RenewedCertificate {

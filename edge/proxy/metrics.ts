@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { RequestRecord } from '../../journal/port.ts'
 import { TalliedHistogram } from './tallied-histogram.ts'
-import type { Pools } from './pool.ts'
+import type { Pools } from './upstream/pool.ts'
 
 /** What the proxy counts (surface, section 7): nothing in it names a tunnel, a host or a path. */
 export interface ProxyMetrics {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { SecureContext } from 'node:tls'
 import type { Registry } from 'prom-client'
-import type { AddressList } from '../../crds/address-list.ts'
+import type { AddressList } from '../../crds/formats/address-list.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import type { EdgeClock } from '../clock.ts'
 import { Counts } from '../counts.ts'
@@ -11,8 +11,8 @@ import type { ProxyContext } from './context.ts'
 import { type ProxyLimits, PROXY_LIMITS } from './limits.ts'
 import { createListeners, type RenewedCertificate } from './listener.ts'
 import { createProxyMetrics } from './metrics.ts'
-import { createModifications } from './modifications.ts'
-import { createPools } from './pool.ts'
+import { createModifications } from './head/modifications.ts'
+import { createPools } from './upstream/pool.ts'
 
 interface Deps extends EdgeClock {
   readonly routes: Routes

@@ -1,38 +1,14 @@
+import type { Arrival } from './exchange.ts'
 import { Buffer } from 'node:buffer'
-import { CHALLENGE_PATH, firstStop, REQUEST_CHECKS, type RequestWorld, type Stop } from '../../crds/tunnel-decisions.ts'
+import { CHALLENGE_PATH, firstStop, REQUEST_CHECKS, type RequestWorld, type Stop } from '../../shared/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
-import type { Accepted } from './accepted.ts'
-import { believedVisitor } from './believed-visitor.ts'
+import { believedVisitor } from './head/believed-visitor.ts'
 import type { ProxyContext } from './context.ts'
 import { answerTo } from './errors.ts'
 import { Exchange } from './exchange.ts'
 import { recordRefusal, routeOf } from './refusal.ts'
-import type { RequestHead } from './request-head.ts'
 import { requestId } from './request-ids.ts'
 import type { Visitor } from './visitor.ts'
-
-/** A request whose head has come. */
-export interface Arrival {
-  readonly head: RequestHead
-  /** When it had come, in milliseconds since the epoch. */
-  readonly at: number
-  /** The same by the clock that deadlines and durations go by. */
-  readonly began: number
-  readonly scheme: 'http' | 'https'
-  /** As {@link Accepted} has it. */
-  readonly serverName: Accepted['serverName']
-  /** Plain, as {@link plainAddress} makes it. */
-  readonly peer: string
-  readonly peerPort: number
-  readonly protocol: 'http/1.1' | 'h2'
-  /** Whether its connection is one too many. */
-  readonly surplus: boolean
-  /** What has come of its body, and whether that is all. */
-  readonly first: Buffer | undefined
-  readonly ended: boolean
-  /** Of a body that is all there: lines with their CRLF, latin1. */
-  readonly trailers: string
-}
 
 /** Decides about a request. Answers it, or returns the exchange that has begun. */
 export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {

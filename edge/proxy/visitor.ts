@@ -1,5 +1,5 @@
 import type { Answer } from './errors.ts'
-import type { Reply } from './forward-response.ts'
+import type { Reply } from './head/response-head.ts'
 
 /** The visitor's side of one exchange: an HTTP/1.x connection, or a stream of HTTP/2. */
 export interface Visitor {

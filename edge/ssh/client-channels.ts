@@ -1,6 +1,7 @@
 import type { ChannelTable } from '../channels/channel-table.ts'
 import { sentences } from './sentences.ts'
-import { Terminal, type TerminalText } from './terminal.ts'
+import { Terminal } from './terminal.ts'
+import type { TerminalText } from './sentences.ts'
 import { OpenFailure, type RemoteEnd } from '../channels/messages.ts'
 import type { Wire } from './wire/wire.ts'
 

@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type JsonWebKey, type KeyObject, randomBytes, sign } from 'node:crypto'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { mpint, string, uint32, WireReader } from './wire-format.ts'
 
 /** A private key that the edge proves itself by. */

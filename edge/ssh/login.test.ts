@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { freshHostname, routesInMemory } from '../../test/support/ssh-edge.ts'
+import { freshHostname, routesInMemory } from '../../test/support/edge/ssh-edge.ts'
 import type { RoutedPassword } from '../route.ts'
 import { judgePassword, revocationOf } from './login.ts'
 

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { livePasswords } from '../../crds/live-passwords.ts'
-import { firstStop, LOGIN_CHECKS } from '../../crds/tunnel-decisions.ts'
+import { livePasswords } from '../../shared/live-passwords.ts'
+import { firstStop, LOGIN_CHECKS } from '../../shared/tunnel-decisions.ts'
 import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../route.ts'
 import type { Login } from '../session.ts'
 import { fingerprintOf, parsePublicKeyLine, type PublicKey } from './public-key.ts'

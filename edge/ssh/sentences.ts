@@ -1,6 +1,12 @@
 import type { Route } from '../route.ts'
 import type { Refusal, Revocation } from './login.ts'
-import type { TerminalText } from './terminal.ts'
+
+/** What it shows. */
+export interface TerminalText {
+  readonly lines: readonly string[]
+  /** Why it ends at once; without one it stays until its user ends it. */
+  readonly refusal: string | undefined
+}
 
 /** How clients and visitors reach this edge. */
 export interface PublicAddress {

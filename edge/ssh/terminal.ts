@@ -1,3 +1,4 @@
+import type { TerminalText } from './sentences.ts'
 import { performance } from 'node:perf_hooks'
 import type { ChannelEnd } from '../channels/channel-end.ts'
 import type { ChannelRequest, RemoteEnd } from '../channels/messages.ts'
@@ -17,13 +18,6 @@ const QUIT_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL']
 /** What a channel may run, one of them once (RFC 4254, section 6.5). */
 const PROGRAMS = ['shell', 'exec', 'subsystem']
 const PTY_BYTES = [CTRL_C, CTRL_D]
-
-/** What it shows. */
-export interface TerminalText {
-  readonly lines: readonly string[]
-  /** Why it ends at once; without one it stays until its user ends it. */
-  readonly refusal: string | undefined
-}
 
 interface Deps {
   readonly wire: Wire

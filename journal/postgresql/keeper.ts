@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
 import type { Shipment } from '../outbox.ts'
 import { clientOf, endOf } from './client.ts'

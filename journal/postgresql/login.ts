@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ClientConfig } from 'pg'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 
 /** What a Secret `journal-edge`, `journal-reader` or `journal-owner` holds. */
 export interface JournalLogin {

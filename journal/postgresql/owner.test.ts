@@ -1,11 +1,11 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type JournalServer, startJournalServer } from '../../test/support/journal-server.ts'
-import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
+import { type JournalServer, startJournalServer } from '../../test/support/store/journal-server.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { createJournalOwner, createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../postgresql.ts'
 import type { RequestRecord } from '../port.ts'
 import { requestBatch } from '../request-lines.ts'
-import { silent } from '../sqlite/open-temporary.ts'
+import { silent } from '../../test/support/journal/temporary-journal.ts'
 import { createKeeper } from './keeper.ts'
 
 const DAY_MS = 86_400_000

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { CALLABLE, FUNCTIONS } from './functions.ts'
 import { clientOf, endOf } from './client.ts'
 import { ignore, type LoginSource } from './login.ts'

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { dialling, ignore, type JournalLogin, type LoginSource } from './login.ts'
 
 type Row = Readonly<Record<string, unknown>>

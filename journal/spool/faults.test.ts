@@ -5,11 +5,11 @@ import { readdir } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { connectionRecord, requestRecord } from '../conformance/records.ts'
-import { type ReadableJournal, readableJournal } from '../../test/support/readable-journal.ts'
-import { type SpoolPlace, spoolPlace } from './temporary-spool.ts'
+import { connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
+import { type ReadableJournal, readableJournal } from '../../test/support/store/readable-journal.ts'
+import { type SpoolPlace, spoolPlace } from '../../test/support/journal/temporary-spool.ts'
 
-const program = fileURLToPath(new URL('endless-writer.ts', import.meta.url))
+const program = fileURLToPath(new URL('../../test/support/journal/endless-spool-writer.ts', import.meta.url))
 let journal: ReadableJournal
 
 beforeAll(async () => {

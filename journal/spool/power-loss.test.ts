@@ -1,8 +1,8 @@
 import { existsSync, fstatSync, truncateSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type FaultyFiles, faultyFiles } from './faulty-files.ts'
-import { drain, frameOf, openDurable, scratch } from './scratch-log.ts'
+import { type FaultyFiles, faultyFiles } from '../../test/support/journal/faulty-files.ts'
+import { drain, frameOf, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
 test('whatever fails, and however syncs overlap, what a sync has answered for survives the loss of power', async () => {

@@ -1,10 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { readableJournal } from '../../test/support/readable-journal.ts'
-import { connectionRecord } from '../conformance/records.ts'
+import { readableJournal } from '../../test/support/store/readable-journal.ts'
+import { connectionRecord } from '../../test/conformance/journal/records.ts'
 import { createJournalOwner } from '../postgresql.ts'
-import { spoolPlace } from './temporary-spool.ts'
+import { spoolPlace } from '../../test/support/journal/temporary-spool.ts'
 
 const SOME_LOOKS_MS = 500
 

@@ -1,9 +1,9 @@
 import { readdirSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { faultyFiles } from './faulty-files.ts'
+import { faultyFiles } from '../../test/support/journal/faulty-files.ts'
 import { diskFiles, type Files } from './files.ts'
-import { drain, frameOf, open, openDurable, scratch } from './scratch-log.ts'
+import { drain, frameOf, open, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
 test('what a sync that failed may have lost is put into a new file by the next', async () => {

@@ -2,9 +2,9 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSy
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { faultyFiles } from './faulty-files.ts'
+import { faultyFiles } from '../../test/support/journal/faulty-files.ts'
 import { diskFiles, type Files } from './files.ts'
-import { drain, frameOf, MOST, open, openDurable, scratch } from './scratch-log.ts'
+import { drain, frameOf, MOST, open, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
 test('what was added is taken in order, whatever is closed and opened in between, and nothing is left on the disk', () => {

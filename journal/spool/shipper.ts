@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { backoffMs } from '../../crds/backoff.ts'
+import { backoffMs } from '../../shared/backoff.ts'
 import type { Shipment } from '../outbox.ts'
 import { KeepError, type Keeper } from '../postgresql/keeper.ts'
 import type { Frame } from './frame.ts'

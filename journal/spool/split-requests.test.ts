@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { requestRecord } from '../conformance/records.ts'
+import { requestRecord } from '../../test/conformance/journal/records.ts'
 import { requestBatch } from '../request-lines.ts'
 import { requestRows } from '../request-text.ts'
 import { splitRequests } from './split-requests.ts'

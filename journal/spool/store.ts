@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { isSystemError } from '../thread/system-error.ts'
 import { diskFiles, type Files } from './files.ts'
 import { encodeFrame, type FrameKind } from './frame.ts'

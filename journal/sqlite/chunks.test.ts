@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { idAt, requestRecord } from '../conformance/records.ts'
+import { idAt, requestRecord } from '../../test/conformance/journal/records.ts'
 import type { RequestRecord } from '../port.ts'
 import { requestBatch } from '../request-lines.ts'
 import { rowsOfTunnel } from '../request-text.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { openTemporaryJournal } from './open-temporary.ts'
+import { openTemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
 import { createClientCounts, topOf } from './client-counts.ts'
 import { MINUTE_MS } from './layout.ts'
 import { createClientReader } from './read-clients.ts'

@@ -4,9 +4,9 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { openSqliteJournal, type SqliteJournal } from '../sqlite.ts'
-import { openTemporaryJournal, silent } from './open-temporary.ts'
+import { openTemporaryJournal, silent } from '../../test/support/journal/temporary-journal.ts'
 
-const program = fileURLToPath(new URL('endless-writer.ts', import.meta.url))
+const program = fileURLToPath(new URL('../../test/support/journal/endless-sqlite-writer.ts', import.meta.url))
 const tunnel = 'crash'
 const namespace = 'crash'
 

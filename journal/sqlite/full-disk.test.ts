@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { smallDisk } from '../../test/support/small-disk.ts'
-import { keepRequests } from '../conformance/place.ts'
-import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
+import { smallDisk } from '../../test/support/postgresql/small-disk.ts'
+import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { openSqliteJournal } from '../sqlite.ts'
-import { silent } from './open-temporary.ts'
+import { silent } from '../../test/support/journal/temporary-journal.ts'
 
 const tunnel = 'full'
 const path = `/${'x'.repeat(2_000)}`

@@ -1,12 +1,12 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { keepRequests } from '../conformance/place.ts'
-import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
+import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import type { RequestRecord } from '../port.ts'
 import { openSqliteJournal } from '../sqlite.ts'
 import { openForWriting } from './layout.ts'
-import { openTemporaryJournal, silent } from './open-temporary.ts'
+import { openTemporaryJournal, silent } from '../../test/support/journal/temporary-journal.ts'
 
 const NAMELESS_TUNNELS = 'DROP INDEX audit_by_hostname; ALTER TABLE audit DROP COLUMN hostname;'
 const NAMELESS_GENERATIONS = `${NAMELESS_TUNNELS} DROP INDEX audit_by_resource; ALTER TABLE audit DROP COLUMN generation;`

@@ -1,4 +1,4 @@
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import type { JournalReader } from '../port.ts'
 import type { ReaderReply, ReaderRequest } from './messages.ts'
 

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { keepRequests } from '../conformance/place.ts'
-import { auditRecord, connectionRecord, requestRecord } from '../conformance/records.ts'
-import { openTemporaryJournal } from './open-temporary.ts'
+import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
+import { openTemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
 
 const DAY_MS = 86_400_000
 

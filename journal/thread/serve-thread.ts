@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import type { Envelope, Failure } from './messages.ts'
 import { isSystemError } from './system-error.ts'
 

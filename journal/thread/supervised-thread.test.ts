@@ -1,9 +1,9 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { openTemporaryJournal, silent } from '../sqlite/open-temporary.ts'
+import { openTemporaryJournal, silent } from '../../test/support/journal/temporary-journal.ts'
 import { superviseThread } from './supervised-thread.ts'
 
-const program = new URL('mortal-worker.ts', import.meta.url)
+const program = new URL('../../test/support/journal/mortal-worker.ts', import.meta.url)
 interface Message {
   readonly type: string
 }

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { backoffMs } from '../../crds/backoff.ts'
+import { backoffMs } from '../../shared/backoff.ts'
 import { createLogLimit } from '../log-limit.ts'
 import { JournalFileError, startThread, type Thread } from './thread.ts'
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import type { Envelope, Failure } from './messages.ts'
 
 /** Why the file did not do what it was asked. `again`: the same may work later. */

@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, randomBytes } from 'node:crypto'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 
 /** A length and the bytes (RFC 4251, section 5: string). */
 function text(value: Buffer | string): Buffer {

@@ -1,4 +1,4 @@
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import type { Kind } from '../../crds/kind.ts'
 import type { Cache } from '../../store/cache.ts'
 import { StoreCode } from '../../store/errors.ts'

@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
-import { DAY, endOf, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+import { DAY, endOf, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
 
 const ED25519 = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH'
 

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 
 /**
  * Says in a database outside whose journal it is; two installations in one database would take each other's roles away.

@@ -2,9 +2,9 @@ import { randomUUIDv7 } from 'node:crypto'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { Secret } from '../../crds/core.ts'
 import { JOURNAL_DATABASE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { connectionRecord, requestRecord } from '../../journal/conformance/records.ts'
+import { connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { Pod } from '../kubernetes/kinds.ts'
-import { makeCertificate } from '../server/process/process-fixture.ts'
+import { makeCertificate } from '../../test/support/operator/process-runtime.ts'
 import {
   expectToWork,
   type JournalPostgres,
@@ -15,7 +15,7 @@ import {
   startJournalPostgres,
   tunnel,
   writerBy,
-} from '../../test/support/cluster-journal.ts'
+} from '../../test/support/deployment/cluster-journal.ts'
 
 let postgres: JournalPostgres
 

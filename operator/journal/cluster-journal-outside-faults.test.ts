@@ -2,7 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { JournalLogin } from '../../journal/postgresql.ts'
-import { expectToWork, type JournalPostgres, type Logged, startJournalPostgres } from '../../test/support/cluster-journal.ts'
+import {
+  expectToWork,
+  type JournalPostgres,
+  type Logged,
+  startJournalPostgres,
+} from '../../test/support/deployment/cluster-journal.ts'
 
 let postgres: JournalPostgres
 

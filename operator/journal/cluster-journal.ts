@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { Journal } from '../../journal/port.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { connectionRecord } from '../../journal/conformance/records.ts'
+import { connectionRecord } from '../../test/conformance/journal/records.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
 import type { Pod } from '../kubernetes/kinds.ts'
 import { createEndings, createPatience, endOf, lostSessions } from './lost-sessions.ts'

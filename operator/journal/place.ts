@@ -1,5 +1,5 @@
 import { Namespace, Secret } from '../../crds/core.ts'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { JOURNAL_DATABASE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { JournalLogin } from '../../journal/postgresql.ts'
 import { dialling } from '../../journal/postgresql/login.ts'

@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg'
 import { expect, test } from 'vitest'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { redoAfter } from './redo.ts'
 
 const said = (code: string): Error => Object.assign(new DatabaseError('no', 2, 'error'), { code })

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import { MooringError } from '../../crds/errors.ts'
-import type { Backoff } from '../../crds/backoff.ts'
+import { MooringError } from '../../shared/errors.ts'
+import type { Backoff } from '../../shared/backoff.ts'
 import { type Clock, systemClock } from '../../store/clock.ts'
 import { StoreCode } from '../../store/errors.ts'
 import { keyFromString, keyToString } from '../../store/key-string.ts'

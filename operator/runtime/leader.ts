@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { Lease } from '../../crds/core.ts'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { type Clock, pause, systemClock } from '../../store/clock.ts'
 import { isStoreError, StoreCode } from '../../store/errors.ts'
 import type { Key, Store } from '../../store/port.ts'

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Backoff, backoffMs } from '../../crds/backoff.ts'
+import { type Backoff, backoffMs } from '../../shared/backoff.ts'
 import { type Clock, systemClock } from '../../store/clock.ts'
 import { createFairFifo } from './fair-fifo.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Region } from '../../crds/region.ts'
 import { createCache } from '../../store/cache.ts'
-import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import type { Key } from '../../store/port.ts'
 import { aspectChangesOf, wishOf } from './source.ts'
 

@@ -1,7 +1,7 @@
 import { Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../crds/kind.ts'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Store } from '../../store/port.ts'

@@ -2,7 +2,7 @@ import { DatabaseServer, DELETION_HELD, ServerReason } from '../../crds/database
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { notReady, ready, type Verdict, withCondition } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { databaseServer } from '../../test/builders/database-server.ts'
 import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
-import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import type { EngineAdmin } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { applyActions } from './apply.ts'

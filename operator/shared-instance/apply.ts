@@ -1,4 +1,4 @@
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { isStoreError } from '../../store/errors.ts'

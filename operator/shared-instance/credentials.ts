@@ -1,7 +1,7 @@
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../crds/kind.ts'
-import { isLoopback } from '../../crds/loopback.ts'
+import { isLoopback } from '../../shared/loopback.ts'
 import { partsOf } from '../../crds/motor.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'

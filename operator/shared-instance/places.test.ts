@@ -3,7 +3,7 @@ import { DatabaseServer } from '../../crds/database-server.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { databaseServer } from '../../test/builders/database-server.ts'
 import { readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
-import { settableCache } from '../../test/support/settable-cache.ts'
+import { settableCache } from '../../test/support/store/settable-cache.ts'
 import { instanceIndexes } from './indexes.ts'
 import { createPlaces } from './places.ts'
 

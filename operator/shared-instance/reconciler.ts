@@ -1,4 +1,4 @@
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { notReady, ready, type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'

@@ -1,5 +1,5 @@
 import type { Kind } from '../../crds/kind.ts'
-import { tunnelNamedBy } from '../../crds/live-passwords.ts'
+import { tunnelNamedBy } from '../../shared/live-passwords.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'

@@ -1,4 +1,4 @@
-import { tunnelNamedBy } from '../../crds/live-passwords.ts'
+import { tunnelNamedBy } from '../../shared/live-passwords.ts'
 import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { conditionOf } from '../../store/conditions.ts'

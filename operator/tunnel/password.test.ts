@@ -4,7 +4,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
-import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
 import { passwordVerdict, type PasswordWorld } from './password.ts'
 
 const soon = { timeout: 10_000, interval: 10 }

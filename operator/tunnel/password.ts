@@ -1,4 +1,4 @@
-import { isPasswordOf, LIVE_PASSWORDS_MAX, passwordsBefore, tunnelNamedBy, tunnelOwnersOf } from '../../crds/live-passwords.ts'
+import { isPasswordOf, LIVE_PASSWORDS_MAX, passwordsBefore, tunnelNamedBy, tunnelOwnersOf } from '../../shared/live-passwords.ts'
 import { ownerReferenceTo } from '../../crds/kind.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { ca, hostnameOf, inNamespace, startTunnels, web } from '../../test/support/tunnel-controllers.ts'
+import { ca, hostnameOf, inNamespace, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
 import { localIssuer } from './certificate-issuer.ts'
 import { hostnameMark } from './hostname-mark.ts'
 

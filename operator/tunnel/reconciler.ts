@@ -1,4 +1,4 @@
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { notReady, type Verdict } from '../../store/conditions.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'

@@ -1,7 +1,7 @@
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { annotations, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { ownCertificate, sharedCertificate } from '../../crds/edge-objects.ts'
+import { ownCertificate, sharedCertificate } from '../../shared/edge-objects.ts'
 import { encodeSecret } from '../secret-data.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { ownersOf } from '../endpoint/owners.ts'

@@ -1,8 +1,8 @@
-import type { Logger } from 'pino'
+import type { UninstallDeps } from './inventory.ts'
 import { ApiToken } from '../../crds/api-token.ts'
 import { Lease, Namespace, Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { annotations, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
@@ -13,10 +13,9 @@ import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
-import { type Clock, pause, systemClock } from '../../store/clock.ts'
+import { pause, systemClock } from '../../store/clock.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
-import type { KubernetesStore } from '../../store/kubernetes.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
 import { scaleDeployment, stopDeployment } from './deployments.ts'
@@ -35,12 +34,6 @@ const STAGES: readonly (readonly Kind[])[] = [
 ]
 const SECRETS = ['mooring-ca', 'mooring-issuer', 'mooring-apiserver', 'journal-edge', 'journal-reader', 'journal-owner']
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
-
-export interface UninstallDeps {
-  readonly store: KubernetesStore
-  readonly log: Pick<Logger, 'info'>
-  readonly clock?: Clock
-}
 
 /** How much may be deleted, and what to tell who must not. */
 export interface Leave {

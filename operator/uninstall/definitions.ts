@@ -1,6 +1,6 @@
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
-import type { UninstallDeps } from './data.ts'
+import type { UninstallDeps } from './inventory.ts'
 import { countOf, inWords } from './inventory.ts'
 
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'

@@ -3,7 +3,7 @@ import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { pause, systemClock } from '../../store/clock.ts'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
-import type { UninstallDeps } from './data.ts'
+import type { UninstallDeps } from './inventory.ts'
 
 const LOOK_AGAIN_MS = 500
 const List = z.object({ items: z.array(z.unknown()) })

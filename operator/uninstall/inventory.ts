@@ -1,7 +1,16 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../../store/clock.ts'
+import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { isStoreError } from '../../store/errors.ts'
 import type { ListOptions, Store } from '../../store/port.ts'
+
+export interface UninstallDeps {
+  readonly store: KubernetesStore
+  readonly log: Pick<Logger, 'info'>
+  readonly clock?: Clock
+}
 
 /** Kinds of which the chart or the operator itself makes objects: nobody loses anything with them. */
 const OWN: ReadonlySet<string> = new Set(['Region', 'Plan', 'DatabaseServer', 'TunnelEndpoint'])

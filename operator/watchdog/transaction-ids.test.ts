@@ -4,10 +4,10 @@ import { Namespace } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { openTemporaryStore } from '../../store/embedded/open-temporary.ts'
+import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { databaseServer } from '../../test/builders/database-server.ts'
-import { settableCache } from '../../test/support/settable-cache.ts'
+import { settableCache } from '../../test/support/store/settable-cache.ts'
 import { createTransactionIdAlarm } from './transaction-ids.ts'
 
 test('a server that has used up half of its transaction ids has a condition, until enough are free again', async () => {

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { createEmbeddedStore } from '../embedded.ts'
-import { temporaryDir } from './open-temporary.ts'
+import { temporaryDir } from '../../test/support/store/temporary-store.ts'
 
-const program = fileURLToPath(new URL('endless-writer.ts', import.meta.url))
+const program = fileURLToPath(new URL('../../test/support/store/endless-writer.ts', import.meta.url))
 
 /** What was last said of each name: its newest resourceVersion, or that it is being deleted (either may be true then), or is. */
 type Said = Map<string, number | 'deleting' | 'deleted'>

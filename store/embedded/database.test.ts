@@ -3,7 +3,7 @@ import type { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { Namespace } from '../../crds/core.ts'
 import { createEmbeddedStore } from '../embedded.ts'
-import { temporaryDir } from './open-temporary.ts'
+import { temporaryDir } from '../../test/support/store/temporary-store.ts'
 
 const namespace = (name: string) => ({ metadata: { name } })
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { StoreError } from '../errors.ts'
 import type { Batch, Contents, Reply, Request } from './messages.ts'
 

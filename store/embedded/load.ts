@@ -1,5 +1,5 @@
 import type { Kind } from '../../crds/kind.ts'
-import { InvalidObjectError, validate } from '../../crds/validate.ts'
+import { InvalidObjectError, validate } from '../../shared/validate.ts'
 import { deepFreeze } from '../deep-freeze.ts'
 import type { Contents, Row } from './messages.ts'
 import { type Change, kindId, type Stored } from './object.ts'

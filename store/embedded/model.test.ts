@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { instance, placeIn } from '../conformance/place.ts'
-import { reader } from '../conformance/reader.ts'
+import { instance, placeIn } from '../../test/conformance/store/place.ts'
+import { reader } from '../../test/conformance/store/reader.ts'
 import { StoreError } from '../errors.ts'
 import type { Store } from '../port.ts'
-import { openTemporaryStore } from './open-temporary.ts'
+import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 
 /** What the model knows of one object; everything else follows from it. */
 interface Model {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Namespace } from '../../crds/core.ts'
 import { apiVersionOf, type Kind, type ObjectMeta } from '../../crds/kind.ts'
-import { InvalidObjectError, validate } from '../../crds/validate.ts'
+import { InvalidObjectError, validate } from '../../shared/validate.ts'
 import { StoreError } from '../errors.ts'
 import type { Patch, Preconditions } from '../port.ts'
 import { mergePatch } from '../merge-patch.ts'

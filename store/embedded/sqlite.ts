@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import type { Batch, Contents, Row } from './messages.ts'
 
 /** Layout of the file; a file of a newer one is refused rather than misread. */

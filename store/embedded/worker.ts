@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import type { Failure, Reply, Request } from './messages.ts'
 import { openSqlite, type SqliteFile } from './sqlite.ts'
 

@@ -1,6 +1,6 @@
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import type { ClusterConfig } from './cluster-config.ts'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 import { type Clock, pause, systemClock } from '../clock.ts'
 import { StoreError } from '../errors.ts'
 import { createConnection } from './connection.ts'

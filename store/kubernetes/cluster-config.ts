@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
-import { MooringError } from '../../crds/errors.ts'
+import { MooringError } from '../../shared/errors.ts'
 
 /** Which API server, and as whom: as much of a kubeconfig as the store needs. */
 export type ClusterConfig = Pick<KubeConfig, 'getCurrentCluster' | 'applyToHTTPSOptions'>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { apiVersionOf, type Kind, type Resource } from '../../crds/kind.ts'
-import { looseDeep } from '../../crds/strict.ts'
+import { looseDeep } from '../../shared/strict.ts'
 import { deepFreeze } from '../deep-freeze.ts'
 
 /** All of ObjectMeta that the port knows; the rest (managedFields above all) is dropped. */

@@ -1,4 +1,4 @@
-import { type Backoff, backoffMs } from '../../crds/backoff.ts'
+import { type Backoff, backoffMs } from '../../shared/backoff.ts'
 import type { Attempt } from './exchange.ts'
 
 export interface RetryFacts {

@@ -1,5 +1,5 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
-import { backoffMs } from '../../crds/backoff.ts'
+import { backoffMs } from '../../shared/backoff.ts'
 import { type Clock, pause } from '../clock.ts'
 import { StoreError } from '../errors.ts'
 import type { Key, Preconditions } from '../port.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { codeOf, fieldsOf } from '../support/answers.ts'
-import { freshSlug, openHome } from '../support/home.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf, fieldsOf } from '../support/api/answers.ts'
+import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** The audit log: who did what, by the names of the API, and never a secret. */
 

@@ -5,9 +5,9 @@ import { request } from 'node:https'
 import { type JWTPayload, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { codeOf } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 const { tokens } = home

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf, type Instance } from '../support/answers.ts'
-import { type Call, freshSlug, openHome } from '../support/home.ts'
-import { type Role, succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf, type Instance } from '../support/api/answers.ts'
+import { freshSlug, openHome } from '../support/deployment/home.ts'
+import type { Call } from '../support/api/answers.ts'
+import { type Role, succeed, type Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

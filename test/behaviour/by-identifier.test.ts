@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { codeOf, fieldsOf, type Instance } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { query } from '../support/sql.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf, fieldsOf, type Instance } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { query } from '../support/postgresql/sql.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** What a pipeline does: one database an identifier, however often it is asked for. */
 

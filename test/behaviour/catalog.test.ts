@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openHome } from '../support/home.ts'
-import { succeed } from '../support/tenant.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { succeed } from '../support/api/tenant.ts'
 
 const home = openHome()
 afterAll(() => home[Symbol.asyncDispose]())

@@ -6,8 +6,8 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { openHome } from '../support/home.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 // The jobs of docs/ci.md, as a runner executes them: each step by a shell that ends at the first failure.
 

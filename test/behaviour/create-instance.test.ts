@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf, fieldsOf } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { shownInstance } from '../support/shown-instance.ts'
-import { query } from '../support/sql.ts'
-import type { Tenant } from '../support/tenant.ts'
+import { codeOf, fieldsOf } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { shownInstance } from '../support/api/shown-instance.ts'
+import { query } from '../support/postgresql/sql.ts'
+import type { Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

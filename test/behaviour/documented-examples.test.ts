@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { codeOf } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** What a reader of the document pastes works as it stands. */
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openHome } from '../support/home.ts'
+import { openHome } from '../support/deployment/home.ts'
 
 const home = openHome()
 afterAll(() => home[Symbol.asyncDispose]())

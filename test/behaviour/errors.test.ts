@@ -2,9 +2,10 @@ import { isIP } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf, fieldsOf } from '../support/answers.ts'
-import { type CallOptions, freshSlug, openHome } from '../support/home.ts'
-import type { Tenant } from '../support/tenant.ts'
+import { codeOf, fieldsOf } from '../support/api/answers.ts'
+import { freshSlug, openHome } from '../support/deployment/home.ts'
+import type { CallOptions } from '../support/api/answers.ts'
+import type { Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

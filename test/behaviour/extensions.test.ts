@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { codeOf, fieldsOf } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { query } from '../support/sql.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf, fieldsOf } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { query } from '../support/postgresql/sql.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf } from '../support/answers.ts'
-import { type Call, freshSlug, openHome } from '../support/home.ts'
-import { query } from '../support/sql.ts'
-import { regionId, succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf } from '../support/api/answers.ts'
+import { freshSlug, openHome } from '../support/deployment/home.ts'
+import type { Call } from '../support/api/answers.ts'
+import { query } from '../support/postgresql/sql.ts'
+import { regionId, succeed, type Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

@@ -1,8 +1,8 @@
 import type { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Instance } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { login, query } from '../support/sql.ts'
+import type { Instance } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { login, query } from '../support/postgresql/sql.ts'
 
 // What keeps tenants apart is tried attempt by attempt in operator/engines; here, that an instance as the API hands it out is kept apart so.
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, codeOf } from '../support/answers.ts'
-import { type Call, openHome } from '../support/home.ts'
-import type { Tenant } from '../support/tenant.ts'
+import { type Answer, codeOf } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import type { Call } from '../support/api/answers.ts'
+import type { Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, codeOf, fieldsOf, type Instance } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { type Answer, codeOf, fieldsOf, type Instance } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

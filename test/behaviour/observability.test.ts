@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Instance } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { login, query } from '../support/sql.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import type { Instance } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { login, query } from '../support/postgresql/sql.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf, fieldsOf } from '../support/answers.ts'
-import { freshSlug, openHome } from '../support/home.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf, fieldsOf } from '../support/api/answers.ts'
+import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 const home = openHome()
 let acme: Tenant

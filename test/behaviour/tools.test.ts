@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openHome } from '../support/home.ts'
-import { query } from '../support/sql.ts'
-import type { Tenant } from '../support/tenant.ts'
-import { usableUri } from '../support/usable-uri.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { query } from '../support/postgresql/sql.ts'
+import type { Tenant } from '../support/api/tenant.ts'
+import { usableUri } from '../support/postgresql/usable-uri.ts'
 
 // The tools of a tenant, each in depth, are in operator/engines; here, that they work with a uri as the API hands it out.
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { codeOf, fieldsOf, type Tunnel } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { type Seen, startLocalServer } from '../support/local-server.ts'
-import { person, type Person } from '../support/stock-ssh.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
-import { visit, type VisitOptions } from '../support/visitor.ts'
+import { codeOf, fieldsOf, type Tunnel } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { type Seen, startLocalServer } from '../support/postgresql/local-server.ts'
+import { person, type Person } from '../support/edge/stock-ssh.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 
 /** What the edge is said to do, beside what it does. */
 

@@ -3,10 +3,10 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openHome } from '../support/home.ts'
-import { person, type Person } from '../support/stock-ssh.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
-import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/visitor.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { person, type Person } from '../support/edge/stock-ssh.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/edge/visitor.ts'
 
 /** Requests that are under way while the settings of their tunnel change. */
 

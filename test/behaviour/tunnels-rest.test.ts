@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { codeOf, fieldsOf } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { scratch } from '../support/scratch.ts'
-import { regionId, succeed, type Tenant } from '../support/tenant.ts'
+import { codeOf, fieldsOf } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { scratch } from '../support/postgresql/scratch.ts'
+import { regionId, succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** What section 5 of the API takes and refuses. */
 

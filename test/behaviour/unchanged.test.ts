@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Answer, codeOf } from '../support/answers.ts'
-import { openHome } from '../support/home.ts'
-import { succeed, type Tenant } from '../support/tenant.ts'
+import { type Answer, codeOf } from '../support/api/answers.ts'
+import { openHome } from '../support/deployment/home.ts'
+import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** A PATCH that asks for what is so already writes nothing: no version, no time, no entry of the audit log. */
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { EDGE_PORTS } from '../../crds/edge-objects.ts'
+import { EDGE_PORTS } from '../../shared/edge-objects.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import type { Key } from '../../store/port.ts'

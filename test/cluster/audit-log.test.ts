@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type ApiWrite, openAuditLog, sequentialWrites, writeOf } from '../support/audit-log.ts'
+import { type ApiWrite, openAuditLog, sequentialWrites, writeOf } from '../support/api/audit-log.ts'
 import { clientsOf } from './setup/kubectl.ts'
 
 test('the audit log has a write by the time it is answered, and no reads', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openHome } from '../support/home.ts'
-import type { Tenant } from '../support/tenant.ts'
+import { openHome } from '../support/deployment/home.ts'
+import type { Tenant } from '../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from './setup/kubectl.ts'
 
 /** The audit log has what is done by kubectl, too. */

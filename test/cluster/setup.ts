@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node'
-import { installationIn } from '../support/cluster-home.ts'
-import type { Installation } from '../support/installation.ts'
+import { installationIn } from '../support/deployment/cluster-home.ts'
+import type { Installation } from '../support/deployment/installation.ts'
 import { type Cluster, POSTGRES_IMAGES, startCluster } from './setup/cluster.ts'
 import { say } from './setup/run.ts'
 

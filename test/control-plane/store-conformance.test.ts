@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest'
-import { conformance } from '../../store/conformance.ts'
+import { conformance } from '../conformance/store.ts'
 import type { Store } from '../../store/port.ts'
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
 

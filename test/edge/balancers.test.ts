@@ -11,7 +11,7 @@ import { binaryHeader, lineFor, startBalancer } from '../support/edge/balancer.t
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
-import { freshHostname, startBackend, startSshEdge } from '../support/ssh-edge.ts'
+import { freshHostname, startBackend, startSshEdge } from '../support/edge/ssh-edge.ts'
 
 const run = promisify(execFile)
 const soon = { timeout: 10_000, interval: 10 }

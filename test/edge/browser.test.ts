@@ -6,11 +6,11 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { codeOf, type Tunnel } from '../support/answers.ts'
+import { codeOf, type Tunnel } from '../support/api/answers.ts'
 import { openBrowser } from '../support/edge/browser.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
-import { person } from '../support/stock-ssh.ts'
-import { visit } from '../support/visitor.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { person } from '../support/edge/stock-ssh.ts'
+import { visit } from '../support/edge/visitor.ts'
 
 /** A browser visits what somebody shows by stock ssh. The page itself, `visited.html`, tries all that a page may do, and reports what came of it. */
 

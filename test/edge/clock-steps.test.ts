@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Client } from 'ssh2'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Http1Connection } from '../../edge/proxy/http1-connection.ts'
+import { Http1Connection } from '../../edge/proxy/http1/http1-connection.ts'
 import { PROXY_LIMITS } from '../../edge/proxy/limits.ts'
 import { http2Client } from '../support/edge/http2-client.ts'
 import { openMeshHome, startMeshEdge } from '../support/edge/mesh-edges.ts'
@@ -9,7 +9,7 @@ import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
 import { settableClock } from '../support/edge/settable-clock.ts'
-import { freshHostname, startSshEdge, temporaryPassword } from '../support/ssh-edge.ts'
+import { freshHostname, startSshEdge, temporaryPassword } from '../support/edge/ssh-edge.ts'
 
 // The machine's clock is set while people are served: what they are granted is measured by another.
 

@@ -9,7 +9,7 @@ import { curl, TRANSPORTS, type Transport } from '../support/edge/curl.ts'
 import { type Family, makeNetworkNamespace, type NetworkNamespace } from '../support/edge/network-namespace.ts'
 import { running, type Running, sshUser, type SshUser } from '../support/edge/ssh-programs.ts'
 import { startWholeEdge, type WholeEdge } from '../support/edge/whole-edge.ts'
-import { freshHostname, temporaryPassword } from '../support/ssh-edge.ts'
+import { freshHostname, temporaryPassword } from '../support/edge/ssh-edge.ts'
 
 /** Visitors and clients that come from other networks than this machine's, each with an address of its own. */
 

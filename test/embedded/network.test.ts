@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
-import type { Instance } from '../support/answers.ts'
-import { createHttpsClient } from '../support/https-client.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
-import { query } from '../support/sql.ts'
+import type { Instance } from '../support/api/answers.ts'
+import { createHttpsClient } from '../support/api/https-client.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { query } from '../support/postgresql/sql.ts'
 
 // On every address of the machine, as for callers on other machines.
 

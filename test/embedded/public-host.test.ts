@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { Instance, Tunnel } from '../support/answers.ts'
+import type { Instance, Tunnel } from '../support/api/answers.ts'
 import { running } from '../support/edge/ssh-programs.ts'
-import { startLocalServer } from '../support/local-server.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
-import { writeSsh } from '../support/ssh-for-path.ts'
+import { startLocalServer } from '../support/postgresql/local-server.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { writeSsh } from '../support/edge/ssh-for-path.ts'
 
 /** A Mooring that others find under a name, which leads nowhere here: each client is told where to go instead of DNS. */
 

@@ -5,8 +5,8 @@ import { namespaceName } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
-import { codeOf } from '../support/answers.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
+import { codeOf } from '../support/api/answers.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const NAMES = Array.from({ length: 5 }, (_, index) => `made-${index}`)

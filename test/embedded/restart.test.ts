@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { startMooring } from '../support/mooring.ts'
-import { query } from '../support/sql.ts'
+import { startMooring } from '../support/deployment/mooring.ts'
+import { query } from '../support/postgresql/sql.ts'
 
 test('after kill -9 and a new start every instance, member and token is there and works', async () => {
   await using first = await startMooring()

@@ -6,10 +6,10 @@ import { promisify } from 'node:util'
 import { expect, test, vi } from 'vitest'
 import { parseSettings } from '../../embedded/settings.ts'
 import { running } from '../support/edge/ssh-programs.ts'
-import { startLocalServer } from '../support/local-server.ts'
-import { startMooring } from '../support/mooring.ts'
-import { scratch } from '../support/scratch.ts'
-import { writeSsh } from '../support/ssh-for-path.ts'
+import { startLocalServer } from '../support/postgresql/local-server.ts'
+import { startMooring } from '../support/deployment/mooring.ts'
+import { scratch } from '../support/postgresql/scratch.ts'
+import { writeSsh } from '../support/edge/ssh-for-path.ts'
 
 /** The commands of docs/share.md: those for a laptop are run as they stand, the others as far as they go without a domain, a VM and a cluster. */
 

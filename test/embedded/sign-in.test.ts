@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf } from '../support/answers.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
+import { codeOf } from '../support/api/answers.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 
 /** An identity provider of a company, as far as a verifier of its tokens needs it. */
 interface Issuer extends AsyncDisposable {

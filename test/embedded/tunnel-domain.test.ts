@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { codeOf, type Tunnel } from '../support/answers.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
-import { visit } from '../support/visitor.ts'
+import { codeOf, type Tunnel } from '../support/api/answers.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { visit } from '../support/edge/visitor.ts'
 
 /** What `--domain` does, and what becomes of the tunnels of the one before. */
 

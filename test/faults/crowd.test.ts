@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { codeOf } from '../support/answers.ts'
-import { startMooring } from '../support/mooring.ts'
-import { query } from '../support/sql.ts'
-import { tenantsListed, tenantsOf } from '../support/tenants.ts'
+import { codeOf } from '../support/api/answers.ts'
+import { startMooring } from '../support/deployment/mooring.ts'
+import { query } from '../support/postgresql/sql.ts'
+import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const CLIENTS = 200
 const RAISED = ['quota-instances', 'write-rate', 'write-burst', 'read-rate', 'read-burst'].flatMap((name) => [

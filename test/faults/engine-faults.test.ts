@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Answer, codeOf } from '../support/answers.ts'
-import { mainProcesses } from '../support/engines-of.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
-import { query } from '../support/sql.ts'
-import { createStepTrap, type StepTrap } from '../support/step-trap.ts'
-import { tenantsListed, tenantsOf } from '../support/tenants.ts'
+import { type Answer, codeOf } from '../support/api/answers.ts'
+import { mainProcesses } from '../support/postgresql/engines-of.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { query } from '../support/postgresql/sql.ts'
+import { createStepTrap, type StepTrap } from '../support/deployment/step-trap.ts'
+import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const patience = { timeout: 30_000, interval: 100 }
 

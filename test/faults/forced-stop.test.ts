@@ -3,11 +3,11 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { sendSignal } from '../../operator/server/process/proc.ts'
-import { engineProcesses, mainProcesses } from '../support/engines-of.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
+import { sendSignal } from '../../operator/server/process/spawn/proc.ts'
+import { engineProcesses, mainProcesses } from '../support/postgresql/engines-of.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 
-const LOSE_STORE = fileURLToPath(new URL('../support/lose-store.ts', import.meta.url))
+const LOSE_STORE = fileURLToPath(new URL('../support/store/lose-store.ts', import.meta.url))
 const LOOK = { interval: 20, timeout: 20_000 }
 
 async function freezeEngines({ dataDir }: Mooring): Promise<void> {

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import type { Instance } from '../support/answers.ts'
-import { startMooring } from '../support/mooring.ts'
-import { smallDisk } from '../support/small-disk.ts'
-import { login, query } from '../support/sql.ts'
+import type { Instance } from '../support/api/answers.ts'
+import { startMooring } from '../support/deployment/mooring.ts'
+import { smallDisk } from '../support/postgresql/small-disk.ts'
+import { login, query } from '../support/postgresql/sql.ts'
 
 /** MiB: a server, its reserve, and little else. */
 const DISK = 420

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Answer } from '../support/answers.ts'
-import { mainProcesses } from '../support/engines-of.ts'
-import { type MortalMooring, startMortal } from '../support/mortal-mooring.ts'
-import { query } from '../support/sql.ts'
-import { tenantsListed, tenantsOf } from '../support/tenants.ts'
+import type { Answer } from '../support/api/answers.ts'
+import { mainProcesses } from '../support/postgresql/engines-of.ts'
+import { type MortalMooring, startMortal } from '../support/deployment/mortal-mooring.ts'
+import { query } from '../support/postgresql/sql.ts'
+import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const PATIENT = { timeout: 30_000 }
 

@@ -4,8 +4,8 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Data } from '../support/answers.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
+import type { Data } from '../support/api/answers.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 
 /** The OpenAPI document and the API behind it, checked by two well-known programs. */
 

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sendSignal } from '../../operator/server/process/proc.ts'
-import { type Answer, codeOf } from '../support/answers.ts'
-import { mainProcesses } from '../support/engines-of.ts'
-import { type Mooring, startMooring } from '../support/mooring.ts'
-import { query } from '../support/sql.ts'
-import { tenantsListed, tenantsOf } from '../support/tenants.ts'
+import { sendSignal } from '../../operator/server/process/spawn/proc.ts'
+import { type Answer, codeOf } from '../support/api/answers.ts'
+import { mainProcesses } from '../support/postgresql/engines-of.ts'
+import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { query } from '../support/postgresql/sql.ts'
+import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
-const SHORT_BUDGET = fileURLToPath(new URL('../support/short-budget.ts', import.meta.url))
+const SHORT_BUDGET = fileURLToPath(new URL('../support/api/short-budget.ts', import.meta.url))
 const LOOK = { timeout: 40_000 }
 
 let mooring: Mooring

@@ -3,11 +3,11 @@ import { mkdtempDisposable, readdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { isAlive } from '../../operator/server/process/proc.ts'
-import { engineProcesses, isInitialising, mainProcesses } from '../support/engines-of.ts'
-import { startMooring } from '../support/mooring.ts'
-import { freePorts, type MooringRun, runMooring } from '../support/mooring-run.ts'
-import { query } from '../support/sql.ts'
+import { isAlive } from '../../operator/server/process/spawn/proc.ts'
+import { engineProcesses, isInitialising, mainProcesses } from '../support/postgresql/engines-of.ts'
+import { startMooring } from '../support/deployment/mooring.ts'
+import { freePorts, type MooringRun, runMooring } from '../support/deployment/mooring-run.ts'
+import { query } from '../support/postgresql/sql.ts'
 
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics']
 const LOOK = { interval: 5, timeout: 20_000 }

@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { execFile } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect, recordOf } from '../../operator/server/process/process-fixture.ts'
-import { serverPaths } from '../../operator/server/process/paths.ts'
-import { isAlive } from '../../operator/server/process/proc.ts'
+import { connect, recordOf } from '../support/operator/process-runtime.ts'
+import { serverPaths } from '../../operator/server/process/files/paths.ts'
+import { isAlive } from '../../operator/server/process/spawn/proc.ts'
 import type { ServerState } from '../../operator/server/runtime.ts'
 
 // A server that a tenant has taken over runs the tenant's programs: what the administrator of PostgreSQL does here with COPY … FROM PROGRAM.
@@ -56,7 +56,7 @@ describe.each([
   let started: Started
 
   async function start(): Promise<Started> {
-    const program = join(at.checkout, 'test/support/unprivileged-runtime.ts')
+    const program = join(at.checkout, 'test/support/postgresql/unprivileged-runtime.ts')
     const child = spawn(process.execPath, [program, at.servers, kind, victim, broken], {
       ...{ uid, gid: uid, cwd: at.checkout, stdio: ['ignore', 'pipe', 'inherit'] },
     })
@@ -179,7 +179,7 @@ describe.each([
 
 test('without anything to confine servers by, a warning says what is open and what closes it', async () => {
   await using at = await stage(NOBODY)
-  const program = join(at.checkout, 'test/support/unprivileged-runtime.ts')
+  const program = join(at.checkout, 'test/support/postgresql/unprivileged-runtime.ts')
   const child = spawn(process.execPath, [program, at.servers, 'none', randomUUID()], {
     ...{ uid: NOBODY, gid: NOBODY, cwd: at.checkout, stdio: ['ignore', 'pipe', 'inherit'] },
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { roleBindingOf, roleOf } from './access.ts'
-import { endpoint } from './fixture.ts'
+import { endpoint } from '../../../test/support/operator/edge-objects.ts'
 import { networkPolicyOf } from './network-policy.ts'
 
 test('an endpoint without tunnels lets its edges read the certificate for strangers, not every Secret', () => {

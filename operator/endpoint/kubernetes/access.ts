@@ -1,6 +1,6 @@
 import type { V1PodDisruptionBudget, V1Role, V1RoleBinding, V1ServiceAccount } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { edgeName, strangersSecret } from '../../../crds/edge-objects.ts'
+import { edgeName, strangersSecret } from '../../../shared/edge-objects.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import { keyIn, metadataOf, selectorOf } from './names.ts'
 

@@ -1,6 +1,6 @@
 import { RoleBinding } from '../../../crds/core.ts'
 import type { Kind } from '../../../crds/kind.ts'
-import { edgeName, meshName } from '../../../crds/edge-objects.ts'
+import { edgeName, meshName } from '../../../shared/edge-objects.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { createCache } from '../../../store/cache.ts'
 import type { Key, Store } from '../../../store/port.ts'

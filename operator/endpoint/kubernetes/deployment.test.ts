@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { deploymentOf } from './deployment.ts'
-import { endpoint, settings } from './fixture.ts'
+import { endpoint, settings } from '../../../test/support/operator/edge-objects.ts'
 
 const podOf = (spec: object = {}, given: object = {}) => deploymentOf(endpoint(spec), settings(given), 'uid').spec?.template
 

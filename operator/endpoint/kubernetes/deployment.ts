@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { V1Affinity, V1Container, V1Deployment, V1EnvVar, V1PodSpec } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { EDGE_PATHS, EDGE_PORTS, edgeName, hostKeysSecret, meshSecret } from '../../../crds/edge-objects.ts'
+import { EDGE_PATHS, EDGE_PORTS, edgeName, hostKeysSecret, meshSecret } from '../../../shared/edge-objects.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import { metadataOf, selectorOf } from './names.ts'
 import type { EdgePodSettings } from './settings.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pod } from '../../server/kubernetes/fixture.ts'
+import { pod } from '../../../test/support/operator/server-objects.ts'
 import { edgesState } from './edges-state.ts'
 import type { Deployment } from './kinds.ts'
 

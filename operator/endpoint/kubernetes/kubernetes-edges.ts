@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { RoleBinding } from '../../../crds/core.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { edgeName } from '../../../crds/edge-objects.ts'
+import { edgeName } from '../../../shared/edge-objects.ts'
 import { type Clock, pause, systemClock } from '../../../store/clock.ts'
 import { isStoreError } from '../../../store/errors.ts'
 import type { KubernetesStore } from '../../../store/kubernetes.ts'

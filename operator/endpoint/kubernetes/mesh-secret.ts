@@ -1,7 +1,7 @@
 import { Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { meshName, meshSecret } from '../../../crds/edge-objects.ts'
+import { meshName, meshSecret } from '../../../shared/edge-objects.ts'
 import type { Store } from '../../../store/port.ts'
 import { createCa, isPair, issueCertificate, type KeyPair, renewalTime, stillGood } from '../../certificates/local-ca.ts'
 import { keepSecret, keptSecret } from '../../installation/kept-secret.ts'

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { edgeName, hostKeysSecret, meshName, meshSecret, sharedCertificate, strangersSecret } from '../../../crds/edge-objects.ts'
+import {
+  edgeName,
+  hostKeysSecret,
+  meshName,
+  meshSecret,
+  sharedCertificate,
+  strangersSecret,
+} from '../../../shared/edge-objects.ts'
 
 const rules = TunnelEndpoint.rules.filter(({ field }) => field === 'metadata.name')
 const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined as never, { name }))

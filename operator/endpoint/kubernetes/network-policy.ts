@@ -1,5 +1,5 @@
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { EDGE_PORTS, edgeName } from '../../../crds/edge-objects.ts'
+import { EDGE_PORTS, edgeName } from '../../../shared/edge-objects.ts'
 import { metadataOf, selectorOf } from './names.ts'
 
 /** Clients, visitors and who reads metrics come from anywhere; to the port of the mesh come the other edges of the endpoint alone. */

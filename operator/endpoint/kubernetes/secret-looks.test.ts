@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import { hostKeysSecret, meshSecret, strangersSecret } from '../../../crds/edge-objects.ts'
-import { openTemporaryStore } from '../../../store/embedded/open-temporary.ts'
+import { hostKeysSecret, meshSecret, strangersSecret } from '../../../shared/edge-objects.ts'
+import { openTemporaryStore } from '../../../test/support/store/temporary-store.ts'
 import { keyIn } from './names.ts'
 import { createSecretLooks } from './secret-looks.ts'
 

@@ -1,5 +1,5 @@
 import { Secret } from '../../../crds/core.ts'
-import { hostKeysSecret, meshSecret, strangersSecret } from '../../../crds/edge-objects.ts'
+import { hostKeysSecret, meshSecret, strangersSecret } from '../../../shared/edge-objects.ts'
 import type { Store } from '../../../store/port.ts'
 import { keyIn } from './names.ts'
 

@@ -1,6 +1,6 @@
 import type { V1Service, V1ServicePort } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { EDGE_PORTS, edgeName, meshName } from '../../../crds/edge-objects.ts'
+import { EDGE_PORTS, edgeName, meshName } from '../../../shared/edge-objects.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import { metadataOf, selectorOf } from './names.ts'
 import type { EdgePodSettings } from './settings.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { strictDeep } from '../../../crds/strict.ts'
+import { strictDeep } from '../../../shared/strict.ts'
 
 const texts = z.record(z.string(), z.string())
 const quantities = z.record(z.string(), z.union([z.string(), z.number()]))

@@ -1,4 +1,4 @@
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import type { Origin } from '../engine.ts'
 import { EngineCode } from '../engine.ts'
 import type { Connection } from './connection.ts'

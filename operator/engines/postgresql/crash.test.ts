@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench } from '../../../test/support/engine.ts'
-import { SERIES } from '../../../test/support/postgres.ts'
+import { LIMITS, postgresqlBench } from '../../../test/support/postgresql/engine.ts'
+import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 import type { EngineAdmin } from '../engine.ts'
 import { connect, type Connection, type Session } from './connection.ts'
 import { postgresqlAdmin } from './postgresql.ts'

@@ -1,4 +1,4 @@
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, LoginState } from '../engine.ts'
 import { readTenant } from './catalog.ts'
 import type { Connection } from './connection.ts'

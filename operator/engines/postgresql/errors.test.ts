@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { engineError, sqlStateOf } from './errors.ts'
 
 function serverSaid(code: string): Error {

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode } from '../engine.ts'
 
 /** SQLSTATEs that are acted upon (PostgreSQL documentation, appendix A). */

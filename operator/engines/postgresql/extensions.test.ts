@@ -2,14 +2,14 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import knex from 'knex'
 import { describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench } from '../../../test/support/engine.ts'
-import { DENIED } from '../../../test/support/postgres-attempts.ts'
-import { SERIES } from '../../../test/support/postgres.ts'
+import { LIMITS, postgresqlBench } from '../../../test/support/postgresql/engine.ts'
+import { DENIED } from '../../../test/support/postgresql/postgres-attempts.ts'
+import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 import type { Tenant } from '../engine.ts'
 
 const run = promisify(execFile)
 
-/** Those that a region allows unless it says otherwise (crds/extensions.ts). */
+/** Those that a region allows unless it says otherwise (crds/formats/extensions.ts). */
 const USUAL = [
   ...['pgcrypto', 'uuid-ossp', 'citext', 'hstore', 'pg_trgm', 'unaccent'],
   ...['btree_gin', 'btree_gist', 'ltree', 'fuzzystrmatch', 'tablefunc'],

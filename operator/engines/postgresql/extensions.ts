@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, type Extension, type RefusedExtension } from '../engine.ts'
 import { type Connection, quoteName, quoteText, type Session } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { postgresqlBench } from '../../../test/support/engine.ts'
-import { DENIED, OPEN, REFUSED, WITHOUT_EFFECT } from '../../../test/support/postgres-attempts.ts'
-import { SERIES } from '../../../test/support/postgres.ts'
+import { postgresqlBench } from '../../../test/support/postgresql/engine.ts'
+import { DENIED, OPEN, REFUSED, WITHOUT_EFFECT } from '../../../test/support/postgresql/postgres-attempts.ts'
+import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 import { dialling, TIMEOUTS } from './connection.ts'
 
 describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench } from '../../../test/support/engine.ts'
-import { SERIES } from '../../../test/support/postgres.ts'
+import { LIMITS, postgresqlBench } from '../../../test/support/postgresql/engine.ts'
+import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 import type { EngineAdmin, Tenant } from '../engine.ts'
 
 /** Bound of the product: a DELETE, a disable and an expiry end within 5 s whatever locks tenants hold. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode } from '../engine.ts'
 
 /** What a name in the engine's catalog stands for. Tenants' names hold no underscore, so none can be mistaken for another kind. */

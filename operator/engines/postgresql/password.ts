@@ -1,4 +1,4 @@
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, type Tenant } from '../engine.ts'
 import { type Connection, quoteText } from './connection.ts'
 import type { Scram } from './scram.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench } from '../../../test/support/engine.ts'
-import { SERIES } from '../../../test/support/postgres.ts'
+import { LIMITS, postgresqlBench } from '../../../test/support/postgresql/engine.ts'
+import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 import { ENGINES } from '../index.ts'
 import { postgresql, postgresqlAdmin } from './postgresql.ts'
 

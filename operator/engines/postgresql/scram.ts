@@ -1,6 +1,6 @@
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { randomPassword } from '../../secret-data.ts'
 import { EngineCode } from '../engine.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode } from '../engine.ts'
 import type { Session } from './connection.ts'
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { postgresqlBench, until } from '../../../test/support/engine.ts'
-import { SERIES } from '../../../test/support/postgres.ts'
+import { postgresqlBench, until } from '../../../test/support/postgresql/engine.ts'
+import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 import { connect } from './connection.ts'
 import { createWatchdog, guardTransactionIds } from './watchdog.ts'
 

@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createCa, issueCertificate } from '../../certificates/local-ca.ts'
-import type { LoginAnswer } from '../process/program.ts'
+import type { LoginAnswer } from '../process/programs/program.ts'
 import { createAnswering, type Serving } from './answering.ts'
-import { pod } from './fixture.ts'
+import { pod } from '../../../test/support/operator/server-objects.ts'
 import { postgresqlPod } from './postgresql.ts'
 
 const now = new Date()

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Motor } from '../../../crds/motor.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
-import type { LoginAnswer } from '../process/program.ts'
+import type { LoginAnswer } from '../process/programs/program.ts'
 
 /** Where a pod's volumes are mounted. */
 export const at = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { server, wanted } from './fixture.ts'
+import { server, wanted } from '../../../test/support/operator/server-objects.ts'
 import { networkPolicyOf } from './network-policy.ts'
 
 const nobody = { namespaces: [], podNetworks: [] }

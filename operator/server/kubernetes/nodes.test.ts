@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../store/errors.ts'
 import type { Store, WatchEvent, WatchOptions } from '../../../store/port.ts'
-import { node } from './fixture.ts'
+import { node } from '../../../test/support/operator/server-objects.ts'
 import type { Node } from '../../kubernetes/kinds.ts'
 import { createNodes } from './nodes.ts'
 

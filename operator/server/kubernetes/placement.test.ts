@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Plan } from '../../../crds/plan.ts'
 import { region as regionWith } from '../../../test/builders/region.ts'
-import { server, service } from './fixture.ts'
+import { server, service } from '../../../test/support/operator/server-objects.ts'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { type Existing, type PlacementFacts, placementOf } from './placement.ts'
 import type { Wanted } from './wanted.ts'

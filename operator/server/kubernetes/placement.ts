@@ -1,4 +1,4 @@
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import { partsOf } from '../../../crds/motor.ts'
 import type { Plan } from '../../../crds/plan.ts'

@@ -1,7 +1,7 @@
 import { BlockList, isIPv6 } from 'node:net'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { node } from './fixture.ts'
+import { node } from '../../../test/support/operator/server-objects.ts'
 import { podNetworks } from './pod-networks.ts'
 
 const none = { configured: [], nodes: [], podAddresses: [] }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { wanted } from './fixture.ts'
+import { wanted } from '../../../test/support/operator/server-objects.ts'
 import { podsServiceOf, serviceOf } from './service.ts'
 
 test.each([

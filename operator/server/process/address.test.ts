@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net'
 import { expect, test } from 'vitest'
-import { isLoopback } from '../../../crds/loopback.ts'
+import { isLoopback } from '../../../shared/loopback.ts'
 import { adminHost, callersHost } from './address.ts'
 
 test.each([

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 
 /** Below the range that Linux gives to outgoing connections (32768 up), which would take a port while its server is down. */
 const LOWEST = 20_000

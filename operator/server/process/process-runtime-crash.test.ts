@@ -3,15 +3,24 @@ import { once } from 'node:events'
 import { access, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { serverPaths } from './paths.ts'
-import { processOf } from './proc.ts'
-import { ask, bareScratch, recordOf, connect, databaseServer, reach, runtimeIn, scratch } from './process-fixture.ts'
-import { writeRecord } from './record.ts'
+import { serverPaths } from './files/paths.ts'
+import { processOf } from './spawn/proc.ts'
+import {
+  ask,
+  bareScratch,
+  recordOf,
+  connect,
+  databaseServer,
+  reach,
+  runtimeIn,
+  scratch,
+} from '../../../test/support/operator/process-runtime.ts'
+import { writeRecord } from './files/record.ts'
 
 describe('after a crash of ours', () => {
   /** Runs a process of its own that starts the server. */
   function startElsewhere(directory: string, uid: string): ReturnType<typeof spawn> {
-    const program = new URL('orphan-fixture.ts', import.meta.url).pathname
+    const program = new URL('../../../test/support/operator/orphan-engine.ts', import.meta.url).pathname
     return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, directory, uid], {
       stdio: ['pipe', 'pipe', 'inherit'],
     })

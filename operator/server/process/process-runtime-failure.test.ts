@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { serverPaths } from './paths.ts'
-import { credentials, databaseServer, reach, runtimeIn, scratch } from './process-fixture.ts'
+import { serverPaths } from './files/paths.ts'
+import { credentials, databaseServer, reach, runtimeIn, scratch } from '../../../test/support/operator/process-runtime.ts'
 
 describe('says why it cannot', () => {
   test('serve a motor whose exact version is not there', async () => {

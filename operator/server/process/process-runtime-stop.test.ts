@@ -3,9 +3,19 @@ import { access } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { serverPaths } from './paths.ts'
-import { holdersOf, isAlive } from './proc.ts'
-import { ask, bareScratch, recordOf, connect, credentials, databaseServer, reach, runtimeIn, scratch } from './process-fixture.ts'
+import { serverPaths } from './files/paths.ts'
+import { holdersOf, isAlive } from './spawn/proc.ts'
+import {
+  ask,
+  bareScratch,
+  recordOf,
+  connect,
+  credentials,
+  databaseServer,
+  reach,
+  runtimeIn,
+  scratch,
+} from '../../../test/support/operator/process-runtime.ts'
 
 test('a server keeps its port over a restart, and gives it up when somebody else has it', async () => {
   await using at = await scratch()

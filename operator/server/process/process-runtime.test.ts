@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { access, lstat, readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { serverPaths } from './paths.ts'
-import { holdersOf, isAlive } from './proc.ts'
+import { serverPaths } from './files/paths.ts'
+import { holdersOf, isAlive } from './spawn/proc.ts'
 import {
   ask,
   bareScratch,
@@ -14,7 +14,7 @@ import {
   reach,
   runtimeIn,
   scratch,
-} from './process-fixture.ts'
+} from '../../../test/support/operator/process-runtime.ts'
 
 const isRoot = process.getuid?.() === 0
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import { backoffMs } from './backoff.ts'
 import type { Serving } from './bring-up.ts'
-import type { LoginAnswer } from './program.ts'
+import type { LoginAnswer } from './programs/program.ts'
 import { Supervisor } from './supervisor.ts'
 
 const credentials = { user: 'admin', password: 'secret' }

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { MooringError } from '../../../crds/errors.ts'
+import { MooringError } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
 import { backoffMs } from './backoff.ts'
 import type { Serving } from './bring-up.ts'
 import { codeOf } from './error-code.ts'
-import type { LoginAnswer } from './program.ts'
+import type { LoginAnswer } from './programs/program.ts'
 
 const PROBE_MS = 25
 /** Recovery after a crash can take minutes: then there is no hurry any more. */

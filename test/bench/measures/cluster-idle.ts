@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import type { AuditLog } from '../../support/audit-log.ts'
+import type { AuditLog } from '../../support/api/audit-log.ts'
 import { benchCluster } from '../cluster.ts'
 import { type Finding, finding, type Measure } from '../measure.ts'
 import { type Component, mostMemory, podUsage, type PodUsage } from '../pod-usage.ts'

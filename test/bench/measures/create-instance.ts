@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Mooring, startMooring } from '../../support/mooring.ts'
+import { type Mooring, startMooring } from '../../support/deployment/mooring.ts'
 import { finding, type Measure } from '../measure.ts'
 import { metric, until } from '../metrics.ts'
 import { adminOf } from '../state.ts'

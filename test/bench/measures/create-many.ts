@@ -1,4 +1,4 @@
-import { startMooring } from '../../support/mooring.ts'
+import { startMooring } from '../../support/deployment/mooring.ts'
 import { finding, type Measure } from '../measure.ts'
 import { metric } from '../metrics.ts'
 import { summary, timed } from '../statistics.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { startMooring } from '../../support/mooring.ts'
+import { startMooring } from '../../support/deployment/mooring.ts'
 import { finding, type Measure } from '../measure.ts'
 import { cpuSeconds, descendants, descendantsCpuSeconds, memoryMb } from '../process-usage.ts'
 import { temporaryDirectory } from '../temporary-directory.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Mooring, startMooring } from '../../support/mooring.ts'
+import { type Mooring, startMooring } from '../../support/deployment/mooring.ts'
 import { finding, type Measure } from '../measure.ts'
 import { metric, until } from '../metrics.ts'
 import { memoryMb } from '../process-usage.ts'

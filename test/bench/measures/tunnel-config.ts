@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { startMooring } from '../../support/mooring.ts'
-import { visit } from '../../support/visitor.ts'
+import { startMooring } from '../../support/deployment/mooring.ts'
+import { visit } from '../../support/edge/visitor.ts'
 import { finding, type Measure } from '../measure.ts'
 import { summary } from '../statistics.ts'
 import { temporaryDirectory } from '../temporary-directory.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { idAt } from '../../../journal/conformance/records.ts'
+import { idAt } from '../../conformance/journal/records.ts'
 import type { RequestRecord } from '../../../journal/port.ts'
 import { openSqliteJournal } from '../../../journal/sqlite.ts'
 import { finding, type Measure } from '../measure.ts'

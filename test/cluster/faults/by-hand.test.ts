@@ -4,8 +4,8 @@ import { namespaceName } from '../../../crds/names.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
 import { decodeSecret } from '../../../operator/secret-data.ts'
-import { query } from '../../support/sql.ts'
-import { succeed } from '../../support/tenant.ts'
+import { query } from '../../support/postgresql/sql.ts'
+import { succeed } from '../../support/api/tenant.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
 /** The operator looks at all Secrets once a minute. */

@@ -11,7 +11,7 @@ import { decodeSecret } from '../../../operator/secret-data.ts'
 import { isReady } from '../../../store/conditions.ts'
 import { createKubernetesStore, type KubernetesStore } from '../../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
-import { WHOLE } from '../../support/tenants.ts'
+import { WHOLE } from '../../support/postgresql/tenants.ts'
 
 /** What the engines of a cluster have of tenants, against what its resources say. */
 export interface Engines extends AsyncDisposable {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Lease } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import { type AuditMark, openAuditLog } from '../../support/audit-log.ts'
-import { query } from '../../support/sql.ts'
+import { type AuditMark, openAuditLog } from '../../support/api/audit-log.ts'
+import { query } from '../../support/postgresql/sql.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
 /** Within this after the leader's death the other acts. */

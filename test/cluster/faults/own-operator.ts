@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
 import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import { createStepTrap, type Trap } from '../../support/step-trap.ts'
+import { createStepTrap, type Trap } from '../../support/deployment/step-trap.ts'
 import type { Kubernetes } from '../setup/kubectl.ts'
 import { componentsOf } from './components.ts'
 

@@ -6,7 +6,7 @@ import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { ConfigMap, NetworkPolicy, Service, StatefulSet } from '../../../operator/kubernetes/kinds.ts'
 import { childNames } from '../../../operator/server/kubernetes/names.ts'
 import { isReady } from '../../../store/conditions.ts'
-import { query } from '../../support/sql.ts'
+import { query } from '../../support/postgresql/sql.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
 let bench: FaultBench

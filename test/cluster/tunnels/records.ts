@@ -1,6 +1,6 @@
-import type { Data } from '../../support/answers.ts'
-import type { Home } from '../../support/home.ts'
-import { succeed } from '../../support/tenant.ts'
+import type { Data } from '../../support/api/answers.ts'
+import type { Home } from '../../support/deployment/home.ts'
+import { succeed } from '../../support/api/tenant.ts'
 import type { TunnelBench } from './bench.ts'
 
 /** What the journal has of a tunnel, as a platform admin reads it by REST: oldest first. */

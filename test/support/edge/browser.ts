@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { scratch } from '../scratch.ts'
+import { scratch } from '../postgresql/scratch.ts'
 import { type Running, running } from './ssh-programs.ts'
 
 const run = promisify(execFile)

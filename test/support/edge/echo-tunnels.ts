@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { Session } from '../../../edge/session.ts'
-import { openChannel } from '../channel-recorder.ts'
-import { freshHostname, startBackend, startSshEdge } from '../ssh-edge.ts'
+import { openChannel } from './channel-recorder.ts'
+import { freshHostname, startBackend, startSshEdge } from './ssh-edge.ts'
 
 const never = new AbortController().signal
 

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client'
-import { addressList } from '../../../crds/address-list.ts'
+import { addressList } from '../../../crds/formats/address-list.ts'
 import { TunnelConfig } from '../../../crds/tunnel-config.ts'
 import { type EdgeClock, systemClock } from '../../../edge/clock.ts'
 import type { Route } from '../../../edge/route.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { scratch } from '../scratch.ts'
+import { scratch } from '../postgresql/scratch.ts'
 import { unpackedPackages } from '../debian-packages.ts'
 import { newKey } from './ssh2-client.ts'
 import type { WholeEdge } from './whole-edge.ts'

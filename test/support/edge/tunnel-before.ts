@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { TunnelConfig } from '../../../crds/tunnel-config.ts'
-import { freshHostname } from '../ssh-edge.ts'
+import { freshHostname } from './ssh-edge.ts'
 import { http2Client, type Http2Client } from './http2-client.ts'
 import type { startProxy } from './proxy-fixture.ts'
 import { rawBackend } from './raw-http.ts'

@@ -2,7 +2,7 @@ import { chown, mkdir, mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { serverPaths } from '../paths.ts'
+import { serverPaths } from '../files/paths.ts'
 import { idFor, usableRange, userOf } from './users.ts'
 
 const isRoot = process.getuid?.() === 0

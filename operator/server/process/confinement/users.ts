@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { lchown, lstat, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MooringError } from '../../../../crds/errors.ts'
-import type { EngineUser } from '../engine-user.ts'
+import { MooringError } from '../../../../shared/errors.ts'
+import type { EngineUser } from '../spawn/engine-user.ts'
 import { hasCode } from '../error-code.ts'
-import { serverPaths } from '../paths.ts'
+import { serverPaths } from '../files/paths.ts'
 
 /** User ids that no distribution gives out (systemd, "Users, Groups, UIDs and GIDs on systemd Systems": above those of containers). */
 const ROOMY = { first: 1_900_000_000, count: 200_000_000 }

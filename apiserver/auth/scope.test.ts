@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { serveTenancy } from '../../test/support/api/tenancy-app.ts'
+import type { Principal } from '../http/route.ts'
+
+const root = 'root'
+const user = (name: string, home?: string): Principal => ({
+  user: `local:${name}`,
+  groups: [],
+  ...(home === undefined ? {} : { home }),
+})
+
+/** Namespaces acme/prod and acme/test; `one` is a member of the first, `two` of both. */
+async function start() {
+  const app = await serveTenancy()
+  await app.call('POST', '/v1/organizations', { token: root, body: { slug: 'acme', name: 'Acme' } })
+  for (const slug of ['prod', 'test']) {
+    await app.call('POST', '/v1/organizations/acme/namespaces', { token: root, body: { slug, name: slug } })
+    const members = slug === 'prod' ? ['one', 'two'] : ['two']
+    for (const name of members) {
+      const path = `/v1/organizations/acme/namespaces/${slug}/members/local:${name}`
+      await app.call('PUT', path, { token: root, body: { role: 'viewer' } })
+    }
+  }
+  return app
+}
+
+let app: Awaited<ReturnType<typeof start>>
+beforeAll(async () => {
+  app = await start()
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+})
+
+const prod = { organization: 'acme', slug: 'prod', namespace: 'acme--prod' }
+const testing = { organization: 'acme', slug: 'test', namespace: 'acme--test' }
+
+describe('the home namespace', () => {
+  test.each([
+    { is: 'what the credential names', principal: user('two', 'acme/test'), header: undefined, scope: testing },
+    { is: 'what credential and header name', principal: user('two', 'acme/test'), header: 'acme/test', scope: testing },
+    { is: 'else what the header says', principal: user('two'), header: 'acme/prod', scope: prod },
+    { is: 'else the only one', principal: user('one'), header: undefined, scope: prod },
+  ])('is $is', async ({ principal, header, scope }) => {
+    expect(await app.scopes.home({ principal, namespaceHeader: header })).toEqual(scope)
+  })
+
+  test.each([
+    { when: 'there are several', principal: user('two'), header: undefined, code: 'namespace_required' },
+    { when: 'there is none', principal: user('eve'), header: undefined, code: 'namespace_required' },
+    { when: 'the header names one of others', principal: user('one'), header: 'acme/test', code: 'not_found' },
+    { when: 'the credential names one of others', principal: user('eve', 'acme/prod'), header: undefined, code: 'not_found' },
+    {
+      when: 'the header contradicts the credential',
+      principal: user('two', 'acme/test'),
+      header: 'acme/prod',
+      code: 'invalid_request',
+    },
+    { when: 'the header names none', principal: user('one'), header: 'acme/nope', code: 'not_found' },
+    { when: 'the header is an object name', principal: user('one'), header: 'acme--prod', code: 'invalid_request' },
+    { when: 'the header is a path', principal: user('one'), header: 'acme/prod/x', code: 'invalid_request' },
+    { when: 'the header is empty', principal: user('one'), header: '', code: 'invalid_request' },
+  ])('is refused as $code when $when', async ({ principal, header, code }) => {
+    await expect(app.scopes.home({ principal, namespaceHeader: header })).rejects.toMatchObject({ code })
+  })
+})
+
+test('a right that the caller has not is forbidden', async () => {
+  const namespace = 'acme--prod'
+  await app.scopes.require(user('one'), { verb: 'list', resource: 'sharedinstances', namespace })
+  await expect(app.scopes.require(user('one'), { verb: 'create', resource: 'sharedinstances', namespace })).rejects.toMatchObject(
+    {
+      code: 'forbidden',
+    },
+  )
+})

@@ -1,0 +1,61 @@
+import { Command } from 'commander'
+import { z } from 'zod'
+import { KUBERNETES_PREFIX, parseNamespacePath, ROLES } from '../../crds/names.ts'
+import type { CommandLine } from '../../process/command-line.ts'
+import { oneOf } from '../../process/setting-rules.ts'
+import type { TokenClaims } from './issuer.ts'
+import { PLATFORM_ADMIN } from './jwt.ts'
+
+const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
+const MAX_TTL = 30 * SECONDS.d
+
+const Namespace = z
+  .string()
+  .refine((text) => parseNamespacePath(text) !== undefined, 'an organization and a namespace, such as acme/prod')
+
+const TTL_RULE = 'a number with s, m, h or d, such as 90s or 12h, of 30d at most'
+/** `90s`, `15m`, `1h`, `7d`: in seconds. */
+export const Ttl = z
+  .string()
+  .regex(/^\d{1,8}[smhd]$/, TTL_RULE)
+  .transform((text) => Number(text.slice(0, -1)) * SECONDS[text.slice(-1) as keyof typeof SECONDS])
+  .refine((seconds) => seconds >= 1 && seconds <= MAX_TTL, TTL_RULE)
+
+const SUBJECT_RULE = `1 to 256 characters, no control characters, and not begin with ${KUBERNETES_PREFIX}`
+const Subject = z
+  .string()
+  .regex(/^[^\u0000-\u001f\u007f]{1,256}$/, SUBJECT_RULE)
+  .refine((text) => !text.startsWith(KUBERNETES_PREFIX), SUBJECT_RULE)
+
+const RULES = {
+  namespace: Namespace.optional(),
+  role: oneOf([...ROLES, PLATFORM_ADMIN]),
+  subject: Subject.optional(),
+  ttl: Ttl,
+}
+
+/** The flags of a program that prints a token; one of them may add its own. */
+export function tokenCommand(program: string, description: string): Command {
+  return new Command(program)
+    .usage('[settings]')
+    .description(description)
+    .option('--namespace <organization/namespace>', 'its home namespace (needed for every role but platform-admin)')
+    .option('--role <role>', `one of ${[...ROLES, PLATFORM_ADMIN].join(', ')}`, 'editor')
+    .option('--ttl <time>', 'how long it is valid: 90s, 15m, 1h, 7d; at most 30d', '1h')
+    .option('--subject <name>', 'who it is for (default: role@organization/namespace)')
+}
+
+/** What the flags of {@link tokenCommand} ask for. Pure. */
+export function readClaims(flags: Readonly<Record<string, string>>): CommandLine<TokenClaims> {
+  const parsed = z.object(RULES).safeParse(flags)
+  if (!parsed.success) {
+    const sentences = parsed.error.issues.map(({ path, message }) => `mooring: --${String(path[0])} must be ${message}.`)
+    return { exit: 2, text: sentences.join('\n') }
+  }
+  const { namespace, role, ttl, subject } = parsed.data
+  if (role !== PLATFORM_ADMIN && namespace === undefined) {
+    return { exit: 2, text: `mooring: --namespace is missing: the role ${role} is one in a namespace, such as acme/prod.` }
+  }
+  const who = namespace === undefined ? role : `${role}@${namespace}`
+  return { ok: { subject: subject ?? who, namespace, role, ttlSeconds: ttl } }
+}

@@ -1,0 +1,159 @@
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+  type Router,
+} from 'express'
+import type { Logger } from 'pino'
+import { accessLog } from './access-log.ts'
+import { authenticate, type AuthenticateDeps } from '../auth/authenticate.ts'
+import { readJsonBody } from './body.ts'
+import { errorBody, toApiError } from './error-answer.ts'
+import { ApiError, wrongField } from './errors.ts'
+import { sendEvents } from './event-stream.ts'
+import type { ApiMetrics } from '../metrics.ts'
+import type { ApiLimits } from './limits.ts'
+import { createFailureLimiter, createRateLimiter } from './rate-limit.ts'
+import { contextOf, requestContext } from './request-context.ts'
+import { requestParser } from './request-parser.ts'
+import { type AnyRoute, type Listener, literalFirst, type Reply } from './route.ts'
+import { securityHeaders } from './security-headers.ts'
+import { isStoreError } from '../../store/errors.ts'
+import { createUnknownPath } from './unknown-path.ts'
+
+/** Longer than any URL that this API gives out or takes. */
+const URL_MAX = 8_192
+const READS = new Set(['GET', 'HEAD'])
+
+export interface RequestLimiters {
+  readonly read: ReturnType<typeof createRateLimiter>
+  readonly write: ReturnType<typeof createRateLimiter>
+  readonly countFailure: ReturnType<typeof createFailureLimiter>
+}
+
+/** One set for all listeners of an installation: a principal has one allowance, however it comes in. */
+export function createRequestLimiters(limits: ApiLimits): RequestLimiters {
+  return {
+    read: createRateLimiter({ perSecond: limits.readRate, burst: limits.readBurst }),
+    write: createRateLimiter({ perSecond: limits.writeRate, burst: limits.writeBurst }),
+    countFailure: createFailureLimiter(limits.failedAuthPerMinute),
+  }
+}
+
+export interface AppDeps {
+  readonly listener: Listener
+  /** All routes of the API; those of `listener` are served. */
+  readonly routes: readonly AnyRoute[]
+  /** Served before authentication: health, discovery, `/openapi.json`, `/docs`. */
+  readonly open?: Router | undefined
+  readonly verifyJwt: AuthenticateDeps['verifyJwt']
+  readonly verifyApiToken: AuthenticateDeps['verifyApiToken']
+  readonly limiters: RequestLimiters
+  readonly metrics: ApiMetrics
+  readonly log: Logger
+  /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed. None when absent. */
+  readonly trustedProxies?: readonly string[] | undefined
+}
+
+/** The API of one listener, derived from its routes: whatever is not in the list is 404, or 405 with `Allow`. */
+export function createApp(deps: AppDeps): Express {
+  const { listener, metrics, log, limiters } = deps
+  const app = express()
+  app.disable('x-powered-by').disable('etag').enable('case sensitive routing').enable('strict routing')
+  app.set('query parser', false).set('trust proxy', [...(deps.trustedProxies ?? [])])
+  app.use(requestContext(), accessLog({ listener, metrics, log }), securityHeaders(), refuseLongUrl)
+  if (deps.open) app.use(deps.open)
+  const caller = [authenticate({ ...deps, countFailure: limiters.countFailure }), limitRate(limiters)]
+  const routes = deps.routes.filter(({ on }) => on.includes(listener))
+  for (const path of literalFirst(new Set(routes.map((route) => route.path)))) {
+    const here = app.route(path.replaceAll(/\{(\w+)\}/g, ':$1')).all(nameRoute(path))
+    const ofPath = routes.filter((route) => route.path === path)
+    for (const route of ofPath) here[route.method](...caller, serve(route))
+    here.all(methodNotAllowed(ofPath))
+  }
+  const unknownPath = createUnknownPath(deps.routes, listener)
+  app.use((req) => {
+    throw new ApiError('not_found', unknownPath(req.path))
+  })
+  app.use(answerError(log))
+  return app
+}
+
+const refuseLongUrl: RequestHandler = (req, _res, next) => {
+  if (req.originalUrl.length > URL_MAX) throw wrongField('url', `is longer than ${URL_MAX} characters`)
+  next()
+}
+
+function nameRoute(path: string): RequestHandler {
+  return function nameRoute(req, _res, next) {
+    contextOf(req).route = path
+    next()
+  }
+}
+
+function principalOf(req: Request) {
+  const { principal } = contextOf(req)
+  if (!principal) throw new Error('the request was not authenticated')
+  return principal
+}
+
+function limitRate({ read, write }: RequestLimiters): RequestHandler {
+  return async function limitRate(req, res, next) {
+    const limit = READS.has(req.method) ? read : write
+    for (const [name, value] of Object.entries(await limit(principalOf(req).user))) res.setHeader(name, value)
+    next()
+  }
+}
+
+function serve(route: AnyRoute): RequestHandler {
+  const parse = requestParser(route)
+  return async function serveRoute(req, res) {
+    // The content of a GET means nothing (RFC 9110, section 9.3.1).
+    const body = route.method === 'get' ? {} : await readJsonBody(req, route)
+    const { requestId, startedAt: arrivedAt } = contextOf(req)
+    const reply = await route.handle(parse(req, { principal: principalOf(req), requestId, arrivedAt, body }))
+    if (reply.events) sendEvents(req, res, reply.events)
+    else send(res, reply)
+  }
+}
+
+function send(res: Response, { status, data, etag }: Reply): void {
+  if (etag !== undefined) res.setHeader('ETag', `"${etag}"`)
+  res.status(status).json({ msg: 'OK', data })
+}
+
+function methodNotAllowed(routes: readonly AnyRoute[]): RequestHandler {
+  const methods = routes.map(({ method }) => method.toUpperCase())
+  const allow = [...(methods.includes('GET') ? ['HEAD'] : []), ...methods].sort().join(', ')
+  return function methodNotAllowed(req) {
+    throw new ApiError('method_not_allowed', `${req.method} is not allowed here; allowed: ${allow}`, {
+      headers: { Allow: allow },
+    })
+  }
+}
+
+function answerError(log: Logger): ErrorRequestHandler {
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- Express tells an error handler by its four parameters
+  return function answerError(thrown: unknown, req, res, _next) {
+    const { requestId, route } = contextOf(req)
+    const error = toApiError(thrown)
+    if (error.code === 'internal') log.error({ err: thrown, requestId, route }, 'a request failed')
+    else if (error.code === 'unavailable') log.warn({ err: thrown, requestId, route }, 'a request could not be served')
+    else if (isRefusal(thrown)) log.warn({ err: thrown, requestId, route }, 'a write was refused')
+    if (res.headersSent) {
+      res.destroy()
+      return
+    }
+    for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value)
+    res.status(error.status).json(errorBody(error, requestId))
+    // What is left of a refused body is read and dropped, so that the caller, still sending, gets the answer.
+    req.resume()
+  }
+}
+
+/** Its rules are not those that requests are checked by: why, is for whoever runs this to know. */
+function isRefusal(thrown: unknown): boolean {
+  return isStoreError(thrown, 'forbidden') || isStoreError(thrown, 'invalid')
+}

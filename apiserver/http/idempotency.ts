@@ -1,0 +1,100 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Draft, DraftMeta, Kind, Resource } from '../../crds/kind.ts'
+import { annotations } from '../../crds/names.ts'
+import { isStoreError } from '../../store/errors.ts'
+import type { Store } from '../../store/port.ts'
+import { ApiError } from './errors.ts'
+
+/** Bytes of the hash, and of randomness, in a name: 128 bits, as 32 hex characters. */
+const NAME_BYTES = 16
+/** An object can go between "it exists" and "read it" only if somebody deletes it just then. */
+const ATTEMPTS = 3
+
+/** What makes an Idempotency-Key one's own. */
+export interface KeyOwner {
+  readonly namespace: string
+  readonly user: string
+  readonly key: string | undefined
+}
+
+/**
+ * Checks the form of an `Idempotency-Key`: 1 to 255 visible ASCII characters.
+ * @throws ApiError `invalid_request`
+ */
+export function parseIdempotencyKey(value: string | undefined): string | undefined {
+  if (value === undefined || /^[\x21-\x7e]{1,255}$/.test(value)) return value
+  throw new ApiError('invalid_request', 'the header Idempotency-Key must be 1 to 255 visible ASCII characters', {
+    details: [{ field: 'Idempotency-Key', message: 'must be 1 to 255 visible ASCII characters' }],
+  })
+}
+
+/** Hex hash of namespace, caller and key: which key of whom. */
+export function keyHash({ namespace, user, key }: KeyOwner): string {
+  return createHash('sha256')
+    .update(JSON.stringify([namespace, user, key]))
+    .digest('hex')
+    .slice(0, 2 * NAME_BYTES)
+}
+
+/**
+ * Name of the object that a POST makes: `{prefix}-{32 hex}`, a function of namespace, caller and key, so that `create` is the
+ * atomic claim; random without a key.
+ */
+export function objectName(prefix: string, id: KeyOwner): string {
+  return `${prefix}-${id.key === undefined ? randomBytes(NAME_BYTES).toString('hex') : keyHash(id)}`
+}
+
+/** SHA-256 (hex) of a parsed JSON body; the order of an object's keys does not count. */
+export function requestHash(body: unknown): string {
+  return createHash('sha256').update(canonical(body)).digest('hex')
+}
+
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
+  if (typeof value === 'object' && value !== null) {
+    const entries = Object.entries(value).filter(([, field]) => field !== undefined)
+    const sorted = entries.sort(([a], [b]) => (a < b ? -1 : 1))
+    return `{${sorted.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join()}}`
+  }
+  return JSON.stringify(value)
+}
+
+/**
+ * Creates the object, or finds the one that an earlier request with the same key and body made. `draft.metadata.name` comes from
+ * {@link objectName}; the annotation with `expectedHash` is added here.
+ * @throws ApiError `idempotency_key_reused` when the body was another, `conflict` when the earlier object is being deleted;
+ * StoreError whatever `create` throws
+ */
+export async function createOnce<K extends Kind>(
+  store: Store,
+  kind: K,
+  draft: Draft<K>,
+  expectedHash: string,
+): Promise<{ object: Resource<K>; created: boolean }> {
+  const { metadata } = draft as { metadata: DraftMeta }
+  const marked = { ...metadata, annotations: { ...metadata.annotations, [annotations.requestHash]: expectedHash } }
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    try {
+      return { object: await store.create(kind, { ...draft, metadata: marked }), created: true }
+    } catch (error) {
+      if (!isStoreError(error, 'already_exists')) throw error
+    }
+    const existing = await store.get(kind, metadata)
+    if (existing) return { object: sameRequest(existing, expectedHash), created: false }
+  }
+  throw new ApiError('conflict', 'the resource of this Idempotency-Key is changing; try again')
+}
+
+/** The object, when the very request that hashes to `expectedHash` made it and it is there to stay. @throws ApiError as createOnce */
+export function sameRequest<K extends Kind>(existing: Resource<K>, expectedHash: string): Resource<K> {
+  if (existing.metadata.deletionTimestamp !== undefined) {
+    throw new ApiError('conflict', 'the resource of this Idempotency-Key is being deleted; the key is free once it is gone')
+  }
+  if (existing.metadata.annotations?.[annotations.requestHash] !== expectedHash) {
+    throw new ApiError(
+      'idempotency_key_reused',
+      'this Idempotency-Key was used with another body; send that body, or another key',
+    )
+  }
+  return existing
+}

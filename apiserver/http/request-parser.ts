@@ -1,0 +1,67 @@
+import type { Request } from 'express'
+import { z } from 'zod'
+import type { FieldError } from '../../shared/errors.ts'
+import { strictDeep } from '../../shared/strict.ts'
+import { fieldErrorsOf } from '../../shared/validate.ts'
+import { invalidRequest } from './errors.ts'
+import { parseIdempotencyKey } from './idempotency.ts'
+import { parseIfMatch } from './if-match.ts'
+import { hasControl, parseQuery } from './query.ts'
+import type { AnyRoute, Principal, RouteRequest } from './route.ts'
+import { sourceIpOf } from './source-ip.ts'
+
+const NOTHING = z.object({})
+
+interface Arrived {
+  readonly principal: Principal
+  readonly requestId: string
+  readonly arrivedAt: number
+  readonly body: object
+}
+
+/**
+ * Makes the parser of a route's requests: path, query and body by their schemas, strict at every depth, and by its `checkBody`.
+ * @throws (from the function) ApiError `invalid_request` with every field that is wrong, once
+ */
+export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived) => RouteRequest<never, never, never> {
+  const params = strictDeep(route.params ?? NOTHING)
+  const query = strictDeep(route.query ?? NOTHING)
+  const body = strictDeep(route.body ?? NOTHING)
+
+  return function parseRequest(req, { principal, requestId, arrivedAt, body: json }) {
+    /** By field: of several rules that one breaks, the first is told. */
+    const errors = new Map<string, FieldError>()
+    const tell = (found: readonly FieldError[]): void => {
+      for (const error of found) if (!errors.has(error.field)) errors.set(error.field, error)
+    }
+    const withControl = Object.entries(req.params).filter(([, value]) => typeof value === 'string' && hasControl(value))
+    tell(withControl.map(([field]) => ({ field, message: 'must not contain control characters' })))
+    const rawQuery = parseQuery(queryStringOf(req.originalUrl))
+    tell(rawQuery.errors)
+
+    const check = (schema: z.ZodObject, value: unknown): unknown => {
+      const result = schema.safeParse(value)
+      if (!result.success) tell(fieldErrorsOf(result.error))
+      return result.data
+    }
+    // Parsed in this order, so that the caller reads of the path first.
+    const parsed = { params: check(params, req.params), query: check(query, rawQuery.values), body: check(body, json) }
+    tell(route.checkBody?.(json, new Set(errors.keys())) ?? [])
+    if (errors.size > 0) throw invalidRequest([...errors.values()])
+    return {
+      ...(parsed as { params: never; query: never; body: never }),
+      principal,
+      requestId,
+      arrivedAt,
+      sourceIp: sourceIpOf(req.ip),
+      idempotencyKey: route.idempotent ? parseIdempotencyKey(req.get('Idempotency-Key')) : undefined,
+      ifMatch: parseIfMatch(req.get('If-Match')),
+      namespaceHeader: req.get('Mooring-Namespace'),
+    }
+  }
+}
+
+function queryStringOf(url: string): string {
+  const at = url.indexOf('?')
+  return at < 0 ? '' : url.slice(at + 1)
+}

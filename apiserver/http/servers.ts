@@ -1,0 +1,143 @@
+import {
+  createServer as createHttpServer,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http'
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { bindError } from '../../process/bind-error.ts'
+import { closerOf } from '../../process/closer.ts'
+import { answerClientError, answerConnect, answerExpectation, requireHost, requireLoopbackHost } from './client-error.ts'
+import { type Listener, LISTENERS } from './route.ts'
+
+const LOOPBACK = '127.0.0.1'
+const CLOSE_DEADLINE_MS = 4_000
+
+/** Among others times for a caller to send its request in; how long the answer takes is the route's own matter (25 s at most). */
+const OPTIONS: ServerOptions = {
+  // Node's own refusal is empty: `requireHost` says the same in full.
+  requireHostHeader: false,
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  // Longer than the 60 s of common load balancers: the side that chose the connection should be the one that ends it.
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 5_000,
+}
+
+/** A connection on which nothing moves for so long is ended: its caller does not read. Longer than any answer is waited for. */
+const STALLED_MS = 120_000
+
+/** A port to listen on, 0 for any free one. `flag` is the setting that a taken port is blamed on, e.g. `--shared-port`. */
+export interface Port {
+  readonly port: number
+  readonly flag: string
+}
+
+export interface ListenerConfig {
+  readonly app: RequestListener
+  readonly https: Port
+  /** Plain HTTP, on loopback only. Off when absent. */
+  readonly http?: Port | undefined
+}
+
+export interface ServersDeps {
+  readonly listeners: Readonly<Record<Listener, ListenerConfig>>
+  /** Address of the HTTPS listeners. */
+  readonly host: string
+  /** PEM of key and certificate chain as they are now. */
+  readonly certificate: () => { readonly key: string; readonly certificate: string }
+  /** Names that the plain-HTTP listeners answer beside those of loopback, as when a proxy of this machine passes `Host` on. */
+  readonly publicNames?: readonly string[]
+}
+
+export interface BoundListener {
+  readonly https: AddressInfo
+  readonly http?: AddressInfo
+}
+
+export interface RunningServers {
+  readonly addresses: Readonly<Record<Listener, BoundListener>>
+  /** Asks for the certificate anew; connections from now on get it. */
+  renewCertificate(): void
+  /** Stops accepting, lets requests in flight finish until the deadline (4 s), then ends what is left. */
+  close(deadlineMs?: number): Promise<void>
+}
+
+/** @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`; nothing is left listening then */
+export async function startServers({ listeners, host, certificate, publicNames }: ServersDeps): Promise<RunningServers> {
+  const closers: ((deadlineMs: number) => Promise<void>)[] = []
+  const secure: HttpsServer[] = []
+  const closing = new AbortController()
+  const keyAndCert = () => {
+    const { key, certificate: cert } = certificate()
+    return { key, cert, minVersion: 'TLSv1.2' } as const
+  }
+
+  async function listen(server: Server, address: string, port: Port): Promise<AddressInfo> {
+    server.on('clientError', answerClientError).on('checkExpectation', answerExpectation).on('connect', answerConnect)
+    server.setTimeout(STALLED_MS)
+    endIdleOnClose(server, closing.signal)
+    endStreamsOnClose(server, closing.signal)
+    closers.push(closerOf(server))
+    return bind(server, address, port)
+  }
+
+  async function start({ app, https, http }: ListenerConfig): Promise<BoundListener> {
+    const server = createHttpsServer({ ...OPTIONS, ...keyAndCert() }, requireHost(app))
+    secure.push(server)
+    const bound = await listen(server, host, https)
+    if (!http) return { https: bound }
+    const plain = createHttpServer(OPTIONS, requireHost(requireLoopbackHost(app, publicNames)))
+    return { https: bound, http: await listen(plain, LOOPBACK, http) }
+  }
+
+  async function close(deadlineMs = CLOSE_DEADLINE_MS): Promise<void> {
+    closing.abort()
+    await Promise.all(closers.map((end) => end(deadlineMs)))
+  }
+
+  const addresses = {} as Record<Listener, BoundListener>
+  try {
+    for (const listener of LISTENERS) addresses[listener] = await start(listeners[listener])
+  } catch (error) {
+    await close(0)
+    throw error
+  }
+  return {
+    addresses,
+    close,
+    renewCertificate: () => secure.forEach((server) => server.setSecureContext(keyAndCert())),
+  }
+}
+
+function bind(server: Server, address: string, { port, flag }: Port): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    // Stays on: a connection that cannot be taken (no descriptor is free) is an error of the server, and would end the process.
+    server.on('error', (error: NodeJS.ErrnoException) => reject(bindError(error, { address, port, flag })))
+    server.listen(port, address, () => resolve(server.address() as AddressInfo))
+  })
+}
+
+/** `close` ends the connections idle at that moment; one that answers later would keep the server open until it times out. */
+function endIdleOnClose(server: Server, closing: AbortSignal): void {
+  server.on('request', (_req, res) => {
+    if (closing.aborted) res.setHeader('Connection', 'close')
+    res.once('close', () => {
+      if (closing.aborted) setImmediate(() => server.closeIdleConnections())
+    })
+  })
+}
+
+/** Server-sent events have no end of their own, which could be waited for. */
+function endStreamsOnClose(server: Server, closing: AbortSignal): void {
+  const open = new Set<ServerResponse>()
+  server.on('request', (_req, res: ServerResponse) => {
+    open.add(res)
+    res.once('close', () => open.delete(res))
+  })
+  closing.addEventListener('abort', () => {
+    for (const res of open) if (String(res.getHeader('Content-Type')).startsWith('text/event-stream')) res.end()
+  })
+}

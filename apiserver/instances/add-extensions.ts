@@ -1,0 +1,73 @@
+import { ExtensionReason, EXTENSIONS_INSTALLED, SharedInstance } from '../../crds/shared-instance.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { type ChangedSpec, changeSpec } from '../resources/change-spec.ts'
+import { ApiError } from '../http/errors.ts'
+import { allowedFor, requireAllowed } from './instance-extensions.ts'
+import type { InstanceDeps } from './instance-deps.ts'
+import { tooLate } from './instance-verdict.ts'
+import type { RouteRequest } from '../http/route.ts'
+
+type Deps = Pick<InstanceDeps, 'store' | 'regions' | 'waits' | 'audit'>
+
+export interface AddedExtensions {
+  readonly instance: SharedInstance
+  readonly names: readonly string[]
+  /** Field of the body that has the names, for errors. */
+  readonly field: string
+  readonly request: Pick<RouteRequest, 'principal' | 'requestId' | 'sourceIp' | 'arrivedAt'>
+}
+
+/**
+ * Adds extensions to an instance, and answers with the instance once they are installed.
+ * @throws ApiError `unsupported_extension`; `conflict`; `not_found`; `unavailable` when the time of the request is up; StoreError
+ */
+export async function addExtensions(deps: Deps, { instance, names, field, request }: AddedExtensions): Promise<SharedInstance> {
+  const { store, audit, waits } = deps
+  const { principal, requestId, sourceIp, arrivedAt } = request
+  requireAllowed(allowedFor(deps, instance), names, field)
+  const changed = await changeSpec(store, SharedInstance, {
+    found: instance,
+    specOf: ({ spec }) => ({ extensions: [...new Set([...spec.extensions, ...names])] }),
+  })
+  const recorded = changed.isChanged && audit.record({ principal, requestId, sourceIp, action: 'update', ...changed })
+  const { generation } = changed.after.metadata
+  try {
+    const done = await waits.changed(changed.after, (now) => areInstalled(now, { names, field, generation }), arrivedAt)
+    if (!done) throw tooLate('the extensions are not installed yet; try again')
+    return done
+  } catch (error) {
+    if (error instanceof ApiError && error.code !== 'unavailable') await withdraw(store, changed)
+    throw error
+  } finally {
+    await recorded
+  }
+}
+
+interface Awaited {
+  readonly names: readonly string[]
+  readonly field: string
+  readonly generation: number
+}
+
+/**
+ * True once the extensions are installed, false while the operator has not tried.
+ * @throws ApiError `conflict` or `unsupported_extension` when one was refused
+ */
+function areInstalled({ metadata, status }: SharedInstance, { names, field, generation }: Awaited): boolean {
+  if (names.every((name) => status?.extensions?.includes(name))) return true
+  const condition = conditionOf({ status }, EXTENSIONS_INSTALLED)
+  const isOfThis = condition !== undefined && (condition.observedGeneration ?? 0) >= Math.min(generation, metadata.generation)
+  if (!isOfThis) return false
+  const code = condition.reason === ExtensionReason.Conflict ? 'conflict' : 'unsupported_extension'
+  throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
+}
+
+/** Removes what a refused request added, or the operator would go on trying. */
+async function withdraw(store: InstanceDeps['store'], { before, after }: ChangedSpec<typeof SharedInstance>): Promise<void> {
+  const kept = new Set(before.spec.extensions)
+  const added = new Set(after.spec.extensions.filter((name) => !kept.has(name)))
+  await changeSpec(store, SharedInstance, {
+    found: after,
+    specOf: ({ spec }) => ({ extensions: spec.extensions.filter((name) => !added.has(name)) }),
+  })
+}

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { claimedStatus, type InstanceTraits, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { claimOutcome, claimOverdue, isSwitched } from './instance-verdict.ts'
+
+const saying = (status: 'True' | 'False', reason: string): InstanceTraits => ({
+  status: { conditions: [readyCondition(status, reason)] },
+})
+
+test.each([
+  { does: 'waits while there is no status', traits: {}, done: false },
+  { does: 'waits for a server', traits: saying('False', 'WaitingForServer'), done: false },
+  { does: 'waits while its server is away', traits: saying('False', 'ServerUnavailable'), done: false },
+  { does: 'waits while its template is in use', traits: saying('False', 'TemplateInUse'), done: false },
+  { does: 'ends when the database works', traits: { status: claimedStatus }, done: true },
+  {
+    does: 'does not believe the status of an older spec',
+    traits: { metadata: { generation: 2 }, status: claimedStatus },
+    done: false,
+  },
+])('a claim $does', ({ traits, done }) => {
+  expect(claimOutcome(sharedInstance(traits)) !== undefined).toBe(done)
+})
+
+test.each([
+  { reason: 'UnknownRegion', code: 'unknown_region', field: 'region' },
+  { reason: 'UnsupportedMotor', code: 'unsupported_motor', field: 'motor' },
+  { reason: 'TemplateNotFound', code: 'invalid_request', field: 'template' },
+])('$reason refuses a claim with $code', ({ reason, code, field }) => {
+  expect(() => claimOutcome(sharedInstance(saying('False', reason)))).toThrow(
+    expect.objectContaining({ code, details: [{ field, message: `because: ${reason}` }] }),
+  )
+})
+
+test('what its namespace has no room for is refused, and nothing in the body is to blame', () => {
+  expect(() => claimOutcome(sharedInstance(saying('False', 'QuotaExceeded')))).toThrow(
+    expect.objectContaining({ code: 'quota_exceeded', details: [] }),
+  )
+})
+
+test.each([
+  { reason: 'Disabled', done: true },
+  { reason: 'SizeExceeded', done: true },
+  { reason: 'ServerUnavailable', done: false },
+  { reason: 'TemplateNotFound', done: false },
+  { reason: 'UnsupportedMotor', done: false },
+  { reason: 'QuotaExceeded', done: false },
+])('what was claimed before is never refused, and $reason is found by a repeated request: $done', ({ reason, done }) => {
+  const instance = sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', reason)] } })
+  expect(claimOutcome(instance) !== undefined).toBe(done)
+})
+
+test('a claim ends with a conflict when the instance is being deleted', () => {
+  const instance = sharedInstance({ metadata: { deletionTimestamp: '2026-01-02T04:00:00Z' }, status: claimedStatus })
+  expect(() => claimOutcome(instance)).toThrow(expect.objectContaining({ code: 'conflict' }))
+})
+
+test.each([
+  { does: 'not seen at all', last: undefined, code: 'unavailable' },
+  { does: 'still waiting', last: sharedInstance(saying('False', 'WaitingForServer')), code: 'unavailable' },
+  { does: 'whose template is in use', last: sharedInstance(saying('False', 'TemplateInUse')), code: 'conflict' },
+  {
+    does: 'repeated while the template is in use for a reset',
+    last: sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', 'TemplateInUse')] } }),
+    code: 'unavailable',
+  },
+])('a claim $does, out of time, is $code', ({ last, code }) => {
+  expect(claimOverdue(last).code).toBe(code)
+})
+
+test('a claim out of time says when to try again', () => {
+  expect(claimOverdue(undefined).headers).toHaveProperty('Retry-After')
+})
+
+const off = { ...claimedStatus, observedGeneration: 2, isEnabled: false }
+test.each([
+  {
+    does: 'is not carried out before the operator saw it',
+    traits: { spec: { enabled: false }, status: claimedStatus },
+    done: false,
+  },
+  { does: 'is carried out', traits: { spec: { enabled: false }, status: off }, done: true },
+  { does: 'is seen but not carried out yet', traits: { status: off }, done: false },
+  {
+    does: 'is as far as it goes when the database is too large',
+    traits: { status: { ...off, conditions: [readyCondition('False', 'SizeExceeded', 2)] } },
+    done: true,
+  },
+])('a switch $does', ({ traits, done }) => {
+  expect(isSwitched(sharedInstance({ metadata: { generation: 2 }, ...traits }), 2)).toBe(done)
+})
+
+test('a switch that the cache has not seen is not carried out', () => {
+  expect(isSwitched(sharedInstance({ status: off, spec: { enabled: false } }), 2)).toBe(false)
+})

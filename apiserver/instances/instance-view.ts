@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { isLoopback } from '../../shared/loopback.ts'
+import { Motor } from '../../crds/motor.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { createdAtOf } from '../resources/created-at.ts'
+import type { Credentials } from './instance-credentials.ts'
+import { withMilliseconds } from '../http/rfc3339.ts'
+
+const notYet = 'Null until the database is there.'
+const secret = 'Null in lists and where the instance is read alone.'
+
+/** `instance` of the REST API (contract, "Shared instance"; surface, section 3). */
+export const InstanceView = z
+  .object({
+    id: z.uuid(),
+    name: z.string().nullable().describe(`Name of the database. ${notYet}`),
+    user: z.string().nullable().describe(notYet),
+    password: z.string().nullable().describe(secret),
+    isEnabled: z.boolean().describe('False: no login.'),
+    identifier: z.string(),
+    host: z.string().nullable().describe(notYet),
+    port: z.int().nullable().describe(notYet),
+    region: z.string().describe('Name of the region.'),
+    createdAt: z.iso.datetime(),
+    motor: Motor,
+    engineVersion: z.string().nullable().describe(`What the server itself reports. ${notYet}`),
+    expiresAt: z.iso.datetime().nullable().describe('When it deletes itself.'),
+    uri: z.string().nullable().describe(`Connection string. ${secret}`),
+    tls: z.object({
+      required: z.boolean().describe('False only on a loopback host.'),
+      ca: z.string().nullable().describe(`PEM of the CA of the server's certificate. ${secret}`),
+    }),
+    state: z.literal('deleting').optional().describe('Only in the 202 answer of a deletion.'),
+  })
+  .meta({
+    id: 'Instance',
+    examples: [
+      {
+        id: '3f1c3a52-5d3c-4a77-9a31-0f5f0c3f8f10',
+        name: 'pr42k7q2mz4a7e',
+        user: 'pr42k7q2mz4a7e',
+        password: '(24 characters)',
+        isEnabled: true,
+        identifier: 'pr-42',
+        host: '127.0.0.1',
+        port: 15432,
+        region: 'local',
+        createdAt: '2026-01-02T03:04:05.000Z',
+        motor: 'postgresql-15.4.0',
+        engineVersion: '15.4',
+        expiresAt: null,
+        uri: 'postgresql://pr42k7q2mz4a7e:…@127.0.0.1:15432/pr42k7q2mz4a7e',
+        tls: { required: false, ca: null },
+      },
+    ],
+  })
+export type InstanceView = z.output<typeof InstanceView>
+
+/** What an instance alone does not say. */
+export interface InstanceAbout {
+  /** Name of its region. */
+  readonly region: string
+  readonly credentials?: Credentials | undefined
+}
+
+const UNKNOWN = { password: null, uri: null, ca: null }
+const orNull = <T>(value: T | undefined): T | null => value ?? null
+
+/** Renders an instance. Pure. One that is being deleted shows as disabled, which by then it is or is about to be. */
+export function instanceView({ metadata, spec, status }: SharedInstance, { region, credentials }: InstanceAbout): InstanceView {
+  const { password, uri, ca } = credentials ?? UNKNOWN
+  const seen: NonNullable<SharedInstance['status']> = status ?? {}
+  return {
+    id: metadata.uid,
+    name: orNull(seen.name),
+    user: orNull(seen.user),
+    password,
+    isEnabled: metadata.deletionTimestamp === undefined && seen.isEnabled === true,
+    identifier: spec.identifier,
+    host: orNull(seen.host),
+    port: orNull(seen.port),
+    region,
+    createdAt: createdAtOf(metadata),
+    motor: spec.motor,
+    engineVersion: orNull(seen.engineVersion),
+    expiresAt: spec.expiresAt === undefined ? null : withMilliseconds(spec.expiresAt),
+    uri,
+    tls: { required: seen.host === undefined || !isLoopback(seen.host), ca },
+  }
+}

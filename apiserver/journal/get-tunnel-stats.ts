@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import type { JournalDeps } from './journal-deps.ts'
+import { StatsView, statsView } from './journal-views.ts'
+import { type AnyRoute, route } from '../http/route.ts'
+import { TUNNEL_PATH, TunnelParams } from '../tunnels/tunnel-lookup.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const WINDOW_MS = { '1h': HOUR_MS, '24h': 24 * HOUR_MS, '7d': 7 * 24 * HOUR_MS }
+
+const Query = z.object({
+  window: z.enum(['1h', '24h', '7d']).default('24h').describe('How far back, to the end of this minute.'),
+})
+
+/** `GET …/tunnels/{t}/stats`: what a dashboard shows, in whole minutes of which this one is the last. */
+export function getTunnelStats({ find, journal, now }: JournalDeps): AnyRoute {
+  return route({
+    method: 'get',
+    path: `${TUNNEL_PATH}/stats`,
+    on: ['shared'],
+    id: 'getTunnelStats',
+    summary: 'Sums of the requests that came through a tunnel.',
+    params: TunnelParams,
+    query: Query,
+    replies: { 200: z.object({ stats: StatsView }) },
+    async handle({ principal, params, query }) {
+      const { tunnel } = await find(principal, params)
+      const to = (Math.floor(now().getTime() / MINUTE_MS) + 1) * MINUTE_MS
+      const span = { from: to - WINDOW_MS[query.window], to }
+      return { status: 200, data: { stats: statsView(await journal.stats(tunnel.metadata.uid, span), span) } }
+    },
+  })
+}

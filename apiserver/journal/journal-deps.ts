@@ -1,0 +1,29 @@
+import type { Organization } from '../../crds/organization.ts'
+import type { Tunnel } from '../../crds/tunnel.ts'
+import type { JournalReader } from '../../journal/port.ts'
+import type { Access } from '../../store/access.ts'
+import type { Cache } from '../../store/cache.ts'
+import { createFollowLimit, type FollowLimit } from '../http/follow-limit.ts'
+import type { Scopes } from '../auth/scope.ts'
+import { createTunnelLookup, type FindTunnel } from '../tunnels/tunnel-lookup.ts'
+
+/** What the wiring hands in. */
+export interface JournalWiring {
+  readonly scopes: Scopes
+  readonly access: Access
+  /** With `tunnelLookupIndexes` (tunnel-lookup.ts). */
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly organizations: Cache<typeof Organization>
+  readonly journal: JournalReader
+  readonly now: () => Date
+}
+
+/** What the routes that read the journal work with. */
+export interface JournalDeps extends JournalWiring {
+  readonly find: FindTunnel
+  readonly followers: FollowLimit
+}
+
+export function createJournalDeps(wiring: JournalWiring): JournalDeps {
+  return { ...wiring, find: createTunnelLookup(wiring), followers: createFollowLimit() }
+}

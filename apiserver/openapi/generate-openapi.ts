@@ -1,0 +1,33 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { openApiDocument } from './openapi.ts'
+import { allRoutes, type RoutesWiring } from '../routes.ts'
+
+const FILE = new URL('../../docs/openapi.json', import.meta.url)
+
+/** Stands for all that the routes' handlers use: a declaration may take parts of it, and only a handler may call them. */
+function noWiring(): RoutesWiring {
+  const nothing: object = new Proxy(() => undefined, {
+    get: (_target, name) => (name === Symbol.toPrimitive ? () => 0 : nothing),
+    apply: () => {
+      throw new Error('a route calls what it was given while it is only being declared')
+    },
+  })
+  return nothing as RoutesWiring
+}
+
+/** Layout does not count: the formatter has the last word on it. */
+async function isCurrent(document: string): Promise<boolean> {
+  try {
+    return JSON.stringify(JSON.parse(await readFile(FILE, 'utf8'))) === document
+  } catch {
+    return false
+  }
+}
+
+const document = JSON.stringify(openApiDocument(allRoutes(noWiring())))
+if (!process.argv.includes('--check')) {
+  await writeFile(FILE, `${JSON.stringify(JSON.parse(document), null, 2)}\n`)
+} else if (!(await isCurrent(document))) {
+  console.error('docs/openapi.json is stale: run npm run generate')
+  process.exitCode = 1
+}

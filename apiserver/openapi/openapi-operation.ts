@@ -1,0 +1,99 @@
+import type { z } from 'zod'
+import { STATUS_OF } from '../http/errors.ts'
+import type { JsonObject, Schemas } from './openapi-schemas.ts'
+import { tagOf } from './openapi-tags.ts'
+import type { AnyRoute } from '../http/route.ts'
+
+const ref = (section: 'headers' | 'parameters' | 'responses', name: string) => ({ $ref: `#/components/${section}/${name}` })
+
+/** Refusals of the HTTP server itself, which has no codes of its own. */
+export const HTTP_REFUSALS: Readonly<Record<number, string>> = {
+  431: 'The request line and headers are larger than 16 KiB: `invalid_request`',
+}
+
+/** Error statuses of the API, ascending. */
+export const ERROR_STATUSES: readonly number[] = [
+  ...new Set([...Object.values(STATUS_OF), ...Object.keys(HTTP_REFUSALS).map(Number)]),
+].sort((a, b) => a - b)
+
+/** `Error404`: its component under `responses`. */
+export const errorName = (status: number): string => `Error${status}`
+
+/** Statuses that can be the answer to any authenticated request. */
+const ALWAYS = [400, 401, 403, 429, 431, 500, 503]
+
+/** The OpenAPI operation of a route. */
+export function operationOf(route: AnyRoute, schemas: Schemas): JsonObject {
+  return {
+    operationId: route.id,
+    summary: route.summary,
+    ...(route.description !== undefined && { description: route.description }),
+    tags: [tagOf(route.path)],
+    parameters: parametersOf(route, schemas),
+    ...(route.body && { requestBody: requestBodyOf(route.method, route.body, schemas) }),
+    responses: responsesOf(route, schemas),
+    'x-mooring-listeners': [...route.on],
+  }
+}
+
+function parametersOf(route: AnyRoute, schemas: Schemas): readonly JsonObject[] {
+  return [
+    ...fieldsOf(route.params, 'path', schemas),
+    ...fieldsOf(route.query, 'query', schemas),
+    ...(route.home ? [ref('parameters', 'MooringNamespace')] : []),
+    ...(route.idempotent ? [ref('parameters', 'IdempotencyKey')] : []),
+    ...(route.conditional ? [ref('parameters', 'IfMatch')] : []),
+    ref('parameters', 'RequestId'),
+  ]
+}
+
+function fieldsOf(schema: z.ZodObject | undefined, place: 'path' | 'query', schemas: Schemas): JsonObject[] {
+  if (!schema) return []
+  const { properties = {}, required = [] } = schemas.of(schema, 'input')
+  return Object.entries(properties).map(([name, { description, examples, ...rest }]) => ({
+    name,
+    in: place,
+    required: place === 'path' || required.includes(name),
+    ...(description !== undefined && { description }),
+    ...(Array.isArray(examples) && { example: examples[0] as unknown }),
+    schema: rest,
+  }))
+}
+
+function requestBodyOf(method: AnyRoute['method'], body: z.ZodObject, schemas: Schemas): JsonObject {
+  const examples = body.meta()?.examples
+  const content = { schema: schemas.of(body, 'input'), ...(Array.isArray(examples) && { example: examples[0] as unknown }) }
+  const mergePatch = method === 'patch' ? { 'application/merge-patch+json': content } : {}
+  return { required: true, content: { 'application/json': content, ...mergePatch } }
+}
+
+function responsesOf(route: AnyRoute, schemas: Schemas): JsonObject {
+  const streams = route.streams === true
+  const replies = Object.entries(route.replies).map(
+    ([status, schema]) => [status, replyOf(status, { schema: schemas.of(schema, 'output'), streams })] as const,
+  )
+  const errors = errorStatusesOf(route).map((status) => [status, ref('responses', errorName(status))] as const)
+  return Object.fromEntries([...replies, ...errors])
+}
+
+function replyOf(
+  status: string,
+  { schema: data, streams }: { readonly schema: JsonObject; readonly streams: boolean },
+): JsonObject {
+  const schema = { type: 'object', properties: { msg: { type: 'string', const: 'OK' }, data }, required: ['msg', 'data'] }
+  const events = {
+    'text/event-stream': { schema: { type: 'string', description: 'Server-sent events, for as long as the caller listens.' } },
+  }
+  return {
+    description: { '200': 'Done.', '201': 'Created.', '202': 'Accepted and going on.' }[status] ?? 'Done.',
+    headers: { 'X-Request-Id': ref('headers', 'RequestId'), ETag: ref('headers', 'ETag') },
+    content: { 'application/json': { schema }, ...(streams && events) },
+  }
+}
+
+function errorStatusesOf({ method, params, home, body }: AnyRoute): number[] {
+  const writes = method !== 'get'
+  const named = params !== undefined || home === true
+  const may = new Set([...ALWAYS, ...(named ? [404, 409] : []), ...(writes ? [409, 413, 415] : []), ...(body ? [422] : [])])
+  return ERROR_STATUSES.filter((status) => may.has(status))
+}

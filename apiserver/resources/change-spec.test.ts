@@ -1,0 +1,79 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { Namespace } from '../../crds/core.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
+import type { Patch, Store } from '../../store/port.ts'
+import { createConflictingStore } from '../../test/support/store/conflicting-store.ts'
+import { changeSpec } from './change-spec.ts'
+import type { IfMatch } from '../http/if-match.ts'
+
+const NAMESPACE = 'acme--prod'
+const key = { namespace: NAMESPACE, name: 'web' }
+const marks = { 'mooring.dev/updated-at': 'now' }
+
+async function tunnelIn() {
+  const { store, ...temporary } = await openTemporaryStore()
+  onTestFinished(() => temporary[Symbol.asyncDispose]())
+  await store.create(Namespace, { metadata: { name: NAMESPACE } })
+  const spec = { regionId: 1, displayName: 'Web', config: { sshIPWhitelist: ['192.0.2.1'] } }
+  return { store, found: await store.create(Tunnel, { metadata: key, spec }) }
+}
+
+test.each<{ does: string; spec: Patch; isChanged: boolean }>([
+  { does: 'the same name', spec: { displayName: 'Web' }, isChanged: false },
+  { does: 'the same list', spec: { config: { sshIPWhitelist: ['192.0.2.1'] } }, isChanged: false },
+  { does: 'a default that holds', spec: { config: { httpsOnly: false, target: null, authMode: null } }, isChanged: false },
+  { does: 'nothing', spec: {}, isChanged: false },
+  { does: 'another name', spec: { displayName: 'Shop' }, isChanged: true },
+  { does: 'all defaults', spec: { config: null }, isChanged: true },
+  { does: 'a list put back', spec: { config: { sshIPWhitelist: null } }, isChanged: true },
+])('a wish for $does changes something: $isChanged', async ({ spec, isChanged }) => {
+  const { store, found } = await tunnelIn()
+  const changed = await changeSpec(store, Tunnel, { found, specOf: () => spec, marks })
+  expect(changed.isChanged).toBe(isChanged)
+  expect(changed.before).toEqual(found)
+  expect(await store.get(Tunnel, key)).toEqual(changed.after)
+  expect(changed.after.metadata.resourceVersion !== found.metadata.resourceVersion).toBe(isChanged)
+  expect(changed.after.metadata.annotations).toEqual(isChanged ? marks : undefined)
+})
+
+test('what breaks a rule is for the store to refuse', async () => {
+  const { store, found } = await tunnelIn()
+  const broken = changeSpec(store, Tunnel, { found, specOf: () => ({ config: { sshIPWhitelist: ['nowhere'] } }) })
+  await expect(broken).rejects.toMatchObject({ code: 'invalid' })
+})
+
+test('two that ask for the same at once change it once, and each change has what was there before it', async () => {
+  const { store, found } = await tunnelIn()
+  const rename = (to: string) => changeSpec(store, Tunnel, { found, specOf: () => ({ displayName: to }) })
+  const all = await Promise.all(['a', 'a', 'b', 'b'].map(rename))
+  const changes = all.filter(({ isChanged }) => isChanged)
+  expect(changes).toHaveLength(2)
+  const [first, second] = changes.toSorted((a, b) => a.after.metadata.generation - b.after.metadata.generation)
+  expect(first?.before.spec.displayName).toBe('Web')
+  expect(second?.before).toEqual(first?.after)
+})
+
+test('a version that another writer made old is looked at again, unless it was asked for', async () => {
+  const { store, found } = await tunnelIn()
+  const version = found.metadata.resourceVersion
+  const attempt = (on: Store, ifMatch?: IfMatch) =>
+    changeSpec(on, Tunnel, { found, ifMatch, specOf: () => ({ displayName: 'Shop' }) })
+  const { after } = await attempt(createConflictingStore(store).store)
+  expect(after.spec.displayName).toBe('Shop')
+  for (const none of [[version], []]) await expect(attempt(store, none)).rejects.toMatchObject({ code: 'conflict' })
+  for (const one of ['*', [version, after.metadata.resourceVersion]] as const)
+    expect((await attempt(store, one)).isChanged).toBe(false)
+})
+
+test('one that is going, or is another by now, is not changed', async () => {
+  const { store, found } = await tunnelIn()
+  const attempt = () => changeSpec(store, Tunnel, { found, specOf: () => ({ displayName: 'Web' }) })
+  await store.mergePatch(Tunnel, key, { metadata: { finalizers: ['example.org/keep'] } })
+  await store.delete(Tunnel, key)
+  await expect(attempt()).rejects.toMatchObject({ code: 'conflict' })
+  await store.mergePatch(Tunnel, key, { metadata: { finalizers: [] } })
+  await expect(attempt()).rejects.toMatchObject({ code: 'not_found' })
+  await store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
+  await expect(attempt()).rejects.toMatchObject({ code: 'not_found' })
+})

@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { ownerReferenceTo } from '../../../crds/kind.ts'
+import { LIVE_PASSWORDS_MAX } from '../../../shared/live-passwords.ts'
+import { annotations } from '../../../crds/names.ts'
+import { Tunnel } from '../../../crds/tunnel.ts'
+import { PASSWORD_LIFE_MS, TunnelPassword } from '../../../crds/tunnel-password.ts'
+import { endOf, settled, untilKnown } from '../../resources/cache-waits.ts'
+import { createdNow } from '../../resources/created-at.ts'
+import { ApiError } from '../../http/errors.ts'
+import { createOnce, objectName, requestHash } from '../../http/idempotency.ts'
+import { type AnyRoute, route } from '../../http/route.ts'
+import { createQuota } from '../../resources/quota.ts'
+import type { TunnelDeps } from '../tunnel-deps.ts'
+import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
+import {
+  createPasswordLookup,
+  deriveTunnelPassword,
+  PasswordView,
+  passwordView,
+  randomTunnelPassword,
+  sha256Of,
+} from '../tunnel-passwords.ts'
+
+const NEEDS = [{ verb: 'create', resource: 'tunnelpasswords' }] as const
+
+/** `POST …/tunnels/{t}/passwords`: the answer is the only place that ever shows it, and its repetition by the same Idempotency-Key. */
+export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
+  const { store, tunnels, tunnelPasswords, tokenSecret, audit, now } = deps
+  const find = createTunnelLookup(deps)
+
+  const { livePasswordsOf, lastingPasswordsOf } = createPasswordLookup(deps)
+
+  /** Of one tunnel, whose uid is the "namespace" of its places. */
+  const quota = createQuota<typeof TunnelPassword>({
+    ...{ max: LIVE_PASSWORDS_MAX, of: 'tunnel', what: 'live passwords' },
+    cache: {
+      list({ namespace: uid = '' } = {}) {
+        const tunnel = tunnels.byUid(uid)
+        return tunnel ? lastingPasswordsOf(tunnel) : []
+      },
+    },
+  })
+
+  return route({
+    method: 'post',
+    path: `${TUNNEL_PATH}/passwords`,
+    on: ['shared'],
+    id: 'createTunnelPassword',
+    summary: 'Issue a temporary password for the SSH side of a tunnel; it is good for 4 hours.',
+    params: TunnelParams,
+    idempotent: true,
+    replies: { 201: z.object({ password: PasswordView }) },
+    async handle({ principal, params, idempotencyKey: key, requestId, sourceIp }) {
+      const { tunnel, scope } = await find(principal, params, NEEDS)
+      tunnelMustStay(tunnel)
+      passwordsMustWork(tunnel)
+      const { namespace } = scope
+      const owner = { namespace, user: principal.user, key: key === undefined ? undefined : `${tunnel.metadata.uid} ${key}` }
+      const name = objectName('p', owner)
+      using places = new DisposableStack()
+      places.use(quota.reserve({ namespace: tunnel.metadata.uid, name }))
+      const salt = randomBytes(32).toString('base64url')
+      const secret = key === undefined ? randomTunnelPassword() : deriveTunnelPassword(tokenSecret, salt)
+      const draft = {
+        metadata: {
+          ...{ namespace, name },
+          annotations: {
+            [annotations.createdBy]: principal.user,
+            ...createdNow(now()),
+            ...(key === undefined ? {} : { [annotations.tokenSalt]: salt }),
+          },
+          ownerReferences: [ownerReferenceTo(Tunnel, tunnel)],
+        },
+        spec: {
+          tunnelRef: { name: tunnel.metadata.name },
+          sha256: sha256Of(secret),
+          expiresAt: new Date(now().getTime() + PASSWORD_LIFE_MS).toISOString(),
+        },
+      }
+      const { object, created } = await createOnce(store, TunnelPassword, draft, requestHash({}))
+      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
+      await untilKnown(tunnelPasswords, object, endOf(tunnels, tunnel, 'the tunnel was deleted meanwhile'))
+      if (created && !livePasswordsOf(tunnel).some(({ metadata }) => metadata.uid === object.metadata.uid)) {
+        // Others came by another API server, or by kubectl, at the same time: it would be refused.
+        await store.delete(TunnelPassword, object.metadata, { uid: object.metadata.uid })
+        await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
+        throw new ApiError(
+          'quota_exceeded',
+          `the quota of this tunnel is used up: ${LIVE_PASSWORDS_MAX} of ${LIVE_PASSWORDS_MAX} live passwords; revoke one, or wait until one expires`,
+        )
+      }
+      const password = created ? secret : shownAgain(object, tokenSecret)
+      const { resourceVersion: etag } = (await settled(tunnelPasswords, object)).metadata
+      return { status: 201, data: { password: { ...passwordView(object), password } }, etag }
+    },
+  })
+}
+
+/** @throws ApiError `conflict` when the tunnel takes no password: one that is issued all the same would be refused at the login */
+function passwordsMustWork({ spec }: Tunnel): void {
+  if (spec.config.authMode !== 'key') return
+  const fix = 'PATCH it with {"config":{"authMode":"both"}} first, or log in with a key of authorizedKeys'
+  throw new ApiError('conflict', `authMode of this tunnel is key, so that it takes no passwords; ${fix}`)
+}
+
+/** @throws ApiError `conflict` when the installation's secret is another now */
+function shownAgain({ metadata, spec }: TunnelPassword, secret: Uint8Array): string {
+  const password = deriveTunnelPassword(secret, metadata.annotations?.[annotations.tokenSalt] ?? '')
+  if (sha256Of(password) === spec.sha256) return password
+  throw new ApiError('conflict', 'this password cannot be shown again; issue another')
+}

@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { METHOD_MAX } from '../../../shared/tunnel-decisions.ts'
+import { type AnyRoute, route } from '../../http/route.ts'
+import type { TunnelDeps } from '../tunnel-deps.ts'
+import { explainLogin, explainRequest } from '../tunnel-explanation.ts'
+import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+import { createPasswordLookup } from '../tunnel-passwords.ts'
+import { IpAddress } from '../../journal/journal-query.ts'
+
+const Body = z
+  .object({
+    sourceIp: IpAddress.optional().describe('Address of the visitor.'),
+    scheme: z.enum(['http', 'https']).optional().describe('https, when absent.'),
+    method: z
+      .string()
+      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be a method of HTTP')
+      .max(METHOD_MAX)
+      .optional()
+      .describe('GET, when absent.'),
+    path: z
+      .string()
+      .regex(/^\/[!"$-~]*$/, 'must begin with /, and hold printable ASCII without blanks and #')
+      .max(2_048)
+      .optional()
+      .describe('/, when absent.'),
+    ssh: z
+      .object({ sourceIp: IpAddress.describe('Address of the client.'), authMethod: z.enum(['key', 'token']) })
+      .optional()
+      .describe('A login instead of a request.'),
+  })
+  .refine(({ sourceIp, ssh }) => (sourceIp === undefined) !== (ssh === undefined), {
+    path: ['sourceIp'],
+    error: 'must be given, or ssh in its place',
+    when: ({ issues }) => issues.length === 0,
+  })
+  .superRefine(({ ssh, ...request }, context) => {
+    if (ssh === undefined) return
+    for (const name of ['scheme', 'method', 'path'] as const) {
+      if (request[name] !== undefined)
+        context.addIssue({ code: 'custom', path: [name], message: 'is of a request, not of a login' })
+    }
+  })
+  .meta({
+    id: 'ExplainTunnel',
+    oneOf: [
+      { required: ['sourceIp'], not: { required: ['ssh'] } },
+      { required: ['ssh'], not: { anyOf: ['sourceIp', 'scheme', 'method', 'path'].map((field) => ({ required: [field] })) } },
+    ],
+    examples: [{ sourceIp: '203.0.113.7', path: '/' }, { ssh: { sourceIp: '203.0.113.7', authMethod: 'key' } }],
+  })
+
+const Explanation = z
+  .object({
+    steps: z.array(z.object({ check: z.string(), verdict: z.enum(['pass', 'stop']), detail: z.string() })),
+    answer: z.object({
+      status: z.int().nullable().describe('Null: the backend answers.'),
+      reason: z.string().nullable(),
+    }),
+  })
+  .meta({ id: 'Explanation' })
+
+/** `POST …/tunnels/{t}/explain`: what the edge would do, and why; nothing is sent. */
+export function explainTunnel(deps: TunnelDeps): AnyRoute {
+  const { endpoints, presenceOf } = deps
+  const { livePasswordsOf } = createPasswordLookup(deps)
+  const find = createTunnelLookup(deps)
+  return route({
+    method: 'post',
+    path: `${TUNNEL_PATH}/explain`,
+    on: ['shared'],
+    id: 'explainTunnel',
+    summary: 'Say what the edge would decide about a request or a login, step by step.',
+    params: TunnelParams,
+    body: Body,
+    replies: { 200: Explanation },
+    async handle({ principal, params, body }) {
+      const { tunnel } = await find(principal, params)
+      const presenceIn = await presenceOf([tunnel])
+      const standing = {
+        endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
+        sessions: presenceIn(tunnel).sessions,
+        livePasswords: livePasswordsOf(tunnel).length,
+      }
+      const { sourceIp = '', scheme = 'https', method = 'GET', path = '/', ssh } = body
+      const data = ssh
+        ? explainLogin(tunnel, standing, ssh)
+        : explainRequest(tunnel, standing, { sourceIp, scheme, method, path })
+      return { status: 200, data: { steps: [...data.steps], answer: data.answer } }
+    },
+  })
+}

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest'
+import { fieldsOf } from '../../test/support/api/http-app.ts'
+import { serveRoutes } from '../../test/support/api/toy-app.ts'
+import { ok, on } from '../../test/support/api/toy-routes.ts'
+import type { AnyRoute } from '../http/route.ts'
+import { CreateTunnelBody, PatchTunnelBody } from './tunnel-body.ts'
+import { checkNewConfig, checkConfigPatch, requireAllowedTarget } from './tunnel-config-checks.ts'
+
+/** What a body of a config alone lacks for a creation. */
+const REST = ['name', 'regionId']
+const header = (name: unknown, value = 'v') => ({ name, value, type: 'request' })
+
+/** Fields that a refusal names, as often as it does. */
+async function wrong(is: Pick<AnyRoute, 'method' | 'body' | 'checkBody'>, body: object): Promise<readonly string[]> {
+  const toy: AnyRoute = {
+    path: '/v1/toys',
+    on,
+    id: 'toy',
+    summary: '',
+    replies: ok,
+    ...is,
+    handle: () => expect.fail('was taken'),
+  }
+  await using app = await serveRoutes([toy])
+  return fieldsOf(await app.call(is.method.toUpperCase(), '/v1/toys', { token: 'alice', body }))?.toSorted() ?? []
+}
+
+describe('each wrong item of a list is named by its index, once, whatever else is wrong', () => {
+  test.each<{ config: object; fields: readonly string[] }>([
+    {
+      config: {
+        liveHeaderModifications: ['a b', 'Transfer-Encoding', 'X-A', 'X-Forwarded-For', 'Connection', 7, 'x-forwarded- ']
+          .map((name) => header(name))
+          .concat(header('Host', 'a\r\nb')),
+      },
+      fields: [
+        ...[0, 1, 3, 4, 5, 6, 7].map((index) => `config.liveHeaderModifications[${index}].name`),
+        'config.liveHeaderModifications[7].value',
+      ],
+    },
+    {
+      config: { liveHeaderModifications: [null, 'Host', header('Host')] },
+      fields: ['[0]', '[1]', '[2].name'].map((at) => `config.liveHeaderModifications${at}`),
+    },
+    {
+      config: {
+        sshIPWhitelist: ['::1', '192.0.2.0/33', 'here'],
+        ingressIPWhitelist: ['::1', 5, '::ffff:192.0.2.1'],
+        httpsOnly: 1,
+      },
+      fields: [
+        ...['config.httpsOnly', 'config.ingressIPWhitelist[1]', 'config.ingressIPWhitelist[2]'],
+        ...['config.sshIPWhitelist[1]', 'config.sshIPWhitelist[2]'],
+      ],
+    },
+    {
+      config: {
+        ...{ ingressIPWhitelist: Array.from({ length: 101 }, () => 'here'), sshIPWhitelist: ['::/129'] },
+        ...{ liveHeaderModifications: [header('Host')], authorizedKeys: ['ssh-rsa'] },
+      },
+      fields: [
+        ...['config.authorizedKeys[0]', 'config.ingressIPWhitelist'],
+        ...['config.liveHeaderModifications[0].name', 'config.sshIPWhitelist[0]'],
+      ],
+    },
+    { config: { ingressIPWhitelist: '::1', target: 5 }, fields: ['config.ingressIPWhitelist', 'config.target'] },
+    // Each is too long for its schema, and nothing that its pattern or a rule knows.
+    {
+      config: { sshIPWhitelist: ['1'.repeat(65)], target: 'x'.repeat(301) },
+      fields: ['config.sshIPWhitelist[0]', 'config.target'],
+    },
+    {
+      config: { target: 'db.internal:5432', forwardToOtherHosts: false, authMode: 'none' },
+      fields: ['config.authMode', 'config.target'],
+    },
+    // What is no `true` allows nothing.
+    {
+      config: { target: 'db.internal:5432', forwardToOtherHosts: 'yes' },
+      fields: ['config.forwardToOtherHosts', 'config.target'],
+    },
+  ])('$fields', async ({ config, fields }) => {
+    expect(await wrong({ method: 'post', body: CreateTunnelBody, checkBody: checkNewConfig }, { config })).toEqual([
+      ...fields,
+      ...REST,
+    ])
+    expect(await wrong({ method: 'patch', body: PatchTunnelBody, checkBody: checkConfigPatch }, { config })).toEqual(fields)
+  })
+})
+
+test('a target is weighed whatever else is wrong, but for itself', async () => {
+  const post = { method: 'post', body: CreateTunnelBody, checkBody: checkNewConfig } as const
+  const long = Array.from({ length: 101 }, () => '::1')
+  const fields = ['config.sshIPWhitelist', 'config.target', ...REST]
+  for (const target of ['db.internal:5432', 'nowhere', 5])
+    expect(await wrong(post, { config: { target, sshIPWhitelist: long } })).toEqual(fields)
+})
+
+test('a patch is weighed with what it leaves as it is', () => {
+  const refusal: unknown = expect.objectContaining({
+    code: 'invalid_request',
+    message: 'config.target must be on localhost, unless forwardToOtherHosts is true',
+  })
+  const elsewhere = { target: 'db.internal:5432' }
+  expect(() => requireAllowedTarget({ forwardToOtherHosts: false }, elsewhere)).toThrow(refusal)
+  expect(() => requireAllowedTarget({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null })).toThrow(refusal)
+  expect(() => requireAllowedTarget({ forwardToOtherHosts: true }, elsewhere)).not.toThrow()
+  expect(() =>
+    requireAllowedTarget({ ...elsewhere, forwardToOtherHosts: true }, { forwardToOtherHosts: null, target: null }),
+  ).not.toThrow()
+})

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import type { Region } from '../../crds/region.ts'
+import type { Tunnel } from '../../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { TunnelPassword } from '../../crds/tunnel-password.ts'
+import type { JournalReader } from '../../journal/port.ts'
+import type { Cache } from '../../store/cache.ts'
+import type { Store } from '../../store/port.ts'
+import type { Audit } from '../journal/audit.ts'
+import { createQuota, type Quota } from '../resources/quota.ts'
+import type { Principal, Reply, Scope } from '../http/route.ts'
+import type { Scopes } from '../auth/scope.ts'
+import { createPresenceLookup, type PresenceOf } from './tunnel-presence.ts'
+import { TunnelView, tunnelView } from './tunnel-view.ts'
+
+/** What the wiring hands in. */
+export interface TunnelWiring {
+  readonly store: Store
+  readonly scopes: Scopes
+  readonly regions: Cache<typeof Region>
+  readonly endpoints: Cache<typeof TunnelEndpoint>
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly tunnelPasswords: Cache<typeof TunnelPassword>
+  readonly journal: Pick<JournalReader, 'presence'>
+  readonly audit: Audit
+  readonly tokenSecret: Uint8Array
+  readonly tunnelsPerNamespace: number
+  readonly now: () => Date
+}
+
+/** What the routes of tunnels work with. */
+export interface TunnelDeps extends TunnelWiring {
+  readonly quota: Quota
+  readonly presenceOf: PresenceOf
+  readonly show: (tunnels: readonly Tunnel[], to: Reader) => Promise<readonly TunnelView[]>
+  readonly answer: (status: 200 | 201, tunnel: Tunnel, to: Reader) => Promise<Reply<{ readonly tunnel: TunnelView }>>
+}
+
+/** The caller whom tunnels of a namespace are shown to. */
+export interface Reader {
+  readonly principal: Principal
+  readonly scope: Scope
+}
+
+export const TUNNELS_PER_NAMESPACE = 50
+export const TunnelData = z.object({ tunnel: TunnelView })
+
+export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
+  const { tunnels, endpoints, scopes, tunnelsPerNamespace: max } = wiring
+  const presenceOf = createPresenceLookup(wiring)
+
+  async function show(shown: readonly Tunnel[], { principal, scope }: Reader): Promise<readonly TunnelView[]> {
+    const { organization, slug } = scope
+    const [presenceIn, readsSecrets] = await Promise.all([
+      presenceOf(shown),
+      scopes.may(principal, { verb: 'get', resource: 'secrets', namespace: scope.namespace }),
+    ])
+    return shown.map((tunnel) =>
+      tunnelView(tunnel, {
+        ...{ organization, namespace: slug, readsSecrets },
+        endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
+        presence: presenceIn(tunnel),
+      }),
+    )
+  }
+
+  async function answer(status: 200 | 201, tunnel: Tunnel, to: Reader) {
+    const [view] = await show([tunnel], to)
+    if (!view) throw new Error('a tunnel that was asked for is not shown')
+    return { status, data: { tunnel: view }, etag: tunnel.metadata.resourceVersion }
+  }
+
+  return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), presenceOf, show, answer }
+}

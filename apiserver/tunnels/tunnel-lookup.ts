@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import type { Tunnel } from '../../crds/tunnel.ts'
+import type { Verb } from '../../store/access.ts'
+import type { Cache } from '../../store/cache.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Principal, Scope } from '../http/route.ts'
+import type { PathScope, Scopes } from '../auth/scope.ts'
+import { NAMESPACE_PATH, NamespaceParams } from '../tenancy/tenancy-deps.ts'
+
+export const TUNNELS_PATH = `${NAMESPACE_PATH}/tunnels`
+export const TUNNEL_PATH = `${TUNNELS_PATH}/{tunnel}`
+
+/** Any text is a tunnel that does not exist: 404, not 400. */
+export const TunnelParams = z.object({
+  ...NamespaceParams.shape,
+  tunnel: z
+    .string()
+    .describe('Id or hostname of the tunnel.')
+    .meta({ pattern: '^([0-9A-Fa-f]{16}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$' }),
+})
+
+/** What a call needs beyond reading the tunnel. */
+export interface TunnelNeed {
+  readonly verb: Verb
+  readonly resource: 'tunnels' | 'tunnelpasswords'
+}
+
+export interface FoundTunnel {
+  readonly tunnel: Tunnel
+  readonly scope: Scope
+}
+
+/**
+ * Finds the tunnel that a path names, by its id or its hostname.
+ * @throws ApiError `not_found` when the namespace has none, or the caller may not see the namespace; `forbidden` when a right is missing
+ */
+export type FindTunnel = (
+  principal: Principal,
+  params: PathScope & { readonly tunnel: string },
+  needs?: readonly TunnelNeed[],
+) => Promise<FoundTunnel>
+
+/** What tunnels are found by, here. */
+export const tunnelLookupIndexes = {
+  hostname: ({ status }: Tunnel): readonly string[] => (status?.hostname === undefined ? [] : [status.hostname]),
+}
+
+export interface TunnelLookupDeps {
+  readonly scopes: Scopes
+  /** With {@link tunnelLookupIndexes}. */
+  readonly tunnels: Cache<typeof Tunnel>
+}
+
+export function createTunnelLookup({ scopes, tunnels }: TunnelLookupDeps): FindTunnel {
+  return async function findTunnel(principal, params, needs = []) {
+    const scope = await scopes.ofPath(principal, params)
+    await scopes.require(principal, { verb: 'get', resource: 'tunnels', namespace: scope.namespace })
+    const name = params.tunnel.toLowerCase()
+    const tunnel = tunnels.byUid(name) ?? tunnels.byIndex('hostname', name)[0]
+    if (tunnel?.metadata.namespace !== scope.namespace)
+      throw new ApiError('not_found', 'there is no tunnel with this id or hostname in this namespace')
+    for (const need of needs) await scopes.require(principal, { ...need, namespace: scope.namespace })
+    return { tunnel, scope }
+  }
+}
+
+/** @throws ApiError `conflict` when the tunnel is being deleted */
+export function tunnelMustStay({ metadata }: Tunnel): void {
+  if (metadata.deletionTimestamp !== undefined)
+    throw new ApiError('conflict', 'this tunnel is being deleted, and cannot be changed')
+}

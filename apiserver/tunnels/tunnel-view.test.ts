@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { annotations } from '../../crds/names.ts'
+import { tunnel } from '../../test/builders/tunnel.ts'
+import { tunnelView } from './tunnel-view.ts'
+
+const about = {
+  organization: 'acme',
+  namespace: 'prod',
+  endpoint: undefined,
+  presence: { sessions: 0, lastConnectedAt: undefined },
+  readsSecrets: true,
+}
+const BY_REST = '2026-01-02T00:00:00.123Z'
+
+test.each([
+  { when: 'was never changed', annotation: undefined, status: undefined, at: '2026-01-01T00:00:00.000Z' },
+  { when: 'REST changed last', annotation: BY_REST, status: BY_REST, at: BY_REST },
+  { when: 'REST has changed a moment ago', annotation: BY_REST, status: '2026-01-01T12:00:00.000Z', at: BY_REST },
+  { when: 'kubectl changed last', annotation: BY_REST, status: '2026-01-03T00:00:00.456Z', at: '2026-01-03T00:00:00.456Z' },
+  { when: 'kubectl alone changed', annotation: undefined, status: BY_REST, at: BY_REST },
+  { when: 'somebody gave a time that is none', annotation: 'yesterday', status: undefined, at: '2026-01-01T00:00:00.000Z' },
+])('a tunnel that $when is of $at', ({ annotation, status, at }) => {
+  const shown = tunnelView(
+    tunnel({
+      metadata: { annotations: annotation === undefined ? {} : { [annotations.updatedAt]: annotation } },
+      status: status === undefined ? {} : { updatedAt: status },
+    }),
+    about,
+  )
+  expect(shown.updatedAt).toBe(at)
+})

@@ -1,0 +1,143 @@
+import { z } from 'zod'
+import { annotations } from '../../crds/names.ts'
+import { type Certificate, CERTIFICATE_STATES, type Tunnel } from '../../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { createdAtOf } from '../resources/created-at.ts'
+import { withMilliseconds } from '../http/rfc3339.ts'
+import { sshCommandOf } from './tunnel-commands.ts'
+import { TunnelConfigView, tunnelConfigView } from './tunnel-config-view.ts'
+
+const time = z.iso.datetime().nullable()
+
+/** `certificate` of the REST API (contract, "Tunnel certificate"; surface, section 5). */
+export const CertificateView = z
+  .object({
+    status: z.enum(CERTIFICATE_STATES),
+    domain: z.string().nullable(),
+    issuer: z.string().nullable(),
+    expiresAt: time,
+    obtainedAt: time,
+    lastError: z.string().nullable(),
+    nextAttemptAt: time,
+  })
+  .meta({ id: 'Certificate' })
+export type CertificateView = z.output<typeof CertificateView>
+
+/** `tunnel` of the REST API (contract, "Tunnel"; surface, section 5). */
+export const TunnelView = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    organization: z.string(),
+    namespace: z.string(),
+    regionId: z.int(),
+    hostname: z.string().nullable().describe('16 hexadecimal digits, for life; null until it is drawn.'),
+    url: z.string().nullable().describe('The public URL.'),
+    directUrl: z.string().nullable().describe('The same with the port that the edge listens on.'),
+    config: TunnelConfigView,
+    endpoint: z
+      .object({
+        domain: z.string(),
+        sshHost: z.string(),
+        sshPort: z.int(),
+        httpPort: z.int(),
+        httpsPort: z.int(),
+        hostKeys: z.array(z.string()).describe('Public keys that the SSH side shows.'),
+      })
+      .nullable(),
+    certificate: CertificateView,
+    connected: z.boolean(),
+    sessions: z.int(),
+    lastConnectedAt: time,
+    sshCommand: z
+      .string()
+      .nullable()
+      .describe('For a POSIX shell: connects port 3000 of the machine it is run on. It pins the host key.'),
+    expiresAt: time,
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+    createdBy: z.string().nullable(),
+  })
+  .meta({ id: 'Tunnel' })
+export type TunnelView = z.output<typeof TunnelView>
+
+/** Clients that serve a tunnel now. */
+export interface Presence {
+  readonly sessions: number
+  /** Milliseconds since the epoch. */
+  readonly lastConnectedAt: number | undefined
+}
+
+/** What a tunnel alone does not say. */
+export interface TunnelAbout {
+  readonly organization: string
+  /** Slug of its namespace. */
+  readonly namespace: string
+  readonly endpoint: TunnelEndpoint | undefined
+  readonly presence: Presence
+  /** Whether the caller may read the values of headers. */
+  readonly readsSecrets: boolean
+}
+
+const textOrNull = (text: string | undefined): string | null => text ?? null
+const timeOrNull = (text: string | undefined): string | null => (text === undefined ? null : withMilliseconds(text))
+
+const NO_CERTIFICATE: z.output<typeof Certificate> = { status: 'pending' }
+
+export function certificateView({ status }: Tunnel): CertificateView {
+  const { domain, issuer, expiresAt, obtainedAt, lastError, nextAttemptAt, status: state } = status?.certificate ?? NO_CERTIFICATE
+  return {
+    ...{ status: state, domain: textOrNull(domain), issuer: textOrNull(issuer), lastError: textOrNull(lastError) },
+    ...{ expiresAt: timeOrNull(expiresAt), obtainedAt: timeOrNull(obtainedAt), nextAttemptAt: timeOrNull(nextAttemptAt) },
+  }
+}
+
+/** Renders a tunnel. Pure. */
+export function tunnelView(
+  tunnel: Tunnel,
+  { organization, namespace, endpoint, presence, readsSecrets }: TunnelAbout,
+): TunnelView {
+  const { metadata, spec } = tunnel
+  return {
+    ...{ id: metadata.uid, name: spec.displayName ?? metadata.name, organization, namespace, regionId: spec.regionId },
+    ...waysIn(tunnel, endpoint),
+    config: tunnelConfigView(spec.config, readsSecrets),
+    certificate: certificateView(tunnel),
+    connected: presence.sessions > 0,
+    sessions: presence.sessions,
+    lastConnectedAt: presence.lastConnectedAt === undefined ? null : new Date(presence.lastConnectedAt).toISOString(),
+    expiresAt: timeOrNull(spec.expiresAt),
+    ...marks(tunnel),
+  }
+}
+
+function waysIn({ spec, status }: Tunnel, endpoint: TunnelEndpoint | undefined) {
+  const { hostname = null, url = null } = status ?? {}
+  const nowhere = { hostname, url, directUrl: null, endpoint: null, sshCommand: null }
+  if (!endpoint || hostname === null || url === null) return nowhere
+  // The URL is for life; what would lead nowhere is not told.
+  if (!isServed(endpoint)) return { ...nowhere, endpoint: endpointView(endpoint) }
+  const sshCommand = sshCommandOf({ hostname, endpoint, config: spec.config })
+  return { hostname, url, directUrl: `${url}${portOf(endpoint)}`, endpoint: endpointView(endpoint), sshCommand }
+}
+
+function marks({ metadata, status }: Tunnel) {
+  const createdAt = createdAtOf(metadata)
+  const { [annotations.updatedAt]: updatedAt, [annotations.createdBy]: createdBy } = metadata.annotations ?? {}
+  // What REST changed it says itself; of other changes the operator does.
+  const times = [createdAt, updatedAt, status?.updatedAt].map((time) => Date.parse(time ?? ''))
+  // Somebody's own text may be no time.
+  const newest = Math.max(...times.filter(Number.isFinite))
+  return { createdAt, updatedAt: new Date(newest).toISOString(), createdBy: textOrNull(createdBy) }
+}
+
+/** An endpoint without edges is served no more: its domain, or its tunnels, have been left. */
+export const isServed = ({ spec }: TunnelEndpoint): boolean => spec.replicas > 0
+
+const portOf = ({ spec }: TunnelEndpoint): string => (spec.ports.https === 443 ? '' : `:${spec.ports.https}`)
+
+function endpointView({ spec, status }: TunnelEndpoint): NonNullable<TunnelView['endpoint']> {
+  const { domain, sshHost, ports } = spec
+  const hostKeys = [...(status?.hostKeys ?? [])]
+  return { domain, sshHost, sshPort: ports.ssh, httpPort: ports.http, httpsPort: ports.https, hostKeys }
+}

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { boundedMap } from '../formats/bounded-map.ts'
+import { objectSchema } from './definition.ts'
+import { CUSTOM_KINDS } from '../index.ts'
+import { structuralSchema, type StructuralSchema } from './structural-schema.ts'
+
+test.each([
+  { does: 'a union', schema: z.object({ spec: z.object({ a: z.union([z.string(), z.int()]) }) }), says: 'spec.a: .* anyOf' },
+  { does: 'a strict object', schema: z.object({ spec: z.strictObject({}) }), says: 'spec: .* additionalProperties' },
+  { does: 'a union in a list', schema: z.object({ l: z.array(z.union([z.string(), z.int()])) }), says: 'l\\[\\]: .* anyOf' },
+  { does: 'two patterns on one string', schema: z.object({ s: z.string().regex(/a/).regex(/b/) }), says: 's: .* allOf' },
+])('refuses $does and says where it is', ({ schema, says }) => {
+  const convert = () => structuralSchema(schema)
+  expect(convert).toThrow(expect.objectContaining({ code: 'not_structural' }))
+  expect(convert).toThrow(new RegExp(says))
+})
+
+test('leaves fields with defaults out of required', () => {
+  const schema = structuralSchema(z.object({ a: z.int(), b: z.int().max(3).default(2), c: z.string().optional() }))
+  expect(schema.required).toEqual(['a'])
+  expect(schema.properties?.b).toEqual({ type: 'integer', format: 'int64', maximum: 3, default: 2 })
+})
+
+test('bounds the keys of a map by a rule and their number by maxProperties', () => {
+  const schema = structuralSchema(boundedMap(z.string().max(5), z.string().max(9), 2))
+  expect(schema).toMatchObject({ maxProperties: 2, additionalProperties: { type: 'string', maxLength: 9 } })
+  expect(schema['x-kubernetes-validations']?.[0]?.rule).toBe('self.all(key, size(key) <= 5)')
+})
+
+test('a bounded map is refused by zod too when it has too many entries', () => {
+  const map = boundedMap(z.string(), z.string(), 2)
+  expect(map.safeParse({ a: '1', b: '2' }).success).toBe(true)
+  expect(map.safeParse({ a: '1', b: '2', c: '3' }).success).toBe(false)
+})
+
+test.each(CUSTOM_KINDS)('every string, list and map of $kind is bounded', (kind) => {
+  const { spec, status } = objectSchema(kind).properties ?? {}
+  expect([...unbounded(spec, 'spec'), ...unbounded(status, 'status')]).toEqual([])
+})
+
+test('an unbounded string, list or map does not pass unseen', () => {
+  const schema = structuralSchema(
+    z.object({ s: z.string(), l: z.array(z.object({ t: z.string() })), m: z.record(z.string(), z.int()) }),
+  )
+  expect(unbounded(schema, '')).toEqual(['.s', '.l', '.l[].t', '.m'])
+})
+
+/** Formats whose values have a greatest length. */
+const BOUNDED_FORMATS = ['uuid']
+
+function unbounded(schema: StructuralSchema | undefined, path: string): string[] {
+  if (!schema) return []
+  const inner = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => unbounded(property, `${path}.${name}`))
+  const bad = isUnbounded(schema) ? [path] : []
+  return [...bad, ...inner, ...unbounded(schema.items, `${path}[]`), ...unbounded(schema.additionalProperties, `${path}{}`)]
+}
+
+function isUnbounded(schema: StructuralSchema): boolean {
+  if (schema.type === 'array') return schema.maxItems === undefined
+  if (schema.type === 'object') return schema.additionalProperties !== undefined && schema.maxProperties === undefined
+  if (schema.type !== 'string' || schema.enum) return false
+  return schema.maxLength === undefined && !BOUNDED_FORMATS.includes(schema.format ?? '')
+}

@@ -1,0 +1,112 @@
+import type { After, ForwardedResponse, Reply, ResponseHead } from './response-head.ts'
+import { Buffer } from 'node:buffer'
+import { madeGarbage } from '../../buffer-garbage.ts'
+import { ownBytes } from '../../own-bytes.ts'
+import { scopedCookie } from './cookie-scope.ts'
+import { httpDate } from '../errors.ts'
+import { STRIDE } from './fields.ts'
+import { hopFields, isKept, keptLines, type Passing } from './forward-fields.ts'
+import { isCookie } from './modifications.ts'
+import { DATE, DROP, SET_COOKIE } from './names.ts'
+
+const AFTER: Readonly<Record<After, string>> = {
+  keep: '',
+  close: 'Connection: close\r\n',
+  'keep-1.0': 'Connection: keep-alive\r\n',
+  upgrade: 'Connection: Upgrade\r\n',
+}
+
+/**
+ * What an HTTP/1.x visitor is sent: the head with hop-by-hop fields left out, framing said anew, and dated where the backend has not done so (RFC 9110, section
+ * 6.6.1), and the first part of the body. `date`: milliseconds since the epoch. It is not to be written to: the next may be the same.
+ */
+export function responseMessage(
+  reply: Reply,
+  { after, chunked, date, first }: { after: After; chunked: boolean; date: () => number; first: Buffer | undefined },
+): Buffer {
+  const known = reply.head.forwarded
+  const isKnown = known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)
+  const forwarded = isKnown ? known : (reply.head.forwarded = compose(reply, after, chunked))
+  if (!forwarded.isWhole) return message(`${forwarded.text}Date: ${httpDate(date())}\r\n\r\n`, first)
+  return message(isKnown ? (forwarded.bytes ??= ownBytes(forwarded.text)) : forwarded.text, first)
+}
+
+function message(head: Buffer | string, first: Buffer | undefined): Buffer {
+  if (first === undefined && typeof head !== 'string') return head
+  const bytes = Buffer.allocUnsafe(head.length + (first?.length ?? 0))
+  madeGarbage(bytes.length)
+  if (typeof head === 'string') bytes.write(head, 0, 'latin1')
+  else bytes.set(head)
+  if (first) bytes.set(first, head.length)
+  return bytes
+}
+
+const isSameReply = (one: Reply, other: Reply): boolean =>
+  one.kind === other.kind && one.host === other.host && one.modifications === other.modifications
+
+function compose(reply: Reply, after: After, chunked: boolean): ForwardedResponse {
+  const { head, modifications } = reply
+  const { text, fieldsAt, minor } = head
+  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply) : keptLines(head, fieldsAt, passingOf(reply))
+  let out = (minor === 1 ? text.slice(0, fieldsAt) : `HTTP/1.1${text.slice(8, fieldsAt)}`) + fields
+  if (chunked) out += 'Transfer-Encoding: chunked\r\n'
+  else out += lengthLine(reply)
+  if (after === 'upgrade' && head.framing.upgrade !== undefined) out += `Upgrade: ${head.framing.upgrade}\r\n`
+  out += `${AFTER[after]}${modifications.lines}${cookieLines(reply)}`
+  const isWhole = !wantsDate(reply)
+  return { text: isWhole ? `${out}\r\n` : out, isWhole, bytes: undefined, reply, after, chunked }
+}
+
+/** Those that the tunnel sets reach no further than those of its backend. */
+const cookieLines = ({ modifications, host }: Reply): string =>
+  modifications.cookies.map((value) => `Set-Cookie: ${scopedCookie(value, host)}\r\n`).join('')
+
+/** Whether the edge is to say when a response came: it is final and has no Date; what the tunnel's settings say of that stands. */
+export function wantsDate({ head, modifications: { removed } }: Reply): boolean {
+  return head.status >= 200 && !hasField(head, DATE) && removed?.kindOf(DATE_NAME, 0, DATE_NAME.length) !== DROP
+}
+
+const DATE_NAME = Buffer.from('date')
+
+/** RFC 9110, section 8.6: none in 1xx and 204; in answers to HEAD and in 304 it speaks of a body that is not there. */
+function lengthLine({ head, kind }: Reply): string {
+  const { length, chunked } = head.framing
+  if (head.status < 200 || head.status === 204 || chunked || kind === 'close') return ''
+  return length === undefined ? '' : `Content-Length: ${length}\r\n`
+}
+
+const passingOf = ({ head, modifications }: Reply): Passing => ({
+  hops: hopFields(head.framing.connection),
+  modifications,
+  trusted: false,
+})
+
+function hasField({ at }: ResponseHead, kind: number): boolean {
+  for (let field = 4; field < at.length; field += STRIDE) if (at[field] === kind) return true
+  return false
+}
+
+function keptWithCookies(reply: Reply): string {
+  return keptFields(reply)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')
+}
+
+/** The fields that the tunnel sets, its cookies scoped as those of its backend. */
+export function addedFields({ modifications, host }: Reply): (readonly [string, string])[] {
+  return modifications.added.map(({ name, value }) => [name, isCookie(name) ? scopedCookie(value, host) : value] as const)
+}
+
+/** The fields that are passed on, one by one. */
+export function keptFields(reply: Reply): [string, string][] {
+  const { head, host } = reply
+  const { text, at } = head
+  const passing = passingOf(reply)
+  const fields: [string, string][] = []
+  for (let field = 0; field < at.length; field += STRIDE) {
+    if (!isKept(head, field, passing)) continue
+    const value = text.slice(at[field + 2], at[field + 3])
+    fields.push([text.slice(at[field], at[field + 1]), at[field + 4] === SET_COOKIE ? scopedCookie(value, host) : value])
+  }
+  return fields
+}

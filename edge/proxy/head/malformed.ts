@@ -1,0 +1,66 @@
+import { Buffer } from 'node:buffer'
+import { METHOD_MAX, type Stop } from '../../../shared/tunnel-decisions.ts'
+import type { Accepted } from '../accepted.ts'
+import type { ProxyContext } from '../context.ts'
+import { answerTo } from '../errors.ts'
+import { recordRefusal, routeOf } from '../refusal.ts'
+import { ABSOLUTE, hostOf, pathOf } from './request-head.ts'
+import { requestId } from '../request-ids.ts'
+import type { Visitor } from '../visitor.ts'
+
+/** Of a request that is none, as much as can be read: whose it would have been is told of it. */
+export interface Glimpse {
+  /** As {@link hostOf} has it. */
+  readonly hostname: string
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+}
+
+export interface Malformed {
+  readonly stop: Stop
+  /** Undefined: nothing of it can be told. */
+  readonly glimpse: Glimpse | undefined
+  readonly accepted: Pick<Accepted, 'peer'>
+  readonly protocol: 'http/1.1' | 'h2'
+}
+
+/** Answers what cannot be understood as a request in one way, for which there is no deciding. */
+export function refuseMalformed(context: ProxyContext, visitor: Visitor, { stop, glimpse, accepted, protocol }: Malformed): void {
+  const id = requestId()
+  const answer = answerTo(stop, { id, head: undefined, location: '', challenge: undefined })
+  visitor.answer(answer)
+  const { hostname = '', method = '', path = '' } = glimpse ?? {}
+  recordRefusal(context, routeOf(hostname, context.routes), {
+    ...{ id, at: context.date(), began: context.now(), method, path, protocol },
+    ...{ status: stop.status, reason: stop.reason, sourceIp: accepted.peer.address },
+    ...{ bytesIn: visitor.bytesIn, bytesOut: Buffer.byteLength(answer.body) },
+  })
+}
+
+const REQUEST_LINE = /^(\S+) (\S*)/
+const HOST = /\r\nhost:([^\r\n]*)(?=\r)/gi
+
+/** Of the text of a head, latin1, as far as it has come; an absolute form decides the host. Undefined: it is of no host, or of more than one. */
+export function glimpseOf(text: string): Glimpse | undefined {
+  const [host, other] = [...text.matchAll(HOST)].map(([, value = '']) => hostOf(value.trim()))
+  const { method, authority, path } = askedIn(text)
+  const hostname = authority ?? host
+  return hostname === undefined || other !== undefined ? undefined : { hostname, method, path }
+}
+
+function askedIn(text: string) {
+  const [, method = '', target = ''] = REQUEST_LINE.exec(text) ?? []
+  const [, , authority, rest = target] = ABSOLUTE.exec(target) ?? []
+  const host = authority === undefined ? undefined : hostOf(authority)
+  return { method: method.slice(0, METHOD_MAX), authority: host, path: pathOf(rest) }
+}
+
+/** The same of a header block of HTTP/2: names and values in turn. */
+export function glimpseOfStream(raw: readonly string[]): Glimpse | undefined {
+  const of = (name: string): readonly string[] => raw.filter((_text, index) => index % 2 === 1 && raw[index - 1] === name)
+  const hosts = new Set([...of(':authority'), ...of('host')].map((host) => hostOf(host)))
+  const [hostname] = hosts
+  if (hostname === undefined || hosts.size > 1) return undefined
+  return { hostname, method: (of(':method')[0] ?? '').slice(0, METHOD_MAX), path: pathOf(of(':path')[0] ?? '') }
+}

@@ -1,0 +1,109 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import { HeadReader } from './head-reader.ts'
+import { readRequestHead, type RequestHead } from '../head/request-head.ts'
+import { BAD_LINE } from '../head/stops.ts'
+
+/** A reader that says how often it has read, and the text. */
+function counting() {
+  const read: string[] = []
+  const reader = new HeadReader<string>((text, bytes) => {
+    expect(Buffer.from(bytes).toString('latin1')).toBe(text)
+    read.push(text)
+    return text
+  }, '')
+  return { reader, read }
+}
+
+const bytes = (text: string) => Buffer.from(text, 'latin1')
+const HEAD = 'GET /a HTTP/1.1\r\nHost: a.test\r\n'
+
+describe('a head that comes again', () => {
+  test('is not read again, and what follows it is left', () => {
+    const { reader, read } = counting()
+    expect(reader.push(bytes(`${HEAD}\r\n`))).toBe('whole')
+    expect(reader.push(bytes(`${HEAD}\r\nrest`))).toBe('whole')
+    expect({ head: reader.head, rest: reader.takeRest().toString(), read }).toEqual({ head: HEAD, rest: 'rest', read: [HEAD] })
+  })
+
+  test.each([
+    { does: 'differs in its first byte', text: `PET /a HTTP/1.1\r\nHost: a.test\r\n` },
+    { does: 'differs in its last', text: `GET /a HTTP/1.1\r\nHost: a.tesu\r\n` },
+    { does: 'goes on', text: `${HEAD}Connection: close\r\n` },
+    { does: 'is shorter', text: 'GET /a HTTP/1.1\r\n' },
+  ])('is read when it $does', ({ text }) => {
+    const { reader, read } = counting()
+    reader.push(bytes(`${HEAD}\r\n`))
+    expect(reader.push(bytes(`${text}\r\n`))).toBe('whole')
+    expect(read).toEqual([HEAD, text])
+  })
+
+  test('is still known by what it was when the memory that it came in holds something else', () => {
+    const { reader, read } = counting()
+    const memory = bytes(`${HEAD}\r\n`)
+    reader.push(memory)
+    memory.write('PUT', 0, 'latin1')
+    reader.push(memory)
+    expect(read).toEqual([HEAD, HEAD.replace('GET', 'PUT')])
+  })
+})
+
+/** What a reader makes of a message in pieces of this size. */
+function readIn(size: number, message: Buffer, reader: HeadReader<RequestHead | Stop>) {
+  for (let at = 0; at < message.length; at += size) {
+    const state = reader.push(message.subarray(at, at + size))
+    if (state !== 'more') return { state, at, head: reader.head, rest: reader.takeRest().toString('latin1') }
+  }
+  return { state: 'more' }
+}
+
+test('however heads come, and come again, they are read as if each were the first', () => {
+  const head = fc.constantFrom(
+    ...[
+      HEAD,
+      `${HEAD}A: b\r\n`,
+      'POST / HTTP/1.1\r\nHost: b.test\r\nContent-Length: 3\r\n',
+      'GET / HTTP/1.1\r\n',
+      HEAD.repeat(2),
+    ],
+    `${HEAD}A: ${'b'.repeat(3_000)}\r\n`,
+  )
+  const before = fc.constantFrom('', '', '\r\n')
+  const size = fc.oneof(fc.constant(9_999), fc.integer({ min: 1, max: 4_000 }))
+  fc.assert(
+    fc.property(fc.array(fc.tuple(before, head, size), { maxLength: 12 }), (heads) => {
+      const kept = new HeadReader(readRequestHead, BAD_LINE)
+      for (const [line, text, pieces] of heads) {
+        const message = bytes(`${line}${text}\r\n`)
+        expect(readIn(pieces, message, kept)).toEqual(readIn(pieces, message, new HeadReader(readRequestHead, BAD_LINE)))
+      }
+    }),
+  )
+})
+
+test('a reader whose head was read keeps nothing of what it was read with', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const BLOCK = 64 * 1024
+  const arrayBuffers = () => {
+    collect()
+    return process.memoryUsage().arrayBuffers
+  }
+  const before = arrayBuffers()
+  const readers = Array.from({ length: 400 }, (_, index) => {
+    const { reader } = counting()
+    for (const body of ['', 'rest']) {
+      const block = Buffer.allocUnsafeSlow(BLOCK)
+      const length = block.write(`GET /${index}${body} HTTP/1.1\r\nHost: a.test\r\n\r\n${body}`, 100, 'latin1')
+      expect(reader.push(block.subarray(100, 100 + length))).toBe('whole')
+      expect(reader.takeRest().toString()).toBe(body)
+    }
+    return reader
+  })
+  // V8 frees such memory beside us, once it is found to be garbage.
+  await expect.poll(() => arrayBuffers() - before, { timeout: 20_000 }).toBeLessThan((readers.length * BLOCK) / 10)
+  expect(readers.every(({ isEmpty }) => isEmpty)).toBe(true)
+})

@@ -1,0 +1,106 @@
+import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import { isFieldValue, isToken, MAX_HEAD } from '../head/fields.ts'
+import { isOfConnection } from './http2-fields.ts'
+import { hasBody, isStop, readRequestHead, type RequestHead } from '../head/request-head.ts'
+import { bad, tooLarge } from '../head/stops.ts'
+
+/** Header block of a stream: names and values in turn. */
+export interface StreamHead {
+  readonly raw: readonly string[]
+  /** Whether no body follows. */
+  readonly endsHere: boolean
+}
+
+interface Draft {
+  readonly pseudo: Map<string, string>
+  host: string | undefined
+  cookies: string
+  hasLength: boolean
+  lines: string
+}
+
+/**
+ * Reads the header block of a request as the head of an HTTP/1.1 request of the same meaning: written down, and then read by the same strict parser. What the
+ * one can say and the other cannot (line ends in values, fields of the connection, a length that is not kept) is refused.
+ */
+export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Stop {
+  const draft = draftOf(raw)
+  if (typeof draft === 'string') return bad(draft)
+  const line = requestLine(draft)
+  if (line === undefined) return bad('the pseudo-header fields are not valid')
+  const text = line + fieldLines(draft, endsHere)
+  if (text.length > MAX_HEAD) return tooLarge(text)
+  const head = readRequestHead(text)
+  if (isStop(head)) return head
+  return endsHere && hasBody(head) ? bad('Content-Length is not that of the body') : head
+}
+
+/** What is wrong with the first field that is, or all of them. */
+function draftOf(raw: readonly string[]): Draft | string {
+  const draft: Draft = { pseudo: new Map(), host: undefined, cookies: '', hasLength: false, lines: '' }
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const [name = '', value = ''] = [raw[index], raw[index + 1]]
+    const broken = RULES.find((rule) => rule.breaks(name, value))
+    const wrong = broken?.message ?? (name.startsWith(':') ? takePseudo(draft, name, value) : takeField(draft, name, value))
+    if (wrong !== undefined) return wrong
+  }
+  return draft
+}
+
+interface FieldRule {
+  readonly message: string
+  breaks(name: string, value: string): boolean
+}
+
+const RULES: readonly FieldRule[] = [
+  {
+    message: 'a field has a character that is not allowed',
+    breaks: (_name, value) => !isFieldValue(value) || value !== value.trim(),
+  },
+  {
+    message: 'a field has no valid name',
+    breaks: (name) => !isToken(name.startsWith(':') ? name.slice(1) : name) || name !== name.toLowerCase(),
+  },
+  {
+    message: 'a field is of the connection',
+    breaks: isOfConnection,
+  },
+]
+
+/** They come once, and before all others (RFC 9113, section 8.3). */
+function takePseudo({ pseudo, lines, host }: Draft, name: string, value: string): string | undefined {
+  if (pseudo.has(name) || lines !== '' || host !== undefined) return 'a pseudo-header field is there twice, or too late'
+  pseudo.set(name, value)
+  return undefined
+}
+
+function takeField(draft: Draft, name: string, value: string): string | undefined {
+  if (name === 'host') {
+    if (draft.host !== undefined) return 'there is more than one Host'
+    draft.host = value
+    return undefined
+  }
+  if (name === 'content-length') draft.hasLength = true
+  if (name === 'cookie') draft.cookies += draft.cookies === '' ? value : `; ${value}`
+  else draft.lines += `${name}: ${value}\r\n`
+  return undefined
+}
+
+const sameHost = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
+const PSEUDO = new Set([':method', ':scheme', ':path', ':authority'])
+
+function requestLine({ pseudo, host }: Draft): string | undefined {
+  const of = (name: string): string => pseudo.get(name) ?? ''
+  const [method, path] = [of(':method'), of(':path')]
+  const isComplete = [...pseudo.keys()].every((name) => PSEUDO.has(name)) && pseudo.has(':scheme')
+  if (!isComplete || !isToken(method) || !/^[/*][^ \t]*$/.test(path)) return undefined
+  // Without either, the parser misses it.
+  const named = pseudo.has(':authority') ? of(':authority') : (host ?? '')
+  return host === undefined || sameHost(host, named) ? `${method} ${path} HTTP/1.1\r\nHost: ${named}\r\n` : undefined
+}
+
+/** Cookies are one field again (RFC 9113, section 8.2.3); a body of unknown length is sent in chunks. */
+function fieldLines({ lines, cookies, hasLength }: Draft, endsHere: boolean): string {
+  const cookie = cookies === '' ? '' : `cookie: ${cookies}\r\n`
+  return `${lines}${cookie}${endsHere || hasLength ? '' : 'transfer-encoding: chunked\r\n'}`
+}

@@ -1,0 +1,231 @@
+import { Buffer } from 'node:buffer'
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import { madeGarbage } from '../../buffer-garbage.ts'
+import type { ProxyContext } from '../context.ts'
+import { type Answer, httpDate } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { addedFields, keptFields, wantsDate } from '../head/forward-response.ts'
+import type { Reply } from '../head/response-head.ts'
+import { fieldObject, streamFields } from './http2-fields.ts'
+import { Progress } from '../upstream/progress.ts'
+import type { RequestHead } from '../head/request-head.ts'
+import { BAD_BODY, TOO_SLOW } from '../head/stops.ts'
+import { trailerPairs } from '../head/trailers.ts'
+import type { Visitor } from '../visitor.ts'
+import { Writes } from '../writes.ts'
+
+/** Statuses of which a length would be wrong: there is never a body. */
+const BODILESS = new Set([204, 205])
+
+/** A request of a visitor who speaks HTTP/2: its body becomes one of HTTP/1.1, the response's body is taken out of its framing. */
+export class Http2Stream implements Visitor {
+  readonly wire = false
+  bytesIn = 0
+  exchange: Exchange | undefined
+  /** Whether the edge itself has reset it. */
+  isCut = false
+  readonly #context: ProxyContext
+  readonly #stream: ServerHttp2Stream
+  readonly #head: RequestHead | undefined
+  readonly #progress: Progress
+  readonly #writes: Writes
+  #bytesWritten = 0
+  #requestEnded: boolean
+  #requestTrailers = ''
+  #responseTrailers = ''
+
+  /** `head`: undefined when it was not valid, and is only to be answered. */
+  constructor(context: ProxyContext, stream: ServerHttp2Stream, head: RequestHead | undefined) {
+    this.#context = context
+    this.#stream = stream
+    this.#writes = new Writes(stream, () => this.exchange?.visitorDrained())
+    this.#head = head
+    this.#requestEnded = stream.endAfterHeaders
+    this.#progress = new Progress(this, context.limits, context.now())
+    this.#progress.restart(context.now())
+    stream.on('error', () => stream.close())
+    stream.on('drain', () => this.exchange?.visitorDrained())
+    stream.on('wantTrailers', () => this.#sendTrailers())
+    if (!stream.endAfterHeaders && head) this.#readBody()
+    else stream.resume()
+  }
+
+  /** Of the response's body. */
+  get bytesWritten(): number {
+    return this.#bytesWritten
+  }
+
+  get writableLength(): number {
+    return this.#stream.writableLength
+  }
+
+  /** Reset or over: Node throws at whoever would send more. */
+  get #isGone(): boolean {
+    return this.#stream.destroyed || this.#stream.closed
+  }
+
+  tick(now: number): void {
+    this.exchange?.tick(now)
+    if (this.#progress.isReaderStuck(now)) this.#reset(constants.NGHTTP2_CANCEL)
+    else if (!this.#requestEnded && this.exchange?.began !== true && this.#progress.isSenderStuck(now, this.bytesIn))
+      this.stop(TOO_SLOW)
+  }
+
+  recheck(hostnames: ReadonlySet<string>): void {
+    if (this.exchange?.revoke(hostnames)) this.#reset(constants.NGHTTP2_CANCEL)
+    if (this.exchange?.isOver) this.exchange = undefined
+  }
+
+  /** Answers for the backend, or resets with `code`. */
+  stop(stop: Stop, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
+    if (this.exchange && !this.exchange.stop(stop)) this.#reset(code)
+    this.exchange = undefined
+  }
+
+  answer(answer: Answer): void {
+    const { status, headers, body } = answer
+    if (this.#isGone) return
+    const length = status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const isEmpty = status === 204 || body === '' || this.#head?.method === 'HEAD'
+    this.#stream.respond({ ':status': status, ...headers, ...length }, { endStream: isEmpty })
+    if (isEmpty) this.#dropRest()
+    else this.#stream.end(body, () => this.#dropRest())
+  }
+
+  interim(reply: Reply): void {
+    if (this.#isGone || this.#stream.headersSent) return
+    const fields = { ...fieldObject(this.#fieldsOf(reply)), ':status': reply.head.status }
+    this.#send(() => this.#stream.additionalHeaders(fields))
+  }
+
+  respond(reply: Reply): boolean {
+    const { head, kind } = reply
+    if (this.#isGone) return true
+    const raw = [':status', String(head.status), ...this.#fieldsOf(reply)]
+    if (kind !== 'chunked' && head.framing.length !== undefined && !BODILESS.has(head.status))
+      raw.push('content-length', String(head.framing.length))
+    if (wantsDate(reply)) raw.push('date', httpDate(this.#context.date()))
+    const options = { endStream: kind === 'none', waitForTrailers: kind === 'chunked' || kind === 'close', sendDate: false }
+    this.#send(() => this.#stream.respond(raw, options))
+    return true
+  }
+
+  /** Upgrades are not asked for in HTTP/2 (RFC 9113, section 8.6). */
+  upgrade(): boolean {
+    this.cut()
+    return false
+  }
+
+  body(chunk: Buffer): boolean {
+    this.#bytesWritten += chunk.length
+    return this.#isGone || this.#writes.write(chunk)
+  }
+
+  end(trailers: string): void {
+    this.exchange = undefined
+    this.#responseTrailers = trailers
+    if (this.#isGone) return
+    if (this.#stream.writableEnded) this.#dropRest()
+    else this.#stream.end(() => this.#dropRest())
+  }
+
+  /** Those that are passed on, and those that the tunnel sets. */
+  #fieldsOf(reply: Reply): string[] {
+    return streamFields([...keptFields(reply), ...addedFields(reply)])
+  }
+
+  #sendTrailers(): void {
+    const trailers = fieldObject(streamFields(trailerPairs(this.#responseTrailers)))
+    if (!this.#isGone) this.#send(() => this.#stream.sendTrailers(trailers))
+  }
+
+  /** Node looks once more at what a backend has said, and throws: then this stream is lost, and not the edge. */
+  #send(fields: () => void): void {
+    try {
+      fields()
+    } catch (error) {
+      this.#context.log.error({ err: error }, 'a response cannot be sent over HTTP/2')
+      this.#reset(constants.NGHTTP2_INTERNAL_ERROR)
+    }
+  }
+
+  /** What is left of the request is not wanted any more (RFC 9113, section 8.1). */
+  #dropRest(): void {
+    this.#stream.resume()
+    if (!this.#requestEnded) this.#reset(constants.NGHTTP2_NO_ERROR)
+  }
+
+  endBytes(): void {
+    this.cut()
+  }
+
+  cut(): void {
+    this.#reset(constants.NGHTTP2_INTERNAL_ERROR)
+  }
+
+  hold(): void {
+    this.#progress.held()
+    this.#stream.pause()
+  }
+
+  resume(): void {
+    this.#stream.resume()
+  }
+
+  #reset(code: number): void {
+    this.isCut = true
+    this.#stream.close(code)
+  }
+
+  #readBody(): void {
+    const stream = this.#stream
+    stream.on('trailers', (_headers, _flags, raw: unknown) => (this.#requestTrailers = linesOf(raw)))
+    stream.on('data', (chunk: Buffer) => this.#data(chunk))
+    stream.on('end', () => {
+      this.#requestEnded = true
+      // Node tells the end of what has nothing left to read even while it is paused: then there may be no link yet that takes what it leads to.
+      if (stream.isPaused()) stream.once('resume', () => this.#ended())
+      else this.#ended()
+    })
+    // Until the exchange has a link.
+    stream.pause()
+  }
+
+  #data(chunk: Buffer): void {
+    madeGarbage(chunk.length)
+    this.bytesIn += chunk.length
+    const { length } = this.#head?.framing ?? {}
+    if (chunk.length === 0) return
+    if (length === undefined) this.exchange?.write(framed(chunk), 'more')
+    else if (this.bytesIn > length) this.stop(BAD_BODY)
+    else this.exchange?.write(chunk, this.bytesIn === length ? 'ended' : 'more')
+  }
+
+  #ended(): void {
+    const { length } = this.#head?.framing ?? {}
+    if (length !== undefined) {
+      if (this.bytesIn !== length) this.stop(BAD_BODY)
+      return
+    }
+    if (this.exchange?.takesTrailers(this.#requestTrailers) === false) this.stop(BAD_BODY)
+    else this.exchange?.write(Buffer.from(`0\r\n${this.#requestTrailers}\r\n`, 'latin1'), 'ended')
+  }
+}
+
+function framed(chunk: Buffer): Buffer {
+  const size = `${chunk.length.toString(16)}\r\n`
+  const out = Buffer.allocUnsafe(size.length + chunk.length + 2)
+  out.write(size, 0, 'latin1')
+  chunk.copy(out, size.length)
+  out.write('\r\n', size.length + chunk.length, 'latin1')
+  return out
+}
+
+/** Trailers of a request, as lines. What they hold is checked when they are sent. */
+function linesOf(raw: unknown): string {
+  const fields: unknown[] = Array.isArray(raw) ? raw : []
+  let lines = ''
+  for (let index = 0; index + 1 < fields.length; index += 2) lines += `${String(fields[index])}: ${String(fields[index + 1])}\r\n`
+  return lines
+}

@@ -1,0 +1,187 @@
+import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import type { Accepted } from '../accepted.ts'
+import type { ProxyContext, Watched } from '../context.ts'
+import { MAX_HEAD } from '../head/fields.ts'
+import { HalfClosed } from '../http1/half-closed.ts'
+import { readStreamHead } from './http2-request.ts'
+import { Http2Stream } from './http2-stream.ts'
+import { STOPPING } from '../head/stops.ts'
+import { glimpseOfStream, refuseMalformed } from '../head/malformed.ts'
+import { isStop } from '../head/request-head.ts'
+import { serve } from '../serve.ts'
+
+/** How long resets of streams are counted. */
+const RESET_WINDOW_MS = 10_000
+/** Bytes that a visitor may send ahead: on one stream, on all of a connection. */
+const WINDOW = 262_144
+/**
+ * Header blocks up to this size (RFC 9113, section 6.5.2: 32 bytes on top for each field) are read, so that one that is too large is answered as over HTTP/1.1. It is
+ * as much as nghttp2 takes: a block of nine frames of 16 KiB, and strings of 64 KiB, both as they are compressed. It ends the connection at more.
+ */
+const READ_HEAD = 256 * 1024
+const FIELD_OVERHEAD = 32
+const SESSION_WINDOW = 1_048_576
+/** What waits for a visitor who has ended its side, and of which nothing is taken for so long, is not taken any more. */
+const UNTAKEN_MS = 2_000
+
+/** Takes connections whose handshake has settled on HTTP/2. */
+export interface Http2 {
+  accept(accepted: Accepted): void
+}
+
+export function createHttp2(context: ProxyContext): Http2 {
+  const { limits } = context
+  let accepting: Accepted | undefined
+  const server = createServer({
+    // MB. Node ends a session that holds more: frames that are queued, header blocks, data that waits.
+    maxSessionMemory: 8,
+    // The size alone is the bound.
+    maxHeaderListPairs: READ_HEAD / FIELD_OVERHEAD,
+    maxSendHeaderBlockLength: 2 * MAX_HEAD,
+    // A backend may say twice what should be said once, as over HTTP/1.1: that is no reason to throw.
+    strictSingleValueFields: false,
+    maxSessionInvalidFrames: 100,
+    maxSessionRejectedStreams: 100,
+    settings: {
+      ...{ maxConcurrentStreams: limits.streams, initialWindowSize: WINDOW },
+      ...{ maxHeaderListSize: READ_HEAD, enablePush: false },
+    },
+  })
+  server.on('session', (session) => {
+    if (accepting) new Http2Connection(context, accepting, session)
+  })
+  server.on('sessionError', () => undefined)
+
+  return {
+    accept(accepted) {
+      // The session is made, and told of, within this call.
+      accepting = accepted
+      server.emit('connection', accepted.socket)
+      accepting = undefined
+    },
+  }
+}
+
+/** A visitor's HTTP/2 connection: nothing is ever decided for more than one of its requests (RFC 9113, section 9.1.1). */
+class Http2Connection implements Watched {
+  readonly #context: ProxyContext
+  readonly #accepted: Accepted
+  readonly #session: ServerHttp2Session
+  readonly #streams = new Set<Http2Stream>()
+  readonly #half: HalfClosed
+  #idleAt: number
+  /** How long it may be without a request; the first one is due as soon as in HTTP/1.1. */
+  #idleMs: number
+  #resets = 0
+  #resetsAt = 0
+  /** Since the visitor ended its side: bytes that it had taken the last time, and until when it took what there was. */
+  #taken: number | undefined
+  #tookAt = 0
+
+  constructor(context: ProxyContext, accepted: Accepted, session: ServerHttp2Session) {
+    this.#context = context
+    this.#accepted = accepted
+    this.#session = session
+    this.#half = new HalfClosed(context.now)
+    this.#idleAt = context.now()
+    this.#idleMs = context.limits.headMs
+    context.connections.add(this)
+    context.metrics.connected('h2')
+    session.on('stream', (stream, _headers, _flags, raw: unknown) => this.#stream(stream, raw))
+    session.setLocalWindowSize(SESSION_WINDOW)
+    session.on('error', () => session.destroy())
+    accepted.socket.once('end', () => this.#ended())
+    session.on('close', () => {
+      // The visitor's end of the socket may still be open: half of one is of no use to HTTP/2.
+      accepted.socket.destroy()
+      context.connections.delete(this)
+      context.metrics.disconnected('h2')
+    })
+  }
+
+  tick(now: number): void {
+    for (const stream of this.#streams) stream.tick(now)
+    if (this.#half.isEnded) this.#tickEnded(now)
+    if (this.#streams.size > 0 || now - this.#idleAt < this.#idleMs) return
+    // A visitor who does not answer the farewell has been given its time.
+    if (this.#session.closed) this.#cut()
+    else this.#session.close()
+  }
+
+  recheck(hostnames: ReadonlySet<string>): void {
+    for (const stream of this.#streams) stream.recheck(hostnames)
+  }
+
+  drain(): void {
+    this.#session.close()
+  }
+
+  destroy(): void {
+    for (const stream of this.#streams) stream.stop(STOPPING, constants.NGHTTP2_INTERNAL_ERROR)
+    this.#session.close()
+  }
+
+  #cut(): void {
+    this.#session.destroy()
+    // One that was closed before waits for the visitor to take what is left, and to close as well.
+    this.#accepted.socket.destroy()
+  }
+
+  /** Sockets stay open for a visitor who has ended its side: what it asked for is answered, and nothing more can come. */
+  #ended(): void {
+    this.#half.end()
+    if (this.#streams.size > 0) this.#session.close()
+    else this.#session.destroy()
+  }
+
+  /** One who has ended its side may have gone for good: Node, whose write to it has failed then, does not tell. */
+  #tickEnded(now: number): void {
+    let taken = 0
+    let waits = false
+    for (const { bytesWritten, writableLength } of this.#streams) {
+      taken += bytesWritten - writableLength
+      waits ||= writableLength > 0
+    }
+    if (taken !== this.#taken) this.#half.moved()
+    if (taken !== this.#taken || !waits) this.#tookAt = now
+    this.#taken = taken
+    if (now - this.#tookAt >= UNTAKEN_MS || this.#half.isGone(now, this.#context.limits.halfClosedMs)) this.#cut()
+  }
+
+  #stream(stream: ServerHttp2Stream, raw: unknown): void {
+    const head = readStreamHead({ raw: raw as readonly string[], endsHere: stream.endAfterHeaders })
+    const visitor = new Http2Stream(this.#context, stream, isStop(head) ? undefined : head)
+    this.#streams.add(visitor)
+    this.#idleMs = this.#context.limits.keepAliveMs
+    stream.on('close', () => this.#closed(visitor, stream.rstCode))
+    if (isStop(head)) {
+      const glimpse = glimpseOfStream(raw as readonly string[])
+      return refuseMalformed(this.#context, visitor, { stop: head, glimpse, accepted: this.#accepted, protocol: 'h2' })
+    }
+    const { scheme, serverName, surplus, peer } = this.#accepted
+    const from = { peer: peer.address, peerPort: peer.port, protocol: 'h2' as const }
+    const exchange = serve(this.#context, visitor, {
+      ...{ head, at: this.#context.date(), began: this.#context.now(), scheme, serverName, surplus, ...from },
+      ...{ first: undefined, ended: stream.endAfterHeaders, trailers: '' },
+    })
+    visitor.exchange = exchange?.isOver === false ? exchange : undefined
+  }
+
+  #closed(visitor: Http2Stream, code: number | undefined): void {
+    this.#streams.delete(visitor)
+    const now = this.#context.now()
+    if (this.#streams.size === 0) this.#idleAt = now
+    visitor.exchange?.visitorGone()
+    visitor.exchange = undefined
+    if (code !== undefined && code !== constants.NGHTTP2_NO_ERROR && !visitor.isCut) this.#countReset(now)
+  }
+
+  /** A visitor who opens streams only to reset them makes the edge work for nothing (CVE-2023-44487). */
+  #countReset(now: number): void {
+    if (now - this.#resetsAt >= RESET_WINDOW_MS) {
+      this.#resetsAt = now
+      this.#resets = 0
+    }
+    if (++this.#resets > this.#context.limits.resets) this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  }
+}

@@ -1,0 +1,50 @@
+import { ChunkScanner, type PayloadSink } from './chunk.ts'
+import type { BodyKind } from '../head/response-head.ts'
+
+/** Follows one body to its end, however that is marked. */
+export class Body {
+  readonly kind: BodyKind
+  readonly chunks: ChunkScanner | undefined
+  #left: number
+  #taken = 0
+
+  /** `length`: of a body whose kind is that. */
+  constructor(kind: BodyKind, length = 0) {
+    this.kind = kind
+    this.#left = kind === 'length' ? length : 0
+    this.chunks = kind === 'chunked' ? new ChunkScanner() : undefined
+  }
+
+  /** A body that ends with its connection never says so itself. */
+  get done(): boolean {
+    if (this.chunks) return this.chunks.done
+    return this.kind !== 'close' && this.#left === 0
+  }
+
+  /** Bytes of payload so far. */
+  get payload(): number {
+    return this.chunks?.payload ?? this.#taken
+  }
+
+  /** The trailer section, once done: lines with their CRLF, latin1. */
+  get trailers(): string {
+    return this.chunks?.trailers ?? ''
+  }
+
+  /**
+   * Reads on from `from`. With a sink, it is told what is payload.
+   * @returns where the body or the buffer ended; -1: it is not valid
+   */
+  take(chunk: Buffer, from: number, sink?: PayloadSink): number {
+    if (this.chunks) return this.chunks.scan(chunk, from, sink)
+    const end = this.kind === 'close' ? chunk.length : Math.min(chunk.length, from + this.#left)
+    if (this.kind === 'length') this.#left -= end - from
+    this.#taken += end - from
+    if (end > from) sink?.payload(chunk, from, end)
+    return end
+  }
+}
+
+/** What a message without a body, and without bytes, has. */
+export const requestBody = (length: number | undefined, chunked: boolean): Body =>
+  new Body(chunked ? 'chunked' : length === undefined || length === 0 ? 'none' : 'length', length)

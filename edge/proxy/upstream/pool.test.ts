@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest'
+import type { ChannelEvents } from '../../channels/channel.ts'
+import type { Session } from '../../session.ts'
+import type { Link } from './link.ts'
+import { createPools, lend } from './pool.ts'
+
+const origin = { address: '192.0.2.1', port: 1 }
+const user = { linkData: () => undefined, linkDrained: () => undefined, linkEnded: () => undefined, linkGone: () => undefined }
+
+function pools() {
+  let time = 0
+  const channels: ChannelEvents[] = []
+  const closed: number[] = []
+  const session: Session = {
+    ...{ id: 'a', hostname: 'b', clientIp: 'c', since: 0, channels: 0, notify: () => undefined, close: () => undefined },
+    login: { authMethod: 'token', passwordId: 'd' },
+    open(_origin, events) {
+      const index = channels.push(events) - 1
+      const nothing = () => undefined
+      return { write: () => true, end: nothing, pause: nothing, resume: nothing, destroy: () => void closed.push(index) }
+    },
+  }
+  const pool = createPools({ now: () => time, idleMs: 1000, spareMs: 60_000 })
+  return {
+    ...{ pool, channels, closed },
+    pass: (ms: number) => (time += ms),
+    take: (use: 'replayable' | 'once' | 'fresh' = 'replayable', target?: string) => {
+      const link = pool.take(session, { origin, use, target })
+      lend(link, user)
+      return link
+    },
+  }
+}
+
+test('the link given back last is taken first', () => {
+  const { pool, take } = pools()
+  const [first, second] = [take(), take()]
+  pool.give(first)
+  pool.give(second)
+  expect([take(), take()]).toEqual([second, first])
+})
+
+test('links that wait for a second are closed, but one, and that one after a minute', () => {
+  const { pool, take, pass, closed } = pools()
+  const links: Link[] = [take(), take(), take()]
+  for (const link of links) pool.give(link)
+  pass(1000)
+  pool.sweep()
+  expect([closed, pool.idle]).toEqual([[0, 1], 1])
+  pass(59_000)
+  pool.sweep()
+  expect([closed, pool.idle]).toEqual([[0, 1, 2], 0])
+})
+
+test('a request that cannot be sent twice gets no link that has waited', () => {
+  const { pool, take, pass } = pools()
+  const link = take()
+  pool.give(link)
+  pass(1001)
+  expect(take('once')).not.toBe(link)
+  expect(take('replayable')).toBe(link)
+})
+
+test('a request that is sent again gets a new link', () => {
+  const { pool, take } = pools()
+  const link = take()
+  pool.give(link)
+  expect(take('fresh')).not.toBe(link)
+})
+
+test.each([
+  { does: 'that speaks unasked', happens: (events: ChannelEvents) => events.data(Buffer.from('x')), closed: [0] },
+  { does: 'whose target ends', happens: (events: ChannelEvents) => events.ended(), closed: [0] },
+  { does: 'that is closed', happens: (events: ChannelEvents) => events.closed({ lost: true }), closed: [] },
+])('an idle link $does is not taken again', ({ happens, closed: wanted }) => {
+  const { pool, take, channels, closed } = pools()
+  const link = take()
+  pool.give(link)
+  const [events] = channels
+  if (events) happens(events)
+  expect([pool.idle, closed]).toEqual([0, wanted])
+  expect(take()).not.toBe(link)
+})
+
+test('a link that leads to an earlier target is not taken again, whether it waited or was in use when the target changed', () => {
+  const { pool, take, closed } = pools()
+  const [waited, inUse] = [take('replayable', 'localhost:1'), take('replayable', 'localhost:1')]
+  pool.give(waited)
+  take('replayable', 'localhost:2')
+  expect(closed).toEqual([0])
+  pool.give(inUse)
+  expect([closed, pool.idle]).toEqual([[0, 1], 0])
+})
+
+test('links are kept again some moments after a change of target, by when every edge has heard of it', () => {
+  const { pool, take, pass } = pools()
+  pool.give(take('replayable', 'localhost:1'))
+  pool.give(take('replayable', undefined))
+  expect(pool.idle).toBe(0)
+  pass(2000)
+  const link = take()
+  pool.give(link)
+  expect(take()).toBe(link)
+})

@@ -1,0 +1,57 @@
+import type { ProxyLimits } from '../limits.ts'
+
+/** What counts the bytes that have left. */
+interface Outlet {
+  readonly bytesWritten: number
+  readonly writableLength: number
+}
+
+/** Watches that the bodies of one request move on, window by window. */
+export class Progress {
+  readonly #outlet: Outlet
+  readonly #limits: ProxyLimits
+  #inAt = 0
+  #inBytes = 0
+  #wasHeld = false
+  #outAt: number
+  #outBytes = 0
+
+  constructor(outlet: Outlet, limits: ProxyLimits, now: number) {
+    this.#outlet = outlet
+    this.#limits = limits
+    this.#outAt = now
+  }
+
+  restart(now: number): void {
+    this.#inAt = now
+    this.#inBytes = 0
+    this.#wasHeld = false
+  }
+
+  /** The visitor was kept from sending: that window says nothing about it. */
+  held(): void {
+    this.#wasHeld = true
+  }
+
+  /** Whether a window has passed in which too few bytes of the body came. `bytes`: those that have come in all. */
+  isSenderStuck(now: number, bytes: number): boolean {
+    const { slowMs, slowBytes } = this.#limits
+    if (now - this.#inAt < slowMs) return false
+    const stuck = !this.#wasHeld && bytes - this.#inBytes < slowBytes
+    this.#inAt = now
+    this.#inBytes = bytes
+    this.#wasHeld = false
+    return stuck
+  }
+
+  /** Whether bytes wait for the visitor and, for a window, too few were taken. */
+  isReaderStuck(now: number): boolean {
+    const { slowMs, slowBytes } = this.#limits
+    const taken = this.#outlet.bytesWritten - this.#outlet.writableLength
+    if (this.#outlet.writableLength === 0 || taken - this.#outBytes >= slowBytes) {
+      this.#outAt = now
+      this.#outBytes = taken
+    }
+    return now - this.#outAt >= slowMs
+  }
+}

@@ -1,0 +1,152 @@
+import { lstat, mkdir, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Logger } from 'pino'
+import { MooringError } from '../../../../shared/errors.ts'
+import type { AdminCredentials } from '../../runtime.ts'
+import type { Binaries } from '../programs/binaries.ts'
+import { syncDirectory, writeDurably } from '../files/durable-file.ts'
+import type { EngineUser } from '../spawn/engine-user.ts'
+import { hasCode } from '../error-code.ts'
+import { namelessFile } from '../files/nameless-file.ts'
+import { makeEmpty, type ServerPaths } from '../files/paths.ts'
+import { at, type Cloneable, type Command } from '../programs/program.ts'
+import { runToEnd } from '../programs/run-to-end.ts'
+import { openDirectory, type Program } from '../spawn/spawn-engine.ts'
+import { tryLock } from '../spawn/start-lock.ts'
+
+/*
+ * A blank is the data directory of one version of an engine as it was made, before any server ran on it: to copy it takes a
+ * tenth of what making one takes. No engine ever gets hold of it, so what is in it is what we put there.
+ */
+
+export interface BlankDeps {
+  /** Of the server. */
+  readonly paths: ServerPaths
+  readonly blank: ServerPaths
+  readonly binaries: Pick<Binaries, 'package'>
+  readonly cloneable: Cloneable
+  readonly installation: string
+  readonly user: EngineUser
+  readonly logger: Logger
+}
+
+/** Copies between the directories it inherits, links as links. Its modes are the source's, whatever the umask. */
+const copy = (from: string, to: string): Command => ({
+  file: 'bin/cp',
+  args: ['-r', '--preserve=mode', '--reflink=auto', `${from}/.`, to],
+})
+/** Files that belong to a blank, beside its data. */
+const listingFile = (blank: ServerPaths): string => join(blank.root, 'listing')
+
+/**
+ * Keeps a copy of the unfinished data directory that was just made as the blank, unless there is one. Not to have one costs
+ * time and no more, so a failure is only logged, and what it made is taken away. Never rejects.
+ */
+export async function keepBlank(deps: BlankDeps, signal: AbortSignal): Promise<void> {
+  const { blank, logger } = deps
+  try {
+    await mkdir(blank.root, { recursive: true, mode: 0o700 })
+    // One lock, by whatever path it is reached.
+    await using lock = await tryLock(await realpath(blank.root))
+    // Somebody else who makes one, or has made one.
+    if (!lock || (await isWhole(blank))) return
+    await make(deps, signal)
+    await dropFormer(blank, deps.binaries.package)
+  } catch (err) {
+    if (!signal.aborted) logger.warn({ err }, 'no blank data directory could be kept: the next server takes longer to make')
+    await drop(deps)
+  }
+}
+
+async function make(deps: BlankDeps, signal: AbortSignal): Promise<void> {
+  const { paths, blank, cloneable, installation, user } = deps
+  await rm(blank.data, { recursive: true, force: true })
+  await makeEmpty(blank.unfinished, user)
+  await using target = await openDirectory(blank.unfinished)
+  {
+    await using source = await openDirectory(paths.unfinished)
+    const command = copy(at.data, at.other)
+    await must({ installation: '/', command, user, inherit: [source, target], output: blank.early }, signal)
+  }
+  await must({ installation, command: cloneable.flush, user, inherit: [target], output: blank.early }, signal)
+  await writeDurably(listingFile(blank), (await listingOf(blank.unfinished)) ?? '', { mode: 0o600 })
+  await rename(blank.unfinished, blank.data)
+  await syncDirectory(blank.root)
+}
+
+/** Blanks of the package's former versions. */
+async function dropFormer({ root }: ServerPaths, name: string): Promise<void> {
+  const former = (await readdir(dirname(root))).filter((other) => other.startsWith(`${name}-`) && other !== basename(root))
+  for (const other of former) await rm(join(dirname(root), other), { recursive: true, force: true })
+}
+
+/**
+ * Makes the unfinished data directory, durable and with this admin's password, out of the blank. Returns false when there is none or
+ * anything is wrong with it; then it is dropped, and the data directory has to be made.
+ * @throws the signal's reason when it aborts
+ */
+export async function copyBlank(deps: BlankDeps, admin: AdminCredentials, signal: AbortSignal): Promise<boolean> {
+  const { blank, logger } = deps
+  try {
+    if ((await listingOf(blank.data)) === undefined) return false
+    if (!(await isWhole(blank))) throw new MooringError('blank_damaged', 'it is not as it was made')
+    await copyAndOwn(deps, admin, signal)
+    return true
+  } catch (err) {
+    signal.throwIfAborted()
+    logger.warn({ err }, 'a copy of the blank data directory did not do: the data directory is made anew, and so is the blank')
+    await drop(deps)
+    return false
+  }
+}
+
+async function copyAndOwn(deps: BlankDeps, admin: AdminCredentials, signal: AbortSignal): Promise<void> {
+  const { paths, blank, cloneable, installation, user } = deps
+  const { command, input } = await cloneable.setPassword(admin)
+  await makeEmpty(paths.unfinished, user)
+  await using target = await openDirectory(paths.unfinished)
+  const own = { installation, user, inherit: [target], output: paths.early }
+  {
+    await using source = await openDirectory(blank.data)
+    await must({ ...own, installation: '/', command: copy(at.other, at.data), inherit: [target, source] }, signal)
+  }
+  {
+    await using statement = await namelessFile(join(paths.root, 'statement'), { text: input, user })
+    await must({ ...own, command, input: statement }, signal)
+  }
+  await must({ ...own, command: cloneable.flush }, signal)
+}
+
+/** @throws MooringError `blank_failed` */
+async function must(program: Program, signal: AbortSignal): Promise<void> {
+  if (await runToEnd(program, signal)) return
+  const { file, args } = program.command
+  throw new MooringError('blank_failed', `${[file, ...args].join(' ')} failed`)
+}
+
+async function isWhole(blank: ServerPaths): Promise<boolean> {
+  const [noted, found] = await Promise.all([readFile(listingFile(blank), 'utf8').catch(() => ''), listingOf(blank.data)])
+  return noted === found
+}
+
+/** How much is in a directory: tells one from which something was taken. Undefined when there is none. */
+async function listingOf(directory: string): Promise<string | undefined> {
+  try {
+    const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+    const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+    const sizes = await Promise.all(files.map(async (file) => (await lstat(file)).size))
+    return `${entries.length} entries, ${sizes.reduce((sum, size) => sum + size, 0)} bytes\n`
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+/** What is only half there, too. */
+async function drop({ blank, logger }: BlankDeps): Promise<void> {
+  try {
+    await rm(blank.root, { recursive: true, force: true, maxRetries: 3 })
+  } catch (err) {
+    logger.warn({ err }, 'a blank data directory could not be removed')
+  }
+}

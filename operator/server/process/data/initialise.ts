@@ -1,0 +1,90 @@
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { MooringError } from '../../../../shared/errors.ts'
+import type { AdminCredentials } from '../../runtime.ts'
+import type { Binaries } from '../programs/binaries.ts'
+import { copyBlank, keepBlank } from './blank.ts'
+import { giveTo } from '../confinement/users.ts'
+import { syncDirectory } from '../files/durable-file.ts'
+import { lastWords } from '../spawn/engine-log.ts'
+import type { EngineUser } from '../spawn/engine-user.ts'
+import { namelessFile } from '../files/nameless-file.ts'
+import { makeEmpty, type ServerPaths } from '../files/paths.ts'
+import type { Cloneable, Command, EngineProgram } from '../programs/program.ts'
+import { runToEnd } from '../programs/run-to-end.ts'
+import { openDirectory } from '../spawn/spawn-engine.ts'
+
+export interface InitialiseDeps {
+  readonly paths: ServerPaths
+  readonly blank: ServerPaths
+  readonly binaries: Binaries
+  readonly program: EngineProgram
+  readonly installation: string
+  /** Makes the data directory. */
+  readonly maker: EngineUser
+  /** Gets it when it is whole. */
+  readonly user: EngineUser
+  readonly logger: Logger
+}
+
+/**
+ * Makes the data directory, with the admin in it: whole or not at all, since it gets its name when it is done. It is a copy of the
+ * blank of its version, if there is one; the first makes that.
+ * @throws MooringError `initialise_failed`, with the program's last words
+ */
+export async function initialiseData(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<void> {
+  const { paths, program } = deps
+  const made =
+    (await isCopied(deps, credentials, signal)) ||
+    ((await isMade(deps, credentials, signal)) && (await isKept(deps, program.cloneable, signal)))
+  if (!made) {
+    throw new MooringError(
+      'initialise_failed',
+      `the data directory could not be made: ${await lastWords(paths, (line) => program.isShowable(line))}`,
+    )
+  }
+  await giveTo(paths.unfinished, deps.user)
+  await rename(paths.unfinished, paths.data)
+  await syncDirectory(paths.root)
+}
+
+async function isCopied(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<boolean> {
+  const { cloneable } = deps.program
+  return cloneable !== undefined && (await copyBlank({ ...deps, user: deps.maker, cloneable }, credentials, signal))
+}
+
+async function isMade(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<boolean> {
+  for (const command of deps.program.initialise(credentials.user)) {
+    await makeEmpty(deps.paths.unfinished, deps.maker)
+    if (!(await runs(deps, { command, credentials }, signal))) continue
+    await deps.program.trim(deps.paths.unfinished)
+    return true
+  }
+  return false
+}
+
+interface Run {
+  readonly command: Command
+  readonly credentials: AdminCredentials
+}
+
+async function runs(deps: InitialiseDeps, { command, credentials }: Run, signal: AbortSignal): Promise<boolean> {
+  const { paths, installation, maker: user } = deps
+  await using data = await openDirectory(paths.unfinished)
+  await using secret = await namelessFile(join(paths.root, 'password'), { text: `${credentials.password}\n`, user })
+  return await runToEnd({ installation, command, user, inherit: [data, secret], output: paths.early }, signal)
+}
+
+/** Makes it durable, and the blank meanwhile: nobody has served it yet. */
+async function isKept(deps: InitialiseDeps, cloneable: Cloneable | undefined, signal: AbortSignal): Promise<boolean> {
+  if (!cloneable) return true
+  const { paths, installation, maker: user } = deps
+  const kept = keepBlank({ ...deps, user, cloneable }, signal)
+  try {
+    await using data = await openDirectory(paths.unfinished)
+    return await runToEnd({ installation, command: cloneable.flush, user, inherit: [data], output: paths.early }, signal)
+  } finally {
+    await kept
+  }
+}

@@ -1,0 +1,45 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { CONFINEMENTS } from '../confinement/confinement.ts'
+import { writeDurably } from './durable-file.ts'
+import { hasCode } from '../error-code.ts'
+import { type ServerPaths, serverPaths } from './paths.ts'
+
+const Record = z.object({
+  package: z.string(),
+  version: z.string(),
+  listen: z.string(),
+  port: z.int().min(1).max(65_535),
+  /** How it is confined, and as which user it runs; absent for one that an older version started. */
+  confinement: z.enum(CONFINEMENTS).optional(),
+  uid: z.int().min(1).optional(),
+  /** The process started last; absent while one is being started. */
+  process: z.object({ pid: z.int().min(2), startTime: z.string().regex(/^\d+$/) }).optional(),
+})
+
+/** `process.json`: how a server was started, kept so that its port stays and its process is found again after a crash. */
+export type Record = z.output<typeof Record>
+
+/** Undefined when there is none, or what is there is no record (then nothing in it can be relied on). */
+export async function readRecord(paths: ServerPaths): Promise<Record | undefined> {
+  try {
+    return Record.safeParse(JSON.parse(await readFile(paths.record, 'utf8'))).data
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR') || error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+export async function writeRecord(paths: ServerPaths, record: Record): Promise<void> {
+  await writeDurably(paths.record, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 })
+}
+
+/** Every server that has a record below `directory`, by uid. */
+export async function readRecords(directory: string): Promise<ReadonlyMap<string, Record>> {
+  const uids = await readdir(directory).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return []
+    throw error
+  })
+  const records = await Promise.all(uids.map(async (uid) => [uid, await readRecord(serverPaths(directory, uid))] as const))
+  return new Map(records.flatMap(([uid, record]) => (record ? [[uid, record]] : [])))
+}

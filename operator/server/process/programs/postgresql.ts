@@ -1,0 +1,86 @@
+import { constants, open, readdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import pg from 'pg'
+import { createScram } from '../../../engines/postgresql/scram.ts'
+import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../engines/postgresql/settings.ts'
+import { isLoopback } from '../../../../shared/loopback.ts'
+import type { Cloneable, ConfigFile, EngineProgram, Wanted } from './program.ts'
+import { at } from './program.ts'
+import { logInToPostgresql } from './postgresql-login.ts'
+
+const CONFIG = 'postgresql.conf'
+const HBA = 'pg_hba.conf'
+
+function configure({ listen, port, admin, capacity, certificate, sharedMemory }: Wanted): readonly ConfigFile[] {
+  const settings = postgresqlSettings({
+    listen,
+    port,
+    hbaFile: `${at.config}/${HBA}`,
+    tls: { certFile: `${at.config}/server.crt`, keyFile: `${at.config}/server.key` },
+    logDirectory: at.log,
+    tenants: capacity,
+    sharedMemory,
+  })
+  return [
+    { name: CONFIG, content: postgresqlConf(settings) },
+    { name: HBA, content: postgresqlHba({ admin, reach: isLoopback(listen) ? 'loopback' : 'network' }) },
+    { name: 'server.crt', content: certificate.certificate },
+    { name: 'server.key', content: certificate.key, secret: true },
+  ]
+}
+
+/** First line of postmaster.pid (PostgreSQL, "Creating a Database Cluster"; miscadmin.h, LOCK_FILE_LINE_PID). */
+async function mainPid(data: string): Promise<number | undefined> {
+  try {
+    // The directory is the engine's: it may have put a link or a pipe there.
+    await using file = await open(join(data, 'postmaster.pid'), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0)
+    const pid = Number(buffer.toString('latin1', 0, bytesRead).split('\n')[0])
+    return Number.isInteger(pid) && pid > 1 ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const initialise = (user: string, locale: string): readonly string[] => [
+  ...['-D', at.data, '-U', user, '--auth=scram-sha-256', `--pwfile=${at.password}`],
+  ...['-E', 'UTF8', `--locale=${locale}`, '--no-instructions', '--no-sync'],
+]
+
+/** PostgreSQL, "postgres", "Options for Single-User Mode". Without exit_on_error an error would leave no trace in its status. */
+const SINGLE = [
+  ...['--single', '-D', at.data, '-c', 'exit_on_error=on', '-c', 'fsync=off'],
+  // A statement that fails is not for the log, being made of a secret.
+  ...['-c', 'log_min_error_statement=panic', 'postgres'],
+]
+
+/**
+ * Maps of free space and of visible pages, which initdb's last VACUUM makes and PostgreSQL does without (PostgreSQL, "Free Space Map",
+ * "Visibility Map"): to make a file is most of what a database costs, and these are a quarter of its files.
+ */
+async function trim(data: string): Promise<void> {
+  const files = await readdir(join(data, 'base'), { recursive: true })
+  await Promise.all(files.filter((name) => /_(?:fsm|vm)$/.test(name)).map((name) => unlink(join(data, 'base', name))))
+}
+
+const cloneable: Cloneable = {
+  async setPassword({ user, password }) {
+    const verifier = pg.escapeLiteral(await createScram().verifier(password))
+    const input = `ALTER ROLE ${pg.escapeIdentifier(user)} PASSWORD ${verifier}\n`
+    return { command: { file: 'native/bin/postgres', args: SINGLE }, input }
+  },
+  flush: { file: 'native/bin/initdb', args: ['-D', at.data, '--sync-only'] },
+}
+
+export const postgresql: EngineProgram = {
+  // A C library older than 2.35 may not know C.UTF-8.
+  initialise: (user) => ['C.UTF-8', 'C'].map((locale) => ({ file: 'native/bin/initdb', args: initialise(user, locale) })),
+  trim,
+  cloneable,
+  configure,
+  serve: { file: 'native/bin/postgres', args: ['-D', at.data, '-c', `config_file=${at.config}/${CONFIG}`] },
+  mainPid,
+  logIn: logInToPostgresql,
+  signals: { reload: 'SIGHUP', fast: 'SIGINT', immediate: 'SIGQUIT' },
+  isShowable: (line) => /\b(FATAL|PANIC|LOG|WARNING|HINT): /.test(line) || /^(initdb|postgres): /.test(line),
+}

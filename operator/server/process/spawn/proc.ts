@@ -1,0 +1,109 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { hasCode } from '../error-code.ts'
+
+/** One process for good: a pid is used again, the same pid with the same start time is not (proc(5)). */
+export interface ProcessId {
+  readonly pid: number
+  /** Clock ticks since boot, field 22 of /proc/<pid>/stat. */
+  readonly startTime: string
+}
+
+/** Start time out of the text of /proc/<pid>/stat; undefined for a zombie, which is dead but for its entry. */
+export function parseStat(text: string): string | undefined {
+  // The command name is in brackets and may hold anything, brackets and spaces included.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
+}
+
+/** The process that has this pid now, or undefined when there is none. */
+export async function processOf(pid: number): Promise<ProcessId | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  const startTime = parseStat(text)
+  return startTime === undefined ? undefined : { pid, startTime }
+}
+
+/** How often a launcher is looked at until the engine is there. */
+const LAUNCH_POLL_MS = 5
+
+/**
+ * The engine that a child of ours is or becomes: the child itself, or, when that is the launcher of a process namespace, process 1 in there.
+ * @returns undefined when it ended meanwhile
+ */
+export async function mainProcess(pid: number, exited: Promise<unknown>): Promise<ProcessId | undefined> {
+  const hasExited = exited.then(() => true)
+  for (;;) {
+    const isLauncher = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')) === 'unshare\n'
+    const inner = isLauncher ? await onlyChild(pid) : pid
+    if (inner !== undefined) return processOf(inner)
+    if (await Promise.race([hasExited, delay(LAUNCH_POLL_MS, false)])) return undefined
+  }
+}
+
+/** proc(5), "/proc/pid/task/tid/children" */
+async function onlyChild(pid: number): Promise<number | undefined> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  const child = Number(children.trim().split(' ')[0])
+  return child > 0 ? child : undefined
+}
+
+/** Whether a process is the first of a process namespace below ours (proc(5), "NSpid"). */
+export async function isFirstInNamespace({ pid }: ProcessId): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  const pids = (/^NSpid:\t(.*)$/m.exec(status)?.[1] ?? '').split('\t')
+  return pids.length > 1 && pids.at(-1) === '1'
+}
+
+export const isSame = (a: ProcessId, b: ProcessId): boolean => a.pid === b.pid && a.startTime === b.startTime
+
+export async function isAlive(id: ProcessId): Promise<boolean> {
+  const now = await processOf(id.pid)
+  return now !== undefined && isSame(now, id)
+}
+
+/** Signals that very process. Returns false when it is gone; a stranger that got its pid is never touched. */
+export async function sendSignal(id: ProcessId, signal: NodeJS.Signals): Promise<boolean> {
+  if (!(await isAlive(id))) return false
+  try {
+    return process.kill(id.pid, signal)
+  } catch (error) {
+    if (hasCode(error, 'ESRCH')) return false
+    throw error
+  }
+}
+
+/** Resolves when the process is gone, looked at every `every` ms, or never once `signal` aborts. */
+export async function watchExit(id: ProcessId, every: number, signal: AbortSignal): Promise<void> {
+  while (await isAlive(id)) await delay(every, undefined, { ref: false, signal })
+}
+
+/** Waits until none of them is left. Returns false after `ms`. */
+export async function waitForExit(ids: readonly ProcessId[], ms: number): Promise<boolean> {
+  const end = performance.now() + ms
+  for (;;) {
+    const alive = await Promise.all(ids.map(isAlive))
+    if (!alive.includes(true)) return true
+    if (performance.now() >= end) return false
+    await delay(10)
+  }
+}
+
+/** File descriptor under which an engine, and whatever it forks, holds the directory of its data. */
+export const DATA_FD = 3
+
+/**
+ * All processes that hold `directory` as descriptor {@link DATA_FD}. This is what makes a process the engine of that
+ * directory, from its first instruction on and through every fork, whatever any file says.
+ */
+export async function holdersOf(directory: string): Promise<readonly ProcessId[]> {
+  const wanted = await stat(directory).catch(() => undefined)
+  if (!wanted) return []
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const held = await stat(`/proc/${pid}/fd/${DATA_FD}`).catch(() => undefined)
+      return held?.ino === wanted.ino && held.dev === wanted.dev ? processOf(Number(pid)) : undefined
+    }),
+  )
+  return found.filter((id) => id !== undefined)
+}

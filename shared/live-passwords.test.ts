@@ -1,0 +1,85 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { tunnel } from '../test/builders/tunnel.ts'
+import { type PasswordTraits, tunnelPassword } from '../test/builders/tunnel-password.ts'
+import { isPasswordOf, LIVE_PASSWORDS_MAX, livePasswords, passwordsBefore, passwordsOf } from './live-passwords.ts'
+import { endOfPassword } from '../crds/tunnel-password.ts'
+
+const web = tunnel({ metadata: { creationTimestamp: '2026-01-01T12:00:00Z' } })
+const owner = (uid: string, of: object = {}) => ({
+  ownerReferences: [{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid, ...of }],
+})
+const [EARLIER, LATER] = ['2026-01-01T11:59:59Z', '2026-01-01T12:00:01Z']
+
+describe('a password is of the tunnel', () => {
+  test.each<PasswordTraits & { does: string; is: boolean }>([
+    { does: 'that owns it', metadata: owner('uid-of-web'), is: true },
+    { does: 'that owns it, whichever is older', metadata: { ...owner('uid-of-web'), creationTimestamp: EARLIER }, is: true },
+    { does: 'that is owned by an earlier one: not', metadata: { ...owner('earlier'), creationTimestamp: LATER }, is: false },
+    { does: 'that it names', metadata: { creationTimestamp: LATER }, is: true },
+    { does: 'that it names and that came after it', metadata: { creationTimestamp: EARLIER }, is: true },
+    { does: 'that it names, whatever else owns it', metadata: owner('x', { apiVersion: 'v1', kind: 'ConfigMap' }), is: true },
+    { does: 'of another name: not', metadata: owner('uid-of-web'), spec: { tunnelRef: { name: 'shop' } }, is: false },
+    { does: 'of another namespace: not', metadata: { ...owner('uid-of-web'), namespace: 'eve--prod' }, is: false },
+  ])('$does', ({ metadata = {}, spec = {}, is }) => {
+    expect(isPasswordOf(tunnelPassword({ metadata, spec }), web)).toBe(is)
+  })
+})
+
+const at = (second: number) => `2026-01-01T12:00:${String(second).padStart(2, '0')}Z`
+const many = Array.from({ length: 12 }, (_, index) =>
+  tunnelPassword({ metadata: { name: `p${String.fromCharCode(108 - index)}`, creationTimestamp: at(index < 6 ? 6 : 7) } }),
+)
+const named = (passwords: readonly { metadata: { name: string } }[]) => passwords.map(({ metadata }) => metadata.name)
+const live = (passwords: typeof many, now: string) =>
+  named(livePasswords(passwordsOf(web, passwords), endOfPassword, Date.parse(now)))
+
+describe('of the passwords of a tunnel', () => {
+  test('the ten oldest are live, by name within a second, in whatever order they are seen', () => {
+    const ten = ['pg', 'ph', 'pi', 'pj', 'pk', 'pl', 'pa', 'pb', 'pc', 'pd']
+    expect(ten).toHaveLength(LIVE_PASSWORDS_MAX)
+    expect(live(many, at(30))).toEqual(ten)
+    expect(live(many.toReversed(), at(30))).toEqual(ten)
+  })
+
+  test('one that has ended, or is being deleted, makes room for the next', () => {
+    const ended = many.map((password, index) =>
+      index === 0 ? { ...password, spec: { ...password.spec, expiresAt: at(20) } } : password,
+    )
+    expect(live(ended, at(19))).not.toContain('pe')
+    expect(live(ended, at(20))).toContain('pe')
+    const deleted = many.map((password, index) =>
+      index < 2 ? { ...password, metadata: { ...password.metadata, deletionTimestamp: at(20) } } : password,
+    )
+    expect(live(deleted, at(19))).toEqual(['pg', 'ph', 'pi', 'pj', 'pa', 'pb', 'pc', 'pd', 'pe', 'pf'])
+  })
+
+  test('those of an earlier tunnel take nobody’s place', () => {
+    const before = many.map((password) => ({ ...password, metadata: { ...password.metadata, ...owner('earlier') } }))
+    expect(live([...before, tunnelPassword({ metadata: { name: 'mine', creationTimestamp: LATER } })], at(30))).toEqual(['mine'])
+  })
+
+  test('one is live where fewer than ten are before it, however many there are in whatever order', () => {
+    const trait = fc.record({ second: fc.nat(5), ends: fc.nat(30), isOther: fc.boolean(), isGoing: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(trait, { maxLength: 40 }), fc.nat(30), (traits, second) => {
+        const all = traits.map(({ second: made, ends, isOther, isGoing }, index) =>
+          tunnelPassword({
+            metadata: {
+              ...{ name: `p${index}`, creationTimestamp: at(made) },
+              ...(isOther && owner('earlier')),
+              ...(isGoing && { deletionTimestamp: at(30) }),
+            },
+            spec: { expiresAt: at(ends) },
+          }),
+        )
+        const now = Date.parse(at(second))
+        const isIn = new Set(live(all, at(second)))
+        for (const password of passwordsOf(web, all).filter((one) => endOfPassword(one) > now)) {
+          const before = passwordsBefore(password, { tunnel: web, named: all, now })
+          expect(before.length < LIVE_PASSWORDS_MAX).toBe(isIn.has(password.metadata.name))
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,188 @@
+import { once } from 'node:events'
+import { createServer, request, type RequestListener } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { Tunnel } from '../../../crds/tunnel.ts'
+import { serveStore } from '../../support/edge/api-facade.ts'
+import { type EdgeProcess, startEdgeProcess } from '../../support/edge/edge-process.ts'
+import { connectClient, makeKey, visit } from '../../support/edge/mesh-client.ts'
+import { DOMAIN, openMeshHome } from '../../support/edge/mesh-edges.ts'
+import { freePort } from '../../support/free-port.ts'
+
+const soon = { timeout: 15_000, interval: 20 }
+const home = await openMeshHome()
+const kubeconfig = join(home.directory, 'kubeconfig')
+const api = await serveStore(home.store, kubeconfig)
+const key = await makeKey(home)
+afterAll(async () => {
+  await api[Symbol.asyncDispose]()
+  await home[Symbol.asyncDispose]()
+})
+
+let count = 0
+async function edgeProcess(options: { dataDir?: string; name?: string; drainSeconds?: number } = {}): Promise<EdgeProcess> {
+  const { name = `edge-${String((count += 1))}` } = options
+  const edge = await startEdgeProcess(home, { ...options, name, kubeconfig, metricsPort: await freePort() })
+  await home.announce(name, edge.ports.mesh)
+  onTestFinished(async () => {
+    await edge[Symbol.asyncDispose]()
+    await home.withdraw(name)
+  })
+  return edge
+}
+
+async function backend(answer: RequestListener = (_asked, response) => response.end('hello')): Promise<number> {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function client(edge: EdgeProcess, hostname: string, target: number) {
+  const connected = await connectClient(home, { sshPort: edge.ports.ssh, hostname, key, target })
+  onTestFinished(() => connected[Symbol.asyncDispose]())
+  return connected
+}
+
+const served = (edge: EdgeProcess, hostname: string) =>
+  vi.waitFor(async () => expect(await visit({ port: edge.ports.http, hostname })).toMatchObject({ status: 200 }), soon)
+
+const readiness = async ({ metricsPort }: EdgeProcess) => (await fetch(`http://127.0.0.1:${metricsPort}/readyz`)).status
+
+describe('an edge that is killed', () => {
+  test('takes its visitors’ requests along with a reason, and its client is served at once wherever it comes next', async () => {
+    const [left, right] = [await edgeProcess(), await edgeProcess()]
+    const { hostname } = await home.tunnel(key.publicKey)
+    const target = await backend((asked, response) => {
+      if (asked.url === '/hang') response.write('begun')
+      else response.end('hello')
+    })
+    const first = await client(left, hostname, target)
+    await served(right, hostname)
+    const hanging = connect(right.ports.http, '127.0.0.1').on('error', () => hanging.destroy())
+    hanging.write(`GET /hang HTTP/1.1\r\nHost: ${hostname}.${DOMAIN}\r\n\r\n`)
+    await once(hanging, 'data')
+    const cut = new Promise((resolve) => hanging.once('close', resolve))
+
+    left.kill('SIGKILL')
+    await cut
+    expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 503, error: 'tunnel_offline' })
+    expect(await first.exited).toBe(255)
+    await client(right, hostname, target)
+    expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
+  })
+})
+
+describe('while the API is away', () => {
+  test('traffic flows on, an edge started anew serves what it served last, and it catches up later', async () => {
+    const edge = await edgeProcess()
+    const { hostname } = await home.tunnel(key.publicKey)
+    const gone = await home.tunnel(key.publicKey)
+    const target = await backend()
+    await client(edge, hostname, target)
+    await served(edge, hostname)
+    const secure = { port: edge.ports.https, hostname, ca: home.ca.certificate }
+    const kept = join(edge.dataDir, 'snapshot')
+    await vi.waitFor(async () => {
+      const text = await readFile(kept, 'utf8')
+      for (const what of [`pem/tunnel-${hostname}-certificate`, hostname, gone.hostname]) expect(text).toContain(what)
+    }, soon)
+    expect((await stat(kept)).mode & 0o777).toBe(0o600)
+
+    await api.leave()
+    expect(await visit(secure)).toMatchObject({ status: 200, body: 'hello' })
+    edge.kill('SIGKILL')
+    await edge.exited
+    await home.store.delete(Tunnel, { namespace: 'acme--prod', name: gone.name })
+    const late = await home.tunnel(key.publicKey)
+
+    const anew = await startEdgeProcess(home, {
+      name: edge.name,
+      dataDir: edge.dataDir,
+      kubeconfig,
+      metricsPort: await freePort(),
+    })
+    onTestFinished(() => anew[Symbol.asyncDispose]())
+    expect(await readiness(anew)).toBe(200)
+    await client(anew, hostname, target)
+    await served(anew, hostname)
+    expect(await visit({ ...secure, port: anew.ports.https })).toMatchObject({ status: 200, body: 'hello' })
+    expect(await visit({ port: anew.ports.http, hostname: gone.hostname })).toMatchObject({ error: 'tunnel_offline' })
+    expect(await visit({ port: anew.ports.http, hostname: late.hostname })).toMatchObject({ error: 'unknown_host' })
+
+    await api.comeBack()
+    await vi.waitFor(async () => {
+      expect(await visit({ port: anew.ports.http, hostname: gone.hostname })).toMatchObject({ error: 'unknown_host' })
+      expect(await visit({ port: anew.ports.http, hostname: late.hostname })).toMatchObject({ error: 'tunnel_offline' })
+    }, soon)
+    expect(await visit({ ...secure, port: anew.ports.https })).toMatchObject({ status: 200, body: 'hello' })
+  })
+})
+
+describe('an edge that is told to stop', () => {
+  test('says so to its clients, serves visitors until they have come elsewhere, lets requests end, and ends with 0', async () => {
+    const [left, right] = [await edgeProcess(), await edgeProcess()]
+    const { hostname } = await home.tunnel(key.publicKey)
+    let finish: () => void = () => undefined
+    const target = await backend((asked, response) => {
+      if (asked.url === '/slow') {
+        response.write('beginning, ')
+        finish = () => response.end('end')
+      } else response.end('hello')
+    })
+    const first = await client(left, hostname, target)
+    await served(right, hostname)
+    const slow = request({ host: '127.0.0.1', port: right.ports.http, path: '/slow', headers: { Host: `${hostname}.${DOMAIN}` } })
+    const [answer] = (await once(slow.end(), 'response')) as [AsyncIterable<Buffer> & NodeJS.ReadableStream]
+    const whole = text(answer)
+
+    left.kill('SIGTERM')
+    await vi.waitFor(async () => expect(await readiness(left)).toBe(503), soon)
+    const refused = await client(left, hostname, target)
+    expect(await refused.exited).toBe(255)
+    expect(refused.said()).toContain('Mooring: this edge stops. Connect again.')
+    // Its former client still has a request under way, and nothing new is sent there.
+    await client(right, hostname, await backend((_asked, response) => response.end('elsewhere')))
+    await vi.waitFor(async () => {
+      for (const { ports } of [left, right])
+        expect(await visit({ port: ports.http, hostname })).toMatchObject({ body: 'elsewhere' })
+    }, soon)
+    finish()
+    expect(await whole).toBe('beginning, end')
+    expect(await first.exited).toBe(255)
+    expect(first.said()).toContain('Mooring: this edge stops. Connect again.')
+    expect(await left.exited).toBe(0)
+  })
+
+  test('a tunnel of which a visitor takes long serves the others meanwhile, although its client has not been told to go', async () => {
+    const [left, right] = [await edgeProcess({ drainSeconds: 24 }), await edgeProcess()]
+    const { hostname } = await home.tunnel(key.publicKey)
+    const target = await backend((asked, response) => {
+      if (asked.url === '/slow') response.write('beginning')
+      else response.end('hello')
+    })
+    const only = await client(left, hostname, target)
+    await served(right, hostname)
+    const slow = request({ host: '127.0.0.1', port: right.ports.http, path: '/slow', headers: { Host: `${hostname}.${DOMAIN}` } })
+    slow.on('error', () => undefined).end()
+    await once(slow, 'response')
+
+    left.kill('SIGTERM')
+    await vi.waitFor(async () => expect(await readiness(left)).toBe(503), soon)
+    // Longer than a visitor is held, and not as long as the client has.
+    const until = performance.now() + 4_000
+    while (performance.now() < until) {
+      expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
+      await setTimeout(50)
+    }
+    expect(only.said()).not.toContain('Connect again')
+    slow.destroy()
+  })
+})

@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { promisify } from 'node:util'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
+import { rawVisitor } from '../../support/edge/raw-http.ts'
+import { selfSigned } from '../../support/edge/self-signed.ts'
+import { freshHostname } from '../../support/edge/ssh-edge.ts'
+
+/** Answers that come before their request has ended, to visitors who read only once they have written all. */
+
+const run = promisify(execFile)
+const soon = { timeout: 10_000, interval: 10 }
+const context = selfSigned(DOMAIN)
+const edge = await startProxy({ contextFor: async () => context, limits: { lingerIdleMs: 1_000, sweepMs: 20 } })
+afterAll(async () => {
+  await edge.proxy.close()
+  expect(edge.failures).toEqual([])
+})
+
+const TIMES = 12
+const BYTES = 20_000_000
+
+/** Writes the whole request before it reads, as http.client of Python does, many times; prints each status, or the error. */
+const UPLOADS = `
+import http.client, socket, ssl, sys
+scheme, port, host, framing = sys.argv[1:5]
+size, times = int(sys.argv[5]), int(sys.argv[6])
+body = bytes(size)
+tls = ssl.create_default_context()
+tls.check_hostname = False
+tls.verify_mode = ssl.CERT_NONE
+for _ in range(times):
+  connection = http.client.HTTPConnection('127.0.0.1', int(port))
+  connection.sock = socket.create_connection(('127.0.0.1', int(port)), 30)
+  if scheme == 'https': connection.sock = tls.wrap_socket(connection.sock, server_hostname=host)
+  try:
+    chunks = (body[at:at + 65536] for at in range(0, size, 65536))
+    connection.request('POST', '/', chunks if framing == 'chunked' else body, {'Host': host}, encode_chunked=framing == 'chunked')
+    answer = connection.getresponse()
+    print(answer.status, len(answer.read()))
+  except Exception as error:
+    print(repr(error))
+  connection.close()
+`
+
+/** A backend that answers as soon as a request begins, and reads on; its answer has this many bytes. */
+async function answeringAtOnce(length: number): Promise<number> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.once('data', () => {
+      socket.write(`HTTP/1.1 413 Content Too Large\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n`)
+      socket.end(Buffer.alloc(length))
+      socket.resume()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+describe.each(['http', 'https'] as const)('over %s', (scheme) => {
+  test.each([
+    { framing: 'a length', length: 2 },
+    { framing: 'chunked', length: 2 },
+    { framing: 'a length', length: 3_000_000 },
+  ])('an answer of $length bytes to an upload with $framing is never lost', async ({ framing, length }) => {
+    const { host } = edge.serve(freshHostname(), await answeringAtOnce(length))
+    const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
+    const args = [scheme, String(port), host, framing, String(BYTES), String(TIMES)]
+    const { stdout } = await run('python3', ['-c', UPLOADS, ...args])
+    expect(stdout.trim().split('\n')).toEqual(Array(TIMES).fill(`413 ${length}`))
+  })
+
+  test('nor is an answer of the edge itself', async () => {
+    const { host } = edge.serve(freshHostname(), undefined, { ingressIPWhitelist: ['192.0.2.1'] })
+    const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
+    const args = [scheme, String(port), host, 'a length', String(BYTES), String(TIMES)]
+    const { stdout } = await run('python3', ['-c', UPLOADS, ...args])
+    const [first = '', ...others] = stdout.trim().split('\n')
+    expect(first).toMatch(/^403 \d+$/)
+    expect(others).toEqual(Array(TIMES - 1).fill(first))
+  })
+})
+
+describe('a visitor who is answered and', () => {
+  async function isLetGo(limits: Partial<ProxyLimits>, more: (socket: Socket) => void): Promise<void> {
+    await using own = await startProxy({ limits: { ...limits, sweepMs: 10 } })
+    const { host } = own.serve(freshHostname(), undefined, { ingressIPWhitelist: ['192.0.2.1'] })
+    const visitor = rawVisitor(own.httpPort, `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 100000000\r\n\r\n`)
+    onTestFinished(() => void visitor.socket.destroy())
+    visitor.socket.removeAllListeners('end')
+    more(visitor.socket)
+    await visitor.sees('403 ')
+    const connections = () => own.registry.getSingleMetricAsString('mooring_edge_visitor_connections')
+    await vi.waitUntil(async () => (await connections()).includes('{protocol="http"} 0'), soon)
+  }
+
+  test('sends nothing more is let go after a while', () => isLetGo({ lingerIdleMs: 100, lingerMs: 60_000 }, () => undefined))
+
+  test('sends on without end is let go as well', () =>
+    isLetGo({ lingerIdleMs: 60_000, lingerMs: 300 }, (socket) => {
+      const trickle = setInterval(() => socket.write('x'), 10)
+      onTestFinished(() => clearInterval(trickle))
+    }))
+})

@@ -1,0 +1,82 @@
+import type { Socket } from 'node:net'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import { block, FRAME, headers, http2Visitor, widestWindow } from '../../support/edge/http2-frames.ts'
+import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { selfSigned } from '../../support/edge/self-signed.ts'
+import { settableClock } from '../../support/edge/settable-clock.ts'
+import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
+
+/** Visitors who speak HTTP/2, have ended their side, and still read: they get what they asked for, however long that takes. */
+
+const soon = { timeout: 15_000, interval: 10 }
+const MIB = 1_048_576
+
+const clock = settableClock()
+const context = selfSigned(DOMAIN)
+const edge = await startProxy({ contextFor: async () => context, clock, limits: { sweepMs: 20 } })
+afterAll(() => edge.proxy.close())
+
+/** What is overdue by now has been seen to. */
+async function swept(): Promise<void> {
+  const { reads } = clock
+  await vi.waitUntil(() => clock.reads >= reads + 10, soon)
+}
+
+/** One that asks the host, and ends its side. */
+async function halfClosed(host: string) {
+  const { socket, seen, [Symbol.dispose]: dispose } = await http2Visitor(edge.httpsPort, host)
+  let counted = 0
+  let bytes = 0
+  const got = (): number => {
+    for (const { type, payload } of seen.slice(counted)) bytes += type === FRAME.data ? payload.length : 0
+    counted = seen.length
+    return bytes
+  }
+  const fields = block(Object.entries({ ':method': 'GET', ':scheme': 'https', ':authority': host, ':path': '/' }))
+  socket.end(Buffer.concat([widestWindow, headers(1, fields)]))
+  return {
+    /** Reads until it has so many bytes of the body, and no further. */
+    async takes(wanted: number) {
+      socket.resume()
+      await vi.waitUntil(() => got() >= wanted, { ...soon, interval: 1 })
+      socket.pause()
+    },
+    [Symbol.dispose]: dispose,
+  }
+}
+
+describe('a visitor who has ended its side gets all of a response', () => {
+  test('that it reads slowly', async () => {
+    const LENGTH = 48 * MIB
+    await using tunnel = await tunnelBefore(edge, (_received, socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${LENGTH}\r\n\r\n`)
+      socket.write(Buffer.alloc(LENGTH))
+    })
+    using visitor = await halfClosed(tunnel.host)
+    for (let wanted = 4 * MIB; wanted <= LENGTH; wanted += 4 * MIB) {
+      await visitor.takes(wanted)
+      clock.pass(1_500)
+      await swept()
+    }
+    await vi.waitUntil(() => edge.records.length === 1, soon)
+    expect(edge.records.pop()).toMatchObject({ status: 200, reason: null, bytesOut: LENGTH })
+  })
+
+  test('that comes slowly', async () => {
+    let backend: Socket | undefined
+    await using tunnel = await tunnelBefore(edge, (_received, socket) => {
+      backend = socket
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n')
+    })
+    using visitor = await halfClosed(tunnel.host)
+    await vi.waitUntil(() => backend, soon)
+    for (let sent = 1; sent <= 5; sent++) {
+      backend?.write('x')
+      await visitor.takes(sent)
+      clock.pass(6_000)
+      await swept()
+    }
+    await vi.waitUntil(() => edge.records.length === 1, soon)
+    expect(edge.records.pop()).toMatchObject({ status: 200, reason: null, bytesOut: 5 })
+  })
+})

@@ -1,0 +1,375 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import {
+  block,
+  continuation,
+  data,
+  FRAME,
+  type Frame,
+  headers,
+  http2Visitor,
+  openHeaders,
+  reset,
+} from '../../support/edge/http2-frames.ts'
+import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { answered, rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
+import { selfSigned } from '../../support/edge/self-signed.ts'
+import { freshHostname } from '../../support/edge/ssh-edge.ts'
+
+const soon = { timeout: 15_000, interval: 20 }
+const context = selfSigned(DOMAIN)
+const edge = await startProxy({
+  contextFor: async () => context,
+  limits: {
+    headMs: 300,
+    keepAliveMs: 300,
+    slowMs: 500,
+    lingerIdleMs: 100,
+    sweepMs: 20,
+    requestsPerTunnel: 3,
+    holdMs: 0,
+    resets: 20,
+    halfClosedMs: 100,
+  },
+})
+afterAll(() => edge.proxy.close())
+
+const tunnelTo = (port: number | undefined) => edge.serve(freshHostname(), port).host
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+/** Answers each request that its bytes look like to a careless reader: one a request line. */
+const careless = () =>
+  rawBackend((received, socket) => {
+    const asked = received.split(' HTTP/1.1\r\n').length - 1
+    const answers = (socket.bytesWritten + socket.writableLength) / OK.length
+    for (let count = answers; count < asked; count++) socket.write(OK)
+  })
+
+const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n'
+const post = (host: string, fields: string, body: string) => `POST / HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n${body}`
+
+describe('a request that two readers can read in two ways reaches no backend', () => {
+  test.each([
+    ['CL.TE', `Content-Length: ${smuggled.length + 5}\r\nTransfer-Encoding: chunked\r\n`, `0\r\n\r\n${smuggled}`],
+    ['TE.CL', 'Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', `5c\r\n${smuggled}\r\n0\r\n\r\n`],
+    ['TE.TE, the second unknown', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: cow\r\n', `0\r\n\r\n${smuggled}`],
+    ['TE.TE, a blank before the colon', 'Transfer-Encoding : chunked\r\nContent-Length: 4\r\n', `0\r\n\r\n${smuggled}`],
+    ['TE with a tab in its value', 'Transfer-Encoding:\tchunked\tx\r\n', `0\r\n\r\n${smuggled}`],
+    ['TE with a vertical tab', 'Transfer-Encoding:\x0bchunked\r\n', `0\r\n\r\n${smuggled}`],
+    ['TE on a continued line', 'Transfer-Encoding:\r\n chunked\r\nContent-Length: 4\r\n', `0\r\n\r\n${smuggled}`],
+    ['TE behind a bare LF', 'X: y\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${smuggled}`],
+    ['TE behind a bare CR', 'X: y\rTransfer-Encoding: chunked\r\n', `0\r\n\r\n${smuggled}`],
+    ['TE xchunked', 'Transfer-Encoding: xchunked\r\n', `0\r\n\r\n${smuggled}`],
+    ['CL.CL', `Content-Length: 0\r\nContent-Length: ${smuggled.length}\r\n`, smuggled],
+    ['CL as a list', `Content-Length: 0, ${smuggled.length}\r\n`, smuggled],
+    ['CL with a sign', `Content-Length: +${smuggled.length}\r\n`, smuggled],
+    ['a name with a blank', 'Content Length: 0\r\n', smuggled],
+    ['a name with a NUL', 'Content-Length\x00: 0\r\n', smuggled],
+    ['two hosts', 'Host: other\r\n', ''],
+    ['a chunk’s size with a blank', 'Transfer-Encoding: chunked\r\n', `0 \r\n\r\n${smuggled}`],
+    ['a chunk’s size that overflows', 'Transfer-Encoding: chunked\r\n', `10000000000000000\r\n${smuggled}`],
+    ['a bare LF in an extension', 'Transfer-Encoding: chunked\r\n', `2;\nxx\r\n4c\r\n0\r\n\r\n${smuggled}`],
+    [
+      'a length among the trailers',
+      'Transfer-Encoding: chunked\r\n',
+      `0\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}`,
+    ],
+  ])('%s', async (_name, fields, body) => {
+    await using raw = await careless()
+    const seen = await answered(edge.httpPort, post(tunnelTo(raw.port), fields, body))
+    expect(seen).toMatch(/^HTTP\/1.1 (400 [^]*Mooring-Error: bad_request|501 [^]*Mooring-Error: unknown_transfer_coding)/)
+    expect(seen.match(/HTTP\/1.1/g)).toHaveLength(1)
+    expect(raw.received.join('')).toBe('')
+  })
+})
+
+test('chunks that turn bad on the way are followed by nothing', async () => {
+  await using raw = await rawBackend(() => undefined)
+  const host = tunnelTo(raw.port)
+  const visitor = rawVisitor(edge.httpPort, post(host, 'Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n'))
+  await vi.waitUntil(() => raw.received[0]?.endsWith('abc\r\n'), soon)
+  visitor.socket.write(`0\r\nX: y\n\r\n${smuggled}`)
+  expect(await visitor.over).toMatch(/400 [^]*bad_request/)
+  expect(raw.received.join('')).toMatch(/3\r\nabc\r\n$/)
+})
+
+test.each(['GET', 'HEAD', 'DELETE'])('CL.0: after a %s with a body its channel serves nobody else', async (method) => {
+  await using raw = await careless()
+  const host = tunnelTo(raw.port)
+  const attack = `${method} / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${smuggled.length}\r\nConnection: close\r\n\r\n${smuggled}`
+  await answered(edge.httpPort, attack)
+  await answered(edge.httpPort, `GET /other HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  expect(raw.received).toHaveLength(2)
+  expect(raw.received[1]).toMatch(/^GET \/other /)
+})
+
+test('what follows a whole request is the visitor’s next one, with its own Host', async () => {
+  await using raw = await careless()
+  const host = tunnelTo(raw.port)
+  const seen = await answered(
+    edge.httpPort,
+    `${post(host, 'Content-Length: 0\r\n', '')}GET / HTTP/1.1\r\nHost: other.${DOMAIN}\r\nConnection: close\r\n\r\n`,
+  )
+  expect(seen.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404'])
+})
+
+test.each([
+  ['Host', 'Connection: close, Host\r\n', /\r\nHost: /],
+  ['X-Forwarded-For', 'Connection: close, X-Forwarded-For\r\n', /X-Forwarded-For: 127\.0\.0\.1\r\n/],
+  ['Content-Length', 'Connection: close, Content-Length\r\nContent-Length: 0\r\n', /Content-Length: 0\r\n/],
+])('a visitor cannot have %s left out', async (_name, fields, wanted) => {
+  await using raw = await careless()
+  await answered(edge.httpPort, post(tunnelTo(raw.port), fields, ''))
+  expect(raw.received[0]).toMatch(wanted)
+})
+
+test.each([
+  ['no end of the head', 'GET / HTTP/1.1\r\nA: '],
+  ['one line for ever', 'GET /'],
+])('a head of more than 32 KiB is refused: %s', async (_name, start) => {
+  expect(await answered(edge.httpPort, start + 'a'.repeat(40_000))).toMatch(/^HTTP\/1.1 431 /)
+})
+
+test.each([
+  ['HTTP', () => edge.httpPort],
+  ['HTTPS', () => edge.httpsPort],
+])('whatever bytes come to the port of %s, it goes on serving', async (_name, port) => {
+  await using raw = await careless()
+  const host = tunnelTo(raw.port)
+  const seed = post(host, 'Transfer-Encoding: chunked\r\nConnection: close\r\n', '3\r\nabc\r\n0\r\n\r\n')
+  const noise = (bytes: Buffer) => {
+    for (let count = 0; count < 3; count++) bytes[randomInt(bytes.length)] = randomInt(256)
+    return bytes.toString('latin1')
+  }
+  const visitors = Array.from({ length: 200 }, (_, index) =>
+    answered(port(), noise(index % 4 === 0 ? randomBytes(300) : Buffer.from(seed))),
+  )
+  await Promise.all(visitors)
+  expect(await answered(edge.httpPort, post(host, 'Connection: close\r\n', ''))).toMatch(/200 OK/)
+  expect(edge.failures).toEqual([])
+})
+
+describe('visitors who are slow', () => {
+  test('with a head are answered 408', async () => {
+    expect(await answered(edge.httpPort, 'GET / HTTP/1.1\r\nHost')).toMatch(/^HTTP\/1.1 408 /)
+  })
+
+  test('and send nothing at all are closed', async () => {
+    expect(await answered(edge.httpPort, '')).toBe('')
+  })
+
+  test('with a handshake are closed', async () => {
+    expect(await answered(edge.httpsPort, '\x16\x03')).toBe('')
+  })
+
+  test('with a body are answered 408', async () => {
+    await using raw = await rawBackend(() => undefined)
+    expect(await answered(edge.httpPort, post(tunnelTo(raw.port), 'Content-Length: 100\r\n', 'a'))).toMatch(/^HTTP\/1.1 408 /)
+  })
+
+  test('with a body whose answer has begun are not: nobody waits for the rest', async () => {
+    const parts = 20
+    await using raw = await rawBackend((_received, socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+      let sent = 0
+      const timer = setInterval(() => {
+        sent += 1
+        socket.write(sent < parts ? '1\r\nx\r\n' : '0\r\n\r\n')
+        if (sent === parts) clearInterval(timer)
+      }, 100)
+    })
+    const got = await answered(edge.httpPort, post(tunnelTo(raw.port), 'Expect: 100-continue\r\nContent-Length: 10\r\n', ''))
+    expect(got).toMatch(/200 OK[^]*0\r\n\r\n$/)
+    expect(edge.records.at(-1)).toMatchObject({ status: 200, reason: null, bytesOut: parts - 1 })
+  })
+})
+
+test('requests of one tunnel beyond its bound are 429, and it is served again after', async () => {
+  await using raw = await rawBackend((received, socket) => {
+    if (received.includes('/now')) socket.write(OK)
+  })
+  const host = tunnelTo(raw.port)
+  const ask = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
+  const stuck = [1, 2, 3].map(() => rawVisitor(edge.httpPort, ask('/never')))
+  await vi.waitUntil(() => raw.received.length === 3, soon)
+  expect(await answered(edge.httpPort, ask('/now'))).toMatch(/429 [^]*overloaded[^]*Retry-After/)
+  for (const { socket } of stuck) socket.destroy()
+  await vi.waitFor(async () => expect(await answered(edge.httpPort, ask('/now'))).toMatch(/200 OK/), soon)
+})
+
+test('an upload that the backend does not read is taken no further than the buffers', async () => {
+  await using raw = await rawBackend((_received, socket) => socket.pause())
+  const visitor = connect(edge.httpPort, '127.0.0.1')
+  visitor.on('error', () => visitor.destroy())
+  visitor.write(post(tunnelTo(raw.port), 'Content-Length: 300000000\r\n', ''))
+  const part = Buffer.alloc(65_536)
+  const send = () => {
+    while (visitor.write(part)) continue
+  }
+  visitor.on('drain', send)
+  send()
+  // The slow-body rule must not end it: the visitor is kept from sending.
+  const before = process.memoryUsage().rss
+  await once(visitor, 'drain')
+  await vi.waitFor(() => expect(visitor.writableNeedDrain).toBe(true), soon)
+  expect(process.memoryUsage().rss - before).toBeLessThan(64_000_000)
+  visitor.destroy()
+})
+
+// What they cost is measured where the edge is a process of its own: in hostile-visitors.test.ts.
+test('a hundred downloads that nobody reads are closed', async () => {
+  const large = Buffer.alloc(20_000_000)
+  await using raw = await rawBackend((_received, socket) => {
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${large.length}\r\n\r\n`)
+    socket.write(large)
+  })
+  await using patient = await startProxy({ limits: { slowMs: 2_000, sweepMs: 50 } })
+  patient.serve('00000000000000aa', raw.port)
+  const closed = Array.from({ length: 100 }, () => {
+    const socket = connect(patient.httpPort, '127.0.0.1')
+    socket.pause()
+    socket.on('error', () => socket.destroy())
+    socket.write(`GET / HTTP/1.1\r\nHost: 00000000000000aa.${DOMAIN}\r\n\r\n`)
+    return once(socket, 'close')
+  })
+  await vi.waitUntil(() => raw.received.length === 100, soon)
+  await vi.waitUntil(() => patient.records.length === 100, { timeout: 30_000, interval: 50 })
+  expect(patient.records.every(({ status, reason }) => status === 200 && reason === 'visitor_gone')).toBe(true)
+  await patient.proxy.close()
+  expect(closed).toHaveLength(100)
+})
+
+test('an upgraded connection stays while both sides are there, and is closed when what one has left says no more', async () => {
+  await using raw = await rawBackend((received, socket) => {
+    if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n')
+  })
+  const host = tunnelTo(raw.port)
+  const ask = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`
+  const [idle, left] = [rawVisitor(edge.httpPort, ask), rawVisitor(edge.httpPort, ask)]
+  await Promise.all([idle.sees('\r\n\r\n'), left.sees('\r\n\r\n')])
+  left.socket.end()
+  await left.over
+  expect(idle.socket.readyState).toBe('open')
+  idle.socket.destroy()
+})
+
+describe('over HTTP/2', () => {
+  const pseudo = (host: string): [string, string][] => [
+    [':method', 'POST'],
+    [':scheme', 'https'],
+    [':authority', host],
+    [':path', '/'],
+  ]
+  /** A status of 400, as the static table has it. */
+  const REFUSED = 0x8c
+  const isRefusal = ({ type, payload }: Frame) =>
+    type === FRAME.reset || type === FRAME.goaway || (type === FRAME.headers && payload[0] === REFUSED)
+
+  test.each<[string, [string, string][], string | undefined]>([
+    ['a line end in a value', [['x', `y\r\n\r\n${smuggled}`]], undefined],
+    ['a bare LF in a value', [['x', 'y\nz: a']], undefined],
+    ['a NUL in a value', [['x', 'y\0z']], undefined],
+    ['a line end in a name', [['x: y\r\nz', 'a']], undefined],
+    ['a colon in a name', [['x:y', 'a']], undefined],
+    ['a blank in a name', [['x y', 'a']], undefined],
+    ['a name in capitals', [['X', 'a']], undefined],
+    ['transfer-encoding', [['transfer-encoding', 'chunked']], `0\r\n\r\n${smuggled}`],
+    ['connection', [['connection', 'close']], undefined],
+    [
+      'two lengths',
+      [
+        ['content-length', '1'],
+        ['content-length', '9'],
+      ],
+      'abc',
+    ],
+    ['a body shorter than its length', [['content-length', '9']], 'abc'],
+    ['a body longer than its length', [['content-length', '1']], `a${smuggled}`],
+    ['a length without a body', [['content-length', '5']], undefined],
+    ['another Host than authority', [['host', 'other']], undefined],
+    ['two authorities', [[':authority', 'other']], undefined],
+    ['two paths', [[':path', '/other']], undefined],
+    ['a pseudo-header field that is none', [[':x', 'y']], undefined],
+  ])('%s is refused, or has one meaning', async (_name, fields, body) => {
+    await using raw = await careless()
+    const host = tunnelTo(raw.port)
+    using visitor = await http2Visitor(edge.httpsPort, host)
+    const head = headers(1, block([...pseudo(host), ...fields]), body === undefined ? 'ends' : 'goes on')
+    visitor.socket.write(body === undefined ? head : Buffer.concat([head, data(1, body)]))
+    await vi.waitUntil(() => visitor.seen.some(isRefusal), soon)
+    const got = raw.received.join('')
+    expect(got).not.toContain('smuggled')
+    expect(got.split('\r\n\r\n').slice(1).join('')).not.toContain('HTTP/1.1')
+  })
+
+  test.each<[string, [string, string][]]>([
+    ['a blank in the path', [[':path', '/ HTTP/1.1\r\nx: y']]],
+    ['a path in absolute form', [[':path', 'http://other/']]],
+    ['an empty path', [[':path', '']]],
+    ['a blank in the method', [[':method', 'GET / HTTP/1.1\r\nx:']]],
+    ['a line end in the authority', [[':authority', 'a\r\nx: y']]],
+    ['an empty authority', [[':authority', '']]],
+  ])('%s is refused', async (_name, instead) => {
+    await using raw = await careless()
+    const host = tunnelTo(raw.port)
+    using visitor = await http2Visitor(edge.httpsPort, host)
+    const changed = new Map([...pseudo(host), ...instead])
+    visitor.socket.write(headers(1, block([...changed])))
+    await vi.waitUntil(() => visitor.seen.some(isRefusal), soon)
+    expect(raw.received).toEqual([])
+  })
+
+  test('a visitor who resets streams as fast as it opens them is shown out, and its channels are closed', async () => {
+    await using raw = await rawBackend(() => undefined)
+    const host = tunnelTo(raw.port)
+    using visitor = await http2Visitor(edge.httpsPort, host)
+    const fields = block(pseudo(host))
+    const flood = Array.from({ length: 2_000 }, (_, index) => [headers(2 * index + 1, fields), reset(2 * index + 1)]).flat()
+    visitor.socket.write(Buffer.concat(flood))
+    await visitor.closed
+    await vi.waitUntil(() => edge.sessions.of(host.slice(0, 16))[0]?.channels === 0, soon)
+  })
+
+  test('a head that never ends is not kept', async () => {
+    const host = tunnelTo(undefined)
+    using visitor = await http2Visitor(edge.httpsPort, host)
+    visitor.socket.write(openHeaders(1, block(pseudo(host))))
+    const more = continuation(1, block([['x', 'y'.repeat(8_000)]]))
+    const before = process.memoryUsage().rss
+    const send = () => {
+      while (!visitor.socket.destroyed && visitor.socket.write(more)) continue
+    }
+    visitor.socket.on('drain', send)
+    send()
+    await visitor.closed
+    expect(process.memoryUsage().rss - before).toBeLessThan(64_000_000)
+  })
+
+  test.each<[string, (host: string) => Buffer]>([
+    ['nothing', () => Buffer.alloc(0)],
+    ['half a head', (host) => openHeaders(1, block(pseudo(host)))],
+  ])('who says %s is closed as soon as one who says it over HTTP/1.1', async (_does, said) => {
+    await using own = await startProxy({ contextFor: async () => context, limits: { headMs: 200, sweepMs: 20 } })
+    const { host } = own.serve('00000000000000ab', undefined)
+    using visitor = await http2Visitor(own.httpsPort, host)
+    visitor.socket.write(said(host))
+    await visitor.closed
+  })
+
+  test('what the visitor does not read is not read from the backend', async () => {
+    const large = Buffer.alloc(20_000_000)
+    await using raw = await rawBackend((_received, socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${large.length}\r\n\r\n`)
+      socket.write(large)
+    })
+    const host = tunnelTo(raw.port)
+    using visitor = await http2Visitor(edge.httpsPort, host)
+    // The window of 64 KiB is never opened again: in time the edge gives the stream up.
+    visitor.socket.write(headers(1, block(pseudo(host))))
+    await vi.waitUntil(() => visitor.seen.some(({ type }) => type === FRAME.reset), soon)
+    const record = edge.records.findLast(({ tunnel }) => host.startsWith(tunnel.slice('uid-'.length)))
+    expect(record?.bytesOut).toBeLessThan(1_000_000)
+  })
+})

@@ -1,0 +1,136 @@
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { curl, TRANSPORTS } from '../../support/edge/curl.ts'
+import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
+import { selfSigned } from '../../support/edge/self-signed.ts'
+import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
+import { freshHostname } from '../../support/edge/ssh-edge.ts'
+
+/** The last rows of the order in which an edge decides: limits, and what becomes of a request on its way to the backend. */
+
+const soon = { timeout: 10_000, interval: 10 }
+const cleanup = new AsyncDisposableStack()
+afterAll(() => cleanup.disposeAsync())
+const context = selfSigned(DOMAIN)
+const contextFor = async () => context
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+const edge = cleanup.use(await startProxy({ contextFor, limits: { upstreamMs: 300, sweepMs: 20, holdMs: 50 } }))
+
+/** As many requests that wait for their backend, each on a connection of its own, as a bound allows. */
+const MOST = 5
+
+async function full(bound: 'requestsPerTunnel' | 'connections' | 'connectionsPerSource') {
+  const own = cleanup.use(await startProxy({ contextFor, limits: { [bound]: MOST, halfClosedMs: 50, sweepMs: 20 } }))
+  const backend = cleanup.use(
+    await rawBackend((received, socket) => {
+      if (!received.includes('/waits')) socket.write(OK)
+    }),
+  )
+  const { host } = own.serve('0000000000000001', backend.port)
+  const other = own.serve('0000000000000002', backend.port).host
+  const ask = `GET /waits HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+  const waiting = Array.from({ length: MOST }, () => rawVisitor(own.httpPort, ask))
+  await vi.waitUntil(() => backend.received.length === MOST, soon)
+  return { own, host, other, leave: () => waiting.forEach(({ socket }) => socket.destroy()) }
+}
+
+describe.each(TRANSPORTS)('over %s', (transport) => {
+  test.each<{ does: string; answer: Parameters<typeof rawBackend>[0]; status: number; reason: string }>([
+    { does: 'that closes', answer: (_, socket) => socket.end(), status: 502, reason: 'upstream_reset' },
+    { does: 'that resets', answer: (_, socket) => socket.resetAndDestroy(), status: 502, reason: 'upstream_reset' },
+    {
+      does: 'that closes within its head',
+      answer: (_, socket) => socket.end('HTTP/1.1 2'),
+      status: 502,
+      reason: 'upstream_reset',
+    },
+    {
+      does: 'that speaks no HTTP',
+      answer: (_, socket) => socket.write('SSH-2.0-x\r\n\r\n'),
+      status: 502,
+      reason: 'upstream_invalid',
+    },
+    { does: 'that says nothing', answer: () => undefined, status: 504, reason: 'upstream_timeout' },
+    {
+      does: 'that says 103 and nothing more',
+      answer: (_, socket) => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'),
+      ...{ status: 504, reason: 'upstream_timeout' },
+    },
+  ])('a backend $does is $status $reason', async ({ answer, status, reason }) => {
+    await using tunnel = await tunnelBefore(edge, answer)
+    const got = await curl(edge, { transport, host: tunnel.host })
+    expect([got.status, got.reason]).toEqual([status, reason])
+    expect(got.body).toContain('the target')
+    expect(edge.records.at(-1)).toMatchObject({ status, reason, origin: 'edge' })
+  })
+
+  test('a request whose client goes before the answer is 502 upstream_reset, also on a link that served before', async () => {
+    await using backend = await rawBackend((received, socket) => {
+      if (!received.includes('/hang')) socket.write(OK)
+    })
+    const { hostname, host } = edge.serve(freshHostname(), undefined)
+    const session = edge.sessions.connect(hostname, backend.port)
+    expect((await curl(edge, { transport, host })).status).toBe(200)
+    const asked = curl(edge, { transport, host, path: '/hang' })
+    await vi.waitUntil(() => backend.received.some((received) => received.includes('/hang')), soon)
+    session.close('closed', 'its client goes')
+    const got = await asked
+    expect([got.status, got.reason]).toEqual([502, 'upstream_reset'])
+    expect(got.body).toContain('the client was disconnected')
+  })
+
+  test('so is one whose client goes while another of its tunnel stays', async () => {
+    await using backend = await rawBackend(() => undefined)
+    const { hostname, host } = edge.serve(freshHostname(), undefined)
+    const staying = edge.sessions.connect(hostname, backend.port)
+    // The newest is asked.
+    const going = edge.sessions.connect(hostname, backend.port)
+    const asked = curl(edge, { transport, host })
+    await vi.waitUntil(() => backend.received.length === 1, soon)
+    going.close('closed', 'its client goes')
+    expect((await asked).body).toContain('the client was disconnected')
+    staying.close('closed', 'the test is over')
+  })
+
+  test('one request more than a tunnel may have under way is 429; other tunnels are served', async () => {
+    const { own, host, other, leave } = await full('requestsPerTunnel')
+    const answer = await curl(own, { transport, host })
+    expect([answer.status, answer.reason, answer.header('retry-after')]).toEqual([429, 'overloaded', '1'])
+    expect((await curl(own, { transport, host: other })).status).toBe(200)
+    leave()
+    await vi.waitFor(async () => expect((await curl(own, { transport, host })).status).toBe(200), soon)
+  })
+
+  test('one connection more than the edge may have is 503 for every tunnel, and after those rows that come before', async () => {
+    const { own, host, other, leave } = await full('connections')
+    for (const each of [host, other]) {
+      const answer = await curl(own, { transport, host: each })
+      expect([answer.status, answer.reason, answer.header('retry-after')]).toEqual([503, 'overloaded', '1'])
+    }
+    expect((await curl(own, { transport, host: `ffffffffffffffff.${DOMAIN}` })).status).toBe(404)
+    leave()
+    await vi.waitFor(async () => expect((await curl(own, { transport, host: other })).status).toBe(200), soon)
+  })
+
+  test('one connection more than a source may have is 503; others are served', async () => {
+    const { own, host, leave } = await full('connectionsPerSource')
+    const from = (address: string) => curl(own, { transport, host, args: ['--interface', address] })
+    const answer = await from('127.0.0.1')
+    expect([answer.status, answer.reason, answer.header('retry-after')]).toEqual([503, 'overloaded', '1'])
+    expect((await from('127.0.0.2')).status).toBe(200)
+    leave()
+    await vi.waitFor(async () => expect((await from('127.0.0.1')).status).toBe(200), soon)
+  })
+})
+
+test('a balancer that is trusted may have more connections than one source', async () => {
+  const limits = { connectionsPerSource: 1 }
+  await using backend = await rawBackend((_received, socket) => socket.write(OK))
+  const own = await startProxy({ contextFor, limits, trusted: ['127.0.0.0/8'] })
+  onTestFinished(() => own.proxy.close())
+  const { host } = own.serve('0000000000000001', backend.port)
+  const kept = [1, 2, 3].map(() => rawVisitor(own.httpPort, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`))
+  for (const visitor of kept) await visitor.sees('HTTP/1.1 200 OK')
+  for (const { socket } of kept) socket.destroy()
+})

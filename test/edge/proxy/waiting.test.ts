@@ -1,0 +1,122 @@
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { block, data, FRAME, headers, http2Visitor } from '../../support/edge/http2-frames.ts'
+import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
+import { selfSigned } from '../../support/edge/self-signed.ts'
+import { settableClock } from '../../support/edge/settable-clock.ts'
+import { freshHostname } from '../../support/edge/ssh-edge.ts'
+
+/** Requests that wait: for a session, or behind answers that their visitor does not read. */
+
+const soon = { timeout: 10_000, interval: 10 }
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+const context = selfSigned(DOMAIN)
+const start = (clock = settableClock()) =>
+  startProxy({ contextFor: async () => context, clock, limits: { sweepMs: 20, holdMs: 10_000 } })
+const edge = await start()
+afterAll(() => edge.proxy.close())
+let hostname = ''
+let host = ''
+beforeEach(() => {
+  hostname = freshHostname()
+  host = edge.serve(hostname, undefined).host
+})
+
+const fieldsOf = (authority: string) =>
+  block(Object.entries({ ':method': 'POST', ':scheme': 'https', ':authority': authority, ':path': '/' }))
+
+test('one over HTTP/2 whose body turns out to be empty waits on, and is served', async () => {
+  await using backend = await rawBackend((received, socket) => {
+    if (received.endsWith('\r\n\r\n0\r\n\r\n')) socket.write(OK)
+  })
+  using visitor = await http2Visitor(edge.httpsPort, host)
+  visitor.socket.write(headers(1, fieldsOf(host), 'goes on'))
+  await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
+  // Once the second has its answer, the end of the first has come as well.
+  visitor.socket.write(Buffer.concat([data(1, ''), headers(3, fieldsOf('none.example'))]))
+  await vi.waitUntil(() => visitor.seen.some(({ type, stream }) => type === FRAME.headers && stream === 3), soon)
+  edge.sessions.connect(hostname, backend.port)
+  await vi.waitUntil(() => edge.records.length === 1, soon)
+  expect(edge.records).toMatchObject([{ status: 200, reason: null, origin: 'backend' }])
+})
+
+describe('those behind answers that are not read', () => {
+  const body = 'y'.repeat(30_000)
+
+  /** A visitor who has asked more than the systems on the way keep answers of, so that some wait; it has read nothing. */
+  async function unread(own: Awaited<ReturnType<typeof start>>) {
+    const COUNT = 400
+    const cleanup = new AsyncDisposableStack()
+    let asked = 0
+    let released: (() => void) | undefined
+    let isHeld = false
+    const backend = cleanup.use(
+      await rawBackend((received, socket) => {
+        asked = received.split('\r\n\r\n').length - 1
+        const answer = () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+        if (isHeld) released = answer
+        else answer()
+      }),
+    )
+    const name = freshHostname()
+    const served = own.serve(name, backend.port)
+    const visitor = rawVisitor(own.httpPort)
+    cleanup.defer(() => void visitor.socket.destroy())
+    visitor.socket.pause()
+    visitor.socket.write(`GET / HTTP/1.1\r\nHost: ${served.host}\r\n\r\n`.repeat(COUNT))
+    let before = -1
+    function isStill(): boolean {
+      const last = before
+      before = own.records.length
+      return before > 0 && before === last && before === asked
+    }
+    await vi.waitUntil(isStill, { timeout: 10_000, interval: 300 })
+    expect(before).toBeLessThan(COUNT)
+    return {
+      ...{ visitor, count: COUNT, before },
+      /** It reads from now on; the answer to the next that waits is there when `release` is called. */
+      async resume() {
+        isHeld = true
+        visitor.socket.resume()
+        await vi.waitUntil(() => released, soon)
+      },
+      release() {
+        isHeld = false
+        released?.()
+      },
+      [Symbol.asyncDispose]: () => cleanup.disposeAsync(),
+    }
+  }
+
+  test('are answered although the visitor ended its side long before they begin', async () => {
+    const clock = settableClock()
+    await using own = await start(clock)
+    await using waiting = await unread(own)
+    const { visitor, count } = waiting
+    const swept = async () => {
+      const { reads } = clock
+      await vi.waitUntil(() => clock.reads >= reads + 10, soon)
+    }
+    visitor.socket.end()
+    await swept()
+    clock.pass(11_000)
+    await waiting.resume()
+    await swept()
+    waiting.release()
+    await vi.waitUntil(() => own.records.length === count, soon)
+    expect(own.records.every(({ status }) => status === 200)).toBe(true)
+  })
+
+  test('are not begun on a connection that is ended: the next is answered, and says so', async () => {
+    await using own = await start()
+    await using waiting = await unread(own)
+    const { visitor, before } = waiting
+    own.proxy.drain()
+    visitor.socket.resume()
+    const answers = (await visitor.over).split('HTTP/1.1 200 OK\r\n').slice(1)
+    expect(answers.map((answer) => answer.includes('Connection: close'))).toEqual([...Array<boolean>(before).fill(false), true])
+    expect(answers.at(-1)?.endsWith(body)).toBe(true)
+    expect(own.failures).toEqual([])
+  })
+})

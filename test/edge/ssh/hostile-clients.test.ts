@@ -1,0 +1,246 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { Client } from 'ssh2'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { honest, type Honest } from '../../support/edge/honest.ts'
+import { answered } from '../../support/edge/raw-http.ts'
+import { handlersOf, KEY, logIn, newKey, protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
+import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
+import { temporaryPassword } from '../../support/edge/ssh-edge.ts'
+
+const MIB = 1024 * 1024
+const soon = { timeout: 20_000, interval: 20 }
+
+let edge: WholeEdge
+let other: Honest
+beforeAll(async () => {
+  edge = await startWholeEdge({ ssh: { loginGraceMs: 3_000, loginTries: 6, failedPerSource: 20, failedPerSourceAndTunnel: 10 } })
+  other = await honest(edge)
+})
+afterAll(async () => {
+  expect(edge.logged()).toBe('')
+  other[Symbol.dispose]()
+  await edge[Symbol.asyncDispose]()
+})
+
+const memoryOf = async () => {
+  const { heap, buffers } = await edge.usage()
+  return heap + buffers
+}
+
+/** A new source for each test: what one has done must not be held against the next. */
+let source = 0
+const freshSource = () => `127.1.${Math.floor(++source / 250)}.${(source % 250) + 1}`
+
+const text = (value: string): Buffer => {
+  const bytes = Buffer.from(value)
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(bytes.length)
+  return Buffer.concat([length, bytes])
+}
+const number = (value: number): Buffer => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+
+/** SSH_MSG_CHANNEL_OPEN (RFC 4254, section 5.1). */
+const channelOpen = (type: string, id: number, rest = Buffer.alloc(0)) =>
+  Buffer.concat([Buffer.of(90), text(type), number(id), number(1024), number(1024), rest])
+
+describe('a client costs others nothing', () => {
+  test.each(['session', 'direct-tcpip', 'x11', 'forwarded-tcpip', 'no-such-channel'])(
+    'that opens 10,000 channels of type %s',
+    async (type) => {
+      using hostile = await logIn(edge, { localAddress: freshSource() })
+      const before = await memoryOf()
+      const rest =
+        type === 'direct-tcpip' ? Buffer.concat([text('127.0.0.1'), number(22), text('127.0.0.1'), number(1)]) : Buffer.alloc(0)
+      const origin =
+        type === 'forwarded-tcpip' || type === 'x11'
+          ? Buffer.concat([text('a'), number(80), text('b'), number(1)])
+          : Buffer.alloc(0)
+      for (let id = 0; id < 10_000; id++) sendMessage(hostile.client, channelOpen(type, id, Buffer.concat([rest, origin])))
+      await other.isServed()
+      expect((await memoryOf()) - before).toBeLessThan(16 * MIB)
+    },
+  )
+
+  test('that asks without end and never reads the answers: it is disconnected', async () => {
+    using hostile = await logIn(edge, { localAddress: freshSource() })
+    const before = await memoryOf()
+    const socket = socketOf(hostile.client)
+    socket.pause()
+    const gone = { yet: false }
+    void hostile.gone.then(() => (gone.yet = true))
+    const request = channelOpen('direct-tcpip', 1, Buffer.concat([text('a'), number(1), text('b'), number(1)]))
+    let most = 0
+    for (let round = 0; !gone.yet; round++) {
+      for (let count = 0; count < 2_000; count++) sendMessage(hostile.client, request)
+      if (round % 20 === 0) most = Math.max(most, (await memoryOf()) - before)
+      // The client's own memory is none of the edge's.
+      if (socket.writableLength > MIB) await Promise.race([once(socket, 'drain'), hostile.gone])
+      else await new Promise(setImmediate)
+    }
+    expect(most).toBeLessThan(48 * MIB)
+    await other.isServed()
+  })
+
+  test('that takes no byte of what its visitors send: it holds them back', async () => {
+    using hostile = await logIn(edge, { localAddress: freshSource() })
+    await hostile.serve((channel) => channel.pause())
+    const before = await memoryOf()
+    socketOf(hostile.client).pause()
+    const body = Buffer.alloc(MIB)
+    const visitors = Array.from({ length: 50 }, () => {
+      const visitor = connect(edge.ports.http, '127.0.0.1')
+      visitor.on('error', () => visitor.destroy())
+      visitor.write(`POST / HTTP/1.1\r\nHost: ${hostile.hostname}.${edge.domain}\r\nContent-Length: 100000000\r\n\r\n`)
+      for (let count = 0; count < 20; count++) visitor.write(body)
+      return visitor
+    })
+    await other.isServed()
+    await vi.waitFor(() => expect(visitors.every(({ writableNeedDrain }) => writableNeedDrain)).toBe(true), soon)
+    expect((await memoryOf()) - before).toBeLessThan(48 * MIB)
+    for (const visitor of visitors) visitor.destroy()
+  })
+
+  test('that takes packets of a few bytes only: it gets none', async () => {
+    using hostile = await logIn(edge, { localAddress: freshSource() })
+    const { client, hostname } = hostile
+    const confirmed: number[] = []
+    handlersOf(client).CHANNEL_OPEN = (_protocol, { sender }) => {
+      confirmed.push(sender)
+      // SSH_MSG_CHANNEL_OPEN_CONFIRMATION (RFC 4254, section 5.1): a huge window, and packets of a byte.
+      sendMessage(client, Buffer.concat([Buffer.of(91), number(sender), number(1), number(0x7fff_ffff), number(1)]))
+    }
+    await new Promise<void>((resolve, reject) => {
+      client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
+    })
+    const upload = `POST / HTTP/1.1\r\nHost: ${hostname}.${edge.domain}\r\nContent-Length: ${4 * MIB}\r\n\r\n`
+    expect(await answered(edge.ports.http, upload + 'x'.repeat(64 * 1024))).toMatch(/^HTTP\/1\.1 502 [^]*upstream_refused/)
+    expect(confirmed).toHaveLength(1)
+  })
+
+  test('that sends single bytes between much that is nothing, to a visitor who does not read: they hold no more than they are', async () => {
+    using hostile = await logIn(edge, { localAddress: freshSource() })
+    const { client, hostname } = hostile
+    let window = 0
+    const accepted = new Promise<number>((resolve) => {
+      handlersOf(client).CHANNEL_OPEN = (_protocol, info) => {
+        window = info.window
+        resolve(info.sender)
+      }
+    })
+    handlersOf(client).CHANNEL_WINDOW_ADJUST = (_protocol, _channel, bytes) => (window += bytes)
+    await new Promise<void>((resolve, reject) => {
+      client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
+    })
+    const visitor = connect(edge.ports.http, '127.0.0.1').pause()
+    visitor.on('error', () => visitor.destroy())
+    visitor.write(`GET / HTTP/1.1\r\nHost: ${hostname}.${edge.domain}\r\n\r\n`)
+    const channel = await accepted
+    // SSH_MSG_CHANNEL_OPEN_CONFIRMATION and CHANNEL_DATA (RFC 4254, sections 5.1 and 5.2), and SSH_MSG_IGNORE (RFC 4253, section 11.2).
+    sendMessage(client, Buffer.concat([Buffer.of(91), number(channel), number(1), number(0x7fff_ffff), number(32_768)]))
+    const say = (data: string) => {
+      window -= data.length
+      sendMessage(client, Buffer.concat([Buffer.of(94), number(channel), text(data)]))
+    }
+    const ignored = Buffer.concat([Buffer.of(2), text('x'.repeat(32_000))])
+    const heard = () =>
+      new Promise<void>((resolve) => {
+        client.unforwardIn('nobody', 81, () => resolve())
+      })
+    say('HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n')
+    // Until nothing on the way to the visitor takes more.
+    while (window > 32_768) {
+      say('x'.repeat(8_192))
+      if (window <= 32_768) await heard()
+    }
+    const before = await memoryOf()
+    const socket = socketOf(client)
+    for (let round = 0; round < 4_000; round++) {
+      say('x')
+      sendMessage(client, ignored)
+      sendMessage(client, ignored)
+      if (socket.writableNeedDrain) await once(socket, 'drain')
+    }
+    await heard()
+    expect((await memoryOf()) - before).toBeLessThan(16 * MIB)
+    await other.isServed()
+    visitor.destroy()
+  })
+
+  test('that exchanges keys again and again', async () => {
+    using hostile = await logIn(edge, { localAddress: freshSource() })
+    for (let round = 0; round < 50; round++) {
+      protocolOf(hostile.client).rekey()
+      await vi.waitFor(() => expect(protocolOf(hostile.client)._kexinit).toBeUndefined(), { ...soon, interval: 1 })
+    }
+    await other.isServed()
+  })
+})
+
+describe('strangers', () => {
+  test('200 of them, who are slow with their handshakes, are shown out in time, and others log in meanwhile', async () => {
+    const before = await memoryOf()
+    const slow = Array.from({ length: 200 }, (_, index) => {
+      const socket = connect({ host: '127.0.0.1', port: edge.ports.ssh, localAddress: `127.2.0.${index + 1}` })
+      socket.on('error', () => socket.destroy())
+      socket.resume()
+      const dribble = setInterval(() => socket.writable && socket.write(Buffer.of(0x53)), 100)
+      socket.write('SSH-2.0-slow\r\n')
+      return once(socket, 'close').finally(() => clearInterval(dribble))
+    })
+    using honest = await logIn(edge, { localAddress: freshSource() })
+    expect(honest.client).toBeDefined()
+    expect((await memoryOf()) - before).toBeLessThan(32 * MIB)
+    await Promise.all(slow)
+  })
+
+  test('who offer 50 keys may try some, and are counted once', async () => {
+    const localAddress = freshSource()
+    const hostname = '0123456789abcdef'
+    await edge.set(hostname, { authorizedKeys: [KEY.publicKey] })
+    const keys = Array.from({ length: 50 }, () => newKey().privateKey)
+    const client = new Client()
+    let tried = 0
+    const said = await new Promise<Error>((resolve) => {
+      client.once('error', resolve)
+      client.connect({
+        ...{ host: '127.0.0.1', port: edge.ports.ssh, username: hostname, localAddress },
+        authHandler: (_left, _partial, next) => {
+          const key = keys[tried++]
+          next(key === undefined ? (false as never) : { type: 'publickey', username: hostname, key })
+        },
+      })
+    })
+    expect(said.message).not.toBe('')
+    expect(tried).toBeLessThan(25)
+    // One failure is no reason to refuse the right key.
+    using right = await logIn(edge, { username: hostname, localAddress })
+    expect(right.hostname).toBe(hostname)
+  })
+
+  test('who guess passwords are refused after some, whatever they guess then, and nobody else is', async () => {
+    const { password, routed } = temporaryPassword(60_000, 'mt_guessable')
+    const hostname = 'fedcba9876543210'
+    await edge.set(hostname, {}, [routed])
+    const localAddress = freshSource()
+    const guess = (guessed: string, from = localAddress) =>
+      new Promise<string>((resolve) => {
+        const client = new Client()
+        client.once('ready', () => {
+          client.destroy()
+          resolve('in')
+        })
+        client.once('error', (error) => resolve(error.message))
+        client.connect({ host: '127.0.0.1', port: edge.ports.ssh, username: hostname, password: guessed, localAddress: from })
+      })
+    for (let count = 0; count < 10; count++)
+      expect(await guess(`mt_${count}`)).toContain('All configured authentication methods failed')
+    // The right one, of a form that could be guessed, is not compared.
+    expect(await guess(password)).toContain('too many failed logins')
+    expect(await guess(password, freshSource())).toBe('in')
+  })
+})

@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs'
+import { Client, utils } from 'ssh2'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+
+/** Logins by a key whose user names no tunnel. */
+
+const edge = await startSshEdge()
+afterAll(() => edge[Symbol.asyncDispose]())
+const soon = { timeout: 10_000, interval: 10 }
+const never = new AbortController().signal
+
+let count = 0
+function newKey() {
+  const name = `key-${count++}`
+  return { name, publicKey: edge.makeKey(name) }
+}
+
+/** Tunnels that list the key, each with a config. */
+function tunnels(publicKey: string, ...configs: readonly object[]): readonly string[] {
+  return configs.map((config) => {
+    const hostname = freshHostname()
+    edge.routes.set(hostname, { authorizedKeys: [publicKey], ...config })
+    return hostname
+  })
+}
+
+const SEVERAL = 'Mooring: several tunnels list this key.'
+const FORWARD = ['-N', '-R', '80:127.0.0.1:9']
+
+describe('a login by key as any user', () => {
+  test.each(['any-name', 'root', 'tunnel'])('%s opens the only tunnel that lists the key', async (user) => {
+    const { name, publicKey } = newKey()
+    const [hostname = ''] = tunnels(publicKey, {})
+    edge.ssh({ user, key: name, args: FORWARD })
+    expect(await edge.sessions.waitFor(hostname, 10_000, never)).toMatchObject({ hostname, login: { authMethod: 'key' } })
+  })
+
+  test('opens no tunnel where several list the key, and lists those that it could open', async () => {
+    const { name, publicKey } = newKey()
+    const [one = '', two = '', denied = ''] = tunnels(publicKey, {}, {}, { sshIPWhitelist: ['203.0.113.1'] })
+    const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
+    expect(await client.exited).toBe(255)
+    expect(client.output.stderr).toContain(SEVERAL)
+    for (const hostname of [one, two]) expect(client.output.stderr).toContain(hostname)
+    expect(client.output.stderr).not.toContain(denied)
+    edge.ssh({ user: two, key: name, args: FORWARD })
+    expect(await edge.sessions.waitFor(two, 10_000, never)).toBeDefined()
+  })
+
+  test('lists ten of many', async () => {
+    const { name, publicKey } = newKey()
+    const hostnames = tunnels(publicKey, ...Array.from({ length: 30 }, () => ({})))
+    const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
+    expect(await client.exited).toBe(255)
+    expect(client.output.stderr).toContain(' and others.')
+    expect(hostnames.filter((hostname) => client.output.stderr.includes(hostname))).toHaveLength(10)
+  })
+
+  test.each([
+    ['that no tunnel lists', []],
+    ['of a tunnel that takes passwords', [{ authMode: 'token' }]],
+    ['of a tunnel that denies the address', [{ sshIPWhitelist: ['203.0.113.1'] }]],
+    ['of two tunnels that deny the address', [{ sshIPWhitelist: ['203.0.113.1'] }, { sshIPWhitelist: ['203.0.113.1'] }]],
+  ])('by a key %s is refused like any other', async (_which, configs) => {
+    const { name, publicKey } = newKey()
+    tunnels(publicKey, ...configs)
+    const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
+    expect(await client.exited).toBe(255)
+    expect(client.output.stderr).toContain('Mooring: this login is not accepted.')
+    expect(client.output.stderr).not.toContain(SEVERAL)
+  })
+
+  test.each([
+    ['hostname', () => freshHostname()],
+    ['host', () => `${freshHostname()}.tunnel.localhost`],
+  ])('that is the %s of a tunnel that is not there opens no other', async (_form, userOf) => {
+    const { name, publicKey } = newKey()
+    tunnels(publicKey, {})
+    const client = edge.ssh({ user: userOf(), key: name, args: FORWARD })
+    expect(await client.exited).toBe(255)
+    expect(client.output.stderr).toContain('Mooring: this login is not accepted.')
+  })
+
+  test('follows the tunnels as they change', async () => {
+    const { name, publicKey } = newKey()
+    const [one = '', two = ''] = tunnels(publicKey, {}, {})
+    edge.routes.set(one, { authorizedKeys: [] })
+    edge.ssh({ user: 'any-name', key: name, args: FORWARD })
+    expect(await edge.sessions.waitFor(two, 10_000, never)).toBeDefined()
+    edge.routes.set(one, { authorizedKeys: [publicKey] })
+    edge.routes.delete(two)
+    edge.ssh({ user: 'any-name', key: name, args: FORWARD })
+    expect(await edge.sessions.waitFor(one, 10_000, never)).toBeDefined()
+  })
+})
+
+test('a client that has the public key alone learns no hostname, with and without a wrong signature', async () => {
+  const { publicKey } = newKey()
+  const hostnames = tunnels(publicKey, {}, {})
+  const [type = '', base64 = ''] = publicKey.split(' ')
+  const blob = Buffer.from(base64, 'base64')
+  const client = new Client()
+  onTestFinished(() => void client.destroy())
+  let [heard, asked] = ['', 0]
+  const sent: string[] = []
+  client.on('banner', (text) => (heard += text))
+  const ended = new Promise<void>((resolve) => {
+    client.on('error', ({ message }) => (heard += message)).once('close', () => resolve())
+  })
+  // The public part of the victim's key, and another's private one.
+  const { name } = newKey()
+  const own = readFileSync(edge.file(name))
+  const parsed = utils.parseKey(own)
+  if (parsed instanceof Error) throw parsed
+  const forged = Object.assign(Object.create(parsed) as typeof parsed, { type, getPublicSSH: () => blob })
+  client.connect({
+    ...{ host: '127.0.0.1', port: edge.port, username: 'any-name' },
+    authHandler: (_left, _partial, next) =>
+      next(asked++ < 2 ? { type: 'publickey', username: 'any-name', key: forged as never } : (false as never)),
+    debug: (line) => void sent.push(line),
+  })
+  await ended
+  for (const hostname of hostnames) expect(heard).not.toContain(hostname)
+  expect(heard).not.toContain(SEVERAL)
+  expect(heard).toContain('authentication methods failed')
+  expect(sent.filter((line) => line.includes('Sending USERAUTH_REQUEST (publickey)'))).toHaveLength(2)
+  await vi.waitFor(() => expect(edge.sessions.of(hostnames[0] ?? '')).toEqual([]), soon)
+})

@@ -1,0 +1,131 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client, type ConnectConfig } from 'ssh2'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { sentences } from '../../../edge/ssh/sentences.ts'
+import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
+
+/** What failed logins cost their source, and what they do not. */
+
+const soon = { timeout: 20_000, interval: 10 }
+const never = new AbortController().signal
+const REFUSED = 'All configured authentication methods failed'
+const TOO_MANY = sentences.refused('rate')
+type SshEdge = Awaited<ReturnType<typeof startSshEdge>>
+
+/** Logs in; `in`, or the error. */
+function logIn(port: number, options: ConnectConfig): Promise<string> {
+  const client = new Client()
+  return new Promise((resolve) => {
+    const settle = (outcome: string) => {
+      client.destroy()
+      resolve(outcome)
+    }
+    client.once('ready', () => settle('in')).once('error', ({ message }) => settle(message))
+    client.connect({ host: '127.0.0.1', port, ...options })
+  })
+}
+
+/** A tunnel with a key, an issued password, and one whose hash came by kubectl. */
+function newTunnel(edge: SshEdge) {
+  const [hostname, issued, weak] = [freshHostname(), temporaryPassword(), temporaryPassword(60_000, 'mt_weak')]
+  edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] }, [issued.routed, weak.routed])
+  return { hostname, password: issued.password, weak: weak.password, privateKey: readFileSync(edge.file('id')) }
+}
+
+test.each([
+  ['a tunnel', (hostname: string) => hostname],
+  ['unknown users', () => 'nobody'],
+])('after 62 failed logins as %s an address still logs in by its key and by an issued password', async (_whom, userOf) => {
+  await using edge = await startSshEdge()
+  const { hostname, password, privateKey } = newTunnel(edge)
+  for (let count = 0; count < 62; count++) await logIn(edge.port, { username: userOf(hostname), password: `mt_guess-${count}` })
+  expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in')
+  expect(await logIn(edge.port, { username: hostname, password })).toBe('in')
+  edge.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
+  expect(await edge.sessions.waitFor(hostname, 10_000, never)).toBeDefined()
+})
+
+test('after too many failures a password that could be guessed is not compared, and a wrong one ends the connection', async () => {
+  await using edge = await startSshEdge({ failedPerSource: 3 })
+  const { hostname, weak, password } = newTunnel(edge)
+  expect(await logIn(edge.port, { username: hostname, password: weak })).toBe('in')
+  for (let count = 0; count < 3; count++)
+    expect(await logIn(edge.port, { username: hostname, password: 'mt_guess' })).toBe(REFUSED)
+  for (const wrong of [weak, 'mt_guess', `mt_${'x'.repeat(32)}`])
+    expect(await logIn(edge.port, { username: hostname, password: wrong })).toContain(TOO_MANY)
+  expect(await logIn(edge.port, { username: hostname, password })).toBe('in')
+  await vi.waitFor(() => expect(edge.records.filter(({ reason }) => reason === 'rate')).toHaveLength(3), soon)
+})
+
+test('a flood of failed logins exchanges keys at a fixed rate, and a valid key of its address passes meanwhile', async () => {
+  await using edge = await startSshEdge({ unfinishedPerSource: 5, slowHandshakesPerSecond: 10 })
+  const { hostname, privateKey } = newTunnel(edge)
+  let [handshakes, isOver] = [0, false]
+  async function guess(): Promise<void> {
+    while (!isOver) {
+      const client = new Client()
+      client.once('handshake', () => (handshakes += 1)).on('error', () => undefined)
+      client.connect({ host: '127.0.0.1', port: edge.port, username: hostname, password: 'mt_guess' })
+      await new Promise((resolve) => client.once('close', () => resolve(undefined)))
+    }
+  }
+  const guessers = Array.from({ length: 8 }, guess)
+  await vi.waitFor(() => expect(handshakes).toBeGreaterThan(5), soon)
+  const [before, began] = [handshakes, performance.now()]
+  for (let count = 0; count < 3; count++) expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in')
+  const seconds = (performance.now() - began) / 1_000
+  // What was let go in one tick comes on top.
+  expect(handshakes - before).toBeLessThanOrEqual(Math.ceil(seconds * 10) + 13)
+  isOver = true
+  await Promise.all(guessers)
+})
+
+test('connections that only wait give way to a newer one of their address, once they have had their time', async () => {
+  await using edge = await startSshEdge({ handshakesPerSource: 4, giveWayMs: 300 })
+  const { hostname, privateKey } = newTunnel(edge)
+  const idle = Array.from({ length: 4 }, () => connect(edge.port, '127.0.0.1'))
+  await Promise.all(idle.map((socket) => once(socket, 'data')))
+  expect(await logIn(edge.port, { username: hostname, privateKey })).toContain('too many connections from your address')
+  const first = new Promise<string>((resolve) => {
+    let text = ''
+    idle[0]?.on('data', (data) => (text += data.toString('latin1'))).once('close', () => resolve(text))
+  })
+  await vi.waitFor(async () => expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in'), soon)
+  expect(await first).toContain('too many connections from your address')
+  for (const socket of idle) socket.destroy()
+})
+
+/** A client that is connected and never logs in, whatever it does; resolves with the time until its connection was closed. */
+async function closedAfter(socket: Socket, keepBusy: (socket: Socket) => void): Promise<number> {
+  const began = performance.now()
+  socket.on('error', () => undefined).resume()
+  const busy = setInterval(() => keepBusy(socket), 1_000)
+  onTestFinished(() => clearInterval(busy))
+  await once(socket, 'close')
+  return performance.now() - began
+}
+
+test('a connection without a login is closed within 20 s, whatever trickles in', async () => {
+  await using edge = await startSshEdge()
+  const begin = () => connect(edge.port, '127.0.0.1')
+  const trickling = closedAfter(begin(), (socket) => socket.write('S'))
+  const offering = begin()
+  offering.write('SSH-2.0-slow\r\n\0\0\x05\0')
+  const offered = closedAfter(offering, (socket) => socket.write('\0'))
+  const silent = closedAfter(begin(), () => undefined)
+  const client = new Client()
+  client.on('error', () => undefined)
+  const began = performance.now()
+  // Asks for a login now and then, and stays below the number of tries.
+  client.connect({
+    ...{ host: '127.0.0.1', port: edge.port, username: freshHostname(), readyTimeout: 60_000 },
+    authHandler: (_left, _partial, next) =>
+      void sleep(2_000).then(() => next({ type: 'password', username: 'x', password: 'mt_x' })),
+  })
+  const asking = new Promise((resolve) => client.once('close', () => resolve(undefined))).then(() => performance.now() - began)
+  const times = await Promise.all([trickling, offered, silent, asking])
+  expect(Math.max(...times)).toBeLessThan(20_000)
+}, 60_000)

@@ -1,0 +1,184 @@
+import { describe, expect, test, vi } from 'vitest'
+import { startEchoTunnels } from '../../support/edge/echo-tunnels.ts'
+import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
+
+const { edge, echo, sessionOf, served, echoed, recordsOf } = await startEchoTunnels()
+const never = new AbortController().signal
+const soon = { timeout: 10_000, interval: 10 }
+
+describe('a login', () => {
+  test.each([
+    { type: 'ed25519', options: [] },
+    { type: 'ecdsa', options: ['-b', '256'] },
+    { type: 'ecdsa', options: ['-b', '521'] },
+    { type: 'rsa', options: ['-b', '2048'] },
+  ])('by a key of type $type $options serves its tunnel', async ({ type, options }) => {
+    const hostname = freshHostname()
+    const publicKey = edge.makeKey(hostname, type, ...options)
+    edge.routes.set(hostname, { authMode: 'key', authorizedKeys: [publicKey] })
+    const client = edge.ssh({ user: hostname, key: hostname, args: ['-N', '-R', `${hostname}:80:127.0.0.1:${echo.port}`] })
+    const session = await sessionOf(hostname)
+    expect(await echoed(session)).toBe('ping')
+    expect(client.output.text).toContain(`https://${hostname}.tunnel.localhost`)
+    client.kill()
+    await client.exited
+    await vi.waitFor(() => expect(recordsOf(hostname)).toHaveLength(2), soon)
+    const [connect, disconnect] = recordsOf(hostname)
+    expect(connect).toMatchObject({
+      type: 'connect',
+      authMethod: 'key',
+      clientIp: '127.0.0.1',
+      sessionId: session.id,
+      durationMs: null,
+    })
+    expect(connect?.keyFingerprint).toMatch(/^SHA256:/)
+    expect(disconnect).toMatchObject({ type: 'disconnect', reason: 'client_disconnected', sessionId: session.id })
+    expect(disconnect?.durationMs).toBeGreaterThan(0)
+  })
+
+  test.each([
+    { does: 'as the hostname', user: (hostname: string) => hostname, bind: (hostname: string) => hostname },
+    { does: 'as any user, for the hostname that it forwards', user: () => 'anyone', bind: (hostname: string) => hostname },
+    { does: 'as any user, for the tunnel of the password', user: () => 'root', bind: () => '' },
+  ])('by a temporary password $does', async ({ user, bind }) => {
+    const hostname = freshHostname()
+    const { password, routed } = temporaryPassword()
+    edge.routes.set(hostname, { authMode: 'token' }, [routed])
+    const client = edge.ssh({ user: user(hostname), password, args: ['-N', '-R', `${bind(hostname)}:80:127.0.0.1:${echo.port}`] })
+    expect(await echoed(await sessionOf(hostname))).toBe('ping')
+    client.kill()
+    await client.exited
+    expect(recordsOf(hostname)[0]).toMatchObject({
+      type: 'connect',
+      authMethod: 'token',
+      passwordId: routed.id,
+      keyFingerprint: null,
+    })
+  })
+
+  const stranger = edge.makeKey('stranger')
+  const expired = temporaryPassword(-1)
+  test.each([
+    { does: 'an unknown hostname', config: undefined, reason: undefined },
+    { does: 'a key that is not the tunnel’s', config: { authorizedKeys: [stranger] }, reason: 'key' },
+    { does: 'an address that is not listed', config: { sshIPWhitelist: ['203.0.113.0/24'] }, reason: 'ip_denied' },
+    { does: 'another authentication mode', config: { authMode: 'token' as const }, reason: 'auth_mode' },
+    { does: 'a wrong password', config: { authMode: 'token' as const }, password: 'mt_wrong', reason: 'no_credential' },
+    {
+      does: 'an expired password',
+      config: {},
+      password: expired.password,
+      reason: 'expired',
+      sentence: 'this password has expired',
+    },
+  ])('with $does is refused with a sentence', async ({ config, password, reason, sentence }) => {
+    const hostname = freshHostname()
+    await using own = await startSshEdge()
+    if (config) own.routes.set(hostname, { authorizedKeys: [own.publicKey], ...config }, [expired.routed])
+    const client = own.ssh({
+      user: hostname,
+      args: ['-N', '-R', '80:127.0.0.1:9'],
+      ...(password === undefined ? {} : { password }),
+    })
+    expect(await client.exited).toBe(255)
+    expect(client.output.text).toContain(sentence ?? 'Mooring: this login is not accepted.')
+    expect(client.output.text).toContain('Permission denied (publickey,password)')
+    await vi.waitFor(() => expect(own.records.map((record) => record.reason)).toEqual(reason ? [reason] : []), soon)
+    if (reason) expect(own.records[0]).toMatchObject({ type: 'refused', tunnel: `uid-${hostname}`, clientIp: '127.0.0.1' })
+  })
+
+  test('is not held against somebody who has many keys, or has tried many times', async () => {
+    await using own = await startSshEdge()
+    const hostname = freshHostname()
+    own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
+    own.makeKey('wrong')
+    const tries = Array.from({ length: 20 }, () => own.ssh({ user: hostname, key: 'wrong', args: ['-N'] }).exited)
+    await Promise.all(tries)
+    const others = Array.from({ length: 12 }, (_, index) => own.file(`other-${index}`))
+    for (const file of others) own.makeKey(file.slice(file.lastIndexOf('/') + 1))
+    const before = others.flatMap((file) => ['-i', file])
+    own.ssh({ user: hostname, args: [...before, '-N', '-R', '80:127.0.0.1:9'] })
+    expect(await own.sessions.waitFor(hostname, 10_000, never)).toBeDefined()
+  })
+
+  test('is refused when the tunnel has as many sessions as it may', async () => {
+    await using own = await startSshEdge({ sessionsPerTunnel: 1 })
+    const hostname = freshHostname()
+    own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
+    own.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
+    await own.sessions.waitFor(hostname, 10_000, never)
+    const second = own.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
+    expect(await second.exited).toBe(255)
+    expect(second.output.text).toContain('as many connections as it may have')
+    const [first] = own.records
+    const { keyFingerprint = null } = first ?? {}
+    expect(keyFingerprint).toMatch(/^SHA256:/)
+    expect(own.records.at(-1)).toMatchObject({ type: 'refused', reason: 'too_many_sessions', keyFingerprint })
+  })
+
+  test('that does not come in time ends the connection', async () => {
+    await using own = await startSshEdge({ loginGraceMs: 100 })
+    const { connect } = await import('node:net')
+    const socket = connect(own.port, '127.0.0.1')
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.resume()
+    await closed
+  })
+})
+
+describe('a change of the tunnel', () => {
+  test.each([
+    {
+      does: 'its key is removed',
+      config: { authorizedKeys: [] },
+      reason: 'key_removed',
+      sentence: 'was removed from the tunnel',
+    },
+    {
+      does: 'its source is not listed',
+      config: { sshIPWhitelist: ['203.0.113.1'] },
+      reason: 'ip_denied',
+      sentence: 'from your address',
+    },
+    {
+      does: 'its mode is not taken',
+      config: { authMode: 'token' as const },
+      reason: 'auth_mode',
+      sentence: 'this kind of login',
+    },
+    {
+      does: 'the tunnel is gone',
+      config: undefined,
+      reason: 'tunnel_deleted',
+      sentence: 'this tunnel was deleted, or has expired',
+    },
+  ])('ends a session when $does', async ({ config, reason, sentence }) => {
+    const { hostname, client } = await served()
+    if (config) edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })
+    else edge.routes.delete(hostname)
+    expect(edge.sessions.of(hostname)).toEqual([])
+    expect(await client.exited).toBe(255)
+    expect(client.output.text).toContain(sentence)
+    expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason })
+  })
+
+  test.each([
+    { does: 'is revoked', left: () => [], reason: 'password_revoked' },
+    { does: 'expires', left: (routed: object) => [{ ...routed, expiresAt: Date.now() } as never], reason: 'password_expired' },
+  ])('ends a session whose password $does', async ({ left, reason }) => {
+    const hostname = freshHostname()
+    const { password, routed } = temporaryPassword()
+    edge.routes.set(hostname, {}, [routed])
+    const client = edge.ssh({ user: hostname, password, args: ['-N', '-R', '80:127.0.0.1:9'] })
+    await sessionOf(hostname)
+    edge.routes.set(hostname, {}, left(routed))
+    expect(await client.exited).toBe(255)
+    expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason })
+  })
+
+  test('that does not concern it leaves a session alone', async () => {
+    const { hostname, session } = await served()
+    edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], httpsOnly: true })
+    expect(await echoed(session)).toBe('ping')
+  })
+})

@@ -1,0 +1,159 @@
+export type Listener = 'shared' | 'dedicated'
+
+export interface CallOptions {
+  /** Default: of a platform admin, another one in each call, since each has an allowance of requests of their own. Null: none. */
+  readonly token?: string | null | undefined
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON; bytes as they are. */
+  readonly body?: unknown
+  /** Default: shared. */
+  readonly on?: Listener
+}
+
+/** One call of the API. Each answer is held to what holds for all of them, and to the listener's OpenAPI document. */
+export type Call = (method: string, path: string, options?: CallOptions) => Promise<Answer>
+
+/** What the tests read of answers: success has `data`, refusal `error`, and a test knows which it asked for. */
+export interface Body {
+  readonly msg: string
+  readonly data: Data
+  readonly error: {
+    readonly code: string
+    readonly details: readonly { readonly field: string; readonly message: string }[]
+    readonly requestId: string
+  }
+}
+
+/** Everything that some call gives; each call gives its part. */
+export interface Data {
+  readonly instance: Instance
+  readonly instances: readonly Instance[]
+  readonly extensions: readonly { readonly name: string; readonly version: string | null; readonly installed: boolean }[]
+  readonly regions: readonly Region[]
+  readonly organization: Named
+  readonly organizations: readonly Named[]
+  readonly namespace: Named
+  readonly namespaces: readonly Named[]
+  readonly member: Member
+  readonly members: readonly Member[]
+  readonly apiToken: ApiToken
+  readonly apiTokens: readonly ApiToken[]
+  readonly tunnel: Tunnel
+  readonly tunnels: readonly Tunnel[]
+  readonly certificate: Certificate
+  /** A temporary password of a tunnel. */
+  readonly password: { readonly id: string; readonly password: string; readonly expiresAt: string }
+  readonly requests: readonly {
+    readonly id: string
+    readonly method: string
+    readonly path: string
+    readonly status: number
+    readonly sourceIp: string
+  }[]
+  readonly connections: readonly {
+    readonly clientIp: string
+    readonly type: string
+    readonly sessionId: string
+    readonly authMethod: string | null
+    readonly reason: string | null
+  }[]
+  readonly entries: readonly {
+    readonly action: string
+    readonly via: string
+    readonly actor: { readonly name: string } | null
+    readonly resource: { readonly kind: string; readonly id: string; readonly name: string; readonly hostname?: string }
+    readonly changes: readonly { readonly path: string; readonly from: unknown; readonly to: unknown }[]
+  }[]
+  readonly connect: Readonly<Record<'ssh' | 'loop' | 'autossh' | 'systemd', string>> & { readonly knownHosts: readonly string[] }
+  /** What the edge would decide. */
+  readonly steps: readonly { readonly check: string; readonly verdict: string; readonly detail: string }[]
+  readonly answer: { readonly status: number | null; readonly reason: string | null }
+  readonly nextCursor: string | null
+}
+
+export interface Tunnel {
+  readonly id: string
+  readonly name: string
+  readonly hostname: string
+  readonly url: string
+  readonly directUrl: string
+  readonly config: Readonly<Record<string, unknown>>
+  readonly certificate: Certificate
+  readonly endpoint: {
+    readonly domain: string
+    readonly sshHost: string
+    readonly sshPort: number
+    readonly httpPort: number
+    readonly httpsPort: number
+    readonly hostKeys: readonly string[]
+  }
+  readonly connected: boolean
+  readonly sessions: number
+  readonly sshCommand: string
+  readonly createdAt: string
+}
+
+interface Certificate {
+  readonly status: string
+  readonly domain: string
+  readonly obtainedAt: string
+  readonly expiresAt: string
+}
+
+export interface Instance {
+  readonly id: string
+  readonly name: string
+  readonly user: string
+  readonly password: string
+  readonly isEnabled: boolean
+  readonly identifier: string
+  readonly host: string
+  readonly port: number
+  readonly region: string
+  readonly createdAt: string
+  readonly motor: string
+  readonly engineVersion: string
+  readonly expiresAt: string | null
+  readonly uri: string
+  readonly tls: { readonly required: boolean; readonly ca: string | null }
+}
+
+export interface Region {
+  readonly id: string
+  readonly name: string
+  readonly regionId: number
+  readonly motors: readonly { readonly id: string; readonly version: string; readonly supported: boolean }[]
+  readonly tunnels: boolean
+}
+
+export interface Named {
+  readonly slug: string
+  readonly name: string
+  readonly createdAt: string
+}
+
+export interface Member {
+  readonly subject: string
+  readonly role: string
+}
+
+export interface ApiToken {
+  readonly id: string
+  readonly name: string
+  readonly role: string
+  readonly expiresAt: string
+  readonly createdAt: string
+  readonly token: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: NodeJS.Dict<string | string[]>
+  readonly body: Body
+}
+
+/** `404 not_found`, `200 OK`. */
+export const codeOf = ({ status, body }: Answer): string => `${status} ${status < 300 ? body.msg : body.error.code}`
+
+/** The fields that a refusal names, sorted. */
+export const fieldsOf = ({ body }: Answer): readonly string[] => body.error.details.map(({ field }) => field).toSorted()

@@ -1,0 +1,83 @@
+import { Secret } from '../../../crds/core.ts'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import type { Cache } from '../../../store/cache.ts'
+import { ready, withCondition } from '../../../store/conditions.ts'
+import { isStoreError } from '../../../store/errors.ts'
+import type { Key, Store } from '../../../store/port.ts'
+
+/** Plays the operator: writes what it would, but has no database behind it. */
+export interface InstancePlayer {
+  /** From now on nothing is carried out. */
+  pause(): void
+  /** Carries out all that was left, and what comes. */
+  resume(): void
+  /** Reasons for which an instance with this identifier is refused. */
+  refuse(identifier: string, reason: string): void
+}
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+export function playOperator(store: Store, instances: Cache<typeof SharedInstance>): InstancePlayer {
+  const refusals = new Map<string, string>()
+  const left = new Map<string, Key>()
+  let paused = false
+  let working = Promise.resolve()
+
+  async function carryOut(key: Key): Promise<void> {
+    const instance = await store.get(SharedInstance, key)
+    if (!instance) return
+    const { metadata, spec } = instance
+    if (metadata.deletionTimestamp !== undefined) {
+      await store.mergePatch(SharedInstance, key, { metadata: { finalizers: [] } })
+      return
+    }
+    const refusal = refusals.get(spec.identifier)
+    const stamp = { type: 'Ready', generation: metadata.generation, now: new Date() }
+    const verdict = refusal ? ({ status: 'False', reason: refusal, message: 'refused' } as const) : ready('Claimed', 'it works')
+    const conditions = withCondition(instance.status?.conditions, verdict, stamp)
+    const secret = { namespace: key.namespace, name: `${key.name}-credentials` }
+    const done = refusal ? {} : await claim(instance, secret)
+    await store.patchStatus(SharedInstance, key, { ...done, observedGeneration: metadata.generation, conditions })
+  }
+
+  async function claim({ spec }: SharedInstance, secret: Key) {
+    const password = `password-${spec.passwordVersion}`
+    const data = { password: base64(password), uri: base64(`postgresql://u:${password}@127.0.0.1:15432/n`) }
+    try {
+      await store.create(Secret, { metadata: { name: secret.name, namespace: secret.namespace ?? '' }, type: 'Opaque', data })
+    } catch (error) {
+      if (!isStoreError(error, 'already_exists')) throw error
+      await store.mergePatch(Secret, secret, { data })
+    }
+    const { passwordVersion, resetVersion, enabled: isEnabled } = spec
+    const at = { name: 'n', user: 'u', host: '127.0.0.1', port: 15432, engineVersion: '15.4' }
+    return { ...at, secretRef: { name: secret.name }, passwordVersion, resetVersion, isEnabled }
+  }
+
+  function work(): void {
+    if (paused) return
+    for (const [id, key] of left) {
+      left.delete(id)
+      working = working
+        .then(() => carryOut(key))
+        .catch((error: unknown) => {
+          // Level-triggered like the real one: whatever got in the way, it is looked at again. Gone objects are done.
+          if (isStoreError(error, 'conflict')) left.set(id, key)
+        })
+    }
+  }
+
+  instances.onChange((key) => {
+    left.set(`${key.namespace ?? ''}/${key.name}`, key)
+    work()
+  })
+
+  return {
+    pause: () => void (paused = true),
+    resume: () => {
+      paused = false
+      work()
+    },
+    refuse: (identifier, reason) => void refusals.set(identifier, reason),
+  }
+}

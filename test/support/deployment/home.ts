@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto'
+import { inject } from 'vitest'
+import { checkedBody } from '../api/answer-rules.ts'
+import type { Body, Call, CallOptions, Listener } from '../api/answers.ts'
+import { createHttpsClient, type Incoming } from '../api/https-client.ts'
+import type { Installation } from './installation.ts'
+import { createOpenApiCheck, type OpenApiCheck } from '../api/openapi-check.ts'
+import { createTenant, type Tenant } from '../api/tenant.ts'
+import { createTokens, type Tokens } from '../api/tokens.ts'
+
+/** Mooring as the suite sees it, whichever home it runs in. */
+export interface Home extends AsyncDisposable {
+  readonly installation: Installation
+  readonly tokens: Tokens
+  readonly call: Call
+  /** Calls as a platform admin, all of these as the same one. */
+  admin(): Call
+  /** What is not of the API's form: documents, pages, health. */
+  page(path: string, options?: Pick<CallOptions, 'on' | 'headers'> & { readonly method?: string }): Promise<Incoming>
+  /** An organization with one namespace, both new. Taken away with all in it when the home is disposed of. */
+  namespace(): Promise<Tenant>
+  /** A body for `POST /v1/instances`. */
+  wish(more?: object): Readonly<Record<string, unknown>>
+}
+
+/** The home that this run of the suite is for. Dispose of it at the end of the file. */
+export function openHome(): Home {
+  const installation = inject('installation')
+  const client = createHttpsClient(installation.ca)
+  const tokens = createTokens(installation)
+  const checks = new Map<Listener, Promise<OpenApiCheck>>()
+  const tenants: Tenant[] = []
+  const adminToken = () => tokens.mint({ subject: `suite-${freshSlug()}`, role: 'platform-admin' })
+
+  const urlOf = (on: Listener, path: string) => `${on === 'shared' ? installation.sharedUrl : installation.dedicatedUrl}${path}`
+  const page: Home['page'] = (path, { on = 'shared', method = 'GET', headers = {} } = {}) =>
+    client.send(urlOf(on, path), { method, headers })
+
+  function checkOf(on: Listener): Promise<OpenApiCheck> {
+    const known = checks.get(on) ?? page('/openapi.json', { on }).then(({ text }) => createOpenApiCheck(JSON.parse(text)))
+    checks.set(on, known)
+    return known
+  }
+
+  const call: Call = async (method, path, { token, headers = {}, body, on = 'shared' } = {}) => {
+    const bearer = token === undefined ? await adminToken() : token
+    const incoming = await client.send(urlOf(on, path), {
+      method,
+      headers: {
+        ...(bearer !== null && { Authorization: `Bearer ${bearer}` }),
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      body: body instanceof Uint8Array || body === undefined ? body : JSON.stringify(body),
+    })
+    const { status } = incoming
+    const answer = checkedBody(incoming)
+    const check = await checkOf(on)
+    check({ method, path: path.replace(/\?.*$/s, ''), status, body: answer })
+    return { status, headers: incoming.headers, body: answer as Body }
+  }
+
+  const wish: Home['wish'] = (more = {}) => ({
+    ...{ identifier: 'PR #7', region: installation.region.id, motor: installation.motor },
+    ...more,
+  })
+
+  return {
+    ...{ installation, tokens, call, page },
+    admin() {
+      let own: Promise<string> | undefined
+      return async (method, path, options) => call(method, path, { token: await (own ??= adminToken()), ...options })
+    },
+    async namespace() {
+      const tenant = await createTenant({ call, tokens, wish, slug: freshSlug() })
+      tenants.push(tenant)
+      return tenant
+    },
+    wish,
+    async [Symbol.asyncDispose]() {
+      for (const tenant of tenants) await tenant.remove()
+      client[Symbol.dispose]()
+    },
+  }
+}
+
+/** A slug that nobody else has. */
+export const freshSlug = (): string => `t${randomBytes(6).toString('hex')}`

@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { shareBlanks } from '../operator/shared-blanks.ts'
+import type { Answer, Body } from '../api/answers.ts'
+import { createHttpsClient } from '../api/https-client.ts'
+import { scratch } from '../postgresql/scratch.ts'
+
+const MAIN = fileURLToPath(new URL('../../../embedded/main.ts', import.meta.url))
+const START_MS = 60_000
+const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics', 'ssh', 'http', 'https']
+
+export interface Ready {
+  readonly sharedUrl: string
+  readonly dedicatedUrl: string
+  readonly sharedHttpUrl: string | null
+  readonly dedicatedHttpUrl: string | null
+  readonly token: string
+  readonly ca: string
+  readonly region: string
+  readonly metricsUrl: string
+  readonly domain: string
+  readonly regionId: number
+  readonly sshHost: string
+  readonly sshPort: number
+  readonly httpPort: number
+  readonly httpsPort: number
+}
+
+/** A real embedded Mooring of its own, in its own process and data directory, on free ports. */
+export interface Mooring extends AsyncDisposable {
+  readonly ready: Ready
+  readonly process: ChildProcess
+  readonly dataDir: string
+  call(
+    method: string,
+    path: string,
+    options?: { body?: unknown; token?: string; headers?: Record<string, string> },
+  ): Promise<Answer>
+  /** What it wrote to stdout and stderr so far. */
+  output(): string
+}
+
+export interface MooringOptions {
+  readonly dataDir?: string
+  readonly args?: readonly string[]
+  /** Arguments of Node itself. */
+  readonly node?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Where its log, which is its stderr, is copied to: stdout is the welcome to whoever started it, with a token. */
+  readonly logFile?: string
+}
+
+/** Starts it and waits for its ready file. `dataDir` is removed at the end unless it was given. */
+export async function startMooring(options: MooringOptions = {}): Promise<Mooring> {
+  const own = options.dataDir === undefined
+  const dataDir = options.dataDir ?? (await newDataDir())
+  const readyFile = join(dataDir, 'ready.json')
+  await rm(readyFile, { force: true })
+  const ports = PORTS.flatMap((name) => [`--${name}-port`, 'auto'])
+  const child = spawn(
+    process.execPath,
+    [...(options.node ?? []), MAIN, '--data-dir', dataDir, '--ready-file', readyFile, ...ports, ...(options.args ?? [])],
+    {
+      env: { ...process.env, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  let output = ''
+  const copy = options.logFile === undefined ? undefined : createWriteStream(options.logFile)
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  if (copy) child.stderr.pipe(copy)
+  const ended = once(child, 'exit')
+
+  async function dispose(): Promise<void> {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGTERM')
+      await ended
+    }
+    copy?.end()
+    if (own) await rm(dataDir, { recursive: true, force: true })
+  }
+
+  const ready = await untilReady(readyFile, child, () => output).catch(async (error: unknown) => {
+    await dispose()
+    throw error
+  })
+  const client = createHttpsClient(await readFile(ready.ca, 'utf8'))
+  return {
+    ready,
+    process: child,
+    dataDir,
+    output: () => output,
+    async call(method, path, { body, token = ready.token, headers = {} } = {}) {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      const type = text === undefined ? {} : { 'Content-Type': 'application/json' }
+      const { text: answer, ...rest } = await client.send(new URL(path, ready.sharedUrl).href, {
+        method,
+        headers: { Authorization: `Bearer ${token}`, ...type, ...headers },
+        body: text,
+      })
+      return { status: rest.status, headers: rest.headers, body: JSON.parse(answer) as Body }
+    },
+    async [Symbol.asyncDispose]() {
+      client[Symbol.dispose]()
+      await dispose()
+    },
+  }
+}
+
+/** In which servers are made as they are once there has been one of their version: by a copy. */
+async function newDataDir(): Promise<string> {
+  const dataDir = await mkdtemp(join(await scratch(), 'mooring-'))
+  await mkdir(join(dataDir, 'servers'), { mode: 0o700 })
+  await shareBlanks(join(dataDir, 'servers'))
+  return dataDir
+}
+
+async function untilReady(file: string, child: ChildProcess, output: () => string): Promise<Ready> {
+  const deadline = Date.now() + START_MS
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`Mooring ended: ${output()}`)
+    try {
+      return JSON.parse(await readFile(file, 'utf8')) as Ready
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+  throw new Error(`Mooring did not become ready: ${output()}`)
+}

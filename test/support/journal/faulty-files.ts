@@ -1,0 +1,53 @@
+import { diskFiles, type Files } from '../../../journal/spool/files.ts'
+
+/** For tests: a disk of which some calls fail, as long as they are in `failing`, with the code given there. */
+export interface FaultyFiles extends Files {
+  readonly failing: Map<keyof Files, string>
+  /** Bytes that can still be appended: one more and the disk is full, in the middle of a frame. */
+  room: number
+}
+
+export function faultyFiles(): FaultyFiles {
+  const failing = new Map<keyof Files, string>()
+  function check(call: keyof Files): void {
+    const code = failing.get(call)
+    if (code !== undefined) throw systemError(call, code)
+  }
+  /** A call that fails when it is told to. */
+  const checked =
+    <A extends readonly unknown[], R>(call: keyof Files, act: (...given: A) => R) =>
+    (...given: A): R => {
+      check(call)
+      return act(...given)
+    }
+  const { list, size, create, openToRead, truncate, read, sync, syncDirectory, close, remove } = diskFiles
+  const faulty: FaultyFiles = {
+    failing,
+    room: Infinity,
+    list: checked('list', list),
+    size: checked('size', size),
+    create: checked('create', create),
+    openToRead: checked('openToRead', openToRead),
+    append(fd, bytes, from) {
+      check('append')
+      const length = Math.min(bytes.length - from, faulty.room)
+      if (length === 0 && from < bytes.length) throw systemError('append', 'ENOSPC')
+      faulty.room -= length
+      return diskFiles.append(fd, bytes.subarray(from, from + length), 0)
+    },
+    truncate: checked('truncate', truncate),
+    read: checked('read', read),
+    sync: checked('sync', sync),
+    async syncAside(fd) {
+      await diskFiles.syncAside(fd)
+      check('syncAside')
+    },
+    syncDirectory: checked('syncDirectory', syncDirectory),
+    close: checked('close', close),
+    remove: checked('remove', remove),
+  }
+  return faulty
+}
+
+const systemError = (syscall: string, code: string): Error =>
+  Object.assign(new Error(`${code}: the disk of a test, ${syscall}`), { code, syscall })

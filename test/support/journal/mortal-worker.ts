@@ -1,0 +1,14 @@
+import { workerData } from 'node:worker_threads'
+import { existsSync, statSync } from 'node:fs'
+import { serveThread } from '../../../journal/thread/serve-thread.ts'
+
+/** A thread for a test: `die` ends it, `fail` and `read` fail, all else is said back. It does not begin while the file `workerData` is there. */
+serveThread<{ readonly type: string }, { readonly type: string }>(() => {
+  if (existsSync(String(workerData))) throw new Error('not now')
+  return (question) => {
+    if (question.type === 'die') process.exit(1)
+    if (question.type === 'fail') throw Object.assign(new Error('full'), { errcode: 13 })
+    if (question.type === 'read') statSync('/no/such/file')
+    return question
+  }
+})

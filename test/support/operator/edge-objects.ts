@@ -1,0 +1,19 @@
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { TunnelEndpointSpec } from '../../../crds/tunnel-endpoint.ts'
+import { type EdgePodSettings, EdgePods } from '../../../operator/endpoint/kubernetes/settings.ts'
+
+/** An endpoint with what a test wants different from the defaults. */
+export const endpoint = (spec: object = {}): TunnelEndpoint => ({
+  apiVersion: 'mooring.dev/v1alpha1',
+  kind: 'TunnelEndpoint',
+  metadata: { name: 'eu', uid: 'uid-of-eu', resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' },
+  spec: TunnelEndpointSpec.parse({
+    region: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01',
+    domain: 't.test',
+    sshHost: 'ssh.test',
+    ...spec,
+  }),
+})
+
+/** Settings as the chart gives them. */
+export const settings = (given: object = {}): EdgePodSettings => EdgePods.parse(JSON.stringify({ image: 'mooring:1', ...given }))

@@ -1,0 +1,144 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../operator/engines/postgresql/settings.ts'
+import { binariesFor } from '../../../operator/server/process/programs/binaries.ts'
+import { type EngineUser, engineUser } from '../../../operator/server/process/spawn/engine-user.ts'
+import { initialiseData } from '../../../operator/server/process/data/initialise.ts'
+import { installEngine } from '../../../operator/server/process/programs/installation.ts'
+import { blankPaths, makeDirectories, serverPaths } from '../../../operator/server/process/files/paths.ts'
+import { PROGRAMS } from '../../../operator/server/process/programs/programs.ts'
+import type { EngineCertificate } from '../../../operator/server/process/programs/program.ts'
+import { shareBlanks } from '../operator/shared-blanks.ts'
+import { scratch } from './scratch.ts'
+import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './throw-away-postgres.ts'
+
+export type { ThrowAwayPostgres } from './throw-away-postgres.ts'
+
+export const SERIES = ['14', '15'] as const
+export type Series = (typeof SERIES)[number]
+
+export interface PostgresOptions {
+  /** Databases that any role may connect to. */
+  readonly own?: readonly string[]
+  /** Offers TLS, if no client is made to use it. */
+  readonly tls?: EngineCertificate
+}
+
+/** A {@link ThrowAwayPostgres} on loopback, from the npm packages. */
+export async function startPostgres(series: Series, { own = [], tls }: PostgresOptions = {}): Promise<ThrowAwayPostgres> {
+  const { data, native, user, root } = await dataOf(series)
+  const target = { host: '127.0.0.1', port: await freePort(), ...ADMIN }
+  const hbaFile = join(data, 'pg_hba.conf')
+  const settings = postgresqlSettings({
+    ...{ listen: '127.0.0.1', port: target.port, hbaFile },
+    tls: tls && (await certificateFiles({ data, user }, tls)),
+  })
+  await writeFile(join(data, 'postgresql.conf'), postgresqlConf(settings))
+  await writeFile(hbaFile, postgresqlHba({ admin: ADMIN.user, reach: 'loopback', own }))
+
+  let log = ''
+  const start = async (): Promise<ChildProcess> => {
+    const server = spawn(join(native, 'bin/postgres'), ['-D', data], { ...user, stdio: ['ignore', 'ignore', 'pipe'] })
+    server.stderr.on('data', (chunk: Buffer) => {
+      log += chunk.toString()
+    })
+    await untilReachable({ target, isAlive: () => server.exitCode === null, log: () => log })
+    return server
+  }
+  let server = await start()
+  const clients = clientsOf(target)
+
+  return {
+    target,
+    log: () => log,
+    version: versionIn(await run(join(native, 'bin/postgres'), ['--version'])),
+    client: clients.open,
+    async crash() {
+      // PostgreSQL's immediate shutdown: no goodbye, no checkpoint, recovery at the next start.
+      await stop(server, 'SIGQUIT')
+      server = await start()
+    },
+    async [Symbol.asyncDispose]() {
+      // A crash would leave shared memory behind.
+      await stop(server, 'SIGINT')
+      await clients.end()
+      await rm(root, { recursive: true, force: true })
+    },
+  }
+}
+
+async function certificateFiles({ data, user }: Pick<Data, 'data' | 'user'>, { certificate, key }: EngineCertificate) {
+  const files = { certFile: join(data, 'server.crt'), keyFile: join(data, 'server.key') }
+  await writeFile(files.certFile, certificate)
+  await writeFile(files.keyFile, key, { mode: 0o600 })
+  for (const file of Object.values(files)) await chown(file, user.uid, user.gid)
+  return files
+}
+
+interface Data {
+  /** All that has to go at the end. */
+  readonly root: string
+  readonly data: string
+  readonly native: string
+  readonly user: EngineUser
+}
+
+/** As Mooring makes a server's data, but in a place that the engine can get at by its name. */
+async function dataOf(series: Series): Promise<Data> {
+  const motor = (['postgresql-14.4.0', 'postgresql-15.4.0'] as const).find((motor) => motor.startsWith(`postgresql-${series}`))
+  const binaries = motor && binariesFor(motor, 'nearest')
+  const program = PROGRAMS.postgresql
+  if (!binaries || !program) throw new Error(`no PostgreSQL ${series} here`)
+  const user = await engineUser()
+  const installation = await installEngine(binaries, { user })
+  const root = await mkdtemp(join(await scratch(), `postgres-${series}-`))
+  await shareBlanks(root)
+  const paths = serverPaths(root, 'server')
+  const blank = blankPaths(root, { binaries, program, admin: ADMIN.user })
+  await makeDirectories(paths, user)
+  const logger = pino({ level: 'warn' })
+  await initialiseData(
+    { paths, blank, binaries, program, installation, maker: user, user, logger },
+    ADMIN,
+    new AbortController().signal,
+  )
+  for (const directory of [root, paths.root]) await chmod(directory, 0o755)
+  return { root, data: paths.data, native: join(installation, 'native'), user }
+}
+
+/** @returns what it wrote to stdout */
+async function run(file: string, args: readonly string[]): Promise<string> {
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  let errors = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString()
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors += chunk.toString()
+  })
+  await once(child, 'close')
+  if (child.exitCode !== 0) throw new Error(`${file}: ${errors}`)
+  return output
+}
+
+async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  child.kill(signal)
+  await exit
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}

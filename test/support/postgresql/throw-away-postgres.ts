@@ -1,0 +1,81 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import type { AdminTarget } from '../../../operator/engines/engine.ts'
+import { dialling, TIMEOUTS } from '../../../operator/engines/postgresql/connection.ts'
+
+export const ADMIN = { user: 'mooring', password: 'admin-of-a-throw-away-server' }
+
+/** A PostgreSQL server of its own for one test file, set up as Mooring sets up its shared servers. */
+export interface ThrowAwayPostgres extends AsyncDisposable {
+  readonly target: AdminTarget
+  /** What the program itself says it is: `15.4`. */
+  readonly version: string
+  /** A connected client that ends with the server. Default: the admin in the maintenance database. */
+  readonly client: (login?: { user?: string; password?: string; database?: string }) => Promise<pg.Client>
+  /** Ends the server at once, as after a crash, and brings it up again on the same port. */
+  crash(): Promise<void>
+  /** Everything that the server logged. */
+  log(): string
+}
+
+/** Clients of one server that end together. */
+export interface Clients {
+  readonly open: ThrowAwayPostgres['client']
+  end(): Promise<void>
+}
+
+export function clientsOf(target: AdminTarget): Clients {
+  const clients: pg.Client[] = []
+  return {
+    async open(login = {}) {
+      const { user, password } = target
+      const client = new pg.Client({ ...dialling(target, TIMEOUTS), user, password, database: 'postgres', ...login })
+      client.on('error', () => undefined)
+      await client.connect()
+      clients.push(client)
+      return client
+    },
+    async end() {
+      await Promise.all(clients.map((client) => client.end()))
+    },
+  }
+}
+
+const START_MS = 30_000
+
+export interface Starting {
+  readonly target: AdminTarget
+  /** False once there is no use in waiting. */
+  readonly isAlive: () => boolean
+  readonly log: () => string
+}
+
+/** Waits until the admin can log in. @throws Error with the server's log when that does not come about */
+export async function untilReachable({ target, isAlive, log }: Starting): Promise<void> {
+  const deadline = Date.now() + START_MS
+  while (Date.now() < deadline) {
+    if (!isAlive()) throw new Error(`PostgreSQL ended at once: ${log()}`)
+    if (await accepts(target)) return
+    await delay(20)
+  }
+  throw new Error(`PostgreSQL does not come up: ${log()}`)
+}
+
+async function accepts(target: AdminTarget): Promise<boolean> {
+  const clients = clientsOf(target)
+  try {
+    await clients.open()
+    return true
+  } catch {
+    return false
+  } finally {
+    await clients.end()
+  }
+}
+
+/** `postgres (PostgreSQL) 15.4 (Debian …)` → `15.4` */
+export function versionIn(output: string): string {
+  const version = /\d+\.\d+/.exec(output)?.[0]
+  if (version === undefined) throw new Error(`no version: ${output}`)
+  return version
+}
