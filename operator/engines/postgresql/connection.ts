@@ -90,7 +90,9 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
   const poolOf = (statementMs: number, size: { min: number; max: number }): pg.Pool => {
     const pool = new pg.Pool({ ...config(statementMs), database: MAINTENANCE, ...size, idleTimeoutMillis: 30_000 })
     pools.push(pool)
-    // An idle connection broke, and is out of the pool by now. Without a listener it would end the process.
+    // A connection may break while it is idle, when the pool has an error event, and while a statement runs, when the client has one besides
+    // the statement's own rejection. Without listeners either would end the process.
+    pool.on('connect', (client) => client.on('error', ignore))
     return pool.on('error', ignore)
   }
   const watch = sessionOf(poolOf(timeouts.statementMs, SIZES.watch))
