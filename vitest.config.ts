@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           ...PATIENT,
-          include: ['{crds,shared,store,journal,process,operator,apiserver,edge,embedded,test/bench}/**/*.test.ts'],
+          include: ['{crds,shared,store,journal,process,operator,apiserver,edge,embedded,test/bench,test/layout}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, CRASHES],
           testTimeout: 20_000,
           hookTimeout: 60_000,
