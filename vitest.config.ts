@@ -33,13 +33,13 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
-      // The outside surface, on the home that MOORING_TEST_HOME names; its files share one Mooring and do not disturb each other.
+      // The outside surface, in the deployment mode that MOORING_TEST_MODE names; its files share one Mooring and do not disturb each other.
       {
         test: {
           name: 'behaviour',
           ...PATIENT,
           include: ['test/behaviour/**/*.test.ts'],
-          globalSetup: ['test/support/deployment/home-setup.ts'],
+          globalSetup: ['test/support/deployment/setup.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
           maxWorkers: 2,

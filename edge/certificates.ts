@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { HOSTNAME } from '../crds/tunnel.ts'
-import { ownCertificate, sharedCertificate, strangersSecret } from '../shared/edge-objects.ts'
+import { ownCertificate, sharedCertificate, unknownHostsSecret } from '../shared/edge-objects.ts'
 import { createPems } from './pems.ts'
 import type { Pem, PemStore } from './pem-store.ts'
 import type { ListedRoutes } from './route.ts'
@@ -79,7 +79,7 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
   }
 
   const stopWatching = routes.onChange(refresh)
-  const used = new Set([shared, strangersSecret(endpoint), ...[...routes.hostnames()].map(ownCertificate)])
+  const used = new Set([shared, unknownHostsSecret(endpoint), ...[...routes.hostnames()].map(ownCertificate)])
   // Of tunnels that went while no edge was there to see it.
   for (const name of pems.names()) if (!used.has(name)) pems.forget(name)
   if (kept) for (const hostname of routes.hostnames()) prefetch(hostname)

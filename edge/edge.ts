@@ -37,7 +37,7 @@ export interface EdgeDeps {
   /** For the certificates, each by its name. */
   readonly store: Pick<Store, 'get'>
   /** For handshakes that name no tunnel: those visitors are told so. They are refused while there is none. */
-  readonly strangers?: RenewedCertificate | undefined
+  readonly unknownHosts?: RenewedCertificate | undefined
   /** Where those of tunnels outlive the process; nowhere, when absent. */
   readonly pems?: PemStore | undefined
   /** The other edges of the endpoint; it is alone, when absent. */
@@ -88,7 +88,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   const proxy = createProxy({
     ...{ routes, sessions, journal, registry, log, ...systemClock },
     contextFor: (name) => certificates.contextFor(name),
-    strangers: deps.strangers,
+    unknownHosts: deps.unknownHosts,
     publicPorts,
     ticketKeys: deps.mesh && ticketKeysOf(deps.mesh.files.current()),
     trusted,

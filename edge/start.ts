@@ -25,7 +25,7 @@ import { readHostKeys } from './mounted-host-keys.ts'
 import { routedPasswordIndexes } from './routes.ts'
 import type { EdgeSettings } from './settings.ts'
 import { openSnapshot } from './snapshot/snapshot.ts'
-import { createStrangers } from './strangers.ts'
+import { createUnknownHostsCertificate } from './unknown-hosts.ts'
 
 export interface StartEdgeDeps {
   readonly settings: EdgeSettings
@@ -81,9 +81,9 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   const [spec] = await Promise.all([found, beforeAbort(caches.synced(), stopping)])
 
   const { endpoints, tunnels, passwords, slices } = caches
-  const strangers = cleanup.use(createStrangers({ store, endpoint, endpoints, kept: snapshot.pems, log }))
+  const unknownHosts = cleanup.use(createUnknownHostsCertificate({ store, endpoint, endpoints, kept: snapshot.pems, log }))
   const edge = createEdge({
-    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, passwords, strangers, journal, registry, log },
+    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, passwords, unknownHosts, journal, registry, log },
     pems: snapshot.pems,
     mesh: { files, peers: peersIn(slices) },
   })

@@ -30,7 +30,7 @@ export interface EdgesDeps {
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
   readonly secrets: Cache<typeof Secret>
   /** For visitors who ask for a tunnel that is not there. */
-  readonly strangers: EdgeDeps['strangers']
+  readonly unknownHosts: EdgeDeps['unknownHosts']
   readonly journal: Journal
   readonly registry: Registry
   readonly log: Logger

@@ -7,7 +7,7 @@ import { createOutsideIssuers } from '../apiserver/auth/outside-issuers.ts'
 import { createMetrics } from '../apiserver/metrics.ts'
 import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { type Certificates, createCertificates } from '../operator/certificates/renewing.ts'
-import { strangersNames } from '../operator/certificates/strangers.ts'
+import { unknownHostNames } from '../operator/certificates/unknown-hosts.ts'
 import { createValueDigest } from '../shared/audit-digest.ts'
 import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
@@ -86,7 +86,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const certify = async (secret: string, names: readonly string[]) =>
     cleanup.use(await openCertificates(store, { secret, ca, names, log }))
   const certificates = await certify(CERTIFICATE_SECRET, serverNames(settings.listen, publicHost))
-  const strangers = await certify(STRANGERS_SECRET, strangersNames(settings.domain))
+  const unknownHosts = await certify(STRANGERS_SECRET, unknownHostNames(settings.domain))
 
   let serving = false
   const isReady = () => serving && !lost.aborted
@@ -98,7 +98,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const journal = cleanup.use(await openSqliteJournal({ path: join(dir.path, 'journal.db'), log, registry: metrics.registry }))
   const edges = createEdges({
     ...tunnelCaches,
-    ...{ store, settings, publicHost, journal, log, strangers, region: region.spec.id, registry: metrics.registry },
+    ...{ store, settings, publicHost, journal, log, unknownHosts, region: region.spec.id, registry: metrics.registry },
   })
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },

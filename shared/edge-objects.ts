@@ -30,6 +30,6 @@ export const meshSecret = (endpoint: string): string => `endpoint-${endpoint}-me
 /** Its Secret with the certificate of all its tunnels, where that is one. */
 export const sharedCertificate = (endpoint: string): string => `endpoint-${endpoint}-certificate`
 /** Its Secret with the certificate for visitors of hostnames that no tunnel has. */
-export const strangersSecret = (endpoint: string): string => `endpoint-${endpoint}-strangers`
+export const unknownHostsSecret = (endpoint: string): string => `endpoint-${endpoint}-strangers`
 /** The Secret with a tunnel's own certificate. */
 export const ownCertificate = (hostname: string): string => `tunnel-${hostname}-certificate`

@@ -3,11 +3,11 @@ import { addressList } from '../crds/formats/address-list.ts'
 import { TunnelConfig } from '../crds/tunnel-config.ts'
 import {
   explain,
-  firstStop,
+  firstRejection,
   LOGIN_CHECKS,
-  type LoginWorld,
+  type ObservedLogin,
   REQUEST_CHECKS,
-  type RequestWorld,
+  type ObservedRequest,
   type Upstream,
 } from './tunnel-decisions.ts'
 
@@ -15,7 +15,7 @@ const tunnelWith = (config: Partial<TunnelConfig>) => {
   const whole = TunnelConfig.parse(config)
   return { config: whole, ingress: addressList(whole.ingressIPWhitelist), sshSources: addressList(whole.sshIPWhitelist) }
 }
-const open: RequestWorld = {
+const open: ObservedRequest = {
   ...{
     malformed: undefined,
     scheme: 'https',
@@ -29,8 +29,8 @@ const open: RequestWorld = {
 }
 const malformed = { status: 400, reason: 'bad_request', detail: 'no' } as const
 
-/** Each world breaks one rule more than the one before, from the last rule to the first: the earlier rule answers. */
-const ladder: readonly (readonly [string, Partial<RequestWorld>, number])[] = [
+/** Each observed breaks one rule more than the one before, from the last rule to the first: the earlier rule answers. */
+const ladder: readonly (readonly [string, Partial<ObservedRequest>, number])[] = [
   ['upstream_timeout', { upstream: 'timeout' }, 504],
   ['overloaded', { overload: 'edge' }, 503],
   ['overloaded', { overload: 'tunnel' }, 429],
@@ -45,10 +45,10 @@ const ladder: readonly (readonly [string, Partial<RequestWorld>, number])[] = [
 ]
 
 test('the first check that stops answers, whatever else is wrong', () => {
-  let world = open
+  let observed = open
   for (const [reason, wrong, status] of ladder) {
-    world = { ...world, ...wrong }
-    expect(firstStop(REQUEST_CHECKS, world)).toMatchObject({ reason, status })
+    observed = { ...observed, ...wrong }
+    expect(firstRejection(REQUEST_CHECKS, observed)).toMatchObject({ reason, status })
   }
 })
 
@@ -59,7 +59,7 @@ test.each<[Upstream, number, string]>([
   ['lost', 502, 'upstream_reset'],
   ['timeout', 504, 'upstream_timeout'],
 ])('a way to the backend that is %s is %i %s', (upstream, status, reason) => {
-  expect(firstStop(REQUEST_CHECKS, { ...open, upstream })).toMatchObject({ status, reason })
+  expect(firstRejection(REQUEST_CHECKS, { ...open, upstream })).toMatchObject({ status, reason })
 })
 
 test('a request that nothing stops is explained by every check', () => {
@@ -76,12 +76,12 @@ test('an explanation ends with the check that stops', () => {
 })
 
 const key = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA${'A'.repeat(42)}`
-const login: LoginWorld = {
+const login: ObservedLogin = {
   ...{ tunnel: tunnelWith({ authorizedKeys: [key] }), sourceIp: '192.0.2.1', authMethod: 'key' },
   ...{ livePasswords: 1, sessions: 0, maxSessions: 10 },
 }
 
-test.each<[string, Partial<LoginWorld>, string | null]>([
+test.each<[string, Partial<ObservedLogin>, string | null]>([
   ['a key is let on to its proof', {}, null],
   ['a password is let on to its proof', { authMethod: 'token' }, null],
   ['no tunnel', { tunnel: undefined }, 'unknown_host'],

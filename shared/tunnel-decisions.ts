@@ -11,7 +11,7 @@ export const REQUEST_REASONS = [
 export type RequestReason = (typeof REQUEST_REASONS)[number]
 
 /** A request that is answered by the edge itself, or an SSH login that is refused. */
-export interface Stop<Reason extends string = RequestReason> {
+export interface Rejection<Reason extends string = RequestReason> {
   /** HTTP status. Of an SSH login: 0. */
   readonly status: number
   /** A word: the value of `Mooring-Error`, and of the journal's `reason`. */
@@ -24,9 +24,9 @@ export interface Stop<Reason extends string = RequestReason> {
 export type Upstream = 'unknown' | 'offline' | 'refused' | 'reset' | 'lost' | 'invalid' | 'timeout'
 
 /** What is known of a request; all that a decision about it may depend on. */
-export interface RequestWorld {
+export interface ObservedRequest {
   /** Why it cannot be understood. */
-  readonly malformed: Stop | undefined
+  readonly malformed: Rejection | undefined
   readonly scheme: 'http' | 'https'
   /** Name asked for in the TLS handshake (RFC 6066, section 3), in lower case. */
   readonly serverName: string | undefined
@@ -46,12 +46,12 @@ export interface RequestWorld {
 }
 
 /** One question of an ordered list. */
-export interface Check<World, Reason extends string = RequestReason> {
+export interface Check<Observed, Reason extends string = RequestReason> {
   readonly name: string
   /** Undefined: the next check decides. */
-  stop(world: World): Stop<Reason> | undefined
+  reject(observed: Observed): Rejection<Reason> | undefined
   /** What is said where it does not stop. */
-  passed(world: World): string
+  passed(observed: Observed): string
 }
 
 /** Path below which a certificate authority looks for its answer (RFC 8555, section 8.3). */
@@ -59,39 +59,43 @@ export const CHALLENGE_PATH = '/.well-known/acme-challenge/'
 
 /** Characters of the longest method that is taken; the longest that is registered has 17 (IANA, HTTP Method Registry). */
 export const METHOD_MAX = 32
-const LONG_METHOD: Stop = {
+const LONG_METHOD: Rejection = {
   status: 400,
   reason: 'bad_request',
   detail: `the method is longer than ${METHOD_MAX} characters`,
 }
-const BAD_TARGET: Stop = { status: 400, reason: 'bad_request', detail: 'the request target is not valid' }
+const BAD_TARGET: Rejection = { status: 400, reason: 'bad_request', detail: 'the request target is not valid' }
 
 /** Why a request with this method, of a target in origin form, cannot be understood: CONNECT is for proxies that are asked to be one (RFC 9112, section 3.2.3). */
-export function methodStop(method: string): Stop | undefined {
+export function methodStop(method: string): Rejection | undefined {
   if (method.length > METHOD_MAX) return LONG_METHOD
   return method === 'CONNECT' ? BAD_TARGET : undefined
 }
 
-const MISDIRECTED: Stop = { status: 421, reason: 'misdirected', detail: 'the TLS handshake named another host than the request' }
-const UNKNOWN_CHALLENGE: Stop = {
+const MISDIRECTED: Rejection = {
+  status: 421,
+  reason: 'misdirected',
+  detail: 'the TLS handshake named another host than the request',
+}
+const UNKNOWN_CHALLENGE: Rejection = {
   status: 404,
   reason: 'unknown_challenge',
   detail: 'no certificate is being ordered with this challenge',
 }
-const CHALLENGE: Stop = { status: 200, reason: 'acme_challenge', detail: 'the edge answers the certificate authority' }
-const UNKNOWN_HOST: Stop = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
-const IP_DENIED: Stop = { status: 403, reason: 'ip_denied', detail: 'the address is not in ingressIPWhitelist' }
-const HTTPS_ONLY: Stop = { status: 301, reason: 'https_only', detail: 'httpsOnly is set: the visitor is sent to HTTPS' }
-const PREFLIGHT: Stop = {
+const CHALLENGE: Rejection = { status: 200, reason: 'acme_challenge', detail: 'the edge answers the certificate authority' }
+const UNKNOWN_HOST: Rejection = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
+const IP_DENIED: Rejection = { status: 403, reason: 'ip_denied', detail: 'the address is not in ingressIPWhitelist' }
+const HTTPS_ONLY: Rejection = { status: 301, reason: 'https_only', detail: 'httpsOnly is set: the visitor is sent to HTTPS' }
+const PREFLIGHT: Rejection = {
   status: 204,
   reason: 'cors_preflight',
   detail: 'allowCorsPreflight is set: the edge answers OPTIONS itself',
 }
-const TUNNEL_BUSY: Stop = { status: 429, reason: 'overloaded', detail: 'too many requests of this tunnel are under way' }
-const EDGE_BUSY: Stop = { status: 503, reason: 'overloaded', detail: 'the edge has too many connections' }
+const TUNNEL_BUSY: Rejection = { status: 429, reason: 'overloaded', detail: 'too many requests of this tunnel are under way' }
+const EDGE_BUSY: Rejection = { status: 503, reason: 'overloaded', detail: 'the edge has too many connections' }
 
 /** What becomes of a request whose way to the backend ends early. */
-export const UPSTREAM_STOPS: Readonly<Record<Exclude<Upstream, 'unknown'>, Stop>> = {
+export const UPSTREAM_REJECTIONS: Readonly<Record<Exclude<Upstream, 'unknown'>, Rejection>> = {
   offline: { status: 503, reason: 'tunnel_offline', detail: 'no client is connected to this tunnel' },
   refused: { status: 502, reason: 'upstream_refused', detail: 'the client could not reach its target' },
   reset: { status: 502, reason: 'upstream_reset', detail: 'the target closed the connection before it had answered' },
@@ -100,31 +104,32 @@ export const UPSTREAM_STOPS: Readonly<Record<Exclude<Upstream, 'unknown'>, Stop>
   timeout: { status: 504, reason: 'upstream_timeout', detail: 'the target did not begin to answer in 100 seconds' },
 }
 
-const upstream = (name: string, stops: readonly Upstream[], passed: string): Check<RequestWorld> => ({
+const upstream = (name: string, stops: readonly Upstream[], passed: string): Check<ObservedRequest> => ({
   name,
-  stop: (world) => (world.upstream !== 'unknown' && stops.includes(world.upstream) ? UPSTREAM_STOPS[world.upstream] : undefined),
+  reject: (observed) =>
+    observed.upstream !== 'unknown' && stops.includes(observed.upstream) ? UPSTREAM_REJECTIONS[observed.upstream] : undefined,
   passed: () => passed,
 })
 
 /** What the edge decides about a request, in this order (surface, section 5); the first that stops answers. */
-export const REQUEST_CHECKS: readonly Check<RequestWorld>[] = [
-  { name: 'parse', stop: ({ malformed }) => malformed, passed: () => 'the request is valid HTTP' },
+export const REQUEST_CHECKS: readonly Check<ObservedRequest>[] = [
+  { name: 'parse', reject: ({ malformed }) => malformed, passed: () => 'the request is valid HTTP' },
   {
     name: 'server_name',
-    stop: ({ scheme, serverName, host }) => (scheme === 'https' && serverName !== host ? MISDIRECTED : undefined),
+    reject: ({ scheme, serverName, host }) => (scheme === 'https' && serverName !== host ? MISDIRECTED : undefined),
     passed: ({ scheme }) =>
       scheme === 'https' ? 'the TLS handshake named the same host' : 'plain HTTP names no host in a handshake',
   },
   {
     name: 'acme_challenge',
-    stop: ({ path, challengeKnown }) =>
+    reject: ({ path, challengeKnown }) =>
       path.startsWith(CHALLENGE_PATH) ? (challengeKnown ? CHALLENGE : UNKNOWN_CHALLENGE) : undefined,
     passed: () => 'the path is not that of a certificate authority’s challenge',
   },
-  { name: 'known_host', stop: ({ tunnel }) => (tunnel ? undefined : UNKNOWN_HOST), passed: () => 'a tunnel has this hostname' },
+  { name: 'known_host', reject: ({ tunnel }) => (tunnel ? undefined : UNKNOWN_HOST), passed: () => 'a tunnel has this hostname' },
   {
     name: 'ingress',
-    stop: ({ tunnel, sourceIp }) => (tunnel?.ingress.allows(sourceIp) === false ? IP_DENIED : undefined),
+    reject: ({ tunnel, sourceIp }) => (tunnel?.ingress.allows(sourceIp) === false ? IP_DENIED : undefined),
     passed: ({ tunnel }) =>
       tunnel?.config.ingressIPWhitelist.length === 0
         ? 'ingressIPWhitelist is empty: everyone may'
@@ -132,17 +137,17 @@ export const REQUEST_CHECKS: readonly Check<RequestWorld>[] = [
   },
   {
     name: 'https_only',
-    stop: ({ tunnel, scheme }) => (scheme === 'http' && tunnel?.config.httpsOnly ? HTTPS_ONLY : undefined),
+    reject: ({ tunnel, scheme }) => (scheme === 'http' && tunnel?.config.httpsOnly ? HTTPS_ONLY : undefined),
     passed: ({ scheme }) => (scheme === 'https' ? 'the request came over HTTPS' : 'httpsOnly is not set'),
   },
   {
     name: 'cors_preflight',
-    stop: ({ tunnel, method }) => (method === 'OPTIONS' && tunnel?.config.allowCorsPreflight ? PREFLIGHT : undefined),
+    reject: ({ tunnel, method }) => (method === 'OPTIONS' && tunnel?.config.allowCorsPreflight ? PREFLIGHT : undefined),
     passed: ({ method }) => (method === 'OPTIONS' ? 'allowCorsPreflight is not set' : 'the method is not OPTIONS'),
   },
   {
     name: 'limits',
-    stop: ({ overload }) => (overload === 'none' ? undefined : overload === 'tunnel' ? TUNNEL_BUSY : EDGE_BUSY),
+    reject: ({ overload }) => (overload === 'none' ? undefined : overload === 'tunnel' ? TUNNEL_BUSY : EDGE_BUSY),
     passed: () => 'no limit is reached',
   },
   upstream('session', ['offline'], 'a client is connected, or is waited for'),
@@ -152,12 +157,12 @@ export const REQUEST_CHECKS: readonly Check<RequestWorld>[] = [
 ]
 
 /** Checks that a request under way must still pass when the settings of its tunnel change: whether the tunnel is there and open to this visitor. */
-export const ACCESS_CHECKS: readonly Check<RequestWorld>[] = REQUEST_CHECKS.filter(({ name }) =>
+export const ACCESS_CHECKS: readonly Check<ObservedRequest>[] = REQUEST_CHECKS.filter(({ name }) =>
   ['known_host', 'ingress', 'https_only'].includes(name),
 )
 
 /** What is known of an SSH login. */
-export interface LoginWorld {
+export interface ObservedLogin {
   /** The tunnel of the user name. */
   readonly tunnel: { readonly config: TunnelConfig; readonly sshSources: AddressList } | undefined
   readonly sourceIp: string
@@ -169,7 +174,7 @@ export interface LoginWorld {
   readonly maxSessions: number
 }
 
-const refusal = (reason: string, detail: string): Stop<string> => ({ status: 0, reason, detail })
+const refusal = (reason: string, detail: string): Rejection<string> => ({ status: 0, reason, detail })
 const NO_TUNNEL = refusal('unknown_host', 'no tunnel has this hostname')
 const SOURCE_DENIED = refusal('ip_denied', 'the address is not in sshIPWhitelist')
 const MODE_DENIED = refusal('auth_mode', 'authMode does not take this way to log in')
@@ -178,23 +183,23 @@ const NO_PASSWORD = refusal('no_credential', 'the tunnel has no temporary passwo
 const TOO_MANY = refusal('too_many_sessions', 'the tunnel has as many sessions as it may')
 
 /** What the edge decides about a login, in this order, before it looks at the credential itself. */
-export const LOGIN_CHECKS: readonly Check<LoginWorld, string>[] = [
-  { name: 'known_host', stop: ({ tunnel }) => (tunnel ? undefined : NO_TUNNEL), passed: () => 'a tunnel has this hostname' },
+export const LOGIN_CHECKS: readonly Check<ObservedLogin, string>[] = [
+  { name: 'known_host', reject: ({ tunnel }) => (tunnel ? undefined : NO_TUNNEL), passed: () => 'a tunnel has this hostname' },
   {
     name: 'ssh_source',
-    stop: ({ tunnel, sourceIp }) => (tunnel?.sshSources.allows(sourceIp) === false ? SOURCE_DENIED : undefined),
+    reject: ({ tunnel, sourceIp }) => (tunnel?.sshSources.allows(sourceIp) === false ? SOURCE_DENIED : undefined),
     passed: ({ tunnel }) =>
       tunnel?.config.sshIPWhitelist.length === 0 ? 'sshIPWhitelist is empty: everyone may' : 'the address is in sshIPWhitelist',
   },
   {
     name: 'auth_mode',
-    stop: ({ tunnel, authMethod }) =>
+    reject: ({ tunnel, authMethod }) =>
       tunnel && ![authMethod, 'both'].includes(tunnel.config.authMode) ? MODE_DENIED : undefined,
     passed: ({ tunnel }) => `authMode is ${tunnel?.config.authMode ?? 'not known'}`,
   },
   {
     name: 'credential',
-    stop: ({ tunnel, authMethod, livePasswords }) => {
+    reject: ({ tunnel, authMethod, livePasswords }) => {
       if (authMethod === 'token') return livePasswords === 0 ? NO_PASSWORD : undefined
       return tunnel?.config.authorizedKeys.length === 0 ? NO_KEY : undefined
     },
@@ -203,19 +208,19 @@ export const LOGIN_CHECKS: readonly Check<LoginWorld, string>[] = [
   },
   {
     name: 'sessions',
-    stop: ({ sessions, maxSessions }) => (sessions >= maxSessions ? TOO_MANY : undefined),
+    reject: ({ sessions, maxSessions }) => (sessions >= maxSessions ? TOO_MANY : undefined),
     passed: ({ sessions, maxSessions }) => `${sessions} of ${maxSessions} sessions are taken`,
   },
 ]
 
 /** The first stop of a list, if any. */
-export function firstStop<World, Reason extends string>(
-  checks: readonly Check<World, Reason>[],
-  world: World,
-): Stop<Reason> | undefined {
+export function firstRejection<Observed, Reason extends string>(
+  checks: readonly Check<Observed, Reason>[],
+  observed: Observed,
+): Rejection<Reason> | undefined {
   for (const check of checks) {
-    const stop = check.stop(world)
-    if (stop) return stop
+    const rejection = check.reject(observed)
+    if (rejection) return rejection
   }
   return undefined
 }
@@ -234,12 +239,13 @@ export interface Explanation {
 }
 
 /** The same decisions, with what each said. */
-export function explain<World>(checks: readonly Check<World, string>[], world: World): Explanation {
+export function explain<Observed>(checks: readonly Check<Observed, string>[], observed: Observed): Explanation {
   const steps: Step[] = []
   for (const check of checks) {
-    const stop = check.stop(world)
-    steps.push({ check: check.name, verdict: stop ? 'stop' : 'pass', detail: stop?.detail ?? check.passed(world) })
-    if (stop) return { steps, answer: { status: stop.status === 0 ? null : stop.status, reason: stop.reason } }
+    const rejection = check.reject(observed)
+    steps.push({ check: check.name, verdict: rejection ? 'stop' : 'pass', detail: rejection?.detail ?? check.passed(observed) })
+    if (rejection)
+      return { steps, answer: { status: rejection.status === 0 ? null : rejection.status, reason: rejection.reason } }
   }
   return { steps, answer: { status: null, reason: null } }
 }

@@ -4,7 +4,7 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { createCache } from '../../store/cache.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { Namespace } from '../../crds/core.ts'
-import { wish } from '../../test/support/api/instance-calls.ts'
+import { instanceBody } from '../../test/support/api/instance-calls.ts'
 import { BEHIND_MS, createCatchUp } from './catch-up.ts'
 import { createInstanceLookup } from '../instances/instance-lookup.ts'
 import { createScopes } from '../auth/scope.ts'
@@ -16,7 +16,7 @@ const principal = { user: 'local:erin', groups: [] }
 async function behind() {
   const { store, ...temporary } = await openTemporaryStore()
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
-  const made = await store.create(SharedInstance, { metadata: { namespace: 'acme--prod', name: 'a' }, spec: wish })
+  const made = await store.create(SharedInstance, { metadata: { namespace: 'acme--prod', name: 'a' }, spec: instanceBody })
   const [instances, namespaces] = [createCache({ store, kind: SharedInstance }), createCache({ store, kind: Namespace })]
   const stop = new AbortController()
   const running: Promise<void>[] = []

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { STATUS_CODES } from 'node:http'
-import type { Stop } from '../../shared/tunnel-decisions.ts'
+import type { Rejection } from '../../shared/tunnel-decisions.ts'
 import { type Fields, valueOf } from './head/fields.ts'
 
 /** An answer that the edge itself gives. */
@@ -32,7 +32,7 @@ const TITLES: Readonly<Record<string, string>> = {
 }
 
 /** The answer to a request that is stopped (surface, section 5): `Mooring-Error`, HTML or JSON by Accept. */
-export function answerTo(stop: Stop, asked: Asked): Answer {
+export function answerTo(stop: Rejection, asked: Asked): Answer {
   if (stop.reason === 'acme_challenge') {
     return {
       status: 200,
@@ -48,7 +48,7 @@ export function answerTo(stop: Stop, asked: Asked): Answer {
   return explained(stop, asked, more)
 }
 
-function explained({ status, reason, detail }: Stop, { head, id }: Asked, more: Record<string, string>): Answer {
+function explained({ status, reason, detail }: Rejection, { head, id }: Asked, more: Record<string, string>): Answer {
   const html = head !== undefined && prefersHtml(valueOf(head, 'accept') ?? '')
   const headers = {
     'content-type': html ? 'text/html; charset=utf-8' : 'application/json',

@@ -3,12 +3,12 @@ import type { RequestHead } from './head/request-head.ts'
 import { Buffer } from 'node:buffer'
 import {
   ACCESS_CHECKS,
-  firstStop,
+  firstRejection,
   type RequestReason,
-  type RequestWorld,
-  type Stop,
+  type ObservedRequest,
+  type Rejection,
   type Upstream,
-  UPSTREAM_STOPS,
+  UPSTREAM_REJECTIONS,
 } from '../../shared/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
@@ -20,7 +20,7 @@ import type { Link, LinkEnd, LinkUser } from './upstream/link.ts'
 import { lend } from './upstream/pool.ts'
 import { Relay, type RelayOwner } from './upstream/relay.ts'
 import { isReplayable, leavesCleanLink } from './upstream/replay.ts'
-import { BAD_BODY } from './head/stops.ts'
+import { BAD_BODY } from './head/rejections.ts'
 import { keptTrailers } from './head/trailers.ts'
 import type { Visitor } from './visitor.ts'
 
@@ -53,7 +53,7 @@ export interface Asked {
   readonly route: Route
   readonly visit: Visit
   /** What the decision to serve it was made of. */
-  readonly world: RequestWorld
+  readonly observed: ObservedRequest
 }
 
 /** What the journal says of a visitor who went before an answer. */
@@ -165,7 +165,7 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   /** The rest of the request cannot be understood, or does not come. False: the response has begun, and is left to the visitor to cut. */
-  stop(stop: Stop): boolean {
+  stop(stop: Rejection): boolean {
     if (this.#state === 'over') return false
     const answerable = !this.#relay.began
     if (answerable) this.#answer(stop)
@@ -177,10 +177,10 @@ export class Exchange implements LinkUser, RelayOwner {
    * Ends the request if its tunnel is one of `hostnames` and does not allow it any more. True: the response has begun, and the visitor must be cut off.
    */
   revoke(hostnames: ReadonlySet<string>): boolean {
-    const { route, world } = this.#asked
+    const { route, observed } = this.#asked
     if (this.#state === 'over' || !hostnames.has(route.hostname)) return false
     const current = this.#context.routes.get(route.hostname)
-    const stop = firstStop(ACCESS_CHECKS, { ...world, tunnel: current?.id === route.id ? current : undefined })
+    const stop = firstRejection(ACCESS_CHECKS, { ...observed, tunnel: current?.id === route.id ? current : undefined })
     return stop !== undefined && !this.stop(stop)
   }
 
@@ -337,10 +337,10 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   #fail(upstream: Exclude<Upstream, 'unknown'>): void {
-    this.#answer(UPSTREAM_STOPS[upstream])
+    this.#answer(UPSTREAM_REJECTIONS[upstream])
   }
 
-  #answer(stop: Stop): void {
+  #answer(stop: Rejection): void {
     const { arrival, visit } = this.#asked
     this.#close()
     const answer = answerTo(stop, { id: visit.id, head: arrival.head, location: '', challenge: undefined })
@@ -360,18 +360,18 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#state = 'over'
     this.#message = undefined
     const { journal, metrics, load, now } = this.#context
-    const { arrival, route, visit, world } = this.#asked
+    const { arrival, route, visit, observed } = this.#asked
     const record = {
       id: visit.id,
       tunnel: route.id,
       at: arrival.at,
       method: arrival.head.method,
-      path: world.path,
+      path: observed.path,
       status,
       durationMs: Math.round(now() - arrival.began),
       bytesIn: this.#visitor.bytesIn + this.#rawIn,
       bytesOut: this.#relay.bytesOut + this.#answered,
-      sourceIp: world.sourceIp,
+      sourceIp: observed.sourceIp,
       origin: this.#relay.began ? ('backend' as const) : ('edge' as const),
       reason,
       protocol: arrival.protocol,

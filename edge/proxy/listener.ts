@@ -23,7 +23,7 @@ export interface RenewedCertificate {
 interface Deps {
   readonly context: ProxyContext
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
-  readonly strangers: RenewedCertificate | undefined
+  readonly unknownHosts: RenewedCertificate | undefined
   readonly ticketKeys: Buffer | undefined
 }
 
@@ -40,7 +40,7 @@ export interface Listeners {
   close(graceMs: number): Promise<void>
 }
 
-export function createListeners({ context, contextFor, strangers, ticketKeys }: Deps): Listeners {
+export function createListeners({ context, contextFor, unknownHosts, ticketKeys }: Deps): Listeners {
   const { limits, log } = context
   const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const contexts = createContexts({ contextFor, size: limits.contexts })
@@ -93,7 +93,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
   const tcp = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }
 
   function secureOptions(): SecureContextOptions {
-    const { certificate: cert, key } = strangers?.current() ?? {}
+    const { certificate: cert, key } = unknownHosts?.current() ?? {}
     return { minVersion: 'TLSv1.2', ...(cert !== undefined && { cert, key }), ...(ticketKeys && { ticketKeys }) }
   }
 
@@ -122,7 +122,7 @@ export function createListeners({ context, contextFor, strangers, ticketKeys }: 
         handshakeTimeout: limits.headMs,
         SNICallback: (serverName, done) => contexts.find(bareName(serverName), done),
       })
-      strangers?.onRenew(() => server.setSecureContext(secureOptions()))
+      unknownHosts?.onRenew(() => server.setSecureContext(secureOptions()))
       server.on('secureConnection', secured)
       server.on('tlsClientError', (_error, socket) => socket.destroy())
       if (!context.trusted) return listen(server, host, port)

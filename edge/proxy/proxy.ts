@@ -21,7 +21,7 @@ interface Deps extends EdgeClock {
   /** Certificate and key for a name of a TLS handshake, in lower case; undefined: it is a stranger's. What is answered is kept for a while: see `forget`. */
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
   /** For handshakes that name no tunnel, so that those visitors are told so; they are refused, when absent. */
-  readonly strangers?: RenewedCertificate | undefined
+  readonly unknownHosts?: RenewedCertificate | undefined
   readonly limits?: Partial<ProxyLimits>
   readonly registry: Registry
   readonly log: Pick<Logger, 'warn' | 'error'>
@@ -67,8 +67,8 @@ export function createProxy(deps: Deps): Proxy {
     connections: new Set(),
     draining: false,
   }
-  const { contextFor, strangers, ticketKeys } = deps
-  const listeners = createListeners({ context, contextFor, strangers, ticketKeys })
+  const { contextFor, unknownHosts, ticketKeys } = deps
+  const listeners = createListeners({ context, contextFor, unknownHosts, ticketKeys })
 
   const sweeper = setInterval(() => {
     const at = now()

@@ -1,6 +1,12 @@
 import type { Arrival } from './exchange.ts'
 import { Buffer } from 'node:buffer'
-import { CHALLENGE_PATH, firstStop, REQUEST_CHECKS, type RequestWorld, type Stop } from '../../shared/tunnel-decisions.ts'
+import {
+  CHALLENGE_PATH,
+  firstRejection,
+  REQUEST_CHECKS,
+  type ObservedRequest,
+  type Rejection,
+} from '../../shared/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
 import { believedVisitor } from './head/believed-visitor.ts'
 import type { ProxyContext } from './context.ts'
@@ -20,7 +26,7 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
   const isTrusted = trusted?.allows(peer) ?? false
   const believed = isTrusted && trusted ? believedVisitor(head, peer, scheme, trusted) : { sourceIp: peer, scheme }
   const challenge = path.startsWith(CHALLENGE_PATH) ? context.challenge(host, path.slice(CHALLENGE_PATH.length)) : undefined
-  const world: RequestWorld = {
+  const observed: ObservedRequest = {
     malformed: undefined,
     scheme: believed.scheme,
     serverName: serverNameOf(arrival, believed.scheme),
@@ -33,14 +39,14 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
     overload: overloadOf(context, route, arrival.surplus),
     upstream: 'unknown',
   }
-  const stop = firstStop(REQUEST_CHECKS, world)
+  const stop = firstRejection(REQUEST_CHECKS, observed)
   if (stop === undefined && route) {
     const visit = { id, scheme: believed.scheme, peer, trusted: isTrusted, port: context.publicPorts[believed.scheme] }
-    const exchange = new Exchange(context, visitor, { arrival, route, visit, world })
+    const exchange = new Exchange(context, visitor, { arrival, route, visit, observed })
     exchange.start()
     return exchange
   }
-  refuse(context, visitor, { stop: stop ?? UNREACHABLE, world, arrival, route, id, challenge })
+  refuse(context, visitor, { stop: stop ?? UNREACHABLE, observed, arrival, route, id, challenge })
   return undefined
 }
 
@@ -49,11 +55,11 @@ const serverNameOf = ({ scheme, serverName, head }: Arrival, believed: Arrival['
   scheme === believed && serverName !== null ? serverName : head.hostname
 
 /** The list stops whatever has no tunnel; this is for the types alone. */
-const UNREACHABLE: Stop = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
+const UNREACHABLE: Rejection = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
 
 interface Refusal {
-  readonly stop: Stop
-  readonly world: RequestWorld
+  readonly stop: Rejection
+  readonly observed: ObservedRequest
   readonly arrival: Arrival
   readonly route: Route | undefined
   readonly id: string
@@ -61,12 +67,12 @@ interface Refusal {
 }
 
 function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void {
-  const { stop, world, arrival, route, id, challenge } = refusal
+  const { stop, observed, arrival, route, id, challenge } = refusal
   const { status, reason } = stop
-  const location = `https://${world.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : arrival.head.target}`
+  const location = `https://${observed.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : arrival.head.target}`
   const answer = answerTo(stop, { id, head: arrival.head, location, challenge })
   visitor.answer(answer)
-  const { method, path, sourceIp } = world
+  const { method, path, sourceIp } = observed
   const { at, began, protocol } = arrival
   const bytesOut = method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)
   const about = { id, at, began, method, path, sourceIp, protocol }
@@ -75,7 +81,7 @@ function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void
 
 const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)
 
-function overloadOf({ load, limits }: ProxyContext, route: Route | undefined, surplus: boolean): RequestWorld['overload'] {
+function overloadOf({ load, limits }: ProxyContext, route: Route | undefined, surplus: boolean): ObservedRequest['overload'] {
   if (surplus) return 'edge'
   return route && load.of(route.hostname) >= limits.requestsPerTunnel ? 'tunnel' : 'none'
 }

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { livePasswords } from '../../shared/live-passwords.ts'
-import { firstStop, LOGIN_CHECKS } from '../../shared/tunnel-decisions.ts'
+import { firstRejection, LOGIN_CHECKS } from '../../shared/tunnel-decisions.ts'
 import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../route.ts'
 import type { Login } from '../session.ts'
 import { fingerprintOf, parsePublicKeyLine, type PublicKey } from './public-key.ts'
@@ -48,8 +48,8 @@ export function refusalOf(
   route: Route | undefined,
   { source, authMethod, livePasswords: live = 1, sessions = 0, maxSessions = 1 }: Attempt,
 ): Refusal | undefined {
-  const world = { tunnel: route, sourceIp: source, authMethod, livePasswords: live, sessions, maxSessions }
-  return firstStop(LOGIN_CHECKS, world)?.reason
+  const observed = { tunnel: route, sourceIp: source, authMethod, livePasswords: live, sessions, maxSessions }
+  return firstRejection(LOGIN_CHECKS, observed)?.reason
 }
 
 /** Keys of a config, by their base64 as SSH transmits them: parsed once a change of the tunnel. */

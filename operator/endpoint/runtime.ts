@@ -8,7 +8,7 @@ export interface EdgeState {
   readonly message?: string | undefined
   /** There are none, and to wait is of no use. */
   readonly isFailing?: boolean | undefined
-  /** From when until when the certificate for strangers is good, RFC 3339 UTC. Absent where edges do not learn of it by their endpoint. */
+  /** From when until when the certificate for unknown hosts is good, RFC 3339 UTC. Absent where edges do not learn of it by their endpoint. */
   readonly strangersCertificate?: { readonly notBefore: string; readonly notAfter: string } | undefined
 }
 

@@ -3,7 +3,7 @@ import type { Motor } from '../../crds/motor.ts'
 import { conditionOf } from '../../store/conditions.ts'
 
 /** One motor of a region, with what runs of it. */
-export interface MotorWorld {
+export interface ObservedMotor {
   readonly motor: Motor
   readonly warm: boolean
   /** Places that a warm motor keeps free, so that a burst does not wait for a server to start. */
@@ -31,7 +31,7 @@ export function usefulForMs(server: DatabaseServer, now: number): number {
 }
 
 /** Ordinal of the server to make, or undefined. A warm motor keeps some places free; a cold one gets a server when asked for. Pure. */
-export function nextServer({ warm, headroom, free, waiting, ordinals }: MotorWorld): number | undefined {
+export function nextServer({ warm, headroom, free, waiting, ordinals }: ObservedMotor): number | undefined {
   const wanted = Math.max(waiting, warm ? headroom : 0)
   if (free >= wanted) return undefined
   let ordinal = 1

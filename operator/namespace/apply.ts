@@ -6,13 +6,13 @@ import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Preconditions, Store } from '../../store/port.ts'
-import { type Action, missingSubjects, type World } from './plan.ts'
+import { type Action, missingSubjects, type Observed } from './plan.ts'
 import { adopting, missingMarks, newNamespace, slugsOf } from './resources.ts'
 
 type Bind = Extract<Action, { do: 'bind' }>
 
 /** Carries out one action. Each is told the very objects that the decision was about: a successor of the same name is left alone. */
-export async function perform(store: Store, { tenant, namespace }: World, action: Action): Promise<Namespace | undefined> {
+export async function perform(store: Store, { tenant, namespace }: Observed, action: Action): Promise<Namespace | undefined> {
   if (action.do === 'bind') await bind(store, action)
   else if (action.do === 'adopt') await adopt(store, namespace)
   else if (action.do === 'delete-namespace') await remove(store, Namespace, namespace)

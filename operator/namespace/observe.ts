@@ -6,7 +6,7 @@ import type { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
-import type { World } from './plan.ts'
+import type { Observed } from './plan.ts'
 import { bindingsOf } from './resources.ts'
 
 export interface ObserveDeps {
@@ -21,7 +21,7 @@ export interface ObserveDeps {
 }
 
 /** Reads all that a decision about a tenant namespace needs. */
-export async function observe(deps: ObserveDeps, name: string): Promise<World> {
+export async function observe(deps: ObserveDeps, name: string): Promise<Observed> {
   const tenant = deps.tenantNamespaces.get({ name })
   const namespace = await namespaceOf(deps, name, tenant)
   const organization = tenant?.spec.organization

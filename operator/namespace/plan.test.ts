@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Namespace, RoleBinding } from '../../crds/core.ts'
 import type { TenantNamespace } from '../../crds/tenant-namespace.ts'
-import { planNamespace, type World } from './plan.ts'
+import { planNamespace, type Observed } from './plan.ts'
 import { bindingsOf } from './resources.ts'
 
 const NAME = 'acme--prod'
@@ -42,7 +42,7 @@ const settled = { ...nothing, tenant: tenant({}, { namespaceUid: 'n-1' }), names
 
 const BIND = ['bind mooring-viewer', 'bind mooring-editor', 'bind mooring-admin']
 
-test.each<{ does: string; given: World; actions: readonly string[]; reason: string }>([
+test.each<{ does: string; given: Observed; actions: readonly string[]; reason: string }>([
   {
     does: 'makes the Namespace of a new one, its roles and its organization',
     given: { ...nothing, tenant: tenant(), organization: false },

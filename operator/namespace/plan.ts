@@ -7,7 +7,7 @@ import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import { missingMarks, slugsOf } from './resources.ts'
 
 /** All that a decision may depend on, read once by observe.ts. */
-export interface World {
+export interface Observed {
   readonly tenant: TenantNamespace | undefined
   readonly namespace: Namespace | undefined
   /** RoleBindings in the Namespace, by name. */
@@ -43,11 +43,11 @@ export interface Plan {
  *     TenantNamespace ──deleted──► Namespace is deleted, waited for ──► gone
  *     Namespace ──deleted by others──► its TenantNamespace is deleted ──► gone once the Namespace is
  */
-export function planNamespace(world: World): Plan {
-  const { tenant, namespace } = world
+export function planNamespace(observed: Observed): Plan {
+  const { tenant, namespace } = observed
   if (!tenant) return planStray(namespace)
-  if (tenant.metadata.deletionTimestamp !== undefined) return planDeletion(tenant, world)
-  const plan = planLiving(tenant, world)
+  if (tenant.metadata.deletionTimestamp !== undefined) return planDeletion(tenant, observed)
+  const plan = planLiving(tenant, observed)
   const guarded = tenant.metadata.finalizers?.includes(FINALIZER) === true
   return guarded ? plan : { ...plan, actions: [{ do: 'add-finalizer' }, ...plan.actions] }
 }
@@ -57,11 +57,11 @@ function planStray(namespace: Namespace | undefined): Plan {
   return slugsOf(namespace) ? { actions: [{ do: 'adopt' }], reason: 'Adopted' } : { actions: [], reason: 'NotTenant' }
 }
 
-function planLiving(tenant: TenantNamespace, world: World): Plan {
-  const { namespace } = world
+function planLiving(tenant: TenantNamespace, observed: Observed): Plan {
+  const { namespace } = observed
   if (!namespace) {
     if (tenant.status?.namespaceUid !== undefined) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
-    return { actions: [{ do: 'make-namespace' }, ...furnish(world)], verdict: bound }
+    return { actions: [{ do: 'make-namespace' }, ...furnish(observed)], verdict: bound }
   }
   if (isTerminating(namespace)) {
     if (isItsOwn(tenant, namespace)) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
@@ -77,12 +77,12 @@ function planLiving(tenant: TenantNamespace, world: World): Plan {
     }
   }
   const marks: readonly Action[] = missingMarks(tenant, namespace) ? [{ do: 'mark-namespace' }] : []
-  return { actions: [...marks, ...furnish(world)], verdict: bound }
+  return { actions: [...marks, ...furnish(observed)], verdict: bound }
 }
 
 const bound = ready(TenantNamespaceReason.Bound, 'the Namespace is there, with its roles')
 
-function furnish({ bindings, wanted, organization }: World): readonly Action[] {
+function furnish({ bindings, wanted, organization }: Observed): readonly Action[] {
   const bind = wanted
     .map((binding) => ({ do: 'bind' as const, binding, found: bindings.get(binding.metadata.name) }))
     .filter(({ binding, found }) => !found || !grants(found, binding))
@@ -102,7 +102,7 @@ export function missingSubjects(found: RoleBinding, wanted: RoleBinding['subject
   return wanted.filter((subject) => !found.subjects.some((known) => isDeepStrictEqual(names(known), names(subject))))
 }
 
-function planDeletion(tenant: TenantNamespace, { namespace, blocked }: World): Plan {
+function planDeletion(tenant: TenantNamespace, { namespace, blocked }: Observed): Plan {
   if (!tenant.metadata.finalizers?.includes(FINALIZER)) return { actions: [], reason: TenantNamespaceReason.Deleting }
   if (!namespace || !isOurs(tenant, namespace)) return { actions: [{ do: 'release' }], reason: TenantNamespaceReason.Deleting }
   const verdict =

@@ -5,7 +5,7 @@ import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
 import { observe, type ObserveDeps } from './observe.ts'
-import { type Action, planNamespace, type World } from './plan.ts'
+import { type Action, planNamespace, type Observed } from './plan.ts'
 
 export interface NamespaceDeps extends ObserveDeps {
   readonly report: Report
@@ -17,19 +17,19 @@ export interface NamespaceDeps extends ObserveDeps {
  */
 export function createNamespaceReconciler(deps: NamespaceDeps): (key: Key) => Promise<Outcome> {
   /** Carries the actions out and gives the Namespace as it is then. */
-  async function apply(world: World, actions: readonly Action[]): Promise<Namespace | undefined> {
-    let { namespace } = world
-    for (const action of actions) namespace = (await perform(deps.store, { ...world, namespace }, action)) ?? namespace
+  async function apply(observed: Observed, actions: readonly Action[]): Promise<Namespace | undefined> {
+    let { namespace } = observed
+    for (const action of actions) namespace = (await perform(deps.store, { ...observed, namespace }, action)) ?? namespace
     return namespace
   }
 
   return async function reconcileNamespace({ name }) {
-    const world = await observe(deps, name)
-    const { actions, verdict, reason = verdict?.reason ?? 'Nothing' } = planNamespace(world)
-    const namespace = await apply(world, actions)
-    if (!verdict || !world.tenant) return { verdict: 'settled', reason }
+    const observed = await observe(deps, name)
+    const { actions, verdict, reason = verdict?.reason ?? 'Nothing' } = planNamespace(observed)
+    const namespace = await apply(observed, actions)
+    if (!verdict || !observed.tenant) return { verdict: 'settled', reason }
     const isBound = verdict.reason === TenantNamespaceReason.Bound
-    await deps.report(TenantNamespace, world.tenant, verdict, isBound ? { namespaceUid: namespace?.metadata.uid } : {})
+    await deps.report(TenantNamespace, observed.tenant, verdict, isBound ? { namespaceUid: namespace?.metadata.uid } : {})
     return { verdict: isBound ? 'settled' : 'waiting', reason }
   }
 }

@@ -89,9 +89,9 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     let count = 0
     for (const [namespace, some = []] of Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? '')) {
       const here = admittedIn(namespace)
-      const strangers = some.filter(({ metadata }) => !here.has(metadata.uid)).length
+      const unknown = some.filter(({ metadata }) => !here.has(metadata.uid)).length
       const room = Math.max(0, max - begunIn(namespace) - here.size)
-      count += some.length - strangers + Math.min(strangers, room)
+      count += some.length - unknown + Math.min(unknown, room)
     }
     return count
   }

@@ -12,7 +12,7 @@ const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name:
 
 function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
   return {
-    world: {
+    observed: {
       ...{
         instance,
         now: 0,

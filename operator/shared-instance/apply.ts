@@ -43,13 +43,13 @@ export async function applyActions(
   seen: Observation,
   actions: readonly Action[],
 ): Promise<Changed & { readonly instance: SharedInstance }> {
-  const key = keyToString(keyOf(seen.world.instance))
+  const key = keyToString(keyOf(seen.observed.instance))
   const flow = flowOf(seen)
   let { credentials } = seen
-  let { instance } = seen.world
+  let { instance } = seen.observed
   let refusedExtensions: Changed['refusedExtensions']
   for (const action of actions) {
-    const changed = await perform(deps, { ...seen, credentials, world: { ...seen.world, instance } }, action)
+    const changed = await perform(deps, { ...seen, credentials, observed: { ...seen.observed, instance } }, action)
     credentials = changed.credentials ?? credentials
     instance = changed.instance ?? instance
     refusedExtensions = changed.refusedExtensions ?? refusedExtensions
@@ -59,7 +59,7 @@ export async function applyActions(
 }
 
 /** Which of the flows the steps belong to: their names are what traces and fault tests go by. */
-function flowOf({ world: { instance } }: Observation): string {
+function flowOf({ observed: { instance } }: Observation): string {
   if (instance.metadata.deletionTimestamp !== undefined) return 'delete'
   if (instance.status?.name === undefined) return 'claim'
   return (instance.status.resetVersion ?? 0) < instance.spec.resetVersion ? 'reset' : 'change'
@@ -67,7 +67,7 @@ function flowOf({ world: { instance } }: Observation): string {
 
 async function perform(deps: ApplyDeps, seen: Observation, action: Action): Promise<Changed> {
   const { store } = deps
-  const { instance } = seen.world
+  const { instance } = seen.observed
   switch (action) {
     case 'add-finalizer':
     case 'expire':
@@ -100,7 +100,7 @@ function dispel({ missing, oversize, password }: Suspicions, { metadata }: Share
 
 /** @returns those that the Region does not allow, or that the engine refused */
 async function installExtensions(deps: ApplyDeps, seen: Observation): Promise<readonly RefusedExtension[]> {
-  const { spec, metadata } = seen.world.instance
+  const { spec, metadata } = seen.observed.instance
   const { admin } = mayReach(deps, seen)
   const allowed = spec.extensions.filter((name) => seen.allowedExtensions.includes(name))
   const notAllowed = spec.extensions.filter((name) => !allowed.includes(name))
@@ -138,7 +138,7 @@ async function onResource(store: Store, instance: SharedInstance, action: Resour
 }
 
 async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret' | 'move-secret'): Promise<Credentials> {
-  const { instance } = seen.world
+  const { instance } = seen.observed
   const address = addressOf(deps, seen)
   const fresh = freshCredentials(instance, address)
   const kept = action === 'move-secret' ? existing(seen) : seen.credentials
@@ -176,7 +176,7 @@ async function onEngine(deps: ApplyDeps, seen: Observation, action: EngineAction
 }
 
 /** Without a status and a Secret it was not claimed, or deleted amid its claim: the name that it would get, or got. */
-function nameOf({ credentials, world: { instance } }: Observation): string {
+function nameOf({ credentials, observed: { instance } }: Observation): string {
   return credentials?.name ?? instance.status?.name ?? tenantName(instance.spec.identifier, instance.metadata.uid)
 }
 
@@ -196,10 +196,10 @@ function reachable({ open }: Observation): OpenServer {
 }
 
 function addressOf({ ca, caFile }: ApplyDeps, seen: Observation): Address {
-  const { server, world } = seen
-  if (!server || world.placement.found !== 'reachable')
+  const { server, observed } = seen
+  if (!server || observed.placement.found !== 'reachable')
     throw new MooringError(EngineCode.unavailable, 'the database server does not answer')
-  const { host, port } = world.placement
+  const { host, port } = observed.placement
   return { server, engine: reachable(seen).engine, host, port, ca: ca(), caFile }
 }
 

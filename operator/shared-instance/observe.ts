@@ -11,7 +11,7 @@ import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import type { Places } from './places.ts'
-import type { Placement, World } from './plan.ts'
+import type { Placement, Observed } from './plan.ts'
 import type { Suspicions } from './suspicions.ts'
 
 export interface ObserveDeps {
@@ -30,7 +30,7 @@ export interface ObserveDeps {
 
 /** What was read, beside what the decision is made from: the actions work on it. */
 export interface Observation {
-  readonly world: World
+  readonly observed: Observed
   readonly credentials: Credentials | undefined
   readonly server: DatabaseServer | undefined
   readonly open: OpenServer | undefined
@@ -44,12 +44,12 @@ export interface Observation {
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const mayWait = !isClaimed(instance) && instance.metadata.deletionTimestamp === undefined
   const full = mayWait ? deps.quota.admit(instance) : undefined
-  return full ? { ...NOTHING, world: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : look(deps, instance)
+  return full ? { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : look(deps, instance)
 }
 
 /** Of one that waits for room nothing is looked at: there may be thousands. */
 const NOTHING = { credentials: undefined, server: undefined, open: undefined, template: undefined, allowedExtensions: [] }
-const UNSEEN: Omit<World, 'instance' | 'now' | 'full'> = {
+const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
   region: 'served',
   placement: { found: 'none' },
   secret: undefined,
@@ -67,7 +67,7 @@ async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   const server = serverOf(deps, { instance, credentials, template })
   const open = server && deps.admins.get(server.metadata.name)
   const placement = placementOf({ instance, credentials, server })
-  const world: World = {
+  const observed: Observed = {
     instance,
     now: deps.now().getTime(),
     full: undefined,
@@ -81,7 +81,7 @@ async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
     extensionDropped: deps.suspicions.extensions.has(instance.metadata.uid),
   }
   const allowed = allowedExtensions(regionIn(deps, instance), instance.spec.motor)
-  return { world, credentials, server, open, template: template?.status?.name, allowedExtensions: allowed }
+  return { observed, credentials, server, open, template: template?.status?.name, allowedExtensions: allowed }
 }
 
 /** Clean-up may not depend on what is in the tenant's namespace: when that goes, the Secret or the right to read it may be gone first. */
@@ -158,7 +158,7 @@ function placementOf({ instance, credentials, server }: Chosen & { readonly serv
 const regionIn = ({ regions }: ObserveDeps, { spec }: SharedInstance): Region | undefined =>
   regions.list().find((candidate) => candidate.spec.id === spec.region)
 
-function regionOf(deps: ObserveDeps, instance: SharedInstance): World['region'] {
+function regionOf(deps: ObserveDeps, instance: SharedInstance): Observed['region'] {
   const { spec } = instance
   const region = regionIn(deps, instance)
   if (!region) return 'unknown'

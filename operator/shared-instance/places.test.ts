@@ -13,7 +13,7 @@ const named = (name: string, on?: string): SharedInstance =>
   sharedInstance({ metadata: { name, uid: `uid-of-${name}` }, ...(on && { status: { serverRef: { name: on } } }) })
 
 /** Servers, and instances by name with the server they live on, if any. */
-function world(servers: readonly DatabaseServer[], instances: readonly SharedInstance[]) {
+function observed(servers: readonly DatabaseServer[], instances: readonly SharedInstance[]) {
   const [serverCache, instanceCache] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
   serverCache.put(...servers)
   instanceCache.put(...instances)
@@ -38,14 +38,14 @@ test.each([
   { does: 'passes over one that is somebody’s own', servers: [server('a', { spec: { tenancy: 'dedicated' } })], living: [] },
 ])('$does', ({ servers, living, chosen }) => {
   const newcomer = named('new')
-  const { places } = world(servers, [newcomer, ...living.map((on, index) => named(`old-${index}`, on))])
+  const { places } = observed(servers, [newcomer, ...living.map((on, index) => named(`old-${index}`, on))])
   expect(places.choose(newcomer)?.metadata.name).toBe(chosen)
 })
 
 test('a place is held from the choice until the status tells of it, and counted once', () => {
   const a = server('a')
   const [first, second, third] = [named('first'), named('second'), named('third')]
-  const { places, instances } = world([a], [first, second, third])
+  const { places, instances } = observed([a], [first, second, third])
   expect(places.choose(first)).toBe(a)
   expect(places.choose(first)).toBe(a)
   expect(places.freeOn(a)).toBe(1)
@@ -65,7 +65,7 @@ test('a place is held from the choice until the status tells of it, and counted 
 test('a place held for an instance that went without a word is free again', () => {
   const a = server('a')
   const gone = named('gone')
-  const { places, instances } = world([a], [gone])
+  const { places, instances } = observed([a], [gone])
   places.hold(gone.metadata.uid, 'a')
   expect([places.has(gone.metadata.uid), places.freeOn(a)]).toEqual([true, 1])
   instances.remove(gone)

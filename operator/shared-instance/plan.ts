@@ -15,7 +15,7 @@ export type Placement =
   | { readonly found: 'none' }
 
 /** All that a decision may depend on, read once by observe.ts. */
-export interface World {
+export interface Observed {
   readonly instance: SharedInstance
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -77,32 +77,32 @@ const doing = (actions: readonly Action[], verdict?: Verdict, requeueAfterMs?: n
 })
 
 /** Decides what a SharedInstance needs. Pure: each branch is a row in plan.test.ts. */
-export function planInstance(world: World): Plan {
-  const { instance } = world
-  if (instance.metadata.deletionTimestamp !== undefined) return planDeletion(world)
-  const end = endOf(world)
-  if (end !== undefined && end <= world.now) return doing(['expire'])
-  const plan = planLiving(world)
-  return { ...plan, requeueAfterMs: plan.requeueAfterMs ?? (end === undefined ? undefined : end - world.now) }
+export function planInstance(observed: Observed): Plan {
+  const { instance } = observed
+  if (instance.metadata.deletionTimestamp !== undefined) return planDeletion(observed)
+  const end = endOf(observed)
+  if (end !== undefined && end <= observed.now) return doing(['expire'])
+  const plan = planLiving(observed)
+  return { ...plan, requeueAfterMs: plan.requeueAfterMs ?? (end === undefined ? undefined : end - observed.now) }
 }
 
-function planLiving(world: World): Plan {
-  const { instance, full } = world
+function planLiving(observed: Observed): Plan {
+  const { instance, full } = observed
   // It has nothing that would have to be cleaned up, so it gets no finalizer.
   if (full) return doing([], notReady(InstanceReason.QuotaExceeded, fullMessage(full, 'instances')))
-  const plan = refusal(world) ?? (isClaimed(instance) ? planClaimed(world) : planClaim(world))
+  const plan = refusal(observed) ?? (isClaimed(instance) ? planClaimed(observed) : planClaim(observed))
   const isGuarded = instance.metadata.finalizers?.includes(FINALIZER) === true
   return isGuarded ? plan : { ...plan, actions: ['add-finalizer', ...plan.actions] }
 }
 
 /** When it is to go: its expiry, or the moment a request that nobody can repeat gives up. */
-function endOf({ instance }: World): number | undefined {
+function endOf({ instance }: Observed): number | undefined {
   const deadline = isClaimed(instance) ? undefined : instance.metadata.annotations?.[annotations.claimDeadline]
   const ends = [instance.spec.expiresAt, deadline].flatMap((text) => (text === undefined ? [] : [Date.parse(text)]))
   return ends.length === 0 ? undefined : Math.min(...ends)
 }
 
-function planDeletion({ instance, placement }: World): Plan {
+function planDeletion({ instance, placement }: Observed): Plan {
   if (!instance.metadata.finalizers?.includes(FINALIZER)) return doing([])
   const forced = instance.metadata.annotations?.[annotations.forceDelete] === 'true'
   if (placement.found === 'reachable') return doing(['drop', 'forget-secret', 'release'])
@@ -116,25 +116,25 @@ function planDeletion({ instance, placement }: World): Plan {
   return doing(['forget-secret', 'release'])
 }
 
-function refusal({ instance, region }: World): Plan | undefined {
+function refusal({ instance, region }: Observed): Plan | undefined {
   if (isClaimed(instance) || region === 'served') return undefined
   if (region === 'unknown') return doing([], notReady(InstanceReason.UnknownRegion, `unknown region: ${instance.spec.region}`))
   return doing([], notReady(InstanceReason.UnsupportedMotor, `this region does not run ${instance.spec.motor}`))
 }
 
-function planClaim(world: World): Plan {
-  const { instance, placement } = world
-  const hindrance = HINDRANCES.get(world.template)
+function planClaim(observed: Observed): Plan {
+  const { instance, placement } = observed
+  const hindrance = HINDRANCES.get(observed.template)
   if (hindrance) return { actions: [], ...hindrance }
   if (placement.found === 'none' || placement.found === 'removed') {
     return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free place yet'))
   }
   if (placement.found === 'down') return doing([], unreachable)
-  if (world.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
-  const secret = world.secret === 'damaged' ? 'renew-secret' : 'secret'
+  if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
+  const secret = observed.secret === 'damaged' ? 'renew-secret' : 'secret'
   const { enabled: login, resetVersion } = instance.spec
   const extensions = instance.spec.extensions.length > 0 ? (['extensions'] as const) : []
-  const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], standing(world, login))
+  const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], standing(observed, login))
   return { ...plan, inForce: { login, resetVersion } }
 }
 
@@ -149,7 +149,7 @@ const serverGone = notReady(InstanceReason.DatabaseMissing, 'the database server
 export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
 /** What comes of a template that cannot be copied now. Nothing else would tell that it can be. */
-const HINDRANCES: ReadonlyMap<World['template'], Pick<Plan, 'verdict' | 'requeueAfterMs'>> = new Map([
+const HINDRANCES: ReadonlyMap<Observed['template'], Pick<Plan, 'verdict' | 'requeueAfterMs'>> = new Map([
   // It may appear later, when kubectl applies several at once.
   [
     'missing',
@@ -158,51 +158,51 @@ const HINDRANCES: ReadonlyMap<World['template'], Pick<Plan, 'verdict' | 'requeue
   ['in-use', { verdict: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
 ])
 
-function planClaimed(world: World): Plan {
-  const { placement, missing } = world
+function planClaimed(observed: Observed): Plan {
+  const { placement, missing } = observed
   if (placement.found !== 'reachable') return doing([], placement.found === 'down' ? unreachable : serverGone)
-  if (world.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
-  const hindrance = hindranceOf(world)
-  if (!missing || resetsNow(world)) return { ...planPresent(world, placement), ...hindrance }
+  if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
+  const hindrance = hindranceOf(observed)
+  if (!missing || resetsNow(observed)) return { ...planPresent(observed, placement), ...hindrance }
   return hindrance ? { actions: [], ...hindrance } : doing([], databaseMissing)
 }
 
 /** Of one whose database is there, or is made anew: a reset that waits for its template keeps nothing else waiting. */
-function planPresent(world: World, at: Address): Plan {
-  const { status, spec } = world.instance
-  const login = loginWanted(world)
-  const steps = [...resetSteps(world), ...extensionSteps(world), ...passwordSteps(world, at)]
+function planPresent(observed: Observed, at: Address): Plan {
+  const { status, spec } = observed.instance
+  const login = loginWanted(observed)
+  const steps = [...resetSteps(observed), ...extensionSteps(observed), ...passwordSteps(observed, at)]
   // Whoever is to be out is so before a reset, which may fail or take long.
-  const actions = login ? [...steps, ...loginSteps(world, login)] : [...loginSteps(world, login), ...steps]
+  const actions = login ? [...steps, ...loginSteps(observed, login)] : [...loginSteps(observed, login), ...steps]
   if (login && actions.some((action) => !KEEPS_LOGIN.has(action))) actions.push('verify')
-  const resetVersion = hindranceOf(world) ? (status?.resetVersion ?? 0) : spec.resetVersion
-  return { actions, verdict: standing(world, login), inForce: { login, resetVersion } }
+  const resetVersion = hindranceOf(observed) ? (status?.resetVersion ?? 0) : spec.resetVersion
+  return { actions, verdict: standing(observed, login), inForce: { login, resetVersion } }
 }
 
 /** Actions that leave the login as it is. */
 const KEEPS_LOGIN: ReadonlySet<Action> = new Set(['move-secret', 'extensions'])
 
 /** An extension that was refused is tried again whenever the instance is looked at: what was in its way may be gone. */
-function extensionSteps(world: World): readonly Action[] {
-  const { spec, status } = world.instance
+function extensionSteps(observed: Observed): readonly Action[] {
+  const { spec, status } = observed.instance
   const isInstalled = spec.extensions.every((name) => status?.extensions?.includes(name))
-  const isRenewed = resetsNow(world) && spec.extensions.length > 0
-  return isInstalled && !isRenewed && !world.extensionDropped ? [] : ['extensions']
+  const isRenewed = resetsNow(observed) && spec.extensions.length > 0
+  return isInstalled && !isRenewed && !observed.extensionDropped ? [] : ['extensions']
 }
 
-const wantsReset = ({ instance }: World): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion
+const wantsReset = ({ instance }: Observed): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion
 
 /** Why a reset that is wished cannot be carried out now. */
-const hindranceOf = (world: World) => (wantsReset(world) ? HINDRANCES.get(world.template) : undefined)
+const hindranceOf = (observed: Observed) => (wantsReset(observed) ? HINDRANCES.get(observed.template) : undefined)
 
-const resetsNow = (world: World): boolean => wantsReset(world) && !hindranceOf(world)
+const resetsNow = (observed: Observed): boolean => wantsReset(observed) && !hindranceOf(observed)
 
 /** A database that grew past its limit gets no logins, but a reset empties it. */
-const loginWanted = (world: World): boolean => world.instance.spec.enabled && (!world.oversize || resetsNow(world))
+const loginWanted = (observed: Observed): boolean => observed.instance.spec.enabled && (!observed.oversize || resetsNow(observed))
 
-const resetSteps = (world: World): readonly Action[] => (resetsNow(world) ? ['reset'] : [])
+const resetSteps = (observed: Observed): readonly Action[] => (resetsNow(observed) ? ['reset'] : [])
 
-function passwordSteps({ instance, secret, passwordChanged }: World, at: Address): readonly Action[] {
+function passwordSteps({ instance, secret, passwordChanged }: Observed, at: Address): readonly Action[] {
   const wished = instance.spec.passwordVersion
   const isInForce = instance.status?.passwordVersion === wished
   const draw = drawing(secret, wished)
@@ -214,23 +214,23 @@ function passwordSteps({ instance, secret, passwordChanged }: World, at: Address
 type Address = Pick<Credentials, 'host' | 'port'>
 
 /** A Secret that somebody deleted or damaged comes back, with a new password: the old one is nowhere else. */
-function drawing(secret: World['secret'], wished: number): 'secret' | 'renew-secret' | undefined {
+function drawing(secret: Observed['secret'], wished: number): 'secret' | 'renew-secret' | undefined {
   if (typeof secret !== 'object') return secret === undefined ? 'secret' : 'renew-secret'
   return secret.passwordVersion === wished ? undefined : 'renew-secret'
 }
 
-function isAsWritten(secret: World['secret'], { host, port }: Address): boolean {
+function isAsWritten(secret: Observed['secret'], { host, port }: Address): boolean {
   return typeof secret === 'object' && secret.tidy && secret.host === host && secret.port === port
 }
 
-function loginSteps({ instance }: World, wanted: boolean): readonly Action[] {
+function loginSteps({ instance }: Observed, wanted: boolean): readonly Action[] {
   if (instance.status?.isEnabled === wanted) return []
   return [wanted ? 'enable' : 'disable']
 }
 
-function standing(world: World, wanted: boolean): Verdict {
+function standing(observed: Observed, wanted: boolean): Verdict {
   if (wanted) return ready(InstanceReason.Claimed, 'the database is there and its login works')
-  if (world.instance.spec.enabled)
+  if (observed.instance.spec.enabled)
     return notReady(InstanceReason.SizeExceeded, 'the database grew past its limit; reset or delete it')
   return notReady(InstanceReason.Disabled, 'disabled: no logins')
 }

@@ -14,7 +14,7 @@ import { secretName } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import { isOver } from './indexes.ts'
 import { observe, type Observation, type ObserveDeps } from './observe.ts'
-import { type InForce, type Plan, planInstance, unreachable, type World } from './plan.ts'
+import { type InForce, type Plan, planInstance, unreachable, type Observed } from './plan.ts'
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
@@ -25,7 +25,7 @@ export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
 const NO_ACCESS = 'its namespace is none of an organization, so the operator may not keep Secrets there'
 
 /** What an engine can find out about a template; nothing was done by then that is not done again (plan.ts). */
-const TEMPLATES: ReadonlyMap<string, World['template']> = new Map([
+const TEMPLATES: ReadonlyMap<string, Observed['template']> = new Map([
   [EngineCode.templateInUse, 'in-use'],
   [EngineCode.templateMissing, 'missing'],
 ])
@@ -33,7 +33,7 @@ const TEMPLATES: ReadonlyMap<string, World['template']> = new Map([
 /** Observe, plan, apply, report. The status is written last, and only then is a claim known to anyone. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
   async function report(
-    { instance, refusedExtensions }: Pick<World, 'instance'> & Pick<Changed, 'refusedExtensions'>,
+    { instance, refusedExtensions }: Pick<Observed, 'instance'> & Pick<Changed, 'refusedExtensions'>,
     verdict: Verdict,
     standing: Findings<typeof SharedInstance> = {},
   ): Promise<void> {
@@ -43,8 +43,8 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
   }
 
   async function carryOut(seen: Observation, plan: Plan): Promise<void> {
-    const { world } = seen
-    const key = keyToString(keyOf(world.instance))
+    const { observed } = seen
+    const key = keyToString(keyOf(observed.instance))
     const { credentials, instance, refusedExtensions } = await applyActions(deps, seen, plan.actions)
     if (!plan.verdict) return
     const { inForce } = plan
@@ -58,19 +58,19 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
   async function recover(seen: Observation, error: MooringError): Promise<Outcome> {
     const template = TEMPLATES.get(error.code)
     if (template) {
-      const plan = planInstance({ ...seen.world, template })
+      const plan = planInstance({ ...seen.observed, template })
       await carryOut(seen, plan)
       return outcomeOf(plan)
     }
-    const isGoing = seen.world.instance.metadata.deletionTimestamp !== undefined
+    const isGoing = seen.observed.instance.metadata.deletionTimestamp !== undefined
     if (error.code !== EngineCode.unavailable && error.code !== EngineCode.failed) throw error
     if (!isGoing) {
       // It has been let in: saying that it waits for room, it would be woken by no server.
-      if (isOver(seen.world.instance)) await report(seen.world, unreachable)
+      if (isOver(seen.observed.instance)) await report(seen.observed, unreachable)
       throw error
     }
     // Said to be up, but it does not drop: to the tenant that is the same as a server that is down.
-    const plan = planInstance({ ...seen.world, placement: { found: 'down' } })
+    const plan = planInstance({ ...seen.observed, placement: { found: 'down' } })
     await carryOut(seen, plan)
     if (plan.verdict) throw error
     return { verdict: 'settled', reason: InstanceReason.Deleting }
@@ -79,7 +79,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
   async function handle(instance: SharedInstance): Promise<Outcome> {
     const started = performance.now()
     const seen = await observe(deps, instance)
-    const plan = planInstance(seen.world)
+    const plan = planInstance(seen.observed)
     try {
       await carryOut(seen, plan)
     } catch (error) {
@@ -154,13 +154,13 @@ function isStanding({ reason }: Verdict): boolean {
 }
 
 /** The part of the status that says where the database is and what of the wish is in force. */
-function standingOf({ world, server }: Observation, { credentials, inForce }: { credentials: Credentials; inForce: InForce }) {
+function standingOf({ observed, server }: Observation, { credentials, inForce }: { credentials: Credentials; inForce: InForce }) {
   const { name, passwordVersion, server: serverName } = credentials
-  const { host, port } = world.placement.found === 'reachable' ? world.placement : credentials
+  const { host, port } = observed.placement.found === 'reachable' ? observed.placement : credentials
   return {
     name,
     user: name,
-    secretRef: { name: secretName(world.instance) },
+    secretRef: { name: secretName(observed.instance) },
     host,
     port,
     isEnabled: inForce.login,

@@ -6,11 +6,11 @@ import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Findings } from '../reporter.ts'
 import { ISSUER_MISSING } from './issuer-missing.ts'
-import { type HeldCertificate, isGood, leftMs, renewal, type World } from './plan.ts'
+import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 import { certificateName, urlOf } from './resources.ts'
 
 /** The conditions beside `Ready`. */
-export function conditionsOf({ tunnel, now }: World, renewing: Verdict | undefined): readonly Condition[] {
+export function conditionsOf({ tunnel, now }: Observed, renewing: Verdict | undefined): readonly Condition[] {
   const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
   const verdicts = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
   return Object.entries(verdicts).reduce(
@@ -34,14 +34,14 @@ function unusableKeys({ spec }: Tunnel): Verdict | undefined {
 }
 
 /** What the status says beside its conditions (contract, "Tunnel certificate"). */
-export function findings(world: World): Findings<typeof Tunnel> {
-  const { tunnel, assigned, certificate, now } = world
+export function findings(observed: Observed): Findings<typeof Tunnel> {
+  const { tunnel, assigned, certificate, now } = observed
   const { hostname, certificate: before } = tunnel.status ?? {}
-  const place = placeOf(world)
+  const place = placeOf(observed)
   if (!assigned || hostname === undefined) return place
-  if (!world.isSigned) return { ...place, certificate: unsigned(world, assigned) }
+  if (!observed.isSigned) return { ...place, certificate: unsigned(observed, assigned) }
   // Of one that is no good, the attempt that failed has said all.
-  if (!certificate || !isGood(world)) return place
+  if (!certificate || !isGood(observed)) return place
   const status = certificateStatus(certificate, certificateName(assigned, hostname))
   // A failed renewal stays in view until it is made good; a merge patch takes out what is null.
   const isMended = certificate.renewAt > now && hasFailure(before)
@@ -49,7 +49,7 @@ export function findings(world: World): Findings<typeof Tunnel> {
 }
 
 /** Its endpoint is for life, but may be deleted and made anew, with another domain. */
-function placeOf({ tunnel, assigned }: World): Findings<typeof Tunnel> {
+function placeOf({ tunnel, assigned }: Observed): Findings<typeof Tunnel> {
   const { hostname } = tunnel.status ?? {}
   return assigned && hostname !== undefined ? { url: urlOf(assigned, hostname) } : {}
 }
@@ -61,7 +61,7 @@ function placeOf({ tunnel, assigned }: World): Findings<typeof Tunnel> {
 export function changedAt({
   tunnel: { metadata, status },
   now,
-}: Pick<World, 'tunnel' | 'now'>): Pick<Findings<typeof Tunnel>, 'updatedAt'> {
+}: Pick<Observed, 'tunnel' | 'now'>): Pick<Findings<typeof Tunnel>, 'updatedAt'> {
   const { generation } = metadata
   if (generation === 1 || status?.observedGeneration === generation) return {}
   const said = Date.parse(metadata.annotations?.[annotations.updatedAt] ?? '')
@@ -74,23 +74,23 @@ const hasFailure = (before: TunnelCertificate | undefined): boolean => (before?.
 const NO_FAILURE = { lastError: null, nextAttemptAt: null }
 
 /** What it says of a certificate that could not be had; one that is still good serves on. */
-export function failure(world: World, lastError: string, nextAttemptAt: number): Findings<typeof Tunnel> {
-  const good = isGood(world)
-  const status = good ? 'valid' : world.certificate?.fits === true ? 'expired' : 'failed'
+export function failure(observed: Observed, lastError: string, nextAttemptAt: number): Findings<typeof Tunnel> {
+  const good = isGood(observed)
+  const status = good ? 'valid' : observed.certificate?.fits === true ? 'expired' : 'failed'
   return {
-    ...placeOf(world),
-    conditions: conditionsOf(world, good ? renewal(lastError) : undefined),
-    certificate: { ...world.tunnel.status?.certificate, status, lastError, nextAttemptAt: at(nextAttemptAt) },
+    ...placeOf(observed),
+    conditions: conditionsOf(observed, good ? renewal(lastError) : undefined),
+    certificate: { ...observed.tunnel.status?.certificate, status, lastError, nextAttemptAt: at(nextAttemptAt) },
   }
 }
 
 const at = (ms: number): string => new Date(ms).toISOString()
 
 /** Nobody signs: what it has stays, and no attempt follows. */
-function unsigned(world: World, endpoint: TunnelEndpoint): TunnelCertificate {
-  const before = world.tunnel.status?.certificate
-  const hasEnded = Date.parse(before?.expiresAt ?? '') <= world.now
-  const status = leftMs(world, endpoint) > 0 ? 'valid' : hasEnded ? 'expired' : 'failed'
+function unsigned(observed: Observed, endpoint: TunnelEndpoint): TunnelCertificate {
+  const before = observed.tunnel.status?.certificate
+  const hasEnded = Date.parse(before?.expiresAt ?? '') <= observed.now
+  const status = leftMs(observed, endpoint) > 0 ? 'valid' : hasEnded ? 'expired' : 'failed'
   const none = before?.nextAttemptAt !== undefined && { nextAttemptAt: null as unknown as string }
   return { ...before, status, lastError: ISSUER_MISSING.message, ...none }
 }

@@ -11,7 +11,7 @@ import { keyPairIn } from '../secret-data.ts'
 import { describe, type Issuers, renewalTime, signsFor } from './certificate-issuer.ts'
 import { markedHostname } from './hostname-mark.ts'
 import { hasHostname } from './indexes.ts'
-import type { HeldCertificate, KeptHostname, World } from './plan.ts'
+import type { HeldCertificate, KeptHostname, Observed } from './plan.ts'
 import { candidatesOf, certificateKey, certificateName } from './resources.ts'
 
 export interface ObserveDeps {
@@ -29,7 +29,7 @@ export interface AdmitDeps {
 }
 
 /** Reads all that a decision about a tunnel needs; writes nothing, but lets one that has no hostname in, if there is room. */
-export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<World> {
+export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Observed> {
   const { tunnels, endpoints, regions } = deps
   const { endpointRef, hostname } = tunnel.status ?? {}
   const region = regions.list().find(({ spec }) => spec.regionId === tunnel.spec.regionId)

@@ -5,7 +5,7 @@ import { conditionOf } from '../../store/conditions.ts'
 import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
 import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
-import { passwordVerdict, type PasswordWorld } from './password.ts'
+import { passwordVerdict, type ObservedPassword } from './password.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 
@@ -23,7 +23,7 @@ describe('a password', () => {
       ...(index === 7 && { spec: { expiresAt: '2026-01-01T13:00:00Z' } }),
     }),
   )
-  test.each<{ does: string; seen: Partial<PasswordWorld>; reason: string; message?: string; until: number }>([
+  test.each<{ does: string; seen: Partial<ObservedPassword>; reason: string; message?: string; until: number }>([
     {
       does: 'without a tunnel waits for none',
       ...{ seen: { tunnel: undefined }, reason: 'TunnelMissing', message: 'there is no tunnel web', until: FOUR },

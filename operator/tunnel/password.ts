@@ -66,7 +66,7 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
 }
 
 /** All that a password's verdict depends on. */
-export interface PasswordWorld {
+export interface ObservedPassword {
   /** One that has not ended. */
   readonly password: TunnelPassword
   /** What has the name that it names. */
@@ -78,8 +78,8 @@ export interface PasswordWorld {
 }
 
 /** What a password comes to, and until when without any change. Pure. */
-export function passwordVerdict(world: PasswordWorld): { readonly verdict: Verdict; readonly until: number } {
-  const { password, tunnel, named, now } = world
+export function passwordVerdict(observed: ObservedPassword): { readonly verdict: Verdict; readonly until: number } {
+  const { password, tunnel, named, now } = observed
   const { name } = password.spec.tunnelRef
   const until = endOfPassword(password)
   if (!tunnel) return { verdict: notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`), until }

@@ -4,7 +4,7 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { notReady } from '../../store/conditions.ts'
-import { type HeldCertificate, planTunnel, type World } from './plan.ts'
+import { type HeldCertificate, planTunnel, type Observed } from './plan.ts'
 import { candidatesOf } from './resources.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
@@ -33,7 +33,7 @@ function tunnel(status?: Tunnel['status'], about: Partial<Tunnel['metadata']> & 
 const assigned = { hostname: '0123456789abcdef', endpointRef: { name: 'a' } }
 const good: HeldCertificate = { issuer: 'i', obtainedAt: NOW - HOUR, expiresAt: NOW + 3 * HOUR, renewAt: NOW + HOUR, fits: true }
 
-const world = (about: Partial<World>): World => ({
+const observed = (about: Partial<Observed>): Observed => ({
   ...{
     tunnel: tunnel(),
     now: NOW,
@@ -189,7 +189,7 @@ test.each([
     ...{ actions: [], reason: undefined },
   },
 ])('a tunnel $does', ({ seen, actions, reason, ...rest }) => {
-  const plan = planTunnel(world(seen))
+  const plan = planTunnel(observed(seen))
   expect(plan.actions.map((action) => action.do)).toEqual(actions)
   expect(plan.verdict?.reason).toBe(reason)
   if ('again' in rest) expect(plan.requeueAfterMs).toBe(rest.again)

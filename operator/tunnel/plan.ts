@@ -18,7 +18,7 @@ export interface HeldCertificate {
 }
 
 /** All that a decision may depend on, read once by observe.ts. */
-export interface World {
+export interface Observed {
   readonly tunnel: Tunnel
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -74,23 +74,23 @@ export const AGAIN_MS = 60_000
  *     valid ──two thirds of its lifetime──► obtained anew, valid all the while, condition Renewing
  *     deleted ──► certificate forgotten ──► gone, and with it the hostname
  */
-export function planTunnel(world: World): Plan {
-  const { tunnel, now } = world
+export function planTunnel(observed: Observed): Plan {
+  const { tunnel, now } = observed
   if (tunnel.metadata.deletionTimestamp !== undefined) return planDeletion(tunnel)
   const expiresInMs = tunnel.spec.expiresAt === undefined ? Infinity : Date.parse(tunnel.spec.expiresAt) - now
   if (expiresInMs <= 0) return { actions: [{ do: 'expire' }] }
-  const plan = world.full ? wait(TunnelReason.QuotaExceeded, fullMessage(world.full, 'tunnels')) : planLiving(world)
+  const plan = observed.full ? wait(TunnelReason.QuotaExceeded, fullMessage(observed.full, 'tunnels')) : planLiving(observed)
   const again = Math.min(expiresInMs, plan.requeueAfterMs ?? Infinity)
   return {
     ...plan,
     // One that waits for room has nothing yet: no write but to say so.
-    actions: world.full ? [] : [...preparation(world, plan), ...plan.actions],
+    actions: observed.full ? [] : [...preparation(observed, plan), ...plan.actions],
     requeueAfterMs: Number.isFinite(again) ? Math.max(1, Math.min(again, DAY_MS)) : undefined,
   }
 }
 
 /** What its metadata is to have before anything else: one write at the most. */
-function preparation({ tunnel, kept }: World, { actions }: Plan): readonly Action[] {
+function preparation({ tunnel, kept }: Observed, { actions }: Plan): readonly Action[] {
   const { status, metadata } = tunnel
   const isDrawn = status?.hostname !== undefined
   const isAssigned = actions.some((action) => action.do === 'assign')
@@ -106,11 +106,11 @@ function planDeletion(tunnel: Tunnel): Plan {
   return { actions: isGuarded(tunnel) ? [{ do: 'forget-certificate' }, { do: 'release' }] : [] }
 }
 
-function planLiving(world: World): Plan {
-  const { tunnel, assigned, candidates, region } = world
+function planLiving(observed: Observed): Plan {
+  const { tunnel, assigned, candidates, region } = observed
   const { hostname, endpointRef } = tunnel.status ?? {}
   if (endpointRef && hostname !== undefined) {
-    if (assigned) return planCertificate(world, assigned)
+    if (assigned) return planCertificate(observed, assigned)
     return wait(TunnelReason.EndpointMissing, `its endpoint ${endpointRef.name} is gone`)
   }
   const [endpoint] = candidates
@@ -126,32 +126,32 @@ function planLiving(world: World): Plan {
 const wait = (reason: string, message: string): Plan => ({ actions: [], verdict: notReady(reason, message) })
 
 /** Whether it has a certificate that visitors take. */
-export const isGood = ({ certificate, now }: Pick<World, 'certificate' | 'now'>): boolean =>
+export const isGood = ({ certificate, now }: Pick<Observed, 'certificate' | 'now'>): boolean =>
   certificate?.fits === true && certificate.expiresAt > now
 
-function planCertificate(world: World, endpoint: TunnelEndpoint): Plan {
-  const { tunnel, certificate, now } = world
+function planCertificate(observed: Observed, endpoint: TunnelEndpoint): Plan {
+  const { tunnel, certificate, now } = observed
   const hostname = hostnameOf(tunnel)
-  if (!world.isSigned) return planUnsigned(world, endpoint)
-  if (!isGood(world)) {
+  if (!observed.isSigned) return planUnsigned(observed, endpoint)
+  if (!isGood(observed)) {
     const message = `a certificate for ${hostOf(endpoint, hostname)} is being obtained`
-    return planAttempt(world, endpoint, { verdict: notReady(TunnelReason.ObtainingCertificate, message) })
+    return planAttempt(observed, endpoint, { verdict: notReady(TunnelReason.ObtainingCertificate, message) })
   }
   const verdict = servedVerdict(endpoint, hostname)
   const inMs = (certificate?.renewAt ?? now) - now
   if (inMs > 0) return { actions: [], verdict, requeueAfterMs: inMs }
-  return planAttempt(world, endpoint, { verdict, renewing: renewal(tunnel.status?.certificate?.lastError) })
+  return planAttempt(observed, endpoint, { verdict, renewing: renewal(tunnel.status?.certificate?.lastError) })
 }
 
 /** Nobody signs: what it has serves on until it ends. Nothing is tried: whoever changes its endpoint has it looked at again. */
-function planUnsigned(world: World, endpoint: TunnelEndpoint): Plan {
-  const inMs = leftMs(world, endpoint)
+function planUnsigned(observed: Observed, endpoint: TunnelEndpoint): Plan {
+  const inMs = leftMs(observed, endpoint)
   if (!(inMs > 0)) return { actions: [], verdict: ISSUER_MISSING }
-  return { actions: [], verdict: servedVerdict(endpoint, hostnameOf(world.tunnel)), requeueAfterMs: inMs }
+  return { actions: [], verdict: servedVerdict(endpoint, hostnameOf(observed.tunnel)), requeueAfterMs: inMs }
 }
 
 /** Milliseconds for which the certificate that its status speaks of is good; none above 0 when it is not. */
-export function leftMs({ tunnel, now }: Pick<World, 'tunnel' | 'now'>, endpoint: TunnelEndpoint): number {
+export function leftMs({ tunnel, now }: Pick<Observed, 'tunnel' | 'now'>, endpoint: TunnelEndpoint): number {
   const { status, domain, expiresAt = '' } = tunnel.status?.certificate ?? {}
   if (status !== 'valid' || domain !== certificateName(endpoint, hostnameOf(tunnel))) return 0
   return Date.parse(expiresAt) - now
@@ -163,7 +163,7 @@ function servedVerdict(endpoint: TunnelEndpoint, hostname: string): Verdict {
 }
 
 /** One that failed is tried again when its status says, not with each change. */
-function planAttempt({ tunnel, now }: World, endpoint: TunnelEndpoint, said: Pick<Plan, 'verdict' | 'renewing'>): Plan {
+function planAttempt({ tunnel, now }: Observed, endpoint: TunnelEndpoint, said: Pick<Plan, 'verdict' | 'renewing'>): Plan {
   const inMs = Date.parse(tunnel.status?.certificate?.nextAttemptAt ?? '') - now
   // None is put off for longer: the clock was set back since.
   if (inMs > 0 && inMs <= AGAIN_MS) return { actions: [], ...said, requeueAfterMs: inMs }

@@ -9,7 +9,7 @@ import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
 import { changedAt, conditionsOf, failure, findings } from './findings.ts'
 import { type AdmitDeps, observe, type ObserveDeps } from './observe.ts'
-import { type Action, AGAIN_MS, isGood, planTunnel, type World } from './plan.ts'
+import { type Action, AGAIN_MS, isGood, planTunnel, type Observed } from './plan.ts'
 
 export interface TunnelReconcilerDeps extends ObserveDeps, AdmitDeps {
   readonly report: Report
@@ -18,7 +18,7 @@ export interface TunnelReconcilerDeps extends ObserveDeps, AdmitDeps {
 const MESSAGE_MAX = 1024
 const GONE: Outcome = { verdict: 'settled', reason: 'Gone' }
 
-/** Observe, plan, apply, report; again from the start after what changes the world, until nothing is left to do. */
+/** Observe, plan, apply, report; again from the start after what changes the observed, until nothing is left to do. */
 export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) => Promise<Outcome> {
   /** Carries the actions out and gives the tunnel as it is then. */
   async function apply(tunnel: Tunnel, actions: readonly Action[]): Promise<Tunnel> {
@@ -31,47 +31,47 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
   }
 
   /** One that is still good serves on; what is said of it is only that it could not be renewed. */
-  async function failed(world: World, planned: Verdict, error: unknown): Promise<Outcome> {
-    const { tunnel, now } = world
+  async function failed(observed: Observed, planned: Verdict, error: unknown): Promise<Outcome> {
+    const { tunnel, now } = observed
     const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX)
-    const verdict = isGood(world) ? planned : notReady(TunnelReason.ObtainingCertificate, lastError)
-    await deps.report(Tunnel, tunnel, verdict, { ...failure(world, lastError, now + AGAIN_MS), ...changedAt(world) })
+    const verdict = isGood(observed) ? planned : notReady(TunnelReason.ObtainingCertificate, lastError)
+    await deps.report(Tunnel, tunnel, verdict, { ...failure(observed, lastError, now + AGAIN_MS), ...changedAt(observed) })
     return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: AGAIN_MS }
   }
 
   /** Says that a valid certificate is about to be renewed: that may take long. Gives the tunnel that says so; undefined when it is gone. */
-  async function announce(world: World, verdict: Verdict, renewing: Verdict): Promise<Tunnel | undefined> {
-    const { tunnel } = world
-    await deps.report(Tunnel, tunnel, verdict, { conditions: conditionsOf(world, renewing), ...changedAt(world) })
+  async function announce(observed: Observed, verdict: Verdict, renewing: Verdict): Promise<Tunnel | undefined> {
+    const { tunnel } = observed
+    await deps.report(Tunnel, tunnel, verdict, { conditions: conditionsOf(observed, renewing), ...changedAt(observed) })
     const current = await deps.store.get(Tunnel, keyOf(tunnel))
     return current?.metadata.uid === tunnel.metadata.uid ? current : undefined
   }
 
   async function step(tunnel: Tunnel, hasObtained: boolean): Promise<Step> {
-    const world = await observe(deps, tunnel)
-    const { actions, verdict, renewing, requeueAfterMs } = planTunnel(world)
+    const observed = await observe(deps, tunnel)
+    const { actions, verdict, renewing, requeueAfterMs } = planTunnel(observed)
     if (verdict && actions.some((action) => action.do === 'obtain')) {
-      return obtain({ world, actions, verdict, renewing, hasObtained })
+      return obtain({ observed, actions, verdict, renewing, hasObtained })
     }
     const current = await apply(tunnel, actions)
     if (!verdict) return { outcome: { verdict: 'settled', reason: TunnelReason.Deleting } }
     if (actions.some((action) => action.do === 'assign')) return goingOn({ tunnel: current, hasObtained: false }, verdict)
     await deps.report(Tunnel, current, verdict, {
-      ...{ ...findings(world), ...changedAt(world) },
-      conditions: conditionsOf(world, renewing),
+      ...{ ...findings(observed), ...changedAt(observed) },
+      conditions: conditionsOf(observed, renewing),
     })
     return { outcome: { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs } }
   }
 
-  async function obtain({ world, actions, verdict, renewing, hasObtained }: Obtaining): Promise<Step> {
-    const tunnel = renewing ? await announce(world, verdict, renewing) : world.tunnel
+  async function obtain({ observed, actions, verdict, renewing, hasObtained }: Obtaining): Promise<Step> {
+    const tunnel = renewing ? await announce(observed, verdict, renewing) : observed.tunnel
     if (!tunnel) return { outcome: GONE }
     try {
       // Else an authority that signs what is no good would be asked without end.
       if (hasObtained) throw new MooringError('certificate_unusable', 'the certificate that was signed is no good')
       return goingOn({ tunnel: await apply(tunnel, actions), hasObtained: true }, verdict)
     } catch (error) {
-      return { outcome: await failed({ ...world, tunnel }, verdict, error) }
+      return { outcome: await failed({ ...observed, tunnel }, verdict, error) }
     }
   }
 
@@ -89,7 +89,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
 }
 
 interface Obtaining {
-  readonly world: World
+  readonly observed: Observed
   readonly actions: readonly Action[]
   readonly verdict: Verdict
   readonly renewing: Verdict | undefined

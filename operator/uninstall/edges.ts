@@ -2,7 +2,7 @@ import { RoleBinding } from '../../crds/core.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { hostKeysSecret, meshSecret, sharedCertificate, strangersSecret } from '../../shared/edge-objects.ts'
+import { hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret } from '../../shared/edge-objects.ts'
 import { pause, systemClock } from '../../store/clock.ts'
 import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from '../endpoint/kubernetes/kinds.ts'
 import { OWNERSHIP } from '../endpoint/kubernetes/names.ts'
@@ -19,7 +19,7 @@ const KINDS: readonly Kind[] = [
 /** Names of the Secrets of endpoints' edges. Their owners' end takes them along; whoever made one by hand gave it no owner. */
 export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
   endpoints.flatMap(({ metadata: { name } }) =>
-    [hostKeysSecret, meshSecret, sharedCertificate, strangersSecret].map((nameOf) => nameOf(name)),
+    [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(name)),
   )
 
 /**

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** The audit log: who did what, by the names of the API, and never a secret. */
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 /** The entries that a query finds, newest first, once there are as many. */
 async function entriesOf(query: string, count: number) {
@@ -50,8 +50,8 @@ test('a database: who made, changed, rotated, emptied and deleted it, and never 
   const created = Object.fromEntries((entries.at(-1)?.changes ?? []).map(({ path, to }) => [path, to]))
   expect(created).toMatchObject({
     identifier: 'orders',
-    region: home.installation.region.id,
-    motor: home.installation.motor,
+    region: deployment.installation.region.id,
+    motor: deployment.installation.motor,
     isEnabled: true,
   })
   for (const { actor } of entries) expect(actor?.name).toContain(':editor-')
@@ -168,7 +168,7 @@ test('a member: who gave, changed and took the role', async () => {
 
 test('an organization and its namespaces: who made and deleted them, also when they are gone', async () => {
   const slug = freshSlug()
-  const admin = home.admin()
+  const admin = deployment.admin()
   const post = (path: string, body: object) => succeed(admin('POST', path, { body, headers: { 'Idempotency-Key': slug } }))
   for (let times = 0; times < 2; times++) {
     await post('/v1/organizations', { slug, name: 'Zeta' })
@@ -192,9 +192,9 @@ test('an organization and its namespaces: who made and deleted them, also when t
 test('the entries of an organization are for platform admins', async () => {
   const path = `/v1/organizations/${acme.organization}/audit`
   expect(codeOf(await acme.as('admin')('GET', path))).toBe('403 forbidden')
-  const other = await home.namespace()
+  const other = await deployment.namespace()
   expect(codeOf(await other.as('admin')('GET', path))).toBe('404 not_found')
-  expect((await home.call('GET', path)).status).toBe(200)
+  expect((await deployment.call('GET', path)).status).toBe(200)
 })
 
 describe('a filter that can match nothing is 400, and says what can', () => {

@@ -6,16 +6,16 @@ import { type JWTPayload, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { codeOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
-const { tokens } = home
+const deployment = openDeployment()
+const { tokens } = deployment
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const LISTENERS = ['shared', 'dedicated'] as const
 const now = () => Math.floor(Date.now() / 1e3)
@@ -27,7 +27,7 @@ const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 async function publicKey() {
   const { keys } = z
     .object({ keys: z.array(z.looseObject({ kid: z.string() })) })
-    .parse(JSON.parse((await home.page('/.well-known/jwks.json')).text))
+    .parse(JSON.parse((await deployment.page('/.well-known/jwks.json')).text))
   return keys[0] ?? { kid: '' }
 }
 
@@ -93,7 +93,7 @@ const FORGED: readonly { readonly what: string; readonly make: () => Promise<str
 
 describe.each(LISTENERS)('the %s listener', (on) => {
   test.each(FORGED)('refuses a token $what', async ({ make }) => {
-    const answer = await home.call('GET', '/v1/me', { on, token: await make() })
+    const answer = await deployment.call('GET', '/v1/me', { on, token: await make() })
     expect(codeOf(answer)).toBe('401 unauthenticated')
     expect(answer.headers['www-authenticate']).toBe('Bearer')
   })
@@ -104,14 +104,14 @@ describe.each(LISTENERS)('the %s listener', (on) => {
     { what: 'an empty one', headers: { Authorization: 'Bearer ' } },
     { what: 'no scheme', headers: { Authorization: 'secret' } },
   ])('refuses a call with $what instead of a token', async ({ headers }) => {
-    const answer = await home.call('GET', '/v1/regions', { on, token: null, headers })
+    const answer = await deployment.call('GET', '/v1/regions', { on, token: null, headers })
     expect(codeOf(answer)).toBe('401 unauthenticated')
     expect(answer.headers['www-authenticate']).toBe('Bearer')
   })
 
   test('takes a good JWT: who it is for, with their groups', async () => {
     const token = await tokens.mint({ subject: 'ada', groups: ['crew'], namespace: acme.home, role: 'editor' })
-    const { status, body } = await home.call('GET', '/v1/me', { on, token })
+    const { status, body } = await deployment.call('GET', '/v1/me', { on, token })
     expect(status).toBe(200)
     expect(body.data).toMatchObject({
       user: 'local:ada',
@@ -124,13 +124,13 @@ describe.each(LISTENERS)('the %s listener', (on) => {
     const { apiToken } = (
       await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'ci', role: 'viewer' } }))
     ).body.data
-    const { status, body } = await home.call('GET', '/v1/me', { on, token: apiToken.token })
+    const { status, body } = await deployment.call('GET', '/v1/me', { on, token: apiToken.token })
     expect(status).toBe(200)
     expect(body.data.namespaces).toEqual([{ organization: acme.organization, namespace: acme.namespace, role: 'viewer' }])
   })
 
   test('looks at the token before the rest of the request', async () => {
-    expect(codeOf(await home.call('DELETE', `/v1/organizations/${acme.organization}`, { on, token: 'rubbish' }))).toBe(
+    expect(codeOf(await deployment.call('DELETE', `/v1/organizations/${acme.organization}`, { on, token: 'rubbish' }))).toBe(
       '401 unauthenticated',
     )
   })
@@ -142,10 +142,10 @@ test('an API token stops being good with its deletion, and one typo makes it bad
     .data
   const { token } = apiToken
   const typo = token.slice(0, -1) + (token.endsWith('a') ? 'b' : 'a')
-  expect((await home.call('GET', '/v1/me', { token })).status).toBe(200)
-  expect((await home.call('GET', '/v1/me', { token: typo })).status).toBe(401)
+  expect((await deployment.call('GET', '/v1/me', { token })).status).toBe(200)
+  expect((await deployment.call('GET', '/v1/me', { token: typo })).status).toBe(401)
   await succeed(admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
-  expect((await home.call('GET', '/v1/me', { token })).status).toBe(401)
+  expect((await deployment.call('GET', '/v1/me', { token })).status).toBe(401)
 })
 
 test('a stream ends soon after the token that it was asked for with', { timeout: 60_000 }, async () => {
@@ -153,7 +153,7 @@ test('a stream ends soon after the token that it was asked for with', { timeout:
   const body = { name: 'stream', role: 'viewer' }
   const { apiToken } = (await succeed(admin('POST', `${acme.path}/api-tokens`, { body }))).body.data
   const { id } = await acme.tunnel()
-  const { sharedUrl, ca } = home.installation
+  const { sharedUrl, ca } = deployment.installation
   const headers = { Authorization: `Bearer ${apiToken.token}` }
   const asked = request(`${sharedUrl}${acme.path}/tunnels/${id}/requests?follow=true`, { ca, headers }).end()
   const [stream] = (await once(asked, 'response')) as [IncomingMessage]
@@ -163,19 +163,21 @@ test('a stream ends soon after the token that it was asked for with', { timeout:
 })
 
 test('an API token is good in its own namespace alone', async () => {
-  const other = await home.namespace()
+  const other = await deployment.namespace()
   const { token } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'own', role: 'admin' } })))
     .body.data.apiToken
-  expect((await home.call('GET', acme.path, { token })).status).toBe(200)
-  expect((await home.call('GET', other.path, { token })).status).toBe(404)
-  expect((await home.call('GET', '/v1/instances', { token, headers: { 'Mooring-Namespace': other.home } })).status).toBe(400)
+  expect((await deployment.call('GET', acme.path, { token })).status).toBe(200)
+  expect((await deployment.call('GET', other.path, { token })).status).toBe(404)
+  expect((await deployment.call('GET', '/v1/instances', { token, headers: { 'Mooring-Namespace': other.home } })).status).toBe(
+    400,
+  )
 })
 
 test('an outsider is nobody anywhere, and still may see regions', async () => {
   const token = await tokens.mint({ subject: 'outsider' })
-  expect((await home.call('GET', '/v1/me', { token })).body.data.namespaces).toEqual([])
-  expect((await home.call('GET', '/v1/regions', { token })).status).toBe(200)
-  expect((await home.call('GET', '/v1/organizations', { token })).body.data.organizations).toEqual([])
-  expect(codeOf(await home.call('GET', '/v1/instances', { token }))).toBe('400 namespace_required')
-  expect(codeOf(await home.call('GET', acme.path, { token }))).toBe('404 not_found')
+  expect((await deployment.call('GET', '/v1/me', { token })).body.data.namespaces).toEqual([])
+  expect((await deployment.call('GET', '/v1/regions', { token })).status).toBe(200)
+  expect((await deployment.call('GET', '/v1/organizations', { token })).body.data.organizations).toEqual([])
+  expect(codeOf(await deployment.call('GET', '/v1/instances', { token }))).toBe('400 namespace_required')
+  expect(codeOf(await deployment.call('GET', acme.path, { token }))).toBe('404 not_found')
 })

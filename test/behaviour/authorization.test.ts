@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, type Instance } from '../support/api/answers.ts'
-import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import type { Call } from '../support/api/answers.ts'
 import { type Role, succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 let instance: Instance
 let callers: Readonly<Record<Role, Call>>
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
   callers = { viewer: acme.as('viewer'), editor: acme.as('editor'), admin: acme.as('admin') }
   instance = await acme.instance()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 interface Deed {
   readonly does: string
@@ -37,7 +37,13 @@ const DEEDS: readonly Deed[] = [
     method: 'GET',
     path: ({ acme: { organization } }) => `/v1/organizations/${organization}`,
   },
-  { does: 'create an instance', needs: 'editor', method: 'POST', path: () => '/v1/instances', body: () => home.wish() },
+  {
+    does: 'create an instance',
+    needs: 'editor',
+    method: 'POST',
+    path: () => '/v1/instances',
+    body: () => deployment.instanceBody(),
+  },
   {
     does: 'change an instance',
     needs: 'editor',
@@ -121,10 +127,10 @@ test('an editor deletes what another editor made', async () => {
 test('an admin of one namespace is nobody in another of the same organization', async () => {
   const slug = freshSlug()
   const path = `/v1/organizations/${acme.organization}/namespaces`
-  await succeed(home.call('POST', path, { body: { slug, name: 'Staging' } }))
+  await succeed(deployment.call('POST', path, { body: { slug, name: 'Staging' } }))
   for (const below of ['', '/members', '/api-tokens']) {
     expect(codeOf(await callers.admin('GET', `${path}/${slug}${below}`))).toBe('404 not_found')
   }
   expect((await callers.admin('GET', path)).body.data.namespaces.map((namespace) => namespace.slug)).toEqual([acme.namespace])
-  await succeed(home.call('DELETE', `${path}/${slug}`))
+  await succeed(deployment.call('DELETE', `${path}/${slug}`))
 })

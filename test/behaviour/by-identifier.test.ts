@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf, type Instance } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** What a pipeline does: one database an identifier, however often it is asked for. */
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const pathOf = (identifier: string) => `/v1/instances/by-identifier/${encodeURIComponent(identifier)}`
-const body = (more: object = {}) => ({ region: home.installation.region.id, motor: home.installation.motor, ...more })
+const body = (more: object = {}) => ({ region: deployment.installation.region.id, motor: deployment.installation.motor, ...more })
 const put = (identifier: string, more: object = {}) => acme.as('editor')('PUT', pathOf(identifier), { body: body(more) })
 const remove = (identifier: string) => acme.as('editor')('DELETE', pathOf(identifier))
 const listed = async (identifier: string) =>
@@ -170,7 +170,7 @@ describe('credentials', () => {
   test('are not given by lists, nor to another tenant', async () => {
     expect(fieldsOf(await acme.as('editor')('GET', '/v1/instances?include=credentials'))).toEqual(['include'])
     expect(fieldsOf(await read('editor', '?include=password'))).toEqual(['include'])
-    const other = await home.namespace()
+    const other = await deployment.namespace()
     expect(codeOf(await other.as('admin')('GET', `/v1/instances/${made.id}?include=credentials`))).toBe('404 not_found')
   })
 

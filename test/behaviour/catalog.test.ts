@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { succeed } from '../support/api/tenant.ts'
 
-const home = openHome()
-afterAll(() => home[Symbol.asyncDispose]())
+const deployment = openDeployment()
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const MOTORS = [
   'mysql-5.7.38',
@@ -50,12 +50,12 @@ const Metadata = z.strictObject({
   addons: z.array(z.strictObject({ id: z.string(), name: z.string(), engines: z.array(z.string()) })),
 })
 
-const get = async (path: string, on: 'shared' | 'dedicated') => (await succeed(home.call('GET', path, { on }))).body.data
+const get = async (path: string, on: 'shared' | 'dedicated') => (await succeed(deployment.call('GET', path, { on }))).body.data
 
 describe('GET /v1/regions', () => {
   test.each(['shared', 'dedicated'] as const)('lists on the %s listener each region and what it runs', async (on) => {
     const { regions } = z.strictObject({ regions: z.array(Region), nextCursor: z.null() }).parse(await get('/v1/regions', on))
-    const { region, motor } = home.installation
+    const { region, motor } = deployment.installation
     expect(regions.find(({ id }) => id === region.id)).toMatchObject({
       name: region.name,
       motors: expect.arrayContaining([{ id: motor, version: '15.4.0', supported: true }]) as unknown,
@@ -85,7 +85,7 @@ describe('GET /v1/engines', () => {
     }
     expect(found).toEqual(Page.parse(await get('/v1/engines', 'dedicated')).engines)
     for (const query of ['limit=201', 'cursor=x']) {
-      expect((await home.call('GET', `/v1/engines?${query}`, { on: 'dedicated' })).status).toBe(400)
+      expect((await deployment.call('GET', `/v1/engines?${query}`, { on: 'dedicated' })).status).toBe(400)
     }
   })
 })

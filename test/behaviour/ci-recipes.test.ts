@@ -6,20 +6,20 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 // The jobs of docs/ci.md, as a runner executes them: each step by a shell that ends at the first failure.
 
 const run = promisify(execFile)
 const DOCUMENT = new URL('../../docs/ci.md', import.meta.url)
-const home = openHome()
-const { installation } = home
+const deployment = openDeployment()
+const { installation } = deployment
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const GitHub = z.object({ jobs: z.record(z.string(), z.object({ steps: z.array(z.object({ run: z.string() })) })) })
 const Script = z.object({ script: z.array(z.string()) })

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { shownInstance } from '../support/api/shown-instance.ts'
 import { query } from '../support/postgresql/sql.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const post = (body: unknown) => acme.as('editor')('POST', '/v1/instances', { body })
 const ahead = (seconds: number) => new Date(Date.now() + seconds * 1_000).toISOString()
@@ -20,14 +20,14 @@ const text = expect.stringMatching(/./) as string
 
 describe('POST /v1/instances', () => {
   test('answers with a database that works, and every field of it', async () => {
-    const { status, body } = await post(home.wish())
+    const { status, body } = await post(deployment.instanceBody())
     expect(status).toBe(201)
     const { instance } = body.data
     expect(body).toEqual({
       msg: 'OK',
       data: {
         instance: {
-          ...shownInstance(home.installation, { identifier: 'PR #7' }),
+          ...shownInstance(deployment.installation, { identifier: 'PR #7' }),
           password: expect.stringMatching(/^[0-9A-Za-z]{24}$/) as string,
           uri: expect.stringMatching(/^postgresql:\/\//) as string,
           tls: { required: instance.tls.required, ca: expect.stringMatching(PEM) as string },
@@ -85,7 +85,7 @@ describe('POST /v1/instances', () => {
     { what: 'with expiresAt that is no time', body: { expiresAt: 'tomorrow' }, fields: ['expiresAt'] },
     { what: 'with a template that is not there', body: { template: crypto.randomUUID() }, fields: ['template'] },
   ])('$what is 400', async ({ body, fields }) => {
-    const answer = await post(home.wish(body))
+    const answer = await post(deployment.instanceBody(body))
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(fieldsOf(answer)).toEqual(fields)
   })
@@ -106,7 +106,7 @@ describe('POST /v1/instances', () => {
     { what: 'a list', identifier: ['a'] },
     { what: 'null', identifier: null },
   ])('an identifier of $what is 400', async ({ identifier }) => {
-    const answer = await post(home.wish({ identifier }))
+    const answer = await post(deployment.instanceBody({ identifier }))
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(fieldsOf(answer)).toEqual(['identifier'])
   })
@@ -118,7 +118,7 @@ describe('POST /v1/instances', () => {
     { what: 'a version of no motor', body: { motor: 'postgresql-15' }, is: '422 unsupported_motor', field: 'motor' },
     { what: 'a motor not run here', body: { motor: 'mongodb-5.0.9' }, is: '422 unsupported_motor', field: 'motor' },
   ])('$what is $is, with the reason', async ({ body, is, field }) => {
-    const answer = await post(home.wish(body))
+    const answer = await post(deployment.instanceBody(body))
     expect(codeOf(answer)).toBe(is)
     expect(answer.body.error.details).toEqual([{ field, message: text }])
     expect(answer.body.msg).toContain(Object.values(body)[0])
@@ -126,8 +126,8 @@ describe('POST /v1/instances', () => {
 
   test('leaves nothing of a refused request', async () => {
     const identifier = 'never-made'
-    await post(home.wish({ identifier, motor: 'oracle-23' }))
-    await post(home.wish({ identifier, template: crypto.randomUUID() }))
+    await post(deployment.instanceBody({ identifier, motor: 'oracle-23' }))
+    await post(deployment.instanceBody({ identifier, template: crypto.randomUUID() }))
     const list = await acme.as('viewer')('GET', `/v1/instances?identifier=${identifier}`)
     expect(list.body.data.instances).toEqual([])
   })

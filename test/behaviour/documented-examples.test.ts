@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { codeOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** What a reader of the document pastes works as it stands. */
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 let places: Readonly<Record<string, string>>
 let document: z.output<typeof Document>
@@ -23,16 +23,16 @@ const Document = z.looseObject({
 })
 
 beforeAll(async () => {
-  document = Document.parse(JSON.parse((await home.page('/openapi.json')).text))
-  acme = await home.namespace()
+  document = Document.parse(JSON.parse((await deployment.page('/openapi.json')).text))
+  acme = await deployment.namespace()
   const [instance, tunnel] = [await acme.instance(), await acme.tunnel()]
   places = { organization: acme.organization, namespace: acme.namespace, id: instance.id, tunnel: tunnel.id }
 })
 afterAll(async () => {
-  const admin = home.admin()
+  const admin = deployment.admin()
   await admin('DELETE', `/v1/organizations/${acme.organization}/namespaces/staging`)
   await admin('DELETE', '/v1/organizations/acme')
-  await home[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 const operations = () =>
@@ -66,7 +66,7 @@ test('every example body is taken by a running Mooring', async () => {
       // The example of the media type is the first one of the schema.
       if (seen.has(JSON.stringify(body))) continue
       seen.add(JSON.stringify(body))
-      const call = isOfPlatform(path) ? home.call : acme.as('admin')
+      const call = isOfPlatform(path) ? deployment.call : acme.as('admin')
       const answer = await call(method.toUpperCase(), at, { body })
       expect([operation.operationId, body, codeOf(answer)]).toEqual([
         operation.operationId,
@@ -82,7 +82,7 @@ test('a field that is missing is said to be required', async () => {
     if (!operation.requestBody || method === 'patch') continue
     const examples = Object.fromEntries(operation.parameters.map(({ name = '', example = '' }) => [name, example]))
     const at = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(places[name] ?? examples[name] ?? ''))
-    const answer = await (isOfPlatform(path) ? home.call : acme.as('admin'))(method.toUpperCase(), at, { body: {} })
+    const answer = await (isOfPlatform(path) ? deployment.call : acme.as('admin'))(method.toUpperCase(), at, { body: {} })
     expect([operation.operationId, codeOf(answer)]).toEqual([operation.operationId, '400 invalid_request'])
     for (const { field, message } of answer.body.error.details)
       expect([operation.operationId, field, message]).toEqual([
@@ -118,7 +118,7 @@ describe('the groups at /docs', () => {
 })
 
 test('the region of the examples is one that is there', async () => {
-  const { regions } = (await succeed(home.call('GET', '/v1/regions'))).body.data
+  const { regions } = (await succeed(deployment.call('GET', '/v1/regions'))).body.data
   const { CreateInstance } = document.components.schemas
   const [example] = z.array(z.looseObject({ region: z.string(), motor: z.string() })).parse(CreateInstance?.examples)
   const region = regions.find(({ id }) => id === example?.region)

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 
-const home = openHome()
-afterAll(() => home[Symbol.asyncDispose]())
+const deployment = openDeployment()
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const LISTENERS = ['shared', 'dedicated'] as const
 const METHOD = /^(get|post|put|patch|delete)$/
@@ -35,7 +35,7 @@ const Document = z.looseObject({
 })
 
 const documentOf = async (on: (typeof LISTENERS)[number]) =>
-  JSON.parse((await home.page('/openapi.json', { on })).text) as unknown
+  JSON.parse((await deployment.page('/openapi.json', { on })).text) as unknown
 
 /** Every `$ref` anywhere in `value`. */
 function refsOf(value: unknown): string[] {
@@ -53,7 +53,7 @@ function at(document: unknown, ref: string): unknown {
 
 describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
   test('is a document of OpenAPI 3.1', async () => {
-    const { headers } = await home.page('/openapi.json', { on })
+    const { headers } = await deployment.page('/openapi.json', { on })
     expect(headers['content-type']).toMatch(/^application\/json/)
     const document = Document.parse(await documentOf(on))
     const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
@@ -117,36 +117,36 @@ describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
     expect(calls).toEqual(expect.arrayContaining([...both, ...own[on]]))
     for (const call of calls) {
       const [method = '', path = ''] = call.split(' ')
-      const refused = await home.page(path.replaceAll(/\{\w+\}/g, 'x'), { on, method })
+      const refused = await deployment.page(path.replaceAll(/\{\w+\}/g, 'x'), { on, method })
       expect([call, refused.status]).toEqual([call, 401])
     }
   })
 
   test('is shown at /docs, by files of our own', async () => {
-    const page = await home.page('/docs', { on })
+    const page = await deployment.page('/docs', { on })
     expect(page.headers['content-type']).toMatch(/^text\/html/)
     const loaded = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path)
     expect(loaded.length).toBeGreaterThan(2)
-    for (const path of loaded) expect([path, (await home.page(path, { on })).status]).toEqual([path, 200])
+    for (const path of loaded) expect([path, (await deployment.page(path, { on })).status]).toEqual([path, 200])
     expect(page.headers['content-security-policy']).toContain(`script-src 'self'`)
   })
 
   test.each(['/healthz', '/readyz'])('is beside %s, which needs no token', async (path) => {
-    const { status, headers } = await home.page(path, { on })
+    const { status, headers } = await deployment.page(path, { on })
     expect(status).toBe(200)
     expect(headers['content-type']).toMatch(/^application\/json/)
   })
 
   test('is beside the documents of the issuer, which lead to its public keys alone', async () => {
-    const { issuer } = home.installation.issuer
+    const { issuer } = deployment.installation.issuer
     const discovery = z
       .looseObject({ issuer: z.string(), jwks_uri: z.url() })
-      .parse(JSON.parse((await home.page('/.well-known/openid-configuration', { on })).text))
+      .parse(JSON.parse((await deployment.page('/.well-known/openid-configuration', { on })).text))
     expect(discovery.issuer).toBe(issuer)
     expect(new URL(discovery.jwks_uri).pathname).toBe('/.well-known/jwks.json')
     const { keys } = z
       .object({ keys: z.array(z.record(z.string(), z.string())) })
-      .parse(JSON.parse((await home.page('/.well-known/jwks.json', { on })).text))
+      .parse(JSON.parse((await deployment.page('/.well-known/jwks.json', { on })).text))
     expect(keys.length).toBeGreaterThan(0)
     for (const key of keys) for (const secret of ['d', 'p', 'q', 'k']) expect(key).not.toHaveProperty(secret)
   })

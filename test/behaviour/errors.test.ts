@@ -3,27 +3,27 @@ import { text } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import type { CallOptions } from '../support/api/answers.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const LIMIT = 65_536
 const bytes = (text: string) => new TextEncoder().encode(text)
 /** A wish of exactly so many bytes. */
 const wishOf = (length: number): Uint8Array => {
-  const text = JSON.stringify(home.wish())
+  const text = JSON.stringify(deployment.instanceBody())
   return bytes(text + ' '.repeat(length - text.length))
 }
 const editor = (method: string, path: string, options?: CallOptions) => acme.as('editor')(method, path, options)
 const create = (body: unknown, headers = {}) => editor('POST', '/v1/instances', { body, headers })
-const typed = (type: string, body = JSON.stringify(home.wish())) => create(bytes(body), { 'Content-Type': type })
+const typed = (type: string, body = JSON.stringify(deployment.instanceBody())) => create(bytes(body), { 'Content-Type': type })
 
 describe('a body', () => {
   test.each([
@@ -60,7 +60,7 @@ describe('a body', () => {
   })
 
   test('with a field of JavaScript itself has it named', async () => {
-    const answer = await create(bytes(`{"__proto__":{"admin":true},${JSON.stringify(home.wish()).slice(1)}`))
+    const answer = await create(bytes(`{"__proto__":{"admin":true},${JSON.stringify(deployment.instanceBody()).slice(1)}`))
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(fieldsOf(answer)).toEqual(['__proto__'])
   })
@@ -69,8 +69,8 @@ describe('a body', () => {
     const secret = 'password-that-must-not-come-back'
     for (const body of [
       bytes(`{"identifier":"${secret}`),
-      home.wish({ ttl: secret }),
-      home.wish({ identifier: `${secret}\n` }),
+      deployment.instanceBody({ ttl: secret }),
+      deployment.instanceBody({ identifier: `${secret}\n` }),
     ]) {
       expect(JSON.stringify((await create(body)).body)).not.toContain(secret)
     }
@@ -145,7 +145,7 @@ describe('a query', () => {
     ['GET', '/v1/databases/create/metadata?colour=red', 'dedicated'],
     ['POST', '/v1/instances?colour=red', 'shared'],
   ] as const)('%s %s is 400: no call ignores a parameter', async (method, path, on) => {
-    const answer = await editor(method, path, { on, body: method === 'POST' ? home.wish() : undefined })
+    const answer = await editor(method, path, { on, body: method === 'POST' ? deployment.instanceBody() : undefined })
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(fieldsOf(answer)).toEqual(['colour'])
   })
@@ -180,12 +180,12 @@ describe('a path', () => {
     { path: '/v1/instances', on: 'dedicated', says: 'served by the shared API' },
     { path: '/v1/nowhere/at/all', on: 'shared', says: '/openapi.json' },
   ] as const)('that is $path on the $on listener leads on to $says', async ({ path, on, says }) => {
-    const answers = [await editor('GET', path, { on }), await home.call('GET', path, { on, token: null })]
+    const answers = [await editor('GET', path, { on }), await deployment.call('GET', path, { on, token: null })]
     for (const { status, body } of answers) expect([status, body.msg]).toEqual([404, expect.stringContaining(says)])
   })
 
   test('of a namespace that is not there says no more than of one that is', async () => {
-    const nothing = (organization: string) => home.call('GET', `/v1/organizations/${organization}/nothing`, { token: null })
+    const nothing = (organization: string) => deployment.call('GET', `/v1/organizations/${organization}/nothing`, { token: null })
     const [there, not] = [await nothing(acme.organization), await nothing(freshSlug())]
     expect(there.body.msg).toBe(not.body.msg)
   })
@@ -216,7 +216,7 @@ describe('a path', () => {
 
   test("with another tenant's id is 404, whatever is asked", async () => {
     const { id: theirs } = await acme.instance()
-    const other = await home.namespace()
+    const other = await deployment.namespace()
     const path = `/v1/instances/${theirs}`
     const asked = [
       ['GET', path, undefined],
@@ -231,7 +231,7 @@ describe('a path', () => {
       const unknown = await other.as('admin')(method, at.replace(theirs, crypto.randomUUID()), { body })
       expect(unknown.body.msg).toBe(refused.body.msg)
     }
-    const copy = await other.as('admin')('POST', '/v1/instances', { body: home.wish({ template: theirs }) })
+    const copy = await other.as('admin')('POST', '/v1/instances', { body: deployment.instanceBody({ template: theirs }) })
     expect([codeOf(copy), fieldsOf(copy)]).toEqual(['400 invalid_request', ['template']])
     expect((await other.as('admin')('GET', '/v1/instances')).body.data.instances).toEqual([])
     expect((await editor('GET', path)).body.data.instance.isEnabled).toBe(true)
@@ -250,7 +250,7 @@ describe('X-Request-Id', () => {
   test.each(['/healthz', '/readyz', '/openapi.json', '/docs', '/.well-known/jwks.json', '/docs/swagger-ui.css'])(
     'is on the answer of %s, too',
     async (path) => {
-      expect((await home.page(path)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
+      expect((await deployment.page(path)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
     },
   )
 })
@@ -265,7 +265,7 @@ test('an answer is for its caller alone', async () => {
 describe('what is refused before it is a request is answered like any other', () => {
   /** Sends bytes as they are; resolves with all that came back once the connection was closed. */
   async function send(bytes: string): Promise<string> {
-    const { sharedUrl, ca } = home.installation
+    const { sharedUrl, ca } = deployment.installation
     const { hostname: host, port } = new URL(sharedUrl)
     const socket = connect({ host, port: Number(port), ca, servername: isIP(host) === 0 ? host : '' })
     socket.write(bytes)

@@ -1,19 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
-const { installation } = home
-const wish = { identifier: 'PR #7', region: installation.region.id, motor: installation.motor }
+const { installation } = deployment
+const instanceBody = { identifier: 'PR #7', region: installation.region.id, motor: installation.motor }
 
 const install = (id: string, name: unknown, role: 'viewer' | 'editor' = 'editor') =>
   acme.as(role)('POST', `/v1/instances/${id}/extensions`, { body: { name } })
@@ -51,7 +51,7 @@ test('PUT by identifier makes a database with extensions, and adds those that it
   const identifier = `ext-${randomBytes(4).toString('hex')}`
   const put = (extensions: readonly string[]) =>
     acme.as('editor')('PUT', `/v1/instances/by-identifier/${identifier}`, {
-      body: { region: wish.region, motor: wish.motor, extensions },
+      body: { region: instanceBody.region, motor: instanceBody.motor, extensions },
     })
   const first = await succeed(put(['citext']))
   expect(first.status).toBe(201)
@@ -73,7 +73,7 @@ test.each(['dblink', 'plpython3u', 'intarray', 'nosuchextension'])(
     expect(codeOf(answer)).toBe('422 unsupported_extension')
     expect(answer.body.msg).toContain('must be one of btree_gin, btree_gist, citext')
     const created = await acme.as('editor')('POST', '/v1/instances', {
-      body: { ...wish, extensions: ['citext', name] },
+      body: { ...instanceBody, extensions: ['citext', name] },
     })
     expect(codeOf(created)).toBe('422 unsupported_extension')
     expect(fieldsOf(created)).toEqual(['extensions'])
@@ -102,7 +102,7 @@ test('an object of the same name is in the way: 409 with the reason, and nothing
 test('a viewer may list, not install; another tenant finds nothing', async () => {
   const { id } = await acme.instance()
   expect(codeOf(await install(id, 'citext', 'viewer'))).toBe('403 forbidden')
-  const other = await home.namespace()
+  const other = await deployment.namespace()
   expect((await other.as('editor')('GET', `/v1/instances/${id}/extensions`)).status).toBe(404)
   expect((await other.as('editor')('POST', `/v1/instances/${id}/extensions`, { body: { name: 'citext' } })).status).toBe(404)
 })

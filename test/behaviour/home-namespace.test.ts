@@ -1,26 +1,26 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 describe('the home namespace of a call without slugs', () => {
   let zeta: Tenant
   let member: string
   const identifiers = async (token: string, headers: Record<string, string> = {}) => {
-    const { body } = await home.call('GET', '/v1/instances', { token, headers })
+    const { body } = await deployment.call('GET', '/v1/instances', { token, headers })
     return 'data' in body ? body.data.instances.map(({ identifier }) => identifier) : body
   }
   const named = (tenant: Tenant) => ({ 'Mooring-Namespace': tenant.home })
 
   beforeAll(async () => {
-    ;[acme, zeta] = [await home.namespace(), await home.namespace()]
+    ;[acme, zeta] = [await deployment.namespace(), await deployment.namespace()]
     member = `local:${freshSlug()}`
     for (const tenant of [acme, zeta]) {
       await tenant.instance({ identifier: tenant.organization })
@@ -29,7 +29,7 @@ describe('the home namespace of a call without slugs', () => {
       )
     }
   })
-  const tokenOf = (namespace?: string) => home.tokens.mint({ subject: member.replace('local:', ''), namespace })
+  const tokenOf = (namespace?: string) => deployment.tokens.mint({ subject: member.replace('local:', ''), namespace })
 
   async function apiTokenOf(tenant: Tenant): Promise<string> {
     const body = { name: 'x', role: 'viewer' }
@@ -50,10 +50,10 @@ describe('the home namespace of a call without slugs', () => {
     const token = await tokenFor()
     for (const [method, body] of [
       ['GET', undefined],
-      ['POST', home.wish()],
+      ['POST', deployment.instanceBody()],
     ] as const) {
       for (const header of [zeta.home, 'nowhere/prod', 'nowhere']) {
-        const answer = await home.call(method, '/v1/instances', { token, body, headers: { 'Mooring-Namespace': header } })
+        const answer = await deployment.call(method, '/v1/instances', { token, body, headers: { 'Mooring-Namespace': header } })
         expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['Mooring-Namespace']])
       }
     }
@@ -66,26 +66,29 @@ describe('the home namespace of a call without slugs', () => {
   })
 
   test('is asked for when there are several', async () => {
-    expect(codeOf(await home.call('GET', '/v1/instances', { token: await tokenOf() }))).toBe('400 namespace_required')
-    expect(codeOf(await home.call('POST', '/v1/instances', { token: await tokenOf(), body: home.wish() }))).toBe(
-      '400 namespace_required',
-    )
+    expect(codeOf(await deployment.call('GET', '/v1/instances', { token: await tokenOf() }))).toBe('400 namespace_required')
+    expect(
+      codeOf(await deployment.call('POST', '/v1/instances', { token: await tokenOf(), body: deployment.instanceBody() })),
+    ).toBe('400 namespace_required')
   })
 
   test('is the only one where the caller has a role', async () => {
     const only = freshSlug()
     await succeed(acme.as('admin')('PUT', `${acme.path}/members/local:${only}`, { body: { role: 'viewer' } }))
-    expect(await identifiers(await home.tokens.mint({ subject: only }))).toEqual([acme.organization])
+    expect(await identifiers(await deployment.tokens.mint({ subject: only }))).toEqual([acme.organization])
   })
 
   test.each(['nowhere/prod', 'nowhere', '', 'a/b/c', '../..', `A/${'x'.repeat(99)}`])('is not found as %j', async (name) => {
-    const answer = await home.call('GET', '/v1/instances', { token: await tokenOf(), headers: { 'Mooring-Namespace': name } })
+    const answer = await deployment.call('GET', '/v1/instances', {
+      token: await tokenOf(),
+      headers: { 'Mooring-Namespace': name },
+    })
     expect(['404 not_found', '400 invalid_request']).toContain(codeOf(answer))
   })
 
   test("is not found when it is somebody else's", async () => {
-    const stranger = await home.namespace()
+    const stranger = await deployment.namespace()
     const headers = named(stranger)
-    expect(codeOf(await home.call('GET', '/v1/instances', { token: await tokenOf(), headers }))).toBe('404 not_found')
+    expect(codeOf(await deployment.call('GET', '/v1/instances', { token: await tokenOf(), headers }))).toBe('404 not_found')
   })
 })

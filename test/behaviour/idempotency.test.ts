@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf } from '../support/api/answers.ts'
-import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import type { Call } from '../support/api/answers.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { regionId, succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 let region: number
 beforeAll(async () => {
-  acme = await home.namespace()
-  region = await regionId(home.call)
+  acme = await deployment.namespace()
+  region = await regionId(deployment.call)
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const withKey = (key = crypto.randomUUID()) => ({ 'Idempotency-Key': key })
 
@@ -32,13 +32,13 @@ const CREATIONS: readonly Creation[] = [
     what: 'an instance',
     caller: () => acme.as('editor'),
     path: () => '/v1/instances',
-    body: () => home.wish({ ttl: 600 }),
+    body: () => deployment.instanceBody({ ttl: 600 }),
     other: { identifier: 'another' },
     made: ({ instance }) => `/v1/instances/${instance.id}`,
   },
   {
     what: 'an organization',
-    caller: () => home.admin(),
+    caller: () => deployment.admin(),
     path: () => '/v1/organizations',
     body: () => ({ slug: freshSlug(), name: 'x' }),
     other: { name: 'another' },
@@ -46,7 +46,7 @@ const CREATIONS: readonly Creation[] = [
   },
   {
     what: 'a namespace',
-    caller: () => home.admin(),
+    caller: () => deployment.admin(),
     path: () => `/v1/organizations/${acme.organization}/namespaces`,
     body: () => ({ slug: freshSlug(), name: 'x' }),
     other: { name: 'another' },
@@ -72,9 +72,9 @@ const CREATIONS: readonly Creation[] = [
 
 describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, path, body, other, made }) => {
   test('gives the same answer again, secrets included, and makes nothing more', async () => {
-    const [call, wish, headers] = [caller(), body(), withKey()]
-    const first = await call('POST', path(), { body: wish, headers })
-    const again = await call('POST', path(), { body: wish, headers })
+    const [call, instanceBody, headers] = [caller(), body(), withKey()]
+    const first = await call('POST', path(), { body: instanceBody, headers })
+    const again = await call('POST', path(), { body: instanceBody, headers })
     expect([first.status, again.status]).toEqual([201, 201])
     expect(again.body).toEqual(first.body)
     await succeed(call('DELETE', made(first.body.data)))
@@ -82,33 +82,35 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
   })
 
   test('does not mind the order of the fields', async () => {
-    const [call, wish, headers] = [caller(), body(), withKey()]
-    const first = await succeed(call('POST', path(), { body: wish, headers }))
-    const turned = Object.fromEntries(Object.entries(wish).reverse())
+    const [call, instanceBody, headers] = [caller(), body(), withKey()]
+    const first = await succeed(call('POST', path(), { body: instanceBody, headers }))
+    const turned = Object.fromEntries(Object.entries(instanceBody).reverse())
     expect((await call('POST', path(), { body: turned, headers })).body).toEqual(first.body)
     await succeed(call('DELETE', made(first.body.data)))
   })
 
   test('and another body is 422', async () => {
-    const [call, wish, headers] = [caller(), body(), withKey()]
-    const first = await succeed(call('POST', path(), { body: wish, headers }))
-    expect(codeOf(await call('POST', path(), { body: { ...wish, ...other }, headers }))).toBe('422 idempotency_key_reused')
+    const [call, instanceBody, headers] = [caller(), body(), withKey()]
+    const first = await succeed(call('POST', path(), { body: instanceBody, headers }))
+    expect(codeOf(await call('POST', path(), { body: { ...instanceBody, ...other }, headers }))).toBe(
+      '422 idempotency_key_reused',
+    )
     await succeed(call('DELETE', made(first.body.data)))
   })
 
   test('sent five times at once makes one', async () => {
-    const [call, wish, headers] = [caller(), body(), withKey()]
-    const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', path(), { body: wish, headers })))
+    const [call, instanceBody, headers] = [caller(), body(), withKey()]
+    const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', path(), { body: instanceBody, headers })))
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
     for (const { body: each } of answers) expect(each).toEqual(answers[0]?.body)
-    await succeed(call('DELETE', made((await call('POST', path(), { body: wish, headers })).body.data)))
+    await succeed(call('DELETE', made((await call('POST', path(), { body: instanceBody, headers })).body.data)))
   })
 
   test('may be sent anew once its resource is gone', async () => {
-    const [call, wish, headers] = [caller(), body(), withKey()]
-    const first = await succeed(call('POST', path(), { body: wish, headers }))
+    const [call, instanceBody, headers] = [caller(), body(), withKey()]
+    const first = await succeed(call('POST', path(), { body: instanceBody, headers }))
     await succeed(call('DELETE', made(first.body.data)))
-    const anew = await succeed(call('POST', path(), { body: { ...wish, ...other }, headers }))
+    const anew = await succeed(call('POST', path(), { body: { ...instanceBody, ...other }, headers }))
     expect(anew.status).toBe(201)
     await succeed(call('DELETE', made(anew.body.data)))
   })
@@ -131,10 +133,10 @@ test.each([42, 0, -1, 9_999_999_999])(
 )
 
 test('a key is its own for each caller and each namespace', async () => {
-  const other = await home.namespace()
+  const other = await deployment.namespace()
   const headers = withKey()
   const post = async (call: Call) =>
-    (await succeed(call('POST', '/v1/instances', { body: home.wish(), headers }))).body.data.instance
+    (await succeed(call('POST', '/v1/instances', { body: deployment.instanceBody(), headers }))).body.data.instance
   const ids = [await post(acme.as('editor')), await post(acme.as('editor')), await post(other.as('editor'))].map(({ id }) => id)
   expect(new Set(ids).size).toBe(3)
 })
@@ -142,7 +144,8 @@ test('a key is its own for each caller and each namespace', async () => {
 test('the password of a repeated answer is the one in force, after a rotation too', async () => {
   const editor = acme.as('editor')
   const headers = withKey()
-  const create = async () => (await succeed(editor('POST', '/v1/instances', { body: home.wish(), headers }))).body.data.instance
+  const create = async () =>
+    (await succeed(editor('POST', '/v1/instances', { body: deployment.instanceBody(), headers }))).body.data.instance
   const { id } = await create()
   await succeed(editor('POST', `/v1/instances/${id}/password`))
   expect(await query(await create(), 'SELECT 1 AS one')).toEqual([{ one: 1 }])

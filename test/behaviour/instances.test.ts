@@ -1,17 +1,17 @@
 import type { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { shownInstance } from '../support/api/shown-instance.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const patch = (id: string, body: unknown) => acme.as('editor')('PATCH', `/v1/instances/${id}`, { body })
 const ahead = (seconds: number) => new Date(Date.now() + seconds * 1_000).toISOString()
@@ -24,7 +24,7 @@ describe('GET /v1/instances/{id}', () => {
     const { status, body } = await acme.as('viewer')('GET', `/v1/instances/${id}`)
     expect(status).toBe(200)
     expect(body.data).toEqual({
-      instance: shownInstance(home.installation, { identifier: 'PR #7', id, name, user: name, expiresAt }),
+      instance: shownInstance(deployment.installation, { identifier: 'PR #7', id, name, user: name, expiresAt }),
     })
   })
 

@@ -1,24 +1,24 @@
 import type { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Instance } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 
 // What keeps tenants apart is tried attempt by attempt in operator/engines; here, that an instance as the API hands it out is kept apart so.
 
-const home = openHome()
+const deployment = openDeployment()
 let mallory: Instance
 let victim: Instance
 let session: Client
 beforeAll(async () => {
-  victim = await (await home.namespace()).instance({ identifier: 'victim' })
-  mallory = await (await home.namespace()).instance({ identifier: 'mallory' })
+  victim = await (await deployment.namespace()).instance({ identifier: 'victim' })
+  mallory = await (await deployment.namespace()).instance({ identifier: 'mallory' })
   session = await login(victim)
   await session.query('CREATE TABLE secret AS SELECT 42 AS answer')
 })
 afterAll(async () => {
   await session.end()
-  await home[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 describe('a tenant does not get in', () => {

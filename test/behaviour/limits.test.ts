@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Answer, codeOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import type { Call } from '../support/api/answers.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 /** Sends the same call again and again, many at once, until one is refused for that. */
 async function untilLimited(send: () => Promise<Answer>): Promise<Answer> {

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, codeOf, fieldsOf, type Instance } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 let made: readonly Instance[]
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
   made = await Promise.all(['one', 'two', 'one', 'three', 'four'].map((identifier) => acme.instance({ identifier })))
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const list = (query: string): Promise<Answer> => succeed(acme.as('viewer')('GET', `/v1/instances${query}`))
 const idsOf = (instances: readonly Instance[]) => instances.map(({ id }) => id)
@@ -68,9 +68,9 @@ describe('GET /v1/instances', () => {
     { filter: () => 'identifier=one', names: ['one', 'one'] },
     { filter: () => 'identifier=ONE', names: [] },
     { filter: () => 'identifier=on', names: [] },
-    { filter: () => `motor=${home.installation.motor}&identifier=two`, names: ['two'] },
+    { filter: () => `motor=${deployment.installation.motor}&identifier=two`, names: ['two'] },
     { filter: () => 'motor=mongodb-5.0.9', names: [] },
-    { filter: () => `region=${home.installation.region.id.toUpperCase()}&identifier=three`, names: ['three'] },
+    { filter: () => `region=${deployment.installation.region.id.toUpperCase()}&identifier=three`, names: ['three'] },
     { filter: () => `region=${crypto.randomUUID()}`, names: [] },
   ])('narrows down to $names', async ({ filter, names }) => {
     expect((await list(`?${filter()}`)).body.data.instances.map(({ identifier }) => identifier)).toEqual(names)
@@ -90,12 +90,12 @@ describe('GET /v1/instances', () => {
   })
 
   test('has nothing of a neighbour', async () => {
-    const other = await home.namespace()
+    const other = await deployment.namespace()
     expect((await other.as('admin')('GET', '/v1/instances')).body.data).toEqual({ instances: [], nextCursor: null })
   })
 
   test("takes a neighbour's cursor for a place in time alone", async () => {
-    const other = await home.namespace()
+    const other = await deployment.namespace()
     const { nextCursor } = (await list('?limit=1')).body.data
     const answer = await other.as('admin')('GET', `/v1/instances?cursor=${encodeURIComponent(String(nextCursor))}`)
     expect(answer.body.data.instances).toEqual([])

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Instance } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 let instance: Instance
 /** What must show up nowhere. */
@@ -13,7 +13,7 @@ const secrets: string[] = []
 let lastRequest = ''
 
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
   const editor = acme.as('editor')
   instance = await acme.instance({ identifier: 'observed' })
   secrets.push(instance.password)
@@ -23,23 +23,23 @@ beforeAll(async () => {
   const { token } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'editor' } })))
     .body.data.apiToken
   secrets.push(token)
-  await home.call('GET', '/v1/me', { token })
-  const refused = await home.tokens.sign({ ...home.tokens.claims({ subject: 'ada' }), aud: 'another' })
+  await deployment.call('GET', '/v1/me', { token })
+  const refused = await deployment.tokens.sign({ ...deployment.tokens.claims({ subject: 'ada' }), aud: 'another' })
   secrets.push(refused)
-  await home.call('GET', '/v1/me', { token: refused })
-  await home.call('GET', `/v1/nothing/${acme.organization}?token=${token}`)
-  await editor('POST', '/v1/instances', { body: home.wish({ ttl: secrets[0] }) })
+  await deployment.call('GET', '/v1/me', { token: refused })
+  await deployment.call('GET', `/v1/nothing/${acme.organization}?token=${token}`)
+  await editor('POST', '/v1/instances', { body: deployment.instanceBody({ ttl: secrets[0] }) })
   await expect(login({ ...instance, password: 'a-wrong-password' })).rejects.toThrow()
   secrets.push('a-wrong-password')
   lastRequest = String(
     (await editor('GET', '/v1/me', { headers: { 'X-Request-Id': crypto.randomUUID() } })).headers['x-request-id'],
   )
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 describe('the metrics', () => {
   const scrape = async () =>
-    (await Promise.all(home.installation.metricsUrls.map(async (url) => (await fetch(url)).text()))).join('\n')
+    (await Promise.all(deployment.installation.metricsUrls.map(async (url) => (await fetch(url)).text()))).join('\n')
   const familiesOf = (text: string) =>
     [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name = '', type = '']) => ({ name, type }))
 
@@ -97,7 +97,7 @@ describe('the metrics', () => {
 })
 
 describe('the logs', () => {
-  const read = async () => (await Promise.all(home.installation.logFiles.map((file) => readFile(file, 'utf8')))).join('\n')
+  const read = async () => (await Promise.all(deployment.installation.logFiles.map((file) => readFile(file, 'utf8')))).join('\n')
   const upToHere = () =>
     vi.waitUntil(async () => ((await read()).includes(lastRequest) ? read() : undefined), { timeout: 20_000 })
 

@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { freshSlug, openHome } from '../support/deployment/home.ts'
+import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 const MILLISECONDS = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string
 const DAY_MS = 86_400_000
 
 describe('GET /v1/me', () => {
   test.each(['shared', 'dedicated'] as const)('says on the %s listener who calls and what they are', async (on) => {
-    const token = await home.tokens.mint({ subject: 'ada', namespace: acme.home, role: 'admin' })
-    const { status, body } = await home.call('GET', '/v1/me', { on, token })
+    const token = await deployment.tokens.mint({ subject: 'ada', namespace: acme.home, role: 'admin' })
+    const { status, body } = await deployment.call('GET', '/v1/me', { on, token })
     expect(status).toBe(200)
     expect(body.data).toEqual({
       user: 'local:ada',
@@ -29,33 +29,36 @@ describe('GET /v1/me', () => {
 describe('organizations', () => {
   test('are created, listed, read and deleted', async () => {
     const slug = freshSlug()
-    const created = await home.call('POST', '/v1/organizations', { body: { slug, name: 'Acme, Inc.' } })
+    const created = await deployment.call('POST', '/v1/organizations', { body: { slug, name: 'Acme, Inc.' } })
     expect(created.status).toBe(201)
     const organization = { slug, name: 'Acme, Inc.', createdAt: MILLISECONDS }
     expect(created.body.data).toEqual({ organization })
-    expect((await home.call('GET', `/v1/organizations/${slug}`)).body.data).toEqual({ organization })
-    expect((await home.call('GET', '/v1/organizations?limit=200')).body.data.organizations).toContainEqual(organization)
-    expect(await home.call('DELETE', `/v1/organizations/${slug}`)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
-    expect(codeOf(await home.call('GET', `/v1/organizations/${slug}`))).toBe('404 not_found')
-    expect(codeOf(await home.call('DELETE', `/v1/organizations/${slug}`))).toBe('404 not_found')
+    expect((await deployment.call('GET', `/v1/organizations/${slug}`)).body.data).toEqual({ organization })
+    expect((await deployment.call('GET', '/v1/organizations?limit=200')).body.data.organizations).toContainEqual(organization)
+    expect(await deployment.call('DELETE', `/v1/organizations/${slug}`)).toMatchObject({
+      status: 200,
+      body: { msg: 'OK', data: {} },
+    })
+    expect(codeOf(await deployment.call('GET', `/v1/organizations/${slug}`))).toBe('404 not_found')
+    expect(codeOf(await deployment.call('DELETE', `/v1/organizations/${slug}`))).toBe('404 not_found')
   })
 
   test('have a slug that nobody else has', async () => {
-    const again = await home.call('POST', '/v1/organizations', { body: { slug: acme.organization, name: 'x' } })
+    const again = await deployment.call('POST', '/v1/organizations', { body: { slug: acme.organization, name: 'x' } })
     expect(codeOf(again)).toBe('409 conflict')
   })
 
   test.each(['', 'A', '1a', 'a--b', '-a', 'a-', 'a_b', 'a/b', 'ä', 'x'.repeat(31), 7])('have no slug %j', async (slug) => {
-    const answer = await home.call('POST', '/v1/organizations', { body: { slug, name: 'x' } })
+    const answer = await deployment.call('POST', '/v1/organizations', { body: { slug, name: 'x' } })
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['slug']])
   })
 
   test('stay while they have a namespace', async () => {
-    expect(codeOf(await home.call('DELETE', `/v1/organizations/${acme.organization}`))).toBe('409 conflict')
+    expect(codeOf(await deployment.call('DELETE', `/v1/organizations/${acme.organization}`))).toBe('409 conflict')
   })
 
   test('are seen by who has a namespace in them, and by nobody else', async () => {
-    const stranger = await home.namespace()
+    const stranger = await deployment.namespace()
     expect((await acme.as('viewer')('GET', '/v1/organizations')).body.data.organizations.map(({ slug }) => slug)).toEqual([
       acme.organization,
     ])
@@ -69,41 +72,41 @@ describe('namespaces', () => {
 
   test('are created, listed, read and deleted', async () => {
     const slug = freshSlug()
-    const created = await home.call('POST', namespacesPath(), { body: { slug, name: 'Staging' } })
+    const created = await deployment.call('POST', namespacesPath(), { body: { slug, name: 'Staging' } })
     expect(created.status).toBe(201)
     const namespace = { slug, name: 'Staging', organization: acme.organization, createdAt: MILLISECONDS }
     expect(created.body.data).toEqual({ namespace })
     const path = `${namespacesPath()}/${slug}`
-    expect((await home.call('GET', path)).body.data).toEqual({ namespace })
-    expect((await home.call('GET', namespacesPath())).body.data.namespaces).toContainEqual(namespace)
-    expect(await home.call('DELETE', path)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
-    expect(codeOf(await home.call('GET', path))).toBe('404 not_found')
+    expect((await deployment.call('GET', path)).body.data).toEqual({ namespace })
+    expect((await deployment.call('GET', namespacesPath())).body.data.namespaces).toContainEqual(namespace)
+    expect(await deployment.call('DELETE', path)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
+    expect(codeOf(await deployment.call('GET', path))).toBe('404 not_found')
   })
 
   test('work from the answer on, for every role', async () => {
-    const tenant = await home.namespace()
+    const tenant = await deployment.namespace()
     for (const role of ['viewer', 'editor', 'admin'] as const)
       expect((await tenant.as(role)('GET', '/v1/instances')).status).toBe(200)
   })
 
   test('have a slug that no other of the organization has', async () => {
-    const again = await home.call('POST', namespacesPath(), { body: { slug: acme.namespace, name: 'x' } })
+    const again = await deployment.call('POST', namespacesPath(), { body: { slug: acme.namespace, name: 'x' } })
     expect(codeOf(again)).toBe('409 conflict')
   })
 
   test('stay while they have an instance or an API token', async () => {
-    const tenant = await home.namespace()
+    const tenant = await deployment.namespace()
     const { id } = await tenant.instance()
-    expect(codeOf(await home.call('DELETE', tenant.path))).toBe('409 conflict')
+    expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')
     await succeed(tenant.as('editor')('DELETE', `/v1/instances/${id}`))
     await succeed(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
-    expect(codeOf(await home.call('DELETE', tenant.path))).toBe('409 conflict')
+    expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')
   })
 
   test('change by the version alone that If-Match names', async () => {
-    const { headers } = await home.call('GET', acme.path)
+    const { headers } = await deployment.call('GET', acme.path)
     expect(headers.etag).toMatch(/^"[^"]+"$/)
-    expect(codeOf(await home.call('DELETE', acme.path, { headers: { 'If-Match': '"1"' } }))).toBe('409 conflict')
+    expect(codeOf(await deployment.call('DELETE', acme.path, { headers: { 'If-Match': '"1"' } }))).toBe('409 conflict')
   })
 })
 
@@ -145,14 +148,14 @@ describe('members', () => {
   })
 
   test('have their role from the answer on, and not a moment longer', async () => {
-    const token = await home.tokens.mint({ subject: 'grace' })
-    const grace = (method: string, path: string, body?: unknown) => home.call(method, path, { token, body })
+    const token = await deployment.tokens.mint({ subject: 'grace' })
+    const grace = (method: string, path: string, body?: unknown) => deployment.call(method, path, { token, body })
     expect(codeOf(await grace('GET', acme.path))).toBe('404 not_found')
     await succeed(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'viewer' } }))
     expect((await grace('GET', acme.path)).status).toBe(200)
-    expect(codeOf(await grace('POST', '/v1/instances', home.wish()))).toBe('403 forbidden')
+    expect(codeOf(await grace('POST', '/v1/instances', deployment.instanceBody()))).toBe('403 forbidden')
     await succeed(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'editor' } }))
-    const { id } = (await succeed(grace('POST', '/v1/instances', home.wish()))).body.data.instance
+    const { id } = (await succeed(grace('POST', '/v1/instances', deployment.instanceBody()))).body.data.instance
     await succeed(acme.as('admin')('DELETE', at('local:grace')))
     expect(codeOf(await grace('GET', `/v1/instances/${id}`))).toBe('404 not_found')
   })
@@ -183,21 +186,21 @@ describe('API tokens', () => {
     const life = Date.parse(apiToken.expiresAt) - Date.now()
     expect(Math.round(life / DAY_MS)).toBe(90)
     const { token } = apiToken
-    expect((await home.call('POST', '/v1/instances', { token, body: home.wish() })).status).toBe(201)
-    expect((await home.call('GET', '/v1/me', { token })).body.data).toMatchObject({
+    expect((await deployment.call('POST', '/v1/instances', { token, body: deployment.instanceBody() })).status).toBe(201)
+    expect((await deployment.call('GET', '/v1/me', { token })).body.data).toMatchObject({
       namespaces: [{ organization: acme.organization, namespace: acme.namespace, role: 'editor' }],
     })
     expect((await admin('GET', `${acme.path}/api-tokens`)).body.data).toEqual({ apiTokens: [shown], nextCursor: null })
     expect(await admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`)).toMatchObject({ status: 200, body: { data: {} } })
     expect(codeOf(await admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))).toBe('404 not_found')
-    expect(codeOf(await home.call('GET', '/v1/me', { token }))).toBe('401 unauthenticated')
+    expect(codeOf(await deployment.call('GET', '/v1/me', { token }))).toBe('401 unauthenticated')
   })
 
   test('have a version, with which they are read and revoked', async () => {
     const admin = acme.as('admin')
     const created = await admin('POST', `${acme.path}/api-tokens`, { body: { name: 'once', role: 'viewer' } })
     const { token, ...shown } = created.body.data.apiToken
-    expect(codeOf(await home.call('GET', '/v1/me', { token }))).toBe('200 OK')
+    expect(codeOf(await deployment.call('GET', '/v1/me', { token }))).toBe('200 OK')
     const path = `${acme.path}/api-tokens/${shown.id}`
     const read = await acme.as('viewer')('GET', path)
     expect([codeOf(read), read.body.data.apiToken, read.headers.etag]).toEqual(['200 OK', shown, created.headers.etag])
@@ -237,7 +240,7 @@ describe('API tokens', () => {
   })
 
   test('are 20 in a namespace at the most', async () => {
-    const tenant = await home.namespace()
+    const tenant = await deployment.namespace()
     const admin = tenant.as('admin')
     const create = () => admin('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } })
     const answers = await Promise.all(Array.from({ length: 21 }, create))
@@ -245,7 +248,7 @@ describe('API tokens', () => {
   })
 
   test("of a neighbour's id are not found", async () => {
-    const other = await home.namespace()
+    const other = await deployment.namespace()
     const created = await succeed(other.as('admin')('POST', `${other.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
     const { id } = created.body.data.apiToken
     expect(codeOf(await acme.as('admin')('DELETE', `${acme.path}/api-tokens/${id}`))).toBe('404 not_found')

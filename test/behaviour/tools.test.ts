@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { query } from '../support/postgresql/sql.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 import { usableUri } from '../support/postgresql/usable-uri.ts'
@@ -13,12 +13,12 @@ import { usableUri } from '../support/postgresql/usable-uri.ts'
 
 const run = promisify(execFile)
 const scratch = () => mkdtempDisposable(join(tmpdir(), 'mooring-tools-'))
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 test('psql connects with the uri, and the CA that it names', async () => {
   await using directory = await scratch()

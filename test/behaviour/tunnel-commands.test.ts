@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Data, Tunnel } from '../support/api/answers.ts'
 import { type Running, running } from '../support/edge/ssh-programs.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { startLocalServer } from '../support/postgresql/local-server.ts'
 import { writeSsh } from '../support/edge/ssh-for-path.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
@@ -17,14 +17,14 @@ import { visit } from '../support/edge/visitor.ts'
 const SOON = { timeout: 20_000, interval: 50 }
 const run = promisify(execFile)
 
-const home = openHome()
+const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 let acme: Tenant
 let directory: string
 let localPort: number
 let publicKey: string
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
   const own = cleanup.use(await mkdtempDisposable(join(tmpdir(), 'mooring-commands-')))
   directory = own.path
   localPort = cleanup.use(await startLocalServer()).port
@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await cleanup.disposeAsync()
-  await home[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 /** What `GET …/connect` gives, and the command of the tunnel's own record. */
@@ -46,7 +46,7 @@ async function newTunnel(): Promise<{ readonly tunnel: Tunnel; readonly commands
 }
 
 const serves = ({ tunnel, client }: { readonly tunnel: Tunnel; readonly client: Running }) =>
-  vi.waitFor(async () => expect((await visit(home.installation.ca, tunnel)).status, client.said()).toBe(200), SOON)
+  vi.waitFor(async () => expect((await visit(deployment.installation.ca, tunnel)).status, client.said()).toBe(200), SOON)
 
 /** A shell that a command is pasted into by a person who has a key, and has never seen the host. */
 async function typed(command: string, shell = 'bash'): Promise<Running> {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf, type Tunnel } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer } from '../support/postgresql/local-server.ts'
 import { person, type Person } from '../support/edge/stock-ssh.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
@@ -11,7 +11,7 @@ import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 const SOON = { timeout: 20_000, interval: 50 }
 const OTHERS = ['203.0.113.0/24']
 
-const home = openHome()
+const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 let acme: Tenant
 let someone: Person
@@ -25,10 +25,10 @@ const call: ReturnType<Tenant['as']> = (method, path, options) =>
   acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
 const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [someone.publicKey], ...config })
 const explain = async ({ id }: Tunnel, body: object) => (await succeed(call('POST', `/${id}/explain`, { body }))).body.data
-const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(home.installation.ca, tunnel, path, options)
+const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(deployment.installation.ca, tunnel, path, options)
 
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
   someone = cleanup.use(await person())
   localPort = cleanup.use(await startLocalServer()).port
   const tunnel = await makeTunnel()
@@ -44,7 +44,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await cleanup.disposeAsync()
-  await home[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 interface RequestRow {
@@ -211,7 +211,7 @@ test('a viewer may ask; of a tunnel that is elsewhere nobody is told', async () 
   const { id } = await makeTunnel()
   const body = { sourceIp: '203.0.113.7' }
   expect(codeOf(await acme.as('viewer')('POST', `${acme.path}/tunnels/${id}/explain`, { body }))).toBe('200 OK')
-  const other = await home.namespace()
+  const other = await deployment.namespace()
   const elsewhere = await other.as('admin')('POST', `${other.path}/tunnels/${id}/explain`, { body })
   expect(codeOf(elsewhere)).toBe('404 not_found')
 })

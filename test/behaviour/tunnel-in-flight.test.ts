@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { person, type Person } from '../support/edge/stock-ssh.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/edge/visitor.ts'
@@ -14,7 +14,7 @@ const SOON = { timeout: 20_000, interval: 50 }
 const BODY = 'x'.repeat(4_000_000)
 const BEGUN = 100_000
 
-const home = openHome()
+const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 let acme: Tenant
 let someone: Person
@@ -23,7 +23,7 @@ let localPort: number
 const held = new Map<string, ServerResponse>()
 
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
   someone = cleanup.use(await person())
   const server = createServer((req, res) => {
     const { pathname } = new URL(req.url ?? '/', 'http://local')
@@ -46,14 +46,14 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await cleanup.disposeAsync()
-  await home[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 const SCHEMES = ['http', 'https'] as const
 
 /** A tunnel with a download and a request without an answer under way, over each scheme, and an upgrade over HTTPS. */
 async function busyTunnel() {
-  const { ca } = home.installation
+  const { ca } = deployment.installation
   const tunnel = await acme.tunnel({ authorizedKeys: [someone.publicKey] })
   const client = cleanup.use(await someone.forward(tunnel, localPort))
   const at = (options?: VisitOptions) => visit(ca, tunnel, '/', options)

@@ -4,20 +4,20 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { scratch } from '../support/postgresql/scratch.ts'
 import { regionId, succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** What section 5 of the API takes and refuses. */
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 let region: number
 beforeAll(async () => {
-  acme = await home.namespace()
-  region = await regionId(home.call)
+  acme = await deployment.namespace()
+  region = await regionId(deployment.call)
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 /** As an editor, another one in each call: each has an allowance of writes of their own. */
 const call: ReturnType<Tenant['as']> = (method, path, options) =>
@@ -164,9 +164,9 @@ describe('PATCH', () => {
   test('puts every default back for a config of null, and changes nothing without a field', async () => {
     const { id, config: defaults } = await makeTunnel()
     const patch = (body: object) => succeed(call('PATCH', `/${id}`, { body }))
-    const wish = { httpsOnly: true, sshIPWhitelist: ['::1'], target: 'localhost:80' }
-    const set = (await patch({ config: wish })).body.data.tunnel.config
-    expect(set).toEqual({ ...defaults, ...wish })
+    const instanceBody = { httpsOnly: true, sshIPWhitelist: ['::1'], target: 'localhost:80' }
+    const set = (await patch({ config: instanceBody })).body.data.tunnel.config
+    expect(set).toEqual({ ...defaults, ...instanceBody })
     expect((await patch({})).body.data.tunnel.config).toEqual(set)
     expect((await patch({ config: null })).body.data.tunnel.config).toEqual(defaults)
   })
@@ -270,7 +270,7 @@ test('what a viewer may: read all, and issue nothing; what is in another namespa
   expect(codeOf(await viewer('POST', `${own}/passwords`, { body: {} }))).toBe('403 forbidden')
   expect(codeOf(await viewer('DELETE', own))).toBe('403 forbidden')
 
-  const other = await home.namespace()
+  const other = await deployment.namespace()
   const elsewhere = other.as('admin')
   for (const path of reads) {
     const answer = await elsewhere('GET', `${other.path}/tunnels/${id}${path}`)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, type Tunnel } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer } from '../support/postgresql/local-server.ts'
 import { person, type Person } from '../support/edge/stock-ssh.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
@@ -10,26 +10,26 @@ import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 
 const SOON = { timeout: 20_000, interval: 50 }
 
-const home = openHome()
+const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 let acme: Tenant
 let someone: Person
 let localPort: number
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
   someone = cleanup.use(await person())
   localPort = cleanup.use(await startLocalServer()).port
 })
 afterAll(async () => {
   await cleanup.disposeAsync()
-  await home[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 /** As an editor, another one in each call: each has an allowance of writes of their own. */
 const call: ReturnType<Tenant['as']> = (method, path, options) =>
   acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
 const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [someone.publicKey], ...config })
-const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(home.installation.ca, tunnel, path, options)
+const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(deployment.installation.ca, tunnel, path, options)
 const serves = (tunnel: Tunnel) => vi.waitFor(async () => expect((await at(tunnel)).status).toBe(200), SOON)
 
 test('one POST gives a hostname for life with a certificate, and the command that connects it', async () => {

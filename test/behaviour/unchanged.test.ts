@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Answer, codeOf } from '../support/api/answers.ts'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import { succeed, type Tenant } from '../support/api/tenant.ts'
 
 /** A PATCH that asks for what is so already writes nothing: no version, no time, no entry of the audit log. */
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 beforeAll(async () => {
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 async function actionsOf(id: string): Promise<readonly string[]> {
   const { entries } = (await succeed(acme.as('viewer')('GET', `${acme.path}/audit?id=${id}`))).body.data

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { installationIn } from '../support/deployment/cluster-home.ts'
+import { installationIn } from '../support/deployment/cluster.ts'
 import type { Answer, Body } from '../support/api/answers.ts'
 import { type AuditLog, openAuditLog } from '../support/api/audit-log.ts'
 import { createHttpsClient } from '../support/api/https-client.ts'
@@ -44,8 +44,13 @@ export async function benchCluster(): Promise<BenchCluster> {
     const incoming = await client.send(installation.sharedUrl + path, outgoing)
     return { status: incoming.status, headers: incoming.headers, body: JSON.parse(incoming.text) as Body }
   }
-  const wish = (more = {}) => ({ identifier: 'bench', region: installation.region.id, motor: installation.motor, ...more })
-  const tenant = await createTenant({ call, tokens, wish, slug: `bench${randomBytes(6).toString('hex')}` })
+  const instanceBody = (more = {}) => ({
+    identifier: 'bench',
+    region: installation.region.id,
+    motor: installation.motor,
+    ...more,
+  })
+  const tenant = await createTenant({ call, tokens, instanceBody, slug: `bench${randomBytes(6).toString('hex')}` })
   started.defer(() => tenant.remove())
   const store = started.use(createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: cluster.kubeconfig }) }))
   const ownership = started.move()

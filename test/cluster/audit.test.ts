@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openHome } from '../support/deployment/home.ts'
+import { openDeployment } from '../support/deployment/deployment.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from './setup/kubectl.ts'
 
 /** The audit log has what is done by kubectl, too. */
 
-const home = openHome()
+const deployment = openDeployment()
 let acme: Tenant
 let kubectl: Kubernetes['kubectl']
 beforeAll(async () => {
   ;({ kubectl } = clientsOf(process.env.KUBECONFIG ?? ''))
-  acme = await home.namespace()
+  acme = await deployment.namespace()
 })
-afterAll(() => home[Symbol.asyncDispose]())
+afterAll(() => deployment[Symbol.asyncDispose]())
 
 test('who makes, changes and deletes a tunnel by kubectl is in the audit log', async () => {
   const namespace = `${acme.organization}--${acme.namespace}`

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node'
-import { installationIn } from '../support/deployment/cluster-home.ts'
+import { installationIn } from '../support/deployment/cluster.ts'
 import type { Installation } from '../support/deployment/installation.ts'
 import { type Cluster, POSTGRES_IMAGES, startCluster } from './setup/cluster.ts'
 import { say } from './setup/run.ts'

@@ -25,8 +25,8 @@ test.each(loopbacks.slice(-1))(
     const everyone = isIPv6(address) ? { own: '::/0', other: '0.0.0.0/0' } : { own: '0.0.0.0/0', other: '::/0' }
     expect([new URL(sharedUrl).hostname.replace(/[[\]]/g, ''), sshHost]).toEqual([address, address])
 
-    const wish = { identifier: 'first', region, motor: 'postgresql-15.4.0' }
-    const { instance } = (await mooring.call('POST', '/v1/instances', { body: wish })).body.data
+    const instanceBody = { identifier: 'first', region, motor: 'postgresql-15.4.0' }
+    const { instance } = (await mooring.call('POST', '/v1/instances', { body: instanceBody })).body.data
     expect(new URL(instance.uri).hostname.replace(/[[\]]/g, '')).toBe(address)
     expect(await query(instance, 'SELECT host(inet_client_addr()) AS source')).toEqual([{ source: address }])
 

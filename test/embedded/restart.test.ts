@@ -5,9 +5,9 @@ import { query } from '../support/postgresql/sql.ts'
 test('after kill -9 and a new start every instance, member and token is there and works', async () => {
   await using first = await startMooring()
   const namespace = '/v1/organizations/default/namespaces/default'
-  const wish = { identifier: 'PR #7', region: first.ready.region, motor: 'postgresql-15.4.0' }
+  const instanceBody = { identifier: 'PR #7', region: first.ready.region, motor: 'postgresql-15.4.0' }
   const headers = { 'Idempotency-Key': 'build-7' }
-  const { instance } = (await first.call('POST', '/v1/instances', { body: wish, headers })).body.data
+  const { instance } = (await first.call('POST', '/v1/instances', { body: instanceBody, headers })).body.data
   await query(instance, 'CREATE TABLE kept AS SELECT 42 AS answer')
   const apiToken = (await first.call('POST', `${namespace}/api-tokens`, { body: { name: 'ci', role: 'editor' } })).body.data
     .apiToken
@@ -18,7 +18,7 @@ test('after kill -9 and a new start every instance, member and token is there an
   await using second = await startMooring({ dataDir: first.dataDir })
 
   expect(await query(instance, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
-  const again = await second.call('POST', '/v1/instances', { body: wish, headers })
+  const again = await second.call('POST', '/v1/instances', { body: instanceBody, headers })
   expect(again.body.data.instance).toEqual(instance)
   const old = { token: first.ready.token }
   expect((await second.call('GET', '/v1/instances', old)).body.data.instances.map(({ id }) => id)).toEqual([instance.id])

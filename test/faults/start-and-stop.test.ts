@@ -49,8 +49,8 @@ test('after kill -9 the engine runs on and is taken over; after a stop there is 
   await using temporary = await mkdtempDisposable(join(tmpdir(), 'mooring-'))
   const dataDir = temporary.path
   const first = await startMooring({ dataDir })
-  const wish = { identifier: 'kept', region: first.ready.region, motor: 'postgresql-15.4.0' }
-  const { instance } = (await first.call('POST', '/v1/instances', { body: wish })).body.data
+  const instanceBody = { identifier: 'kept', region: first.ready.region, motor: 'postgresql-15.4.0' }
+  const { instance } = (await first.call('POST', '/v1/instances', { body: instanceBody })).body.data
   const engines = await mainProcesses(dataDir)
   expect(engines).toHaveLength(1)
   first.process.kill('SIGKILL')
@@ -90,6 +90,6 @@ test('the first start can be stopped in its middle, which leaves nothing running
   await using mooring = await startMooring({ dataDir })
   expect(await mainProcesses(dataDir)).toHaveLength(1)
   expect(await Promise.all(left.map(isAlive))).not.toContain(true)
-  const wish = { identifier: 'first', region: mooring.ready.region, motor: 'postgresql-15.4.0' }
-  expect((await mooring.call('POST', '/v1/instances', { body: wish })).status).toBe(201)
+  const instanceBody = { identifier: 'first', region: mooring.ready.region, motor: 'postgresql-15.4.0' }
+  expect((await mooring.call('POST', '/v1/instances', { body: instanceBody })).status).toBe(201)
 })

@@ -4,9 +4,9 @@ import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Store } from '../../../store/port.ts'
 import { REGION_ID } from '../../../test/builders/shared-instance.ts'
 import { type CallOptions, type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { created, instanceOf, stored, wish } from '../../../test/support/api/instance-calls.ts'
+import { created, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
 
-const { identifier, ...body } = wish
+const { identifier, ...body } = instanceBody
 const PATH = `/v1/instances/by-identifier/${identifier}`
 const put = (api: InstanceApi, more: object = {}, options: CallOptions = {}) =>
   api.call(`PUT ${PATH}`, { body: { ...body, ...more }, ...options })
@@ -48,7 +48,7 @@ test('one that POST made is found, and one that POST is making is waited for', a
 test('one that POST gives up is made anew', async () => {
   await using api = await startInstanceApi()
   api.operator.pause()
-  const posting = api.call('POST /v1/instances', { body: wish })
+  const posting = api.call('POST /v1/instances', { body: instanceBody })
   await expect.poll(async () => (await stored(api)).length).toBe(1)
   const putting = put(api)
   const [given] = await stored(api)

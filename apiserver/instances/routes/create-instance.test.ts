@@ -6,7 +6,7 @@ import type { Store } from '../../../store/port.ts'
 import { region } from '../../../test/builders/region.ts'
 import { REGION_ID } from '../../../test/builders/shared-instance.ts'
 import { type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { created, instanceOf, keyed, stored, wish } from '../../../test/support/api/instance-calls.ts'
+import { created, instanceOf, keyed, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
 import { INSTANCE_LIMITS } from '../instance-deps.ts'
 
 afterEach(() => {
@@ -17,7 +17,7 @@ const regionName = region().metadata.name
 
 test('a POST answers with a database that works', async () => {
   await using api = await startInstanceApi()
-  const answer = await api.call('POST /v1/instances', { body: { ...wish, ttl: 3600 } })
+  const answer = await api.call('POST /v1/instances', { body: { ...instanceBody, ttl: 3600 } })
   expect(answer.status).toBe(201)
   expect(answer.headers.get('ETag')).toMatch(/^".+"$/)
   expect(instanceOf(answer)).toMatchObject({
@@ -44,11 +44,16 @@ test('a POST answers with a database that works', async () => {
 
 test.each([
   { does: 'a missing motor', body: { identifier: 'a', region: REGION_ID }, status: 400, code: 'invalid_request' },
-  { does: 'an unknown region', body: { ...wish, region: '42' }, status: 422, code: 'unknown_region' },
-  { does: 'a motor outside the seven', body: { ...wish, motor: 'oracle-23' }, status: 422, code: 'unsupported_motor' },
-  { does: 'a motor not run here', body: { ...wish, motor: 'mysql-8.0.29' }, status: 422, code: 'unsupported_motor' },
-  { does: 'a time too near', body: { ...wish, expiresAt: new Date().toISOString() }, status: 400, code: 'invalid_request' },
-  { does: 'an unknown template', body: { ...wish, template: REGION_ID }, status: 400, code: 'invalid_request' },
+  { does: 'an unknown region', body: { ...instanceBody, region: '42' }, status: 422, code: 'unknown_region' },
+  { does: 'a motor outside the seven', body: { ...instanceBody, motor: 'oracle-23' }, status: 422, code: 'unsupported_motor' },
+  { does: 'a motor not run here', body: { ...instanceBody, motor: 'mysql-8.0.29' }, status: 422, code: 'unsupported_motor' },
+  {
+    does: 'a time too near',
+    body: { ...instanceBody, expiresAt: new Date().toISOString() },
+    status: 400,
+    code: 'invalid_request',
+  },
+  { does: 'an unknown template', body: { ...instanceBody, template: REGION_ID }, status: 400, code: 'invalid_request' },
 ])('a POST with $does is $status $code and leaves nothing', async ({ body, status, code }) => {
   await using api = await startInstanceApi()
   expect(await api.call('POST /v1/instances', { body })).toMatchObject({ status, body: { error: { code } } })
@@ -62,9 +67,9 @@ test('a template must be of the same namespace, region and motor', async () => {
   const copied = (await stored(api)).find(({ metadata }) => metadata.uid === copy.id)
   const original = (await stored(api)).find(({ metadata }) => metadata.uid === template)
   expect(copied?.spec.templateRef).toEqual({ name: original?.metadata.name })
-  const otherMotor = await api.call('POST /v1/instances', { body: { ...wish, motor: 'postgresql-14.4.0', template } })
+  const otherMotor = await api.call('POST /v1/instances', { body: { ...instanceBody, motor: 'postgresql-14.4.0', template } })
   expect(otherMotor).toMatchObject({ status: 400, body: { error: { details: [{ field: 'template' }] } } })
-  const otherNamespace = await api.call('POST /v1/instances', { as: 'olaf', body: { ...wish, template } })
+  const otherNamespace = await api.call('POST /v1/instances', { as: 'olaf', body: { ...instanceBody, template } })
   expect(otherNamespace).toMatchObject({ status: 400, body: { error: { details: [{ field: 'template' }] } } })
 })
 
@@ -76,7 +81,7 @@ test.each([
 ])('a claim that the operator refuses for $reason is $status, and the instance goes', async ({ reason, status, code }) => {
   await using api = await startInstanceApi()
   api.operator.refuse('pr-42', reason)
-  const answer = await api.call('POST /v1/instances', { body: wish, ...keyed('k') })
+  const answer = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
   expect(answer).toMatchObject({ status, body: { msg: 'refused', error: { code } } })
   await expect.poll(() => stored(api)).toEqual([])
 })
@@ -84,7 +89,7 @@ test.each([
 test('a POST that runs out of time is 503 and leaves nothing', async () => {
   await using api = await startInstanceApi({ changeMs: 50 })
   api.operator.pause()
-  const answer = await api.call('POST /v1/instances', { body: wish })
+  const answer = await api.call('POST /v1/instances', { body: instanceBody })
   expect(answer).toMatchObject({ status: 503, body: { error: { code: 'unavailable' } } })
   expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
   api.operator.resume()
@@ -94,7 +99,7 @@ test('a POST that runs out of time is 503 and leaves nothing', async () => {
 test('a POST out of time because its template is in use is a conflict, and leaves nothing', async () => {
   await using api = await startInstanceApi({ changeMs: 1_000 })
   api.operator.refuse('pr-42', 'TemplateInUse')
-  const answer = await api.call('POST /v1/instances', { body: wish, ...keyed('k') })
+  const answer = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
   expect(answer).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
   await expect.poll(() => stored(api)).toEqual([])
 })
@@ -107,7 +112,7 @@ test.each([
   { when: 'its region is gone', change: (api: InstanceApi) => api.store.delete(Region, { name: regionName }) },
 ])('a repeated POST is answered as the first, though $when', async ({ change }) => {
   await using api = await startInstanceApi()
-  const post = (key: string) => api.call('POST /v1/instances', { body: wish, ...keyed(key) })
+  const post = (key: string) => api.call('POST /v1/instances', { body: instanceBody, ...keyed(key) })
   const first = await post('k')
   expect(first.status).toBe(201)
   await change(api)
@@ -115,15 +120,15 @@ test.each([
   const again = await post('k')
   const { region: name, ...rest } = instanceOf(first)
   expect(again).toMatchObject({ status: 201, body: { data: { instance: rest } } })
-  expect([name, wish.region]).toContain(instanceOf(again).region)
-  const other = await api.call('POST /v1/instances', { body: { ...wish, identifier: 'x' }, ...keyed('k') })
+  expect([name, instanceBody.region]).toContain(instanceOf(again).region)
+  const other = await api.call('POST /v1/instances', { body: { ...instanceBody, identifier: 'x' }, ...keyed('k') })
   expect(other).toMatchObject({ status: 422, body: { error: { code: 'idempotency_key_reused' } } })
 })
 
 test('a repeated POST is answered as the first, though its template is gone and its time near', async () => {
   await using api = await startInstanceApi()
   const { id: template } = await created(api)
-  const body = { ...wish, template }
+  const body = { ...instanceBody, template }
   const first = await api.call('POST /v1/instances', { body, ...keyed('k') })
   expect((await api.call(`DELETE /v1/instances/${template}`)).status).toBe(200)
   const again = await api.call('POST /v1/instances', { body, ...keyed('k') })
@@ -143,7 +148,7 @@ test('the time of a POST is counted from its arrival: what the store takes for t
   await using api = await startInstanceApi({ between })
   api.operator.pause()
   // With the whole 25 s still before it, it would outlive this test.
-  expect((await api.call('POST /v1/instances', { body: wish })).status).toBe(503)
+  expect((await api.call('POST /v1/instances', { body: instanceBody })).status).toBe(503)
   api.operator.resume()
   await expect.poll(() => stored(api)).toEqual([])
 })
@@ -151,11 +156,11 @@ test('the time of a POST is counted from its arrival: what the store takes for t
 test('with an Idempotency-Key a POST out of time goes on, and the retry joins it', async () => {
   await using api = await startInstanceApi({ changeMs: 500 })
   api.operator.pause()
-  const first = await api.call('POST /v1/instances', { body: wish, ...keyed('k') })
+  const first = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
   expect(first.status).toBe(503)
   api.operator.resume()
   await expect.poll(async () => (await stored(api))[0]?.status?.isEnabled).toBe(true)
-  const again = await api.call('POST /v1/instances', { body: wish, ...keyed('k') })
+  const again = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
   expect(again.status).toBe(201)
   const [object, ...others] = await stored(api)
   expect(others).toEqual([])
@@ -166,28 +171,28 @@ test('with an Idempotency-Key a POST out of time goes on, and the retry joins it
 test('the same key and body give the same answer, another body is refused, and the key is free once the instance is gone', async () => {
   await using api = await startInstanceApi()
   const post = (body: object) => api.call('POST /v1/instances', { body, ...keyed('k') })
-  const both = await Promise.all([post(wish), post(wish)])
+  const both = await Promise.all([post(instanceBody), post(instanceBody)])
   expect(both.map(({ status }) => status)).toEqual([201, 201])
   const [first, second] = both.map(instanceOf)
   expect(second).toEqual(first)
-  expect(await post({ ...wish, identifier: 'other' })).toMatchObject({
+  expect(await post({ ...instanceBody, identifier: 'other' })).toMatchObject({
     status: 422,
     body: { error: { code: 'idempotency_key_reused' } },
   })
   await api.call(`DELETE /v1/instances/${first?.id ?? ''}`)
-  const fresh = await post(wish)
+  const fresh = await post(instanceBody)
   expect(fresh.status).toBe(201)
   expect(instanceOf(fresh).id).not.toBe(first?.id)
 })
 
 test('a quota holds against requests at the same moment, and not against a repeated one', async () => {
   await using api = await startInstanceApi({ perNamespace: 3 })
-  const post = (n: number) => api.call('POST /v1/instances', { body: wish, ...keyed(`k${n}`) })
+  const post = (n: number) => api.call('POST /v1/instances', { body: instanceBody, ...keyed(`k${n}`) })
   const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(post))
   expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 201, 403, 403, 403])
   expect(answers.find(({ status }) => status === 403)?.body.error?.code).toBe('quota_exceeded')
   expect(await stored(api)).toHaveLength(3)
   const won = answers.findIndex(({ status }) => status === 201) + 1
   expect((await post(won)).status).toBe(201)
-  expect((await api.call('POST /v1/instances', { as: 'olaf', body: wish })).status).toBe(201)
+  expect((await api.call('POST /v1/instances', { as: 'olaf', body: instanceBody })).status).toBe(201)
 })

@@ -5,7 +5,7 @@ import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { conditionOf } from '../../../store/conditions.ts'
 import { REGION_ID } from '../../../test/builders/shared-instance.ts'
 import { type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { created, instanceOf, stored, wish } from '../../../test/support/api/instance-calls.ts'
+import { created, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
 import type { InstanceView } from '../instance-view.ts'
 
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
@@ -13,7 +13,7 @@ const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 /** An instance that kubectl made and the operator claimed: no request's time limit was on it. */
 async function applied(api: InstanceApi): Promise<string> {
   const metadata = { name: 'applied', namespace: 'acme--prod', finalizers: [FINALIZER] }
-  const { uid } = (await api.store.create(SharedInstance, { metadata, spec: wish })).metadata
+  const { uid } = (await api.store.create(SharedInstance, { metadata, spec: instanceBody })).metadata
   await expect.poll(async () => (await stored(api))[0]?.status?.isEnabled).toBe(true)
   await expect.poll(async () => (await api.call(`GET /v1/instances/${uid}`)).status).toBe(200)
   return uid
@@ -40,7 +40,7 @@ test('another tenant’s instance does not exist, and a viewer may look but not 
   for (const what of [...calls.slice(1), `POST /v1/instances/${id}/reset`]) {
     expect((await api.call(what, { as: 'vera' })).status, what).toBe(403)
   }
-  expect((await api.call('POST /v1/instances', { as: 'vera', body: wish })).status).toBe(403)
+  expect((await api.call('POST /v1/instances', { as: 'vera', body: instanceBody })).status).toBe(403)
 })
 
 test('a list is filtered, paged, newest first and without credentials', async () => {
@@ -218,9 +218,9 @@ test.each([
   { what: 'DELETE', on: '', body: undefined, answered: '200' },
 ])('of one that waits for room, $what …$on with $body is answered $answered', async ({ what, on, body, answered }) => {
   await using api = await startInstanceApi({ changeMs: 1_000 })
-  for (const identifier of [wish.identifier, 'new']) api.operator.refuse(identifier, 'QuotaExceeded')
+  for (const identifier of [instanceBody.identifier, 'new']) api.operator.refuse(identifier, 'QuotaExceeded')
   const metadata = { name: 'applied', namespace: 'acme--prod' }
-  const { uid } = (await api.store.create(SharedInstance, { metadata, spec: wish })).metadata
+  const { uid } = (await api.store.create(SharedInstance, { metadata, spec: instanceBody })).metadata
   await api.untilInstance(metadata, (instance) => instance?.status !== undefined)
   const [before] = await stored(api)
   const answer = await api.call(`${what} /v1/instances/${uid}${on}`, { body })
@@ -233,7 +233,7 @@ test.each([
 test('what has its database is changed as ever, whatever its status says of the quota', async () => {
   await using api = await startInstanceApi()
   const id = await applied(api)
-  api.operator.refuse(wish.identifier, 'QuotaExceeded')
+  api.operator.refuse(instanceBody.identifier, 'QuotaExceeded')
   await api.call(`PATCH /v1/instances/${id}`, { body: { expiresAt: inAnHour() } })
   await api.untilInstance(
     { name: 'applied', namespace: 'acme--prod' },

@@ -6,7 +6,7 @@ import { addedFields, responseMessage } from './forward-response.ts'
 import type { After } from './response-head.ts'
 import type { Reply } from './response-head.ts'
 import { createModifications, type Modifications } from './modifications.ts'
-import { isStop, readRequestHead, type RequestHead } from './request-head.ts'
+import { isRejection, readRequestHead, type RequestHead } from './request-head.ts'
 import { readResponseHead } from './response-head.ts'
 
 const NONE: Modifications = { removed: undefined, added: [], lines: '', cookies: [] }
@@ -14,7 +14,7 @@ const SOME: Modifications = { removed: undefined, added: [{ name: 'A', value: 'b
 
 function request(): RequestHead {
   const head = readRequestHead('GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-For: 9.9.9.9\r\n')
-  if (isStop(head)) throw new Error(head.detail)
+  if (isRejection(head)) throw new Error(head.detail)
   return head
 }
 

@@ -1,7 +1,7 @@
-import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { isToken, STRIDE } from './fields.ts'
 import { CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE } from './names.ts'
-import { bad, UNKNOWN_CODING } from './stops.ts'
+import { bad, UNKNOWN_CODING } from './rejections.ts'
 
 /** What the fields say about the message itself; all that they may say in one way only. */
 export interface Framing {
@@ -41,7 +41,7 @@ const LENGTH = /^\d{1,15}$/
  * Reads framing strictly (RFC 9112, section 6): no Content-Length beside Transfer-Encoding, no field of the two twice even when equal, no coding but `chunked`.
  * @returns the framing, or the rejection of a request that has it
  */
-export function readFraming(text: string, at: readonly number[]): Framing | Stop {
+export function readFraming(text: string, at: readonly number[]): Framing | Rejection {
   const draft: Draft = {
     length: undefined,
     chunked: false,

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { METHOD_MAX, type Stop } from '../../../shared/tunnel-decisions.ts'
+import { METHOD_MAX, type Rejection } from '../../../shared/tunnel-decisions.ts'
 import type { Accepted } from '../accepted.ts'
 import type { ProxyContext } from '../context.ts'
 import { answerTo } from '../errors.ts'
@@ -18,7 +18,7 @@ export interface Glimpse {
 }
 
 export interface Malformed {
-  readonly stop: Stop
+  readonly stop: Rejection
   /** Undefined: nothing of it can be told. */
   readonly glimpse: Glimpse | undefined
   readonly accepted: Pick<Accepted, 'peer'>

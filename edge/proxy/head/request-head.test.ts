@@ -3,14 +3,14 @@ import { duplexPair } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { STRIDE } from './fields.ts'
-import { isStop, readRequestHead } from './request-head.ts'
+import { isRejection, readRequestHead } from './request-head.ts'
 
 const HOST = 'Host: a.test\r\n'
 const read = (line: string, fields = HOST) => readRequestHead(`${line}\r\n${fields}`)
 const post = (fields: string) => read('POST / HTTP/1.1', HOST + fields)
 const statusOf = (line: string, fields?: string) => {
   const head = read(line, fields)
-  return isStop(head) ? head.status : 200
+  return isRejection(head) ? head.status : 200
 }
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `x${index}`).join()
@@ -274,7 +274,7 @@ test('what is taken, Node’s parser reads alike', async () => {
       const text = `${first}\r\nHost: b.test\r\n${pieces.filter((part) => part !== 'Host: a.test').join('')}\r\n`
       if (text.includes('\r\n\r\n')) return
       const head = readRequestHead(text)
-      if (isStop(head)) return
+      if (isRejection(head)) return
       taken++
       const fields: string[] = []
       for (let field = 0; field < head.at.length; field += STRIDE) {

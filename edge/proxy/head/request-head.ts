@@ -1,10 +1,10 @@
 import type { Modifications } from './modifications.ts'
 import { Buffer } from 'node:buffer'
-import { METHOD_MAX, type Stop } from '../../../shared/tunnel-decisions.ts'
+import { METHOD_MAX, type Rejection } from '../../../shared/tunnel-decisions.ts'
 import { type Fields, isToken, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { HOST, REQUEST_NAMES } from './names.ts'
-import { bad, BAD_EXPECTATION, BAD_HOST, HEAD_TOO_LARGE } from './stops.ts'
+import { bad, BAD_EXPECTATION, BAD_HOST, HEAD_TOO_LARGE } from './rejections.ts'
 
 /** Who asks, as far as the edge believes it. */
 export interface Visit {
@@ -62,13 +62,13 @@ export const ABSOLUTE = /^(https?):\/\/([^/?]*)(.*)$/i
 const HIDING = /(^|[\s,])(h2c?|http|tls)\b/i
 
 /** Whether a head was refused. */
-export const isStop = (value: object): value is Stop => 'reason' in value
+export const isRejection = (value: object): value is Rejection => 'reason' in value
 
 /**
  * Reads the head of a request, strictly (RFC 9112): what two readers may understand in two ways is refused. The text is latin1, from its first byte to the
  * CRLF of its last field, without the empty line; `bytes` is the same.
  */
-export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(text, 'latin1')): RequestHead | Stop {
+export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(text, 'latin1')): RequestHead | Rejection {
   const methodEnd = tokenEnd(bytes, 0)
   const end = targetEnd(bytes, methodEnd + 1)
   const minor = versionAt(text, end)
@@ -80,7 +80,7 @@ export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(te
   if (typeof at === 'string') return bad(at)
   if (at.length > MAX_FIELDS * STRIDE) return HEAD_TOO_LARGE
   const framing = readFraming(text, at)
-  if (isStop(framing)) return framing
+  if (isRejection(framing)) return framing
   return settle({ text, at, fieldsAt, minor, framing, method: text.slice(0, methodEnd), asked: text.slice(methodEnd + 1, end) })
 }
 
@@ -97,13 +97,13 @@ interface Draft extends Fields {
   readonly asked: string
 }
 
-function settle(draft: Draft): RequestHead | Stop {
+function settle(draft: Draft): RequestHead | Rejection {
   const { framing, minor, asked } = draft
   const absolute = asked.charCodeAt(0) === SLASH ? null : ABSOLUTE.exec(asked)
   return absolute && isOneHost(framing.host, minor) ? settleAbsolute(draft, absolute) : settleOrigin(draft)
 }
 
-function settleOrigin(draft: Draft): RequestHead | Stop {
+function settleOrigin(draft: Draft): RequestHead | Rejection {
   const { text, at, fieldsAt, minor, framing, method, asked } = draft
   const { host, expect } = framing
   if (host === undefined || !isHost(host)) return BAD_HOST
@@ -153,7 +153,7 @@ function isTarget(method: string, asked: string): boolean {
 const isOneHost = (host: string | undefined, minor: 0 | 1): boolean => (host === undefined ? minor === 0 : isHost(host))
 
 /** Reads an absolute form as the same request in origin form: its authority is the Host, whatever the field said (RFC 9112, section 3.2.2). */
-function settleAbsolute(draft: Draft, [, , authority = '', rest = '']: RegExpExecArray): RequestHead | Stop {
+function settleAbsolute(draft: Draft, [, , authority = '', rest = '']: RegExpExecArray): RequestHead | Rejection {
   const { method, minor } = draft
   const target = rest.startsWith('/') ? rest : rootOf(method, rest)
   return readRequestHead(`${method} ${target} HTTP/1.${minor}\r\nHost: ${authority}\r\n${linesWithoutHost(draft)}`)

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { type Fields, MAX_FIELDS, readFields, STRIDE, valueEnd } from './fields.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { RESPONSE_NAMES } from './names.ts'
-import { hasBody, isStop, keepsAlive } from './request-head.ts'
+import { hasBody, isRejection, keepsAlive } from './request-head.ts'
 
 /** What the visitor's connection becomes after a response. */
 export type After = 'keep' | 'close' | 'keep-1.0' | 'upgrade'
@@ -95,7 +95,7 @@ function withFields(
   const at = readFields(bytes, fieldsAt, RESPONSE_NAMES)
   if (typeof at === 'string' || at.length > MAX_FIELDS * STRIDE) return undefined
   const framing = readFraming(text, at)
-  if (isStop(framing) || (framing.chunked && minor === 0)) return undefined
+  if (isRejection(framing) || (framing.chunked && minor === 0)) return undefined
   // A 204 must have no framing (RFC 9110, section 8.6; RFC 9112, section 6.1): whose promises a body sends it, and that would be taken for the next response.
   const keepAlive = keepsAlive(framing, minor) && !(status === 204 && hasBody({ framing }))
   return { text, at, fieldsAt, status, minor, framing, keepAlive, forwarded: undefined }

@@ -2,10 +2,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { HeadReader } from './head-reader.ts'
 import { readRequestHead, type RequestHead } from '../head/request-head.ts'
-import { BAD_LINE } from '../head/stops.ts'
+import { BAD_LINE } from '../head/rejections.ts'
 
 /** A reader that says how often it has read, and the text. */
 function counting() {
@@ -52,7 +52,7 @@ describe('a head that comes again', () => {
 })
 
 /** What a reader makes of a message in pieces of this size. */
-function readIn(size: number, message: Buffer, reader: HeadReader<RequestHead | Stop>) {
+function readIn(size: number, message: Buffer, reader: HeadReader<RequestHead | Rejection>) {
   for (let at = 0; at < message.length; at += size) {
     const state = reader.push(message.subarray(at, at + size))
     if (state !== 'more') return { state, at, head: reader.head, rest: reader.takeRest().toString('latin1') }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { lasting, pauseReads, readAll } from '../../reads.ts'
 import type { Accepted } from '../accepted.ts'
 import { type Body, requestBody } from '../upstream/body.ts'
@@ -15,9 +15,9 @@ import { HeadReader } from './head-reader.ts'
 import { Lingering } from './lingering.ts'
 import { type Glimpse, glimpseOf, refuseMalformed } from '../head/malformed.ts'
 import { Progress } from '../upstream/progress.ts'
-import { isStop, readRequestHead, type RequestHead } from '../head/request-head.ts'
+import { isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
 import { serve } from '../serve.ts'
-import { BAD_BODY, BAD_LINE, STOPPING, tooLarge, TOO_SLOW } from '../head/stops.ts'
+import { BAD_BODY, BAD_LINE, STOPPING, tooLarge, TOO_SLOW } from '../head/rejections.ts'
 import type { Visitor } from '../visitor.ts'
 import { Writes } from '../writes.ts'
 
@@ -31,7 +31,7 @@ export class Http1Connection implements Visitor, Watched {
   readonly #context: ProxyContext
   readonly #accepted: Accepted
   readonly #socket: Socket
-  readonly #heads = new HeadReader<RequestHead | Stop>(readRequestHead, BAD_LINE)
+  readonly #heads = new HeadReader<RequestHead | Rejection>(readRequestHead, BAD_LINE)
   readonly #progress: Progress
   readonly #half: HalfClosed
   readonly #writes: Writes
@@ -214,7 +214,7 @@ export class Http1Connection implements Visitor, Watched {
     const { head, text } = this.#heads
     if (state === 'bad') return this.#refuse(BAD_LINE)
     if (state === 'large') return this.#refuse(tooLarge(text), glimpseOf(text))
-    if (isStop(head)) this.#refuse(head, glimpseOf(text))
+    if (isRejection(head)) this.#refuse(head, glimpseOf(text))
     else this.#begin(head, lasting(this.#heads.takeRest()))
   }
 
@@ -272,12 +272,12 @@ export class Http1Connection implements Visitor, Watched {
     this.#exchange?.write(end === chunk.length ? chunk : chunk.subarray(0, end), body.done ? 'ended' : 'more')
   }
 
-  #badBody(stop: Stop): void {
+  #badBody(stop: Rejection): void {
     if (this.#exchange?.stop(stop) !== true) this.#out.destroy()
   }
 
   /** Answers what is no request, and closes: where the next one begins is not known. */
-  #refuse(stop: Stop, glimpse?: Glimpse): void {
+  #refuse(stop: Rejection, glimpse?: Glimpse): void {
     this.#request = this.#body = undefined
     refuseMalformed(this.#context, this, { stop, glimpse, accepted: this.#accepted, protocol: 'http/1.1' })
   }

@@ -1,8 +1,8 @@
-import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { isFieldValue, isToken, MAX_HEAD } from '../head/fields.ts'
 import { isOfConnection } from './http2-fields.ts'
-import { hasBody, isStop, readRequestHead, type RequestHead } from '../head/request-head.ts'
-import { bad, tooLarge } from '../head/stops.ts'
+import { hasBody, isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
+import { bad, tooLarge } from '../head/rejections.ts'
 
 /** Header block of a stream: names and values in turn. */
 export interface StreamHead {
@@ -23,7 +23,7 @@ interface Draft {
  * Reads the header block of a request as the head of an HTTP/1.1 request of the same meaning: written down, and then read by the same strict parser. What the
  * one can say and the other cannot (line ends in values, fields of the connection, a length that is not kept) is refused.
  */
-export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Stop {
+export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Rejection {
   const draft = draftOf(raw)
   if (typeof draft === 'string') return bad(draft)
   const line = requestLine(draft)
@@ -31,7 +31,7 @@ export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Sto
   const text = line + fieldLines(draft, endsHere)
   if (text.length > MAX_HEAD) return tooLarge(text)
   const head = readRequestHead(text)
-  if (isStop(head)) return head
+  if (isRejection(head)) return head
   return endsHere && hasBody(head) ? bad('Content-Length is not that of the body') : head
 }
 

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { constants, type ServerHttp2Stream } from 'node:http2'
-import type { Stop } from '../../../shared/tunnel-decisions.ts'
+import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { madeGarbage } from '../../buffer-garbage.ts'
 import type { ProxyContext } from '../context.ts'
 import { type Answer, httpDate } from '../errors.ts'
@@ -10,7 +10,7 @@ import type { Reply } from '../head/response-head.ts'
 import { fieldObject, streamFields } from './http2-fields.ts'
 import { Progress } from '../upstream/progress.ts'
 import type { RequestHead } from '../head/request-head.ts'
-import { BAD_BODY, TOO_SLOW } from '../head/stops.ts'
+import { BAD_BODY, TOO_SLOW } from '../head/rejections.ts'
 import { trailerPairs } from '../head/trailers.ts'
 import type { Visitor } from '../visitor.ts'
 import { Writes } from '../writes.ts'
@@ -78,7 +78,7 @@ export class Http2Stream implements Visitor {
   }
 
   /** Answers for the backend, or resets with `code`. */
-  stop(stop: Stop, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
+  stop(stop: Rejection, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
     if (this.exchange && !this.exchange.stop(stop)) this.#reset(code)
     this.exchange = undefined
   }

@@ -5,9 +5,9 @@ import { MAX_HEAD } from '../head/fields.ts'
 import { HalfClosed } from '../http1/half-closed.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
-import { STOPPING } from '../head/stops.ts'
+import { STOPPING } from '../head/rejections.ts'
 import { glimpseOfStream, refuseMalformed } from '../head/malformed.ts'
-import { isStop } from '../head/request-head.ts'
+import { isRejection } from '../head/request-head.ts'
 import { serve } from '../serve.ts'
 
 /** How long resets of streams are counted. */
@@ -150,11 +150,11 @@ class Http2Connection implements Watched {
 
   #stream(stream: ServerHttp2Stream, raw: unknown): void {
     const head = readStreamHead({ raw: raw as readonly string[], endsHere: stream.endAfterHeaders })
-    const visitor = new Http2Stream(this.#context, stream, isStop(head) ? undefined : head)
+    const visitor = new Http2Stream(this.#context, stream, isRejection(head) ? undefined : head)
     this.#streams.add(visitor)
     this.#idleMs = this.#context.limits.keepAliveMs
     stream.on('close', () => this.#closed(visitor, stream.rstCode))
-    if (isStop(head)) {
+    if (isRejection(head)) {
       const glimpse = glimpseOfStream(raw as readonly string[])
       return refuseMalformed(this.#context, visitor, { stop: head, glimpse, accepted: this.#accepted, protocol: 'h2' })
     }

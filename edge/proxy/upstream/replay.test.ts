@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { isReplayable, leavesCleanLink } from './replay.ts'
-import { isStop, readRequestHead, type RequestHead } from '../head/request-head.ts'
+import { isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
 
 function head(method: string, fields: string): RequestHead {
   const read = readRequestHead(`${method} / HTTP/1.1\r\nHost: a.test\r\n${fields}`)
-  if (isStop(read)) throw new Error(read.detail)
+  if (isRejection(read)) throw new Error(read.detail)
   return read
 }
 

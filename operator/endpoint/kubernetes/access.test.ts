@@ -3,7 +3,7 @@ import { roleBindingOf, roleOf } from './access.ts'
 import { endpoint } from '../../../test/support/operator/edge-objects.ts'
 import { networkPolicyOf } from './network-policy.ts'
 
-test('an endpoint without tunnels lets its edges read the certificate for strangers, not every Secret', () => {
+test('an endpoint without tunnels lets its edges read the certificate for unknownHosts, not every Secret', () => {
   const secrets = roleOf(endpoint(), []).rules?.filter(({ resources }) => resources?.includes('secrets'))
   expect(secrets?.map(({ resourceNames }) => resourceNames)).toEqual([['endpoint-eu-strangers']])
 })

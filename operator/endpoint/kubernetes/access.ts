@@ -1,6 +1,6 @@
 import type { V1PodDisruptionBudget, V1Role, V1RoleBinding, V1ServiceAccount } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { edgeName, strangersSecret } from '../../../shared/edge-objects.ts'
+import { edgeName, unknownHostsSecret } from '../../../shared/edge-objects.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import { keyIn, metadataOf, selectorOf } from './names.ts'
 
@@ -16,13 +16,13 @@ export function serviceAccountOf(endpoint: TunnelEndpoint): Plain<V1ServiceAccou
 }
 
 /**
- * What an endpoint's edges may read of mooring-system: the certificates of their own tunnels and the one for strangers, each by its name, and
+ * What an endpoint's edges may read of mooring-system: the certificates of their own tunnels and the one for unknownHosts, each by its name, and
  * where their peers are.
  * @param certificates names of the Secrets of tunnels
  */
 export function roleOf(endpoint: TunnelEndpoint, certificates: readonly string[]): Plain<V1Role> {
   const { name } = endpoint.metadata
-  const resourceNames = [strangersSecret(name), ...certificates]
+  const resourceNames = [unknownHostsSecret(name), ...certificates]
   return {
     apiVersion: `${RBAC}/v1`,
     kind: 'Role',

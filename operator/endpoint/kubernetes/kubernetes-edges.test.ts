@@ -46,7 +46,7 @@ async function start(authority: () => KeyPair = () => ca) {
   }
 }
 
-test('while the certificate for strangers cannot be had, tunnels are let in no later than else', async () => {
+test('while the certificate for unknown hosts cannot be had, tunnels are let in no later than else', async () => {
   await using at = await start(() => {
     throw new Error('no authority')
   })

@@ -21,7 +21,7 @@ import { networkPolicyOf } from './network-policy.ts'
 import { createSecretLooks } from './secret-looks.ts'
 import { meshServiceOf, serviceOf } from './services.ts'
 import type { EdgePodSettings } from './settings.ts'
-import { createStrangersKeeper } from './strangers-secret.ts'
+import { createUnknownHostsKeeper } from './unknown-hosts-secret.ts'
 
 export interface KubernetesEdgesDeps {
   readonly store: KubernetesStore
@@ -79,7 +79,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   const secrets = createSecretLooks(store)
   const running = Promise.all([children.run(stopping.signal), look()])
   const meshSecrets = createMeshKeeper({ store, now })
-  const keepStrangersSecret = createStrangersKeeper({ store, ca: deps.ca, now })
+  const keepStrangersSecret = createUnknownHostsKeeper({ store, ca: deps.ca, now })
   const find = (name: string) => deps.endpoints().find(({ metadata }) => metadata.name === name)
 
   async function look(): Promise<void> {
@@ -141,12 +141,12 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   }
 
   /** Edges serve without it, and are to be reported on: it is tried again later. */
-  async function keepStrangers(endpoint: TunnelEndpoint) {
+  async function keepUnknownHosts(endpoint: TunnelEndpoint) {
     const { name } = endpoint.metadata
     try {
       return await keepStrangersSecret(endpoint)
     } catch (err) {
-      logger.warn({ err, endpoint: name }, 'the certificate for strangers could not be kept')
+      logger.warn({ err, endpoint: name }, 'the certificate for unknown hosts could not be kept')
       later(name, LOOK_MS)
       return endpoint.status?.strangersCertificate
     }
@@ -191,7 +191,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
       await applier.apply({ kind: PodDisruptionBudget, live: children.budgets }, disruptionBudgetOf(endpoint))
       const deployments = { kind: Deployment, live: children.deployments }
       const deployment = await applier.apply(deployments, deploymentOf(endpoint, settings, account))
-      return { ...edgesState(deployment, children.pods(name)), strangersCertificate: await keepStrangers(endpoint) }
+      return { ...edgesState(deployment, children.pods(name)), strangersCertificate: await keepUnknownHosts(endpoint) }
     },
     async forget(name) {
       children.forget(name)

@@ -7,7 +7,7 @@ import {
   meshName,
   meshSecret,
   sharedCertificate,
-  strangersSecret,
+  unknownHostsSecret,
 } from '../../../shared/edge-objects.ts'
 
 const rules = TunnelEndpoint.rules.filter(({ field }) => field === 'metadata.name')
@@ -16,7 +16,7 @@ const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined a
 /** Names of what an endpoint consists of, by kind where there is more than one. */
 const servicesOf = (endpoint: string) => [edgeName(endpoint), meshName(endpoint)]
 const secretsOf = (endpoint: string) =>
-  [hostKeysSecret, meshSecret, sharedCertificate, strangersSecret].map((nameOf) => nameOf(endpoint))
+  [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(endpoint))
 
 const parts = fc.constantFrom('x', 'mesh', 'host-keys', 'host', 'keys', 'certificate', 'strangers', 'edge', 'endpoint', '1')
 const endpointName = fc

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import { hostKeysSecret, meshSecret, strangersSecret } from '../../../shared/edge-objects.ts'
+import { hostKeysSecret, meshSecret, unknownHostsSecret } from '../../../shared/edge-objects.ts'
 import { openTemporaryStore } from '../../../test/support/store/temporary-store.ts'
 import { keyIn } from './names.ts'
 import { createSecretLooks } from './secret-looks.ts'
@@ -9,7 +9,7 @@ import { createSecretLooks } from './secret-looks.ts'
 test.each([
   { what: 'host keys', nameOf: hostKeysSecret },
   { what: 'the certificate of its mesh', nameOf: meshSecret },
-  { what: 'the certificate for strangers', nameOf: strangersSecret },
+  { what: 'the certificate for unknown hosts', nameOf: unknownHostsSecret },
 ])('$what: differ at the first look, and when changed or deleted since the one before', async ({ nameOf }) => {
   await using opened = await openTemporaryStore()
   const { store } = opened

@@ -1,5 +1,5 @@
 import { Secret } from '../../../crds/core.ts'
-import { hostKeysSecret, meshSecret, strangersSecret } from '../../../shared/edge-objects.ts'
+import { hostKeysSecret, meshSecret, unknownHostsSecret } from '../../../shared/edge-objects.ts'
 import type { Store } from '../../../store/port.ts'
 import { keyIn } from './names.ts'
 
@@ -10,7 +10,7 @@ export interface SecretLooks {
   forget(endpoint: string): void
 }
 
-const NAMES = [hostKeysSecret, meshSecret, strangersSecret]
+const NAMES = [hostKeysSecret, meshSecret, unknownHostsSecret]
 
 export function createSecretLooks(store: Pick<Store, 'get'>): SecretLooks {
   const seen = new Map<string, string>()

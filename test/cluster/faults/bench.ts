@@ -1,7 +1,7 @@
 import { expect, inject, vi } from 'vitest'
 import { namespaceName } from '../../../crds/names.ts'
 import type { Answer, Instance } from '../../support/api/answers.ts'
-import { type Home, openHome } from '../../support/deployment/home.ts'
+import { type Deployment, openDeployment } from '../../support/deployment/deployment.ts'
 import type { Call } from '../../support/api/answers.ts'
 import { succeed, type Tenant } from '../../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from '../setup/kubectl.ts'
@@ -16,7 +16,7 @@ export interface FaultBench extends AsyncDisposable {
   readonly clients: Kubernetes
   readonly components: Components
   readonly engines: Engines
-  readonly home: Home
+  readonly deployment: Deployment
   readonly tenant: Tenant
   /** The tenant's namespace in Kubernetes. */
   readonly namespace: string
@@ -34,20 +34,20 @@ export async function openFaultBench(): Promise<FaultBench> {
   await using opened = new AsyncDisposableStack()
   const clients = clientsOf(inject('cluster').kubeconfig)
   const engines = opened.use(await openEngines(clients.kubeconfig))
-  const home = opened.use(openHome())
-  const tenant = await home.namespace()
+  const deployment = opened.use(openDeployment())
+  const tenant = await deployment.namespace()
   const namespace = namespaceName(tenant.organization, tenant.namespace)
 
   const editor = tenant.as('editor')
   const create: FaultBench['create'] = (identifier) =>
     editor('POST', '/v1/instances', {
-      body: home.wish({ identifier }),
+      body: deployment.instanceBody({ identifier }),
       headers: { 'Idempotency-Key': identifier },
     })
 
   const all = opened.move()
   return {
-    ...{ clients, engines, home, tenant, namespace, editor, create },
+    ...{ clients, engines, deployment, tenant, namespace, editor, create },
     components: componentsOf(clients),
     granted: (identifier) => vi.waitFor(async () => (await succeed(create(identifier))).body.data.instance, PATIENT),
     async expectOneOfEach() {

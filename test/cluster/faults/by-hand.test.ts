@@ -41,7 +41,7 @@ describe.concurrent('by kubectl', () => {
     'a namespace deleted with 20 instances in it goes, and no database of it is left',
     { timeout: 180_000 },
     async ({ expect }) => {
-      const { call, installation } = bench.home
+      const { call, installation } = bench.deployment
       const { organization } = bench.tenant
       const doomed = { slug: 'doomed', name: namespaceName(organization, 'doomed') }
       await succeed(call('POST', `/v1/organizations/${organization}/namespaces`, { body: { slug: doomed.slug, name: 'Doomed' } }))

@@ -60,7 +60,7 @@ describe('an operator killed', () => {
 
   test('after it put its finalizer on what kubectl applied is followed by one that makes the database', async () => {
     const metadata = { name: 'applied', namespace: bench.namespace }
-    const { region, motor } = bench.home.wish()
+    const { region, motor } = bench.deployment.instanceBody()
     const applied = {
       ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', metadata },
       spec: { identifier: 'applied', region, motor },

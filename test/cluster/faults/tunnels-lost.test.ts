@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { codeOf } from '../../support/api/answers.ts'
-import { openHome } from '../../support/deployment/home.ts'
+import { openDeployment } from '../../support/deployment/deployment.ts'
 import { succeed } from '../../support/api/tenant.ts'
 import { openTunnelBench, type TunnelBench, type Visit } from '../tunnels/bench.ts'
 import { type Edges, edgesOf } from '../tunnels/edges.ts'
@@ -29,7 +29,7 @@ const DROP = `(async () => {
   await client.end()
 })()`
 
-const home = openHome()
+const deployment = openDeployment()
 let bench: TunnelBench
 let edges: Edges
 let nodes: readonly string[]
@@ -43,13 +43,13 @@ beforeAll(async () => {
   edges = edgesOf(bench)
   nodes = (await bench.kubectl(['get', 'nodes', '--output', 'name'])).split('\n')
   hostname = await bench.tunnel(TUNNEL)
-  records = await recordsOf(bench, home, TUNNEL)
+  records = await recordsOf(bench, deployment, TUNNEL)
   await edges.settled()
 })
 afterAll(async () => {
   await bench.kubectl(['uncordon', ...nodes])
   await bench[Symbol.asyncDispose]()
-  await home[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 const pathsOf = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}/${n}`)
@@ -96,14 +96,14 @@ test('an edge killed amid requests: visitors of the other are told so, and that 
 /** By REST and by kubectl, one after the other. @returns the names it has had */
 async function rename(n: number): Promise<readonly string[]> {
   const names = [`rest ${n}`, `kubectl ${n}`]
-  expect(codeOf(await home.call('PATCH', records.path, { body: { name: names[0] } }))).toBe('200 OK')
+  expect(codeOf(await deployment.call('PATCH', records.path, { body: { name: names[0] } }))).toBe('200 OK')
   const patch = JSON.stringify({ spec: { displayName: names[1] } })
   await bench.kubectl(['patch', 'tunnel', TUNNEL, '--namespace', bench.namespace, '--type=merge', '--patch', patch])
   return names
 }
 
 async function read(path: string): Promise<string> {
-  const answer = await home.call('GET', path)
+  const answer = await deployment.call('GET', path)
   return `${codeOf(answer)} ${answer.headers['retry-after']?.toString() ?? ''}`
 }
 
@@ -164,7 +164,7 @@ test('a journal that is made anew is told who is connected, though nobody comes 
   const operator = await bench.kubectl(['get', 'pods', '--namespace', SYSTEM_NAMESPACE, ...selector])
   await bench.kubectl(['exec', operator, '--namespace', SYSTEM_NAMESPACE, '--', 'node', '--eval', DROP, uri])
   const known = async () => {
-    const { body } = await succeed(home.call('GET', records.path))
+    const { body } = await succeed(deployment.call('GET', records.path))
     return {
       connected: body.data.tunnel.connected,
       sessions: body.data.tunnel.sessions,

@@ -35,7 +35,7 @@ export interface ServerBench extends AsyncDisposable {
   /** A further namespace, which goes with the bench. */
   addNamespace(): Promise<string>
   /** A DatabaseServer in a region that is like this; by default one on the nodes' ports. */
-  addServer(wish?: { readonly motor?: Motor; readonly region?: Partial<Region['spec']> }): Promise<DatabaseServer>
+  addServer(instanceBody?: { readonly motor?: Motor; readonly region?: Partial<Region['spec']> }): Promise<DatabaseServer>
   ensure(server: DatabaseServer): Promise<ServerState>
   /** Looks after it, from one change to the next, until `isDone`. */
   until(server: DatabaseServer, isDone: (state: ServerState) => boolean): Promise<ServerState>
@@ -107,11 +107,11 @@ export async function openServerBench(): Promise<ServerBench> {
     return state
   }
 
-  async function addServer(wish: Parameters<ServerBench['addServer']>[0] = {}): Promise<DatabaseServer> {
+  async function addServer(instanceBody: Parameters<ServerBench['addServer']>[0] = {}): Promise<DatabaseServer> {
     const id = crypto.randomUUID()
-    regions.set(id, regionWith({ databases: { exposure: 'NodePort' }, ...wish.region, id }))
+    regions.set(id, regionWith({ databases: { exposure: 'NodePort' }, ...instanceBody.region, id }))
     const metadata = { namespace, name: `pg-${randomBytes(3).toString('hex')}` }
-    const { motor = 'postgresql-15.4.0' } = wish
+    const { motor = 'postgresql-15.4.0' } = instanceBody
     const server = await store.create(DatabaseServer, { metadata, spec: { motor, region: id, tenancy: 'shared', capacity: 5 } })
     cleanup.defer(async () => {
       try {

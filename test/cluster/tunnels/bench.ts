@@ -72,8 +72,8 @@ export async function openTunnelBench(other?: { readonly kubeconfig: string; rea
     ...{ kubectl, editor, namespace, held },
     async tunnel(name) {
       const spec = { regionId: 1, config: { authorizedKeys: [publicKey] } }
-      const wish = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata: { name }, spec }
-      await editor(['apply', '--filename', '-'], wish)
+      const instanceBody = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata: { name }, spec }
+      await editor(['apply', '--filename', '-'], instanceBody)
       await editor(['wait', '--for=condition=Ready', `tunnel/${name}`, '--timeout=60s'])
       return editor(['get', 'tunnel', name, '--output', 'jsonpath={.status.hostname}'])
     },

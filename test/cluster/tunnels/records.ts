@@ -1,5 +1,5 @@
 import type { Data } from '../../support/api/answers.ts'
-import type { Home } from '../../support/deployment/home.ts'
+import type { Deployment } from '../../support/deployment/deployment.ts'
 import { succeed } from '../../support/api/tenant.ts'
 import type { TunnelBench } from './bench.ts'
 
@@ -14,7 +14,7 @@ export interface TunnelRecords {
   entries(): Promise<Data['entries']>
 }
 
-export async function recordsOf(bench: TunnelBench, { call }: Home, name: string): Promise<TunnelRecords> {
+export async function recordsOf(bench: TunnelBench, { call }: Deployment, name: string): Promise<TunnelRecords> {
   const { namespace, kubectl } = bench
   const uid = await kubectl(['get', 'tunnel', name, '--namespace', namespace, '--output', 'jsonpath={.metadata.uid}'])
   const [organization = '', slug = ''] = namespace.split('--')

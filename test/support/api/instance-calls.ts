@@ -4,7 +4,7 @@ import { REGION_ID } from '../../builders/shared-instance.ts'
 import type { Answer, InstanceApi } from './instance-api.ts'
 
 /** A body that the API of the tests grants. */
-export const wish = { identifier: 'pr-42', region: REGION_ID, motor: 'postgresql-15.4.0' } as const
+export const instanceBody = { identifier: 'pr-42', region: REGION_ID, motor: 'postgresql-15.4.0' } as const
 
 export const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } })
 
@@ -15,7 +15,7 @@ export const stored = async ({ store }: InstanceApi) => (await store.list(Shared
 
 /** Creates an instance by POST. @throws Error with the answer's sentence when it is refused */
 export async function created(api: InstanceApi, body: object = {}): Promise<InstanceView> {
-  const answer = await api.call('POST /v1/instances', { body: { ...wish, ...body } })
+  const answer = await api.call('POST /v1/instances', { body: { ...instanceBody, ...body } })
   if (answer.status !== 201) throw new Error(answer.body.msg)
   return instanceOf(answer)
 }

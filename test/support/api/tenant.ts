@@ -29,12 +29,12 @@ export interface TenantDeps {
   /** With a platform admin's token unless told otherwise. */
   readonly call: Call
   readonly tokens: Tokens
-  readonly wish: (more?: object) => Readonly<Record<string, unknown>>
+  readonly instanceBody: (more?: object) => Readonly<Record<string, unknown>>
   readonly slug: string
 }
 
 /** Makes an organization `{slug}` with a namespace `prod`. */
-export async function createTenant({ call, tokens, wish, slug }: TenantDeps): Promise<Tenant> {
+export async function createTenant({ call, tokens, instanceBody, slug }: TenantDeps): Promise<Tenant> {
   const namespace = 'prod'
   const home = `${slug}/${namespace}`
   const organizationPath = `/v1/organizations/${slug}`
@@ -49,7 +49,7 @@ export async function createTenant({ call, tokens, wish, slug }: TenantDeps): Pr
   }
 
   async function instance(more: object = {}): Promise<Instance> {
-    return (await succeed(as('editor')('POST', '/v1/instances', { body: wish(more) }))).body.data.instance
+    return (await succeed(as('editor')('POST', '/v1/instances', { body: instanceBody(more) }))).body.data.instance
   }
 
   async function tunnel(config: object = {}): Promise<Tunnel> {

@@ -34,7 +34,7 @@ export function routeTo(hostname: string, config: Config = {}): Route {
 interface Options {
   readonly limits?: Partial<ProxyLimits>
   readonly contextFor?: (serverName: string) => Promise<SecureContext | undefined>
-  readonly strangers?: RenewedCertificate
+  readonly unknownHosts?: RenewedCertificate
   readonly trusted?: readonly string[]
   readonly challenge?: (host: string, token: string) => string | undefined
   readonly clock?: EdgeClock
@@ -42,7 +42,7 @@ interface Options {
 
 /** A proxy on loopback with tunnels that are only said to be there; what it writes to the journal is in `records`. */
 export async function startProxy(options: Options = {}) {
-  const { limits, contextFor = async () => undefined, strangers, trusted, challenge, clock = systemClock } = options
+  const { limits, contextFor = async () => undefined, unknownHosts, trusted, challenge, clock = systemClock } = options
   const routes = new Map<string, Route>()
   const listeners = new Set<(hostname: string) => void>()
   const tell = (hostname: string) => listeners.forEach((listener) => listener(hostname))
@@ -62,7 +62,7 @@ export async function startProxy(options: Options = {}) {
     sessions,
     journal: { request: (record) => void records.push(record) },
     contextFor,
-    strangers,
+    unknownHosts,
     limits: { ...PROXY_LIMITS, ...limits },
     registry,
     log: { warn: (...said: unknown[]) => void failures.push(said), error: (...said: unknown[]) => void failures.push(said) },

@@ -89,7 +89,15 @@ describe.each(['postgresql-15.4.0', 'postgresql-14.4.0'] as const)('of %s', (mot
     expect(await ask(other, 'SELECT rolpassword FROM pg_authid WHERE rolname = current_user')).toMatch(/^SCRAM-SHA-256\$4096:/)
 
     const paths = serverPaths(at.directory, server.metadata.uid)
-    expect((await readdir(paths.root)).toSorted()).toEqual(['config', 'data', 'early.log', 'log', 'process.json', 'reserve', 'view'])
+    expect((await readdir(paths.root)).toSorted()).toEqual([
+      'config',
+      'data',
+      'early.log',
+      'log',
+      'process.json',
+      'reserve',
+      'view',
+    ])
     for (const early of [paths.early, blank.early]) expect(await readFile(early, 'utf8')).not.toMatch(/password|SCRAM/)
   })
 })

@@ -9,7 +9,7 @@ import { createTenant, type Tenant } from '../api/tenant.ts'
 import { createTokens, type Tokens } from '../api/tokens.ts'
 
 /** Mooring as the suite sees it, whichever home it runs in. */
-export interface Home extends AsyncDisposable {
+export interface Deployment extends AsyncDisposable {
   readonly installation: Installation
   readonly tokens: Tokens
   readonly call: Call
@@ -20,11 +20,11 @@ export interface Home extends AsyncDisposable {
   /** An organization with one namespace, both new. Taken away with all in it when the home is disposed of. */
   namespace(): Promise<Tenant>
   /** A body for `POST /v1/instances`. */
-  wish(more?: object): Readonly<Record<string, unknown>>
+  instanceBody(more?: object): Readonly<Record<string, unknown>>
 }
 
 /** The home that this run of the suite is for. Dispose of it at the end of the file. */
-export function openHome(): Home {
+export function openDeployment(): Deployment {
   const installation = inject('installation')
   const client = createHttpsClient(installation.ca)
   const tokens = createTokens(installation)
@@ -33,7 +33,7 @@ export function openHome(): Home {
   const adminToken = () => tokens.mint({ subject: `suite-${freshSlug()}`, role: 'platform-admin' })
 
   const urlOf = (on: Listener, path: string) => `${on === 'shared' ? installation.sharedUrl : installation.dedicatedUrl}${path}`
-  const page: Home['page'] = (path, { on = 'shared', method = 'GET', headers = {} } = {}) =>
+  const page: Deployment['page'] = (path, { on = 'shared', method = 'GET', headers = {} } = {}) =>
     client.send(urlOf(on, path), { method, headers })
 
   function checkOf(on: Listener): Promise<OpenApiCheck> {
@@ -60,7 +60,7 @@ export function openHome(): Home {
     return { status, headers: incoming.headers, body: answer as Body }
   }
 
-  const wish: Home['wish'] = (more = {}) => ({
+  const instanceBody: Deployment['instanceBody'] = (more = {}) => ({
     ...{ identifier: 'PR #7', region: installation.region.id, motor: installation.motor },
     ...more,
   })
@@ -72,11 +72,11 @@ export function openHome(): Home {
       return async (method, path, options) => call(method, path, { token: await (own ??= adminToken()), ...options })
     },
     async namespace() {
-      const tenant = await createTenant({ call, tokens, wish, slug: freshSlug() })
+      const tenant = await createTenant({ call, tokens, instanceBody, slug: freshSlug() })
       tenants.push(tenant)
       return tenant
     },
-    wish,
+    instanceBody,
     async [Symbol.asyncDispose]() {
       for (const tenant of tenants) await tenant.remove()
       client[Symbol.dispose]()

@@ -6,7 +6,7 @@ import { encodeSecret } from '../operator/secret-data.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Key, Store } from '../store/port.ts'
 import type { Pem } from './pem-store.ts'
-import { createStrangers } from './strangers.ts'
+import { createUnknownHostsCertificate } from './unknown-hosts.ts'
 
 const NAME = 'endpoint-main-strangers'
 const [FIRST, SECOND] = ['2030-01-01T00:00:00.000Z', '2030-03-01T00:00:00.000Z']
@@ -35,7 +35,7 @@ function setUp({ said, snapshot = new Map() }: Options = {}) {
   const pems = new Map(snapshot)
   const listeners = new Set<(key: Key) => void>()
   const warn = vi.fn()
-  const strangers = createStrangers({
+  const unknownHosts = createUnknownHostsCertificate({
     store: { get: get as Store['get'] },
     endpoint: 'main',
     endpoints: {
@@ -49,11 +49,11 @@ function setUp({ said, snapshot = new Map() }: Options = {}) {
     kept: { all: () => pems, keep: (name, pem) => (pem ? pems.set(name, pem) : pems.delete(name)) },
     log: { info: vi.fn(), warn },
   })
-  onTestFinished(() => strangers[Symbol.dispose]())
+  onTestFinished(() => unknownHosts[Symbol.dispose]())
   const renewed = vi.fn()
-  strangers.onRenew(renewed)
+  unknownHosts.onRenew(renewed)
   return {
-    ...{ strangers, renewed, warn, asked, pems, state },
+    ...{ unknownHosts, renewed, warn, asked, pems, state },
     say: (changes: Partial<typeof state>) => {
       Object.assign(state, changes)
       for (const listener of listeners) listener({ name: 'main' })
@@ -62,60 +62,60 @@ function setUp({ said, snapshot = new Map() }: Options = {}) {
 }
 
 test('while the endpoint speaks of none there is none, and none is asked for', () => {
-  const { strangers, asked, say } = setUp()
+  const { unknownHosts, asked, say } = setUp()
   say({})
-  expect([strangers.current(), asked]).toEqual([undefined, []])
+  expect([unknownHosts.current(), asked]).toEqual([undefined, []])
 })
 
 test('it is fetched when the endpoint speaks of it, once, and kept', async () => {
-  const { strangers, renewed, asked, pems, say } = setUp({ said: FIRST })
+  const { unknownHosts, renewed, asked, pems, say } = setUp({ said: FIRST })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
   for (let look = 0; look < 3; look += 1) say({})
-  expect(strangers.current()).toMatchObject(one)
+  expect(unknownHosts.current()).toMatchObject(one)
   expect([asked, pems]).toEqual([[NAME], new Map([[NAME, kept()]])])
 })
 
 test('another is taken up when the endpoint speaks of it', async () => {
-  const { strangers, renewed, say } = setUp({ said: FIRST })
+  const { unknownHosts, renewed, say } = setUp({ said: FIRST })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
   say({ said: SECOND, data: encodeSecret({ 'tls.crt': two.certificate, 'tls.key': two.key }) })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledTimes(2), soon)
-  expect(strangers.current()).toMatchObject(two)
+  expect(unknownHosts.current()).toMatchObject(two)
 })
 
 test('the one that was kept needs no API, and others that were kept are none of it', () => {
-  const { strangers, asked, pems } = setUp({
+  const { unknownHosts, asked, pems } = setUp({
     said: FIRST,
     snapshot: new Map([
       ['tunnel-a-certificate', kept()],
       [NAME, kept()],
     ]),
   })
-  expect([strangers.current(), asked, pems.size]).toEqual([kept(), [], 2])
+  expect([unknownHosts.current(), asked, pems.size]).toEqual([kept(), [], 2])
 })
 
 test('while the API is away the one from before is used on, and the other is fetched once it is back', async () => {
-  const { strangers, asked, renewed, say, state } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept()]]) })
+  const { unknownHosts, asked, renewed, say, state } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept()]]) })
   say({ said: SECOND, away: true })
   await vi.waitFor(() => expect(asked).toEqual([NAME]), soon)
-  expect(strangers.current()).toEqual(kept())
+  expect(unknownHosts.current()).toEqual(kept())
   state.away = false
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
-  expect(strangers.current()).toEqual(kept({ obtainedAt: SECOND }))
+  expect(unknownHosts.current()).toEqual(kept({ obtainedAt: SECOND }))
 })
 
 test('one that cannot be used is not taken up, nor kept: the one from before is used on until it is made good', async () => {
-  const { strangers, warn, renewed, pems, say, state } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept()]]) })
+  const { unknownHosts, warn, renewed, pems, say, state } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept()]]) })
   say({ said: SECOND, data: encodeSecret({ 'tls.crt': 'no', 'tls.key': 'no' }) })
   await vi.waitFor(() => expect(warn).toHaveBeenCalled(), soon)
-  expect([strangers.current(), pems.get(NAME)]).toEqual([kept(), kept()])
+  expect([unknownHosts.current(), pems.get(NAME)]).toEqual([kept(), kept()])
   state.data = encodeSecret({ 'tls.crt': two.certificate, 'tls.key': two.key })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
   expect(pems.get(NAME)).toEqual({ ...two, obtainedAt: SECOND })
 })
 
 test('one that was kept and cannot be used is fetched anew', async () => {
-  const { strangers, renewed } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept({ key: 'no' })]]) })
+  const { unknownHosts, renewed } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept({ key: 'no' })]]) })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
-  expect(strangers.current()).toEqual(kept())
+  expect(unknownHosts.current()).toEqual(kept())
 })

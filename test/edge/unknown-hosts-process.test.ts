@@ -8,7 +8,7 @@ import { Secret } from '../../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { strangersSecret } from '../../shared/edge-objects.ts'
+import { unknownHostsSecret } from '../../shared/edge-objects.ts'
 import { issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { encodeSecret } from '../../operator/secret-data.ts'
 import { serveStore } from '../support/edge/api-facade.ts'
@@ -17,11 +17,11 @@ import { makeKey, visit } from '../support/edge/mesh-client.ts'
 import { DOMAIN, ENDPOINT, openMeshHome } from '../support/edge/mesh-edges.ts'
 import { freePort } from '../support/free-port.ts'
 
-/** The certificate for strangers in an edge of its own process, from its Secret to the visitor. */
+/** The certificate for unknown hosts in an edge of its own process, from its Secret to the visitor. */
 
 const soon = { timeout: 15_000, interval: 20 }
 const STRANGE = 'f'.repeat(16)
-const secretKey = { namespace: SYSTEM_NAMESPACE, name: strangersSecret(ENDPOINT) }
+const secretKey = { namespace: SYSTEM_NAMESPACE, name: unknownHostsSecret(ENDPOINT) }
 const home = await openMeshHome()
 const kubeconfig = join(home.directory, 'kubeconfig')
 const api = await serveStore(home.store, kubeconfig)

@@ -3,17 +3,17 @@ import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { strangersSecret } from '../../../shared/edge-objects.ts'
+import { unknownHostsSecret } from '../../../shared/edge-objects.ts'
 import { openTemporaryStore } from '../../../test/support/store/temporary-store.ts'
 import { createCa, issueCertificate } from '../../certificates/local-ca.ts'
 import { decodeSecret, encodeSecret } from '../../secret-data.ts'
 import { endpoint } from '../../../test/support/operator/edge-objects.ts'
 import { keyIn } from './names.ts'
-import { createStrangersKeeper } from './strangers-secret.ts'
+import { createUnknownHostsKeeper } from './unknown-hosts-secret.ts'
 
 const DAY = 86_400_000
 const begin = Date.now()
-const key = keyIn(strangersSecret('eu'))
+const key = keyIn(unknownHostsSecret('eu'))
 const [ca, otherCa] = await Promise.all([createCa(new Date(begin)), createCa(new Date(begin))])
 
 async function start(spec: object = {}) {
@@ -23,7 +23,7 @@ async function start(spec: object = {}) {
   const eu = await store.create(TunnelEndpoint, { metadata: { name: 'eu' }, spec: endpoint(spec).spec })
   return {
     ...{ store, eu },
-    keep: (days = 0, by = ca) => createStrangersKeeper({ store, ca: () => by, now: () => new Date(begin + days * DAY) })(eu),
+    keep: (days = 0, by = ca) => createUnknownHostsKeeper({ store, ca: () => by, now: () => new Date(begin + days * DAY) })(eu),
     async kept() {
       const { metadata, type, data } = (await store.get(Secret, key)) ?? { data: {} }
       const text = (name: string) => decodeSecret(data, name) ?? ''

@@ -21,7 +21,7 @@ const contextFor = async (name: string) =>
 const edge = await startProxy({
   contextFor,
   limits: { holdMs: 50 },
-  strangers: { current: () => pair, onRenew: (handler) => (renewed = handler) },
+  unknownHosts: { current: () => pair, onRenew: (handler) => (renewed = handler) },
 })
 edge.serve(KNOWN, undefined)
 const bare = await startProxy({ contextFor })

@@ -1,14 +1,14 @@
 import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
-import { strangersSecret } from '../shared/edge-objects.ts'
+import { unknownHostsSecret } from '../shared/edge-objects.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
 import { createPems } from './pems.ts'
 import type { Pem, PemStore } from './pem-store.ts'
 import type { RenewedCertificate } from './proxy/listener.ts'
 
-export interface StrangersDeps {
+export interface UnknownHostsDeps {
   readonly store: Pick<Store, 'get'>
   /** Name of the TunnelEndpoint. */
   readonly endpoint: string
@@ -19,11 +19,17 @@ export interface StrangersDeps {
 }
 
 /**
- * The certificate for strangers as the operator keeps it, fetched by its name whenever the endpoint speaks of another. Until then, and while
+ * The certificate for unknown hosts as the operator keeps it, fetched by its name whenever the endpoint speaks of another. Until then, and while
  * the API is away, it is the one that was kept; there is none where the endpoint never spoke of one.
  */
-export function createStrangers({ store, endpoint, endpoints, kept, log }: StrangersDeps): RenewedCertificate & Disposable {
-  const name = strangersSecret(endpoint)
+export function createUnknownHostsCertificate({
+  store,
+  endpoint,
+  endpoints,
+  kept,
+  log,
+}: UnknownHostsDeps): RenewedCertificate & Disposable {
+  const name = unknownHostsSecret(endpoint)
   const pems = createPems({ store, endpoint, kept: only(name, kept), log })
   const handlers: (() => void)[] = []
   let current = usable(pems.held(name))
@@ -47,7 +53,7 @@ export function createStrangers({ store, endpoint, endpoints, kept, log }: Stran
       throw new Error(`the certificate in the Secret ${name} cannot be used`)
     }
     current = pem
-    log.info({ secret: name }, 'the certificate for strangers has changed')
+    log.info({ secret: name }, 'the certificate for unknown hosts has changed')
     for (const handler of handlers) handler()
   }
 

@@ -2,15 +2,15 @@ import { X509Certificate } from 'node:crypto'
 import { Secret } from '../../../crds/core.ts'
 import { labels } from '../../../crds/names.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
-import { strangersSecret } from '../../../shared/edge-objects.ts'
+import { unknownHostsSecret } from '../../../shared/edge-objects.ts'
 import type { Store } from '../../../store/port.ts'
 import { isPair, issueCertificate, type KeyPair, stillGood } from '../../certificates/local-ca.ts'
-import { strangersNames } from '../../certificates/strangers.ts'
+import { unknownHostNames } from '../../certificates/unknown-hosts.ts'
 import { encodeSecret, keyPairIn } from '../../secret-data.ts'
 import type { EdgeState } from '../runtime.ts'
 import { keyIn, metadataOf } from './names.ts'
 
-export interface StrangersSecretDeps {
+export interface UnknownHostsSecretDeps {
   readonly store: Store
   /** The installation's authority. */
   readonly ca: () => KeyPair
@@ -18,18 +18,18 @@ export interface StrangersSecretDeps {
 }
 
 /**
- * Keeps the Secret with which the edges of an endpoint answer strangers (see {@link strangersNames}). It is renewed at two thirds of its
+ * Keeps the Secret with which the edges of an endpoint answer strangers (see {@link unknownHostNames}). It is renewed at two thirds of its
  * lifetime, and made anew when it was deleted or damaged by hand, or is of another authority.
  * @returns what its endpoint is to say of it: by a change of that the edges learn that there is another
  */
-export function createStrangersKeeper(
-  deps: StrangersSecretDeps,
+export function createUnknownHostsKeeper(
+  deps: UnknownHostsSecretDeps,
 ): (endpoint: TunnelEndpoint) => Promise<NonNullable<EdgeState['strangersCertificate']>> {
   const { store, now } = deps
 
   /** @param found what is there, and does not do */
   async function write(endpoint: TunnelEndpoint, found: Secret | undefined, { certificate, key }: KeyPair): Promise<void> {
-    const metadata = metadataOf(endpoint, strangersSecret(endpoint.metadata.name))
+    const metadata = metadataOf(endpoint, unknownHostsSecret(endpoint.metadata.name))
     const data = encodeSecret({ 'tls.crt': certificate, 'tls.key': key })
     if (!found) await store.create(Secret, { metadata, type: 'kubernetes.io/tls', data })
     else {
@@ -39,8 +39,8 @@ export function createStrangersKeeper(
   }
 
   return async function keepStrangersSecret(endpoint) {
-    const request = { ca: deps.ca(), names: strangersNames(endpoint.spec.domain), now: now() }
-    const found = await store.get(Secret, keyIn(strangersSecret(endpoint.metadata.name)))
+    const request = { ca: deps.ca(), names: unknownHostNames(endpoint.spec.domain), now: now() }
+    const found = await store.get(Secret, keyIn(unknownHostsSecret(endpoint.metadata.name)))
     const kept = found && keyPairIn(found)
     const isGood = kept !== undefined && isPair(kept) && stillGood(kept, request)
     const pair = isGood ? kept : await issueCertificate(request)
