@@ -25,7 +25,7 @@ export interface PostgresqlServer {
 export type Settings = Readonly<Record<string, string>>
 
 /** Kept free for the admin, whatever tenants do. */
-const RESERVED_CONNECTIONS = 20
+const RESERVED_CONNECTIONS = 24
 
 /**
  * Settings of a shared PostgreSQL server, 14 or 15 alike, by name. Every one is there for isolation (docs/isolation.md), for

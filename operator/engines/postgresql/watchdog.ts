@@ -1,5 +1,6 @@
 import type { Enforced, SessionBounds } from '../engine.ts'
-import type { Session } from './connection.ts'
+import type { Connection, Session } from './connection.ts'
+import { endSessions } from './sessions.ts'
 
 /**
  * Transaction ids that may be used up while one transaction holds on to its snapshot or its own id. Nothing older can be frozen meanwhile,
@@ -62,16 +63,33 @@ export type Enforce = (bounds: SessionBounds) => Promise<Enforced>
  * Keeps tenants' sessions to their bounds. A statement past its time is cancelled; a session that was warned so is ended the second time,
  * for a statement may catch its cancellation and go on. Sessions past another bound are ended at once.
  */
-export function createWatchdog(session: Session, snapshotAge = SNAPSHOT_AGE): Enforce {
+export function createWatchdog(connection: Connection, snapshotAge = SNAPSHOT_AGE): Enforce {
+  const { watch: session, lockTable } = connection
   let warned: readonly string[] = []
 
   return async function enforce({ statementMs, idleTransactionMs, sizeBytes }) {
+    // First: with the lock table full, no other statement works.
+    const hoarding = await lockTable.endHoarder()
+    await suspend(connection.tenants, lockTable.takeHoarders())
     const past = await session.query<Row>(ENFORCE, [statementMs, idleTransactionMs, warned, snapshotAge])
     const spilling = await session.query(END_SPILLING, [sizeBytes])
     const cancelled = past.filter(({ cancels }) => cancels)
     warned = cancelled.map((row) => row.session)
-    return { cancelled: cancelled.length, ended: past.length - cancelled.length + spilling.length }
+    return { cancelled: cancelled.length, ended: past.length - cancelled.length + spilling.length + hoarding }
   }
+}
+
+/**
+ * Lets the passwords of these roles expire and ends their sessions. A tenant fills the lock table within a second: with its sessions ended
+ * alone it would do so again at once. The next sweep finds the password expired and puts it back (password.ts).
+ */
+async function suspend(session: Session, roles: readonly number[]): Promise<void> {
+  if (roles.length === 0) return
+  const suspended = await session.query<{ name: string }>(
+    `UPDATE pg_authid SET rolvaliduntil = '-infinity' WHERE oid = ANY ($1) AND NOT rolsuper RETURNING rolname AS name`,
+    [roles],
+  )
+  for (const { name } of suspended) await endSessions(session, name)
 }
 
 /** Part of all transaction ids past which sessions that keep a database from being frozen are ended; autovacuum begins at a tenth. */
