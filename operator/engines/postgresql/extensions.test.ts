@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import knex from 'knex'
 import { describe, expect, test } from 'vitest'
 import { LIMITS, postgresqlBench } from '../../../test/support/engine.ts'
-import { DENIED } from '../../../test/support/postgres-attempts.ts'
+import { DENIED } from '../../../test/support/neighbours.ts'
 import { SERIES } from '../../../test/support/postgres.ts'
 import type { Tenant } from '../engine.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { LIMITS, postgresqlBench } from '../../../test/support/engine.ts'
-import { DENIED } from '../../../test/support/postgres-attempts.ts'
+import { DENIED } from '../../../test/support/neighbours.ts'
 import { SERIES } from '../../../test/support/postgres.ts'
 
 /** invalid_password */
