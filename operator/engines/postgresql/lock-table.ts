@@ -56,26 +56,22 @@ export function createLockTable(config: pg.ClientConfig): LockTable {
   let opened: Promise<pg.Client> | undefined
   let hoarders = new Set<number>()
 
-  async function open(): Promise<pg.Client> {
+  /** The connection; a new one where there is none or the last one is lost. */
+  function connection(): Promise<pg.Client> {
+    if (opened) return opened
     const client = new pg.Client(config)
+    const opening = open(client)
     const forget = (): void => {
-      opened = undefined
+      if (opened === opening) opened = undefined
     }
     client.on('error', forget).on('end', forget)
-    try {
-      await client.connect()
-      const [row] = (await client.query<{ statements: string }>(LOCK_CATALOGS)).rows
-      await client.query(`BEGIN; ${row?.statements ?? ''}`)
-      return client
-    } catch (error) {
-      forget()
-      await client.end().catch(() => undefined)
-      throw error
-    }
+    opening.catch(forget)
+    opened = opening
+    return opening
   }
 
   async function endHoarder(): Promise<number> {
-    const client = await (opened ??= open())
+    const client = await connection()
     try {
       // Within a transaction the list of sessions stays as it was first read.
       await client.query('SELECT pg_stat_clear_snapshot()')
@@ -84,7 +80,6 @@ export function createLockTable(config: pg.ClientConfig): LockTable {
       return rows.length
     } catch (error) {
       // A transaction in which a statement failed runs no further ones.
-      opened = undefined
       await client.end().catch(() => undefined)
       throw error
     }
@@ -99,8 +94,7 @@ export function createLockTable(config: pg.ClientConfig): LockTable {
     },
     async during(statement) {
       // Opened before it is needed. Where that fails, the statement reports why.
-      opened ??= open()
-      opened.catch(() => undefined)
+      connection().catch(() => undefined)
       let isFreed = false
       for (let attempt = 1; ; attempt++) {
         try {
@@ -117,5 +111,17 @@ export function createLockTable(config: pg.ClientConfig): LockTable {
     async [Symbol.asyncDispose]() {
       await opened?.then((client) => client.end()).catch(() => undefined)
     },
+  }
+}
+
+async function open(client: pg.Client): Promise<pg.Client> {
+  try {
+    await client.connect()
+    const [row] = (await client.query<{ statements: string }>(LOCK_CATALOGS)).rows
+    await client.query(`BEGIN; ${row?.statements ?? ''}`)
+    return client
+  } catch (error) {
+    await client.end().catch(() => undefined)
+    throw error
   }
 }
