@@ -33,10 +33,10 @@ test('the files are read, and read anew when they change', async () => {
 
   const seen: ApiFiles[] = []
   files.onChange((now) => seen.push(now))
-  await files.look()
+  await files.poll()
   expect(seen).toEqual([])
   await writeFile(join(dir.path, 'issuer'), 'https://other.test\n')
-  await files.look()
+  await files.poll()
   expect(seen.map(({ issuer }) => issuer)).toEqual(['https://other.test'])
 })
 
@@ -46,9 +46,9 @@ test('files that are broken or gone are not taken up: those from before serve on
   using files = await openMountedFiles({ directory: dir.path, log, everyMs: HOUR })
   const before = files.current()
   await writeFile(join(dir.path, 'jwks.json'), '{"keys":')
-  await files.look()
+  await files.poll()
   await rm(join(dir.path, 'tls.key'))
-  await files.look()
+  await files.poll()
   expect(files.current()).toBe(before)
 })
 

@@ -5,10 +5,10 @@ import { catalogRoutes, type CatalogWiring, instanceRoutes } from './instances/r
 import { tenancyRoutes } from './tenancy/routes/tenancy.ts'
 import { tunnelRoutes, type TunnelRoutesWiring } from './tunnels/routes/tunnels.ts'
 
-/** `tunnels`: absent where there are no edges. */
+/** Dependencies of all routes; `tunnels` is absent in an installation without edges. */
 export type RoutesWiring = InstanceWiring & CatalogWiring & TenancyWiring & { readonly tunnels?: TunnelRoutesWiring | undefined }
 
-/** Every route of the API, of both listeners. */
+/** Returns every route of the API, of both listeners. */
 export function allRoutes(wiring: RoutesWiring): AnyRoute[] {
   const { tunnels } = wiring
   return [

@@ -10,12 +10,12 @@ import type { AdmissionRequest, Reviewed } from './review.ts'
 const ACTIONS = { CREATE: 'create', UPDATE: 'update', DELETE: 'delete', CONNECT: undefined } as const
 
 const SERVICE_ACCOUNT = 'system:serviceaccount:'
-/** Of the REST API, which writes its own entries with the caller in them, and of the operator, whose writes carry out what others want. */
-const OURS = ['mooring-apiserver', 'mooring-operator'].map((name) => `${SERVICE_ACCOUNT}${SYSTEM_NAMESPACE}:${name}`)
+/** Service accounts of Mooring itself. The REST API records its own writes with the caller; the operator only carries out recorded changes. */
+const MOORING_ACCOUNTS = ['mooring-apiserver', 'mooring-operator'].map((name) => `${SERVICE_ACCOUNT}${SYSTEM_NAMESPACE}:${name}`)
 
 /**
- * The entries of a write that did not come by REST (contract, "Events", 3), one in each place where the resource is looked for. None where the
- * desired state stays: a status, metadata alone, a dry run.
+ * Returns the audit entries of a write made without the REST API (docs/api.md, "Audit log"), one for each scope in which the resource is listed.
+ * A write that leaves the desired state unchanged (status, metadata alone, dry run) has no entry.
  */
 export function entriesOf(
   request: AdmissionRequest,
@@ -30,7 +30,7 @@ export function entriesOf(
     ...{ id: randomUUIDv7(), at, namespace },
     actor: { name: username, kind: username.startsWith(SERVICE_ACCOUNT) ? 'serviceAccount' : 'user' },
     ...{ via: 'kubectl', action, resource: audited.resource },
-    // Set before validation already (Kubernetes, rest.BeforeCreate and BeforeUpdate).
+    // Kubernetes sets the generation before it calls the webhook.
     generation: request.object?.metadata.generation ?? null,
     changes: auditChanges(auditedOf(request.oldObject), auditedOf(request.object), digest),
     ...{ sourceIp: null, requestId: null },
@@ -39,9 +39,9 @@ export function entriesOf(
 
 const auditedOf = (object: Reviewed) => object && auditedObject(object)
 
-/** Whether the desired state stays as it is, or another component records the write. */
+/** Whether the write leaves the desired state unchanged or another component records it. */
 function leavesDesiredState({ operation, subResource, dryRun, object, oldObject, userInfo }: AdmissionRequest): boolean {
-  if (OURS.includes(userInfo.username)) return true
+  if (MOORING_ACCOUNTS.includes(userInfo.username)) return true
   if (dryRun === true || (subResource ?? '') !== '') return true
   return operation === 'UPDATE' && isDeepStrictEqual(desiredOf(object), desiredOf(oldObject))
 }

@@ -54,7 +54,7 @@ test('a write is noted, and may go on', async () => {
 test('a write may go on whatever becomes of its entry', async () => {
   await using at = await start(() => Promise.reject(new Error('no room')))
   expect(await at.send(JSON.stringify(review))).toEqual({ status: 200, text: allowed })
-  expect(at.lines).toMatchObject([{ msg: 'an audit entry was not kept' }])
+  expect(at.lines).toMatchObject([{ msg: 'an audit entry could not be written' }])
 })
 
 test.each<[string, string, string | undefined, number]>([

@@ -17,7 +17,7 @@ const ReviewedObject = z.looseObject({
 const Reviewed = ReviewedObject.nullish().transform((object) => object ?? undefined)
 export type Reviewed = z.output<typeof Reviewed>
 
-/** What the API server asks of a webhook (Kubernetes, "Dynamic Admission Control": AdmissionReview v1), as far as an audit entry needs it. */
+/** AdmissionReview v1 request of the Kubernetes API server: the fields that an audit entry needs. */
 export const AdmissionReview = z.looseObject({
   apiVersion: z.literal('admission.k8s.io/v1'),
   kind: z.literal('AdmissionReview'),
@@ -33,7 +33,7 @@ export const AdmissionReview = z.looseObject({
 })
 export type AdmissionRequest = z.output<typeof AdmissionReview>['request']
 
-/** The answer: whatever it was, it may go on. */
+/** AdmissionReview response that allows the write. */
 export const allowed = (uid: string) => ({
   apiVersion: 'admission.k8s.io/v1',
   kind: 'AdmissionReview',

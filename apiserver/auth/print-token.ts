@@ -3,9 +3,8 @@ import type { CommandLine } from '../../process/command-line.ts'
 import { createIssuer, type IssuerKey, type TokenClaims } from './issuer.ts'
 
 /**
- * All that is left of a program that prints a token once its command line is read: the token alone on stdout, or a sentence on stderr
- * and exit 2.
- * @param find whose token, saying what. @throws MooringError whose message is that sentence
+ * Signs and prints the requested token: the token alone on stdout, or an error on stderr and exit code 2.
+ * @param find returns the issuer's key and the claims; throws MooringError, whose message is printed
  */
 export async function printToken<R>(
   request: CommandLine<R>,

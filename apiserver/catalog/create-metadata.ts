@@ -21,14 +21,14 @@ export interface CreateMetadataDeps {
   readonly plans: Cache<typeof Plan>
 }
 
-/** `GET /v1/databases/create/metadata`: all that a form for a dedicated database needs, for every caller. */
+/** `GET /v1/databases/create/metadata`: engines, regions, plans and prices for a form that creates a dedicated database. Open to every caller. */
 export function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/databases/create/metadata',
     on: ['dedicated'],
     id: 'getCreateMetadata',
-    summary: 'Get what a dedicated database can be made of, and the prices.',
+    summary: 'Get the engines, regions, plans and prices of dedicated databases.',
     replies: { 200: z.object({ metadata: Metadata }) },
     async handle() {
       const views = regions.all().map(regions.view)

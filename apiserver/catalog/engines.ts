@@ -9,18 +9,18 @@ export const EngineView = z
     family: z.enum(FAMILIES),
     version: z.string(),
     supported: z.boolean(),
-    addons: z.array(z.string()).describe('Ids of add-ons that a dedicated database of this engine can have.'),
+    addons: z.array(z.string()).describe('Ids of the add-ons available for a dedicated database of this engine.'),
   })
   .meta({ id: 'Engine' })
 export type EngineView = z.output<typeof EngineView>
 
-/** Engines have no time of their creation: their place in the contract stands for one, so that pages keep its order. */
+/** Page key of an engine. Engines have no creation time; their position in MOTORS takes its place, so that pages keep that order. */
 export const engineKey = ({ id }: EngineView): PageKey => ({
   createdAt: String(MOTORS.length - MOTORS.indexOf(id)).padStart(3, '0'),
   id,
 })
 
-/** The engines that some region runs, in the order of the contract. */
+/** Returns the engines that at least one region runs, in the order of MOTORS. */
 export function enginesOf(regions: readonly RegionView[]): EngineView[] {
   const served = new Set(regions.flatMap(({ motors }) => motors.flatMap(({ id, supported }) => (supported ? [id] : []))))
   return MOTORS.filter((id) => served.has(id)).map((id) => ({ id, ...partsOf(id), supported: true, addons: [] }))

@@ -11,8 +11,8 @@ export interface AccessLogDeps {
 }
 
 /**
- * One log line and one sample for each answer. The line has the route's template, never the path, headers, query or body: all of
- * these may hold secrets or another tenant's names.
+ * Creates the middleware that writes one log line and one metric sample for each answer. The line has the route template, never the path, headers,
+ * query or body, which may contain secrets or names of other tenants.
  */
 export function accessLog({ listener, metrics, log }: AccessLogDeps): RequestHandler {
   return function accessLog(req, res, next) {

@@ -87,7 +87,7 @@ describe('an error of a handler becomes', () => {
       status: 404,
       code: 'not_found',
       error: new StoreError('not_found', 'SharedInstance i-7f3a does not exist'),
-      msg: 'the resource is gone',
+      msg: 'the resource no longer exists',
     },
     { status: 403, code: 'forbidden', error: new StoreError('forbidden', 'no') },
     { status: 403, code: 'forbidden', error: new MooringError('forbidden', 'not for you') },

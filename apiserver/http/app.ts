@@ -23,7 +23,7 @@ import { securityHeaders } from './security-headers.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { createUnknownPath } from './unknown-path.ts'
 
-/** Longer than any URL that this API gives out or takes. */
+/** Maximum length of a URL in characters. */
 const URL_MAX = 8_192
 const READS = new Set(['GET', 'HEAD'])
 
@@ -33,7 +33,7 @@ export interface RequestLimiters {
   readonly countFailure: ReturnType<typeof createFailureLimiter>
 }
 
-/** One set for all listeners of an installation: a principal has one allowance, however it comes in. */
+/** Creates the rate limiters that all listeners share: a principal has one allowance on both. */
 export function createRequestLimiters(limits: ApiLimits): RequestLimiters {
   return {
     read: createRateLimiter({ perSecond: limits.readRate, burst: limits.readBurst }),
@@ -44,7 +44,7 @@ export function createRequestLimiters(limits: ApiLimits): RequestLimiters {
 
 export interface AppDeps {
   readonly listener: Listener
-  /** All routes of the API; those of `listener` are served. */
+  /** All routes of the API; the app serves those of `listener`. */
   readonly routes: readonly AnyRoute[]
   /** Served before authentication: health, discovery, `/openapi.json`, `/docs`. */
   readonly open?: Router | undefined
@@ -53,11 +53,11 @@ export interface AppDeps {
   readonly limiters: RequestLimiters
   readonly metrics: ApiMetrics
   readonly log: Logger
-  /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed. None when absent. */
+  /** Addresses or ranges of proxies whose `X-Forwarded-For` is trusted. None when absent. */
   readonly trustedProxies?: readonly string[] | undefined
 }
 
-/** The API of one listener, derived from its routes: whatever is not in the list is 404, or 405 with `Allow`. */
+/** Creates the API of one listener from its routes. An unknown path is 404; an unknown method is 405 with `Allow`. */
 export function createApp(deps: AppDeps): Express {
   const { listener, metrics, log, limiters } = deps
   const app = express()
@@ -110,7 +110,7 @@ function limitRate({ read, write }: RequestLimiters): RequestHandler {
 function serve(route: AnyRoute): RequestHandler {
   const parse = requestParser(route)
   return async function serveRoute(req, res) {
-    // The content of a GET means nothing (RFC 9110, section 9.3.1).
+    // The content of a GET has no meaning (RFC 9110, section 9.3.1).
     const body = route.method === 'get' ? {} : await readJsonBody(req, route)
     const { requestId, startedAt: arrivedAt } = contextOf(req)
     const reply = await route.handle(parse(req, { principal: principalOf(req), requestId, arrivedAt, body }))
@@ -135,25 +135,25 @@ function methodNotAllowed(routes: readonly AnyRoute[]): RequestHandler {
 }
 
 function answerError(log: Logger): ErrorRequestHandler {
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- Express tells an error handler by its four parameters
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- Express recognizes an error handler by its four parameters
   return function answerError(thrown: unknown, req, res, _next) {
     const { requestId, route } = contextOf(req)
     const error = toApiError(thrown)
     if (error.code === 'internal') log.error({ err: thrown, requestId, route }, 'a request failed')
     else if (error.code === 'unavailable') log.warn({ err: thrown, requestId, route }, 'a request could not be served')
-    else if (isRefusal(thrown)) log.warn({ err: thrown, requestId, route }, 'a write was refused')
+    else if (isStoreRejection(thrown)) log.warn({ err: thrown, requestId, route }, 'a write was refused')
     if (res.headersSent) {
       res.destroy()
       return
     }
     for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value)
     res.status(error.status).json(errorBody(error, requestId))
-    // What is left of a refused body is read and dropped, so that the caller, still sending, gets the answer.
+    // Reads and drops the rest of a rejected body, so that a caller that is still sending receives the answer.
     req.resume()
   }
 }
 
-/** Its rules are not those that requests are checked by: why, is for whoever runs this to know. */
-function isRefusal(thrown: unknown): boolean {
+/** Whether the store rejected a write that passed the checks of requests: the administrator needs the reason in the log. */
+function isStoreRejection(thrown: unknown): boolean {
   return isStoreError(thrown, 'forbidden') || isStoreError(thrown, 'invalid')
 }

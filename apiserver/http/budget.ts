@@ -1,31 +1,31 @@
 /**
- * Runs `wait` with a signal that aborts after `ms`.
- * @returns undefined when the time was up first; whatever else `wait` throws passes through
+ * Runs `wait` with a signal that aborts after `ms`. Other errors of `wait` are thrown.
+ * @returns undefined when the time ran out first
  */
 export async function withinBudget<T extends object>(
   ms: number,
   wait: (signal: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
   const controller = new AbortController()
-  const timeUp = new Error('the time for this wait is up')
-  const timer = setTimeout(() => controller.abort(timeUp), ms)
+  const timeout = new Error('the time budget is used up')
+  const timer = setTimeout(() => controller.abort(timeout), ms)
   try {
     return await wait(controller.signal)
   } catch (error) {
-    if (error === timeUp) return undefined
+    if (error === timeout) return undefined
     throw error
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** The first of several waits that ends, however it ends; the others are told to stop by the signal that each is given. */
+/** Settles as the first of several waits does, then aborts the signal that the other waits got. */
 export async function firstOf<T>(signal: AbortSignal, waits: readonly ((signal: AbortSignal) => Promise<T>)[]): Promise<T> {
-  const over = new AbortController()
-  const either = AbortSignal.any([signal, over.signal])
+  const settled = new AbortController()
+  const either = AbortSignal.any([signal, settled.signal])
   try {
     return await Promise.race(waits.map((wait) => wait(either)))
   } finally {
-    over.abort()
+    settled.abort()
   }
 }

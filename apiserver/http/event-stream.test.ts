@@ -27,14 +27,14 @@ interface Stream extends AsyncDisposable {
 }
 
 /** A server whose one answer is a stream that the test speaks by. */
-async function streaming(mayGoOn: () => Promise<boolean> = () => Promise.resolve(true)): Promise<Stream> {
+async function streaming(isStillAuthorized: () => Promise<boolean> = () => Promise.resolve(true)): Promise<Stream> {
   let accepted = () => Promise.resolve(true)
   let send: (event: StreamedEvent) => void = () => undefined
   let end: () => void = () => undefined
   let starts = 0
   let stops = 0
   const source: EventSource = {
-    mayGoOn,
+    isStillAuthorized,
     start(...given) {
       starts += 1
       ;[send, end] = given

@@ -1,12 +1,13 @@
 import { ApiError } from './errors.ts'
 
-/** Streams that one principal may hold open, and all together. */
+/** Maximum of open streams of one principal. */
 const PER_PRINCIPAL = 10
+/** Maximum of open streams of all principals together. */
 const IN_ALL = 500
 
-/** Limits how many follow at once: each is a connection that stays open. */
+/** Limit of open streams; each holds a connection. */
 export interface FollowLimit {
-  /** Takes a place. Returns how to give it back, once. @throws ApiError `rate_limited` */
+  /** Takes a slot and returns the function that releases it. @throws ApiError `rate_limited` */
   take(user: string): () => void
 }
 
@@ -24,10 +25,10 @@ export function createFollowLimit({ perPrincipal = PER_PRINCIPAL, inAll = IN_ALL
       }
       following.set(user, mine + 1)
       all += 1
-      let given = false
+      let isReleased = false
       return () => {
-        if (given) return
-        given = true
+        if (isReleased) return
+        isReleased = true
         all -= 1
         const left = (following.get(user) ?? 1) - 1
         if (left > 0) following.set(user, left)

@@ -1,18 +1,18 @@
 import { DEFAULT_QUOTAS, type Quotas } from '../../process/quotas.ts'
 
-/** Limits of surface, section 2: a principal's rates, a namespace's quotas. */
+/** Rates of a principal and quotas of a namespace (docs/api.md, "Rate limits and quotas"). */
 export interface ApiLimits extends Quotas {
-  /** A second. */
+  /** Sustained reads of a principal per second. */
   readonly readRate: number
   readonly readBurst: number
   readonly writeRate: number
   readonly writeBurst: number
-  /** Of one source. */
+  /** Failed authentications of one source address per minute. */
   readonly failedAuthPerMinute: number
   readonly quotaApiTokens: number
 }
 
-/** What holds unless somebody sets it; the chart's values say the same. */
+/** Default limits; the chart's values are equal. */
 export const DEFAULT_LIMITS: ApiLimits = {
   ...DEFAULT_QUOTAS,
   readRate: 100,

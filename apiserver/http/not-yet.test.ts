@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
-import { answerNotYet } from './not-yet.ts'
+import { answerStarting } from './not-yet.ts'
 
 test('before there is an API, an answer has the form that all errors have', async () => {
-  const server = createServer(answerNotYet).listen(0, '127.0.0.1')
+  const server = createServer(answerStarting).listen(0, '127.0.0.1')
   await once(server, 'listening')
   try {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/me`

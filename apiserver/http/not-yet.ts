@@ -4,22 +4,22 @@ import { errorBody } from './error-answer.ts'
 import { ApiError } from './errors.ts'
 import { requestIdOf } from './request-context.ts'
 
-const notYet = () =>
+const starting = () =>
   new ApiError('unavailable', 'Mooring is starting; try again in a moment', { headers: { 'Retry-After': '1' } })
 
-/** Lets nothing past while `isSynced` is false: what is there would be said not to be. */
-export function refuseUntil(isSynced: () => boolean): RequestHandler {
-  return function refuseUntilSynced(_req, _res, next) {
-    if (!isSynced()) throw notYet()
+/** Creates the middleware that answers 503 while `isSynced` is false: incomplete caches would make existing resources look deleted. */
+export function rejectUntilSynced(isSynced: () => boolean): RequestHandler {
+  return function rejectUntilSynced(_req, _res, next) {
+    if (!isSynced()) throw starting()
     next()
   }
 }
 
-/** Answers 503 to everything, in the form of every other error: for a port that is open before there is an API to serve. */
-export const answerNotYet: RequestListener = (req, res) => {
+/** Answers every request with 503 in the usual JSON, for a port that is open before the API is ready. */
+export const answerStarting: RequestListener = (req, res) => {
   const given = req.headers['x-request-id']
   const requestId = requestIdOf(typeof given === 'string' ? given : undefined)
-  const error = notYet()
+  const error = starting()
   res
     .writeHead(error.status, {
       'Content-Type': 'application/json; charset=utf-8',

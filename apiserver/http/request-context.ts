@@ -2,29 +2,29 @@ import { randomUUID } from 'node:crypto'
 import type { Request, RequestHandler } from 'express'
 import type { Principal } from './route.ts'
 
-/** What is known of a request while it runs; filled in as it passes the middlewares. */
+/** State of a request while it runs; the middlewares fill it in. */
 export interface RequestContext {
   readonly requestId: string
-  /** `performance.now()` at its arrival. */
+  /** Arrival time, as `performance.now()`. */
   readonly startedAt: number
-  /** Template of the route that took it; absent when none did. */
+  /** Template of the matching route; absent when no route matches. */
   route?: string
   principal?: Principal
-  /** Whether the caller's token would be accepted now, too. Set with `principal`. */
+  /** Checks whether the caller's token is still accepted. Set with `principal`. */
   isStillAccepted?: () => Promise<boolean>
 }
 
 const contexts = new WeakMap<Request, RequestContext>()
 
-/** Form of a caller's own request id that is taken over; any other is replaced. */
+/** Form of a caller's own request id; any other text is replaced. */
 const SANE_ID = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** A caller's own request id when it has a sane form, else a new one. */
+/** Returns the caller's own request id if its form is valid, else a new one. */
 export function requestIdOf(given: string | undefined): string {
   return given !== undefined && SANE_ID.test(given) ? given : randomUUID()
 }
 
-/** Gives each request its context, and each answer its `X-Request-Id`. Must come first. */
+/** Creates the middleware that sets the request's context and the answer's `X-Request-Id`. Must come first. */
 export function requestContext(): RequestHandler {
   return function requestContext(req, res, next) {
     const requestId = requestIdOf(req.get('X-Request-Id'))
@@ -34,7 +34,7 @@ export function requestContext(): RequestHandler {
   }
 }
 
-/** @throws Error when {@link requestContext} did not see the request */
+/** Returns the context of a request. @throws Error when {@link requestContext} did not run for the request */
 export function contextOf(req: Request): RequestContext {
   const context = contexts.get(req)
   if (!context) throw new Error('the request has no context: requestContext() must be the first middleware')

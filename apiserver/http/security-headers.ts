@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express'
 
-/** Answers are data for their caller alone. A page of its own (`/docs`) loosens the policy for itself. */
+/** Security headers of every answer. The page `/docs` sets a weaker Content-Security-Policy for itself. */
 const HEADERS = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
@@ -11,8 +11,8 @@ const HEADERS = {
 }
 
 /**
- * Security headers on every answer. Strict-Transport-Security is left to what stands before a public installation: on
- * `localhost` it would bind every other port of the machine too.
+ * Creates the middleware that sets the security headers. Strict-Transport-Security is left to the proxy of a public installation: on `localhost`
+ * it would apply to every other port of the machine.
  */
 export function securityHeaders(): RequestHandler {
   return function securityHeaders(_req, res, next) {

@@ -1,12 +1,12 @@
 import { isIPv6 } from 'node:net'
 
-/** `::ffff:192.0.2.1`, as a dual-stack socket names an IPv4 peer, is `192.0.2.1`. */
+/** Normalizes a peer address: `::ffff:192.0.2.1`, the form of a dual-stack socket, becomes `192.0.2.1`. */
 export function sourceIpOf(address: string | undefined): string {
   if (address === undefined) return 'unknown'
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address
 }
 
-/** What a source is counted by: an IPv4 address, or the /64 of an IPv6 one, which is what one host has to itself. */
+/** Returns the rate limit key of an address: the IPv4 address, or the /64 of an IPv6 address, which one host has to itself. */
 export function sourceKeyOf(ip: string): string {
   if (!isIPv6(ip)) return ip
   const [head = '', tail] = ip.split('::')

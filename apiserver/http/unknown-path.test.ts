@@ -14,8 +14,8 @@ const routes = [
   route('/v1/databases/create/metadata', 'dedicated'),
   route('/v1/engines', 'dedicated'),
 ]
-const nearest = (path: string) => `there is nothing at this path; the nearest one is ${path}`
-const none = 'there is nothing at this path; GET /openapi.json lists all there are'
+const nearest = (path: string) => `unknown path; the nearest one is ${path}`
+const none = 'unknown path; GET /openapi.json lists all paths'
 const dedicated = 'this path is served by the dedicated API, on a port of its own'
 
 test.each<[string, string]>([

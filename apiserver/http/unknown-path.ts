@@ -1,18 +1,18 @@
 import { type AnyRoute, type Listener, LISTENERS } from './route.ts'
 
-/** Paths beside the routes, on both listeners. */
+/** Paths without authentication, on both listeners. */
 const OPEN_PATHS = ['/openapi.json', '/docs', '/healthz', '/readyz']
-/** Differing characters up to which a path is a slip of the pen. */
-const SLIP = 3
-/** A segment too many or too few counts as so many characters. */
-const SEGMENT = 3
-/** What is compared of a path; no route has more segments or longer literals. */
+/** Maximum distance, in characters, of a suggested path. */
+const MAX_DISTANCE = 3
+/** Distance of a missing or additional segment, in characters. */
+const SEGMENT_DISTANCE = 3
+/** Bounds of the comparison; no route has more segments or longer literals. */
 const MAX_SEGMENTS = 10
 const MAX_LENGTH = 64
 
 /**
- * Says of a path that no route of a listener has where the caller may have wanted to go: a function of the templates alone, so that it says nothing
- * about what exists.
+ * Creates the function that explains an unknown path and suggests the nearest template. It depends on the templates only, so it reveals nothing about
+ * existing resources.
  */
 export function createUnknownPath(routes: readonly AnyRoute[], listener: Listener): (path: string) => string {
   const own = [...OPEN_PATHS, ...new Set(routes.filter(({ on }) => on.includes(listener)).map(({ path }) => path))]
@@ -28,9 +28,9 @@ export function createUnknownPath(routes: readonly AnyRoute[], listener: Listene
     const nearest = [...own, ...elsewhere]
       .map((template) => ({ template, away: distance(template, path) }))
       .toSorted((a, b) => a.away - b.away)[0]
-    if (!nearest || nearest.away > SLIP) return 'there is nothing at this path; GET /openapi.json lists all there are'
+    if (!nearest || nearest.away > MAX_DISTANCE) return 'unknown path; GET /openapi.json lists all paths'
     const where = own.includes(nearest.template) ? '' : ` of the ${other} API`
-    return `there is nothing at this path; the nearest one is ${nearest.template}${where}`
+    return `unknown path; the nearest one is ${nearest.template}${where}`
   }
 }
 
@@ -39,7 +39,7 @@ const topOf = (path: string): string => path.split('/').slice(0, 3).join('/')
 
 const segmentsOf = (path: string): readonly string[] => path.split('/').slice(1, MAX_SEGMENTS + 2)
 
-/** How far a path is from a template, in characters; 0 only where it matches. A parameter takes any text but none. */
+/** Distance of a path from a template in characters; 0 means a match. A parameter matches any non-empty text. */
 function distance(template: string, path: string): number {
   const [wanted, given] = [segmentsOf(template), segmentsOf(path)]
   const length = Math.max(wanted.length, given.length)
@@ -49,14 +49,14 @@ function distance(template: string, path: string): number {
 }
 
 function segmentDistance(wanted: string | undefined, given: string | undefined): number {
-  if (wanted === undefined) return given === '' ? 1 : SEGMENT
-  if (given === undefined) return SEGMENT
-  if (wanted.startsWith('{')) return given === '' ? SEGMENT : 0
+  if (wanted === undefined) return given === '' ? 1 : SEGMENT_DISTANCE
+  if (given === undefined) return SEGMENT_DISTANCE
+  if (wanted.startsWith('{')) return given === '' ? SEGMENT_DISTANCE : 0
   if (wanted === given) return 0
   return Math.max(1, editDistance(wanted, given.slice(0, MAX_LENGTH).toLowerCase()))
 }
 
-/** Levenshtein's distance. */
+/** Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 0; i < a.length; i++) {

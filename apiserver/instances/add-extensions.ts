@@ -4,7 +4,7 @@ import { type ChangedSpec, changeSpec } from '../resources/change-spec.ts'
 import { ApiError } from '../http/errors.ts'
 import { allowedFor, requireAllowed } from './instance-extensions.ts'
 import type { InstanceDeps } from './instance-deps.ts'
-import { tooLate } from './instance-verdict.ts'
+import { retryLater } from './instance-verdict.ts'
 import type { RouteRequest } from '../http/route.ts'
 
 type Deps = Pick<InstanceDeps, 'store' | 'regions' | 'waits' | 'audit'>
@@ -12,14 +12,14 @@ type Deps = Pick<InstanceDeps, 'store' | 'regions' | 'waits' | 'audit'>
 export interface AddedExtensions {
   readonly instance: SharedInstance
   readonly names: readonly string[]
-  /** Field of the body that has the names, for errors. */
+  /** Body field with the names, for errors. */
   readonly field: string
   readonly request: Pick<RouteRequest, 'principal' | 'requestId' | 'sourceIp' | 'arrivedAt'>
 }
 
 /**
- * Adds extensions to an instance, and answers with the instance once they are installed.
- * @throws ApiError `unsupported_extension`; `conflict`; `not_found`; `unavailable` when the time of the request is up; StoreError
+ * Adds extensions to an instance and returns the instance once they are installed.
+ * @throws ApiError `unsupported_extension`; `conflict`; `not_found`; `unavailable` when the time budget of the request is used up; StoreError
  */
 export async function addExtensions(deps: Deps, { instance, names, field, request }: AddedExtensions): Promise<SharedInstance> {
   const { store, audit, waits } = deps
@@ -33,10 +33,10 @@ export async function addExtensions(deps: Deps, { instance, names, field, reques
   const { generation } = changed.after.metadata
   try {
     const done = await waits.changed(changed.after, (now) => areInstalled(now, { names, field, generation }), arrivedAt)
-    if (!done) throw tooLate('the extensions are not installed yet; try again')
+    if (!done) throw retryLater('the extensions are not installed yet; try again')
     return done
   } catch (error) {
-    if (error instanceof ApiError && error.code !== 'unavailable') await withdraw(store, changed)
+    if (error instanceof ApiError && error.code !== 'unavailable') await rollBack(store, changed)
     throw error
   } finally {
     await recorded
@@ -50,8 +50,8 @@ interface Awaited {
 }
 
 /**
- * True once the extensions are installed, false while the operator has not tried.
- * @throws ApiError `conflict` or `unsupported_extension` when one was refused
+ * Whether the extensions are installed; false until the operator has tried.
+ * @throws ApiError `conflict` or `unsupported_extension` when the operator rejected one
  */
 function areInstalled({ metadata, status }: SharedInstance, { names, field, generation }: Awaited): boolean {
   if (names.every((name) => status?.extensions?.includes(name))) return true
@@ -62,8 +62,8 @@ function areInstalled({ metadata, status }: SharedInstance, { names, field, gene
   throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
 }
 
-/** Removes what a refused request added, or the operator would go on trying. */
-async function withdraw(store: InstanceDeps['store'], { before, after }: ChangedSpec<typeof SharedInstance>): Promise<void> {
+/** Removes the extensions of a rejected request from the spec, so that the operator stops trying. */
+async function rollBack(store: InstanceDeps['store'], { before, after }: ChangedSpec<typeof SharedInstance>): Promise<void> {
   const kept = new Set(before.spec.extensions)
   const added = new Set(after.spec.extensions.filter((name) => !kept.has(name)))
   await changeSpec(store, SharedInstance, {

@@ -6,7 +6,7 @@ import type { Reply, RouteRequest } from '../http/route.ts'
 type Request = Pick<RouteRequest, 'principal' | 'ifMatch' | 'arrivedAt' | 'requestId' | 'sourceIp'>
 
 /**
- * Deletes an instance, or joins its deletion: 200 once database and user are verified gone, 202 when that takes longer than a request may.
+ * Deletes an instance or joins a running deletion: 200 once database and user are verified gone, 202 when the time budget is used up first.
  * @throws ApiError, StoreError `conflict` at a version that the caller does not expect
  */
 export async function endInstance(
@@ -14,8 +14,8 @@ export async function endInstance(
   instance: SharedInstance,
   { principal, ifMatch, arrivedAt, requestId, sourceIp }: Request,
 ): Promise<Reply> {
-  const isOurs = await requestDeletion(store, SharedInstance, instance, ifMatch)
-  const recorded = isOurs && audit.record({ principal, requestId, sourceIp, action: 'delete', before: instance })
+  const isFirst = await requestDeletion(store, SharedInstance, instance, ifMatch)
+  const recorded = isFirst && audit.record({ principal, requestId, sourceIp, action: 'delete', before: instance })
   const gone = await waits.gone(instance, arrivedAt)
   await recorded
   if (gone) return { status: 200, data: {} }

@@ -10,7 +10,7 @@ import type { Regions } from '../catalog/regions.ts'
 export const ExtensionView = z
   .object({
     name: z.string(),
-    version: z.string().nullable().describe('Version that the server has. Null until the database is there.'),
+    version: z.string().nullable().describe('Version on the server. Null until the database exists.'),
     installed: z.boolean(),
   })
   .meta({ id: 'Extension', examples: [{ name: 'citext', version: '1.6', installed: true }] })
@@ -26,7 +26,7 @@ export interface ExtensionsDeps {
 export const allowedFor = ({ regions }: Pick<ExtensionsDeps, 'regions'>, { spec }: SharedInstance): readonly string[] =>
   allowedExtensions(regions.find(spec.region), spec.motor)
 
-/** The extensions that the instance's region allows and its server has, by name. @throws StoreError */
+/** Returns the extensions that the instance's region allows and its server has, sorted by name. @throws StoreError */
 export async function extensionViews(deps: ExtensionsDeps, instance: SharedInstance): Promise<ExtensionView[]> {
   const { serverRef, extensions = [] } = instance.status ?? {}
   const server = serverRef && (await deps.store.get(DatabaseServer, { namespace: SHARED_NAMESPACE, name: serverRef.name }))
@@ -37,12 +37,12 @@ export async function extensionViews(deps: ExtensionsDeps, instance: SharedInsta
     .toSorted((a, b) => a.name.localeCompare(b.name))
 }
 
-/** @throws ApiError `unsupported_extension`, with the extensions that the region allows for the motor */
+/** Checks that the region allows the extensions. @throws ApiError `unsupported_extension` with the allowed ones */
 export function requireAllowed(allowed: readonly string[], names: readonly string[], field: string): void {
-  const refused = names.find((name) => !allowed.includes(name))
-  if (refused === undefined) return
-  const rest = allowed.length === 0 ? 'this motor has no extensions' : `must be one of ${allowed.join(', ')}`
-  throw new ApiError('unsupported_extension', `unsupported extension: ${refused}: ${rest}`, {
-    details: [{ field, message: rest }],
+  const unsupported = names.find((name) => !allowed.includes(name))
+  if (unsupported === undefined) return
+  const rule = allowed.length === 0 ? 'this motor has no extensions' : `must be one of ${allowed.join(', ')}`
+  throw new ApiError('unsupported_extension', `unsupported extension: ${unsupported}: ${rule}`, {
+    details: [{ field, message: rule }],
   })
 }

@@ -14,20 +14,20 @@ export interface InstanceLookupDeps {
   readonly catchUp: CatchUp
 }
 
-/** A right that a call by id needs in the instance's namespace, beyond seeing the instance. */
+/** Right that a request by id needs in the instance's namespace, in addition to reading the instance. */
 export interface Need {
   readonly verb: Verb
   readonly resource: 'sharedinstances' | 'secrets'
 }
 
 /**
- * Finds the instance that `id` names.
- * @throws ApiError `not_found` when there is none or the caller may not see it: the two look the same; `forbidden` when the caller
- * sees it but lacks one of `needs`
+ * Finds an instance by its id.
+ * @throws ApiError `not_found`, the same for an unknown instance and for one that the caller may not read; `forbidden` when the caller may read it
+ * but lacks one of `needs`
  */
 export type FindInstance = (principal: Principal, id: string, needs?: readonly Need[]) => Promise<SharedInstance>
 
-/** Nothing else is an id, or worth a wait. */
+/** Form of an id; other text is not found without a wait. */
 const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export function createInstanceLookup({ instances, access, scopes, catchUp }: InstanceLookupDeps): FindInstance {
@@ -43,17 +43,17 @@ export function createInstanceLookup({ instances, access, scopes, catchUp }: Ins
   }
 }
 
-/** @throws ApiError `conflict` when the instance is being deleted */
-export function mustStay({ metadata }: SharedInstance): void {
+/** Checks that the instance is not being deleted. @throws ApiError `conflict` */
+export function requireNotDeleting({ metadata }: SharedInstance): void {
   if (metadata.deletionTimestamp !== undefined)
     throw new ApiError('conflict', 'this database is being deleted, and cannot be changed')
 }
 
 /**
- * For a reset, which copies the template again. Whether it can be copied at this moment is the operator's to find out.
- * @throws ApiError `conflict` when the template is gone, or going
+ * Checks that the template of an instance still exists, because a reset copies it again. The operator checks whether it can be copied now.
+ * @throws ApiError `conflict` when the template is deleted or being deleted
  */
-export async function mustHaveTemplate(
+export async function requireTemplate(
   { instances, catchUp }: Pick<InstanceLookupDeps, 'instances' | 'catchUp'>,
   { metadata, spec }: SharedInstance,
 ): Promise<void> {
@@ -68,10 +68,10 @@ export async function mustHaveTemplate(
 }
 
 /**
- * For what only a database can have done to it: one that waits for room in its namespace has none, for as long as that takes.
- * @throws ApiError `quota_exceeded`, with what the operator said, when the instance waits for room
+ * Checks that the instance has a database or is getting one; an instance past the quota of its namespace has none.
+ * @throws ApiError `quota_exceeded` with the operator's message
  */
-export function mustHaveRoom(instance: SharedInstance): void {
+export function requireQuota(instance: SharedInstance): void {
   const condition = conditionOf(instance, 'Ready')
   if (isClaimed(instance) || condition?.reason !== InstanceReason.QuotaExceeded) return
   throw new ApiError('quota_exceeded', condition.message)

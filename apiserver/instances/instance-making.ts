@@ -1,3 +1,4 @@
+import type { ObjectKey } from '../resources/quota.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { AuditedRequest } from '../journal/audit.ts'
@@ -7,31 +8,25 @@ import type { InstanceDeps } from './instance-deps.ts'
 import { newInstance } from './new-instance.ts'
 import type { Principal } from '../http/route.ts'
 
-/** Namespace and name of the object of a request. */
-export interface ObjectKey {
-  readonly namespace: string
-  readonly name: string
-}
+/** Caller and request, for the audit log. */
+export type AuditCaller = Pick<AuditedRequest, 'principal' | 'requestId' | 'sourceIp'>
 
-/** The caller and its request, for the audit log. */
-export type Asker = Pick<AuditedRequest, 'principal' | 'requestId' | 'sourceIp'>
-
-export interface Wanted {
+export interface CreationRequest {
   readonly principal: Principal
   readonly body: CreateInstanceBody
-  /** Whether the same request can be sent again and finds what this one made. */
+  /** Whether a repeated request finds the instance of this one. */
   readonly repeatable: boolean
 }
 
-/** What the requests that make instances have in common. */
-export interface InstanceMaking {
-  /** @throws ApiError of what is wrong with the body, or prevents its database */
-  draftOf(wanted: Wanted, key: ObjectKey): Promise<Draft<typeof SharedInstance>>
-  /** Takes back what cannot become a database. Never throws. */
-  discard(before: SharedInstance, by: Asker): Promise<void>
+/** Steps that all routes that create instances share. */
+export interface InstanceCreation {
+  /** Returns the resource for a request. @throws ApiError when the body is invalid or its database cannot be created */
+  draftOf(request: CreationRequest, key: ObjectKey): Promise<Draft<typeof SharedInstance>>
+  /** Deletes an instance that cannot get a database. Never throws. */
+  discard(before: SharedInstance, by: AuditCaller): Promise<void>
 }
 
-export function createInstanceMaking(deps: InstanceDeps): InstanceMaking {
+export function createInstanceCreation(deps: InstanceDeps): InstanceCreation {
   const { store, instances, catchUp, limits, audit } = deps
   return {
     async draftOf({ principal, body, repeatable: keyed }, key) {
@@ -48,13 +43,13 @@ export function createInstanceMaking(deps: InstanceDeps): InstanceMaking {
         await store.delete(SharedInstance, metadata, { uid: metadata.uid })
         await audit.record({ ...by, action: 'delete', before })
       } catch {
-        // Gone already, or the store is away: then the claim deadline ends it, and the answer is the first error all the same.
+        // The instance is gone already, or the store is unavailable and the claim deadline ends it. The answer is the first error in both cases.
       }
     },
   }
 }
 
-/** Whether waiting longer would not have helped. */
+/** Whether an error is permanent, so that waiting longer would not help. */
 export function isFinal(error: unknown): boolean {
   return error instanceof ApiError && error.code !== 'unavailable'
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { claimedStatus, type InstanceTraits, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
-import { claimOutcome, claimOverdue, isSwitched } from './instance-verdict.ts'
+import { claimOutcome, claimTimeout, isSwitched } from './instance-verdict.ts'
 
 const saying = (status: 'True' | 'False', reason: string): InstanceTraits => ({
   status: { conditions: [readyCondition(status, reason)] },
@@ -64,11 +64,11 @@ test.each([
     code: 'unavailable',
   },
 ])('a claim $does, out of time, is $code', ({ last, code }) => {
-  expect(claimOverdue(last).code).toBe(code)
+  expect(claimTimeout(last).code).toBe(code)
 })
 
 test('a claim out of time says when to try again', () => {
-  expect(claimOverdue(undefined).headers).toHaveProperty('Retry-After')
+  expect(claimTimeout(undefined).headers).toHaveProperty('Retry-After')
 })
 
 const off = { ...claimedStatus, observedGeneration: 2, isEnabled: false }

@@ -6,31 +6,31 @@ import { createdAtOf } from '../resources/created-at.ts'
 import type { Credentials } from './instance-credentials.ts'
 import { withMilliseconds } from '../http/rfc3339.ts'
 
-const notYet = 'Null until the database is there.'
-const secret = 'Null in lists and where the instance is read alone.'
+const unclaimed = 'Null until the database exists.'
+const secret = 'Null in lists and in reads without credentials.'
 
-/** `instance` of the REST API (contract, "Shared instance"; surface, section 3). */
+/** `instance` of the REST API (docs/api.md, "Instances"). */
 export const InstanceView = z
   .object({
     id: z.uuid(),
-    name: z.string().nullable().describe(`Name of the database. ${notYet}`),
-    user: z.string().nullable().describe(notYet),
+    name: z.string().nullable().describe(`Name of the database. ${unclaimed}`),
+    user: z.string().nullable().describe(unclaimed),
     password: z.string().nullable().describe(secret),
-    isEnabled: z.boolean().describe('False: no login.'),
+    isEnabled: z.boolean().describe('False: logins are rejected.'),
     identifier: z.string(),
-    host: z.string().nullable().describe(notYet),
-    port: z.int().nullable().describe(notYet),
+    host: z.string().nullable().describe(unclaimed),
+    port: z.int().nullable().describe(unclaimed),
     region: z.string().describe('Name of the region.'),
     createdAt: z.iso.datetime(),
     motor: Motor,
-    engineVersion: z.string().nullable().describe(`What the server itself reports. ${notYet}`),
-    expiresAt: z.iso.datetime().nullable().describe('When it deletes itself.'),
+    engineVersion: z.string().nullable().describe(`Version that the server reports. ${unclaimed}`),
+    expiresAt: z.iso.datetime().nullable().describe('Time of the automatic deletion.'),
     uri: z.string().nullable().describe(`Connection string. ${secret}`),
     tls: z.object({
       required: z.boolean().describe('False only on a loopback host.'),
       ca: z.string().nullable().describe(`PEM of the CA of the server's certificate. ${secret}`),
     }),
-    state: z.literal('deleting').optional().describe('Only in the 202 answer of a deletion.'),
+    state: z.literal('deleting').optional().describe('Only in the 202 answer to a deletion.'),
   })
   .meta({
     id: 'Instance',
@@ -56,7 +56,7 @@ export const InstanceView = z
   })
 export type InstanceView = z.output<typeof InstanceView>
 
-/** What an instance alone does not say. */
+/** Data of a view that the instance itself does not contain. */
 export interface InstanceAbout {
   /** Name of its region. */
   readonly region: string
@@ -66,7 +66,7 @@ export interface InstanceAbout {
 const UNKNOWN = { password: null, uri: null, ca: null }
 const orNull = <T>(value: T | undefined): T | null => value ?? null
 
-/** Renders an instance. Pure. One that is being deleted shows as disabled, which by then it is or is about to be. */
+/** Renders an instance. Pure. An instance that is being deleted shows as disabled. */
 export function instanceView({ metadata, spec, status }: SharedInstance, { region, credentials }: InstanceAbout): InstanceView {
   const { password, uri, ca } = credentials ?? UNKNOWN
   const seen: NonNullable<SharedInstance['status']> = status ?? {}

@@ -13,32 +13,31 @@ export const ByIdentifierParams = z.object({
   }),
 })
 
-/** The instances of a namespace that have an identifier. */
+/** Instances of a namespace with the same identifier. */
 export interface Identified {
   readonly live: SharedInstance | undefined
-  /** Those that are being deleted. */
-  readonly going: readonly SharedInstance[]
+  /** Instances that are being deleted. */
+  readonly deleting: readonly SharedInstance[]
 }
 
 /**
- * Finds what an identifier names. Asks the store, not the cache: another API server may have acknowledged one just now.
- * @throws ApiError `conflict` when several have it and stay; StoreError
+ * Finds the instances with an identifier. Reads the store, not the cache: another API server may just have created one.
+ * @throws ApiError `conflict` when several live instances have it; StoreError
  */
 export async function findByIdentifier(store: Store, namespace: string, identifier: string): Promise<Identified> {
   const all = (await store.list(SharedInstance, { namespace })).items.filter(({ spec }) => spec.identifier === identifier)
-  const [going, staying] = [true, false].map((gone) =>
-    all.filter((each) => (each.metadata.deletionTimestamp !== undefined) === gone),
-  )
-  if (staying && staying.length > 1) {
-    const message = `${staying.length} databases have the identifier ${identifier}; name one of them by its id`
-    throw new ApiError('conflict', message, { details: [{ field: 'identifier', message: 'must be that of one database' }] })
+  const isDeleting = ({ metadata }: SharedInstance): boolean => metadata.deletionTimestamp !== undefined
+  const live = all.filter((each) => !isDeleting(each))
+  if (live.length > 1) {
+    const message = `${live.length} databases have the identifier ${identifier}; name one of them by its id`
+    throw new ApiError('conflict', message, { details: [{ field: 'identifier', message: 'must name one database' }] })
   }
-  return { live: staying?.[0], going: going ?? [] }
+  return { live: live[0], deleting: all.filter(isDeleting) }
 }
 
 /**
- * Name of the object that a PUT makes: a function of namespace and identifier, so that of many at once one creates it. An object whose
- * identifier was changed later keeps its name; `attempt` then gives the next name, again the same one to all.
+ * Returns the name of the object that a PUT creates: a function of namespace and identifier, so that only one of many simultaneous requests creates
+ * it. An object keeps its name when its identifier changes; `attempt` then selects the next name, the same for all requests.
  */
 export function nameByIdentifier(namespace: string, identifier: string, attempt: number): string {
   const hash = createHash('sha256')

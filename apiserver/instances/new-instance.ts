@@ -9,14 +9,14 @@ import { requireAllowed } from './instance-extensions.ts'
 import type { CreateInstanceBody } from './instance-body.ts'
 import type { Regions } from '../catalog/regions.ts'
 
-/** Milliseconds that the claim of a request without an Idempotency-Key may outlive the request's own wait. */
+/** Time in milliseconds between the end of a request without an Idempotency-Key and the deadline of its claim. */
 const GRACE_MS = 5_000
 
 export interface NewInstance {
   readonly namespace: string
   readonly name: string
   readonly createdBy: string
-  /** Without one nobody can ask for the instance again, so a claim that takes too long is given up. */
+  /** Whether a repeated request finds the instance. If not, the claim gets a deadline. */
   readonly keyed: boolean
   readonly now: Date
   readonly changeMs: number
@@ -29,7 +29,7 @@ export interface NewInstanceDeps {
 }
 
 /**
- * The SharedInstance that a body wishes for.
+ * Returns the SharedInstance for a body.
  * @throws ApiError `unknown_region`, `unsupported_motor`, `unsupported_extension`, `invalid_request` naming `template`
  */
 export function newInstance(deps: NewInstanceDeps, body: CreateInstanceBody, about: NewInstance): Draft<typeof SharedInstance> {
@@ -58,7 +58,7 @@ export function newInstance(deps: NewInstanceDeps, body: CreateInstanceBody, abo
   }
 }
 
-/** The request deletes what it gave up; this is for the process that died before it could. */
+/** Returns the annotation with the claim deadline. The request deletes an instance it gives up; the deadline covers a crash of the process. */
 function claimDeadline({ now, changeMs }: NewInstance): Record<string, string> {
   return { [annotations.claimDeadline]: new Date(now.getTime() + changeMs + GRACE_MS).toISOString() }
 }

@@ -7,7 +7,7 @@ import { journalPage, requireOrder, shownOf, SpanQuery } from './journal-query.t
 import { AUDIT_ACTIONS, auditEntryView } from './journal-views.ts'
 import { PageQuery } from '../http/paging.ts'
 
-/** Query of a list of audit entries. */
+/** Query parameters of a list of audit entries. */
 export const AuditQuery = z.object({
   ...PageQuery,
   ...SpanQuery,
@@ -17,27 +17,29 @@ export const AuditQuery = z.object({
     .min(1)
     .max(256)
     .optional()
-    .describe('Only the resource with this id, which may be gone: an id, the hostname of a tunnel, or the subject of a member.'),
-  actor: z.string().min(1).max(512).optional().describe('Only what this user did.'),
-  action: z.enum(AUDIT_ACTIONS).optional().describe('Only what was done in this way.'),
+    .describe(
+      'Only the resource with this id, which may be deleted: an id, the hostname of a tunnel, or the subject of a member.',
+    ),
+  actor: z.string().min(1).max(512).optional().describe('Only actions of this user.'),
+  action: z.enum(AUDIT_ACTIONS).optional().describe('Only this action.'),
 })
 export type AuditQuery = z.output<typeof AuditQuery>
 
 export interface AuditLogDeps {
   readonly journal: Pick<JournalReader, 'auditEntries'>
-  /** With `tunnelLookupIndexes` (tunnel-lookup.ts). */
+  /** Cache with `tunnelLookupIndexes` (tunnel-lookup.ts). */
   readonly tunnels: Pick<Cache<typeof Tunnel>, 'byIndex' | 'byUid'>
 }
 
-/** Data of an answer with a page of audit entries, newest first. @throws ApiError `invalid_request`; what the journal throws */
+/** Returns the data of one page of audit entries, newest first. @throws ApiError `invalid_request`; errors of the journal */
 export async function auditPage({ journal, tunnels }: AuditLogDeps, namespace: string, query: AuditQuery) {
   requireOrder(query)
   const { limit, cursor, id, ...filter } = query
-  const asked = { ...filter, ...resourceNamed(id), namespace }
-  const { shown, nextCursor } = shownOf(await journal.auditEntries(asked, journalPage({ limit, cursor })), limit)
+  const search = { ...filter, ...resourceNamed(id), namespace }
+  const { shown, nextCursor } = shownOf(await journal.auditEntries(search, journalPage({ limit, cursor })), limit)
   return { entries: shown.map((record) => auditEntryView(withHostname(record))), nextCursor }
 
-  /** A tunnel that is there is found by its id: no entry may have its hostname yet, which it got after its creation was recorded. */
+  /** Returns the filter for a resource. An existing tunnel is filtered by id: it gets its hostname only after its creation was recorded. */
   function resourceNamed(text: string | undefined): Pick<AuditFilter, 'id' | 'hostname'> {
     if (text === undefined) return {}
     const lower = text.toLowerCase()

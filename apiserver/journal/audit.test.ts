@@ -127,8 +127,8 @@ test('a read of credentials is an entry without changes, and not one of a write'
 test('a journal that is away holds up no answer for long, and fails none', async () => {
   const away = over(() => new Promise(() => undefined))
   await away.audit.record({ ...request, action: 'create', after: await someTunnel() })
-  expect(away.lines).toMatchObject([{ msg: 'the journal is away: an audit entry waits to be kept', requestId: 'r1' }])
+  expect(away.lines).toMatchObject([{ msg: 'the journal is unavailable: an audit entry is queued', requestId: 'r1' }])
   const broken = over(() => Promise.reject(new MooringError('unavailable', 'no room')))
   await broken.audit.record({ ...request, action: 'create', after: await someTunnel() })
-  expect(broken.lines).toMatchObject([{ msg: 'an audit entry was not kept', requestId: 'r1' }])
+  expect(broken.lines).toMatchObject([{ msg: 'an audit entry could not be written', requestId: 'r1' }])
 })

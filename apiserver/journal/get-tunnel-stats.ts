@@ -9,17 +9,17 @@ const HOUR_MS = 60 * MINUTE_MS
 const WINDOW_MS = { '1h': HOUR_MS, '24h': 24 * HOUR_MS, '7d': 7 * 24 * HOUR_MS }
 
 const Query = z.object({
-  window: z.enum(['1h', '24h', '7d']).default('24h').describe('How far back, to the end of this minute.'),
+  window: z.enum(['1h', '24h', '7d']).default('24h').describe('Length of the window, which ends with the current minute.'),
 })
 
-/** `GET …/tunnels/{t}/stats`: what a dashboard shows, in whole minutes of which this one is the last. */
+/** `GET …/tunnels/{t}/stats`: statistics for a dashboard, in whole minutes up to the current one. */
 export function getTunnelStats({ find, journal, now }: JournalDeps): AnyRoute {
   return route({
     method: 'get',
     path: `${TUNNEL_PATH}/stats`,
     on: ['shared'],
     id: 'getTunnelStats',
-    summary: 'Sums of the requests that came through a tunnel.',
+    summary: 'Get statistics of the requests through a tunnel.',
     params: TunnelParams,
     query: Query,
     replies: { 200: z.object({ stats: StatsView }) },

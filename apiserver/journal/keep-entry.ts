@@ -5,24 +5,24 @@ import { withinBudget } from '../http/budget.ts'
 export interface KeepEntryDeps {
   readonly journal: Pick<JournalWriter, 'audit'>
   readonly log: Pick<Logger, 'warn' | 'error'>
-  /** Milliseconds that an answer waits for its entry. */
+  /** Maximum wait of an answer for its entry, in milliseconds. */
   readonly waitMs: number
 }
 
 /**
- * Resolves when the entry is kept for good, or after some time when the journal is away: the change is made by then, and its entry follows.
- * Never throws. `about` is for the log.
+ * Writes an audit entry. Resolves when the entry is written, or after `waitMs` when the journal is unavailable: the change is already made, and the
+ * entry is written later. Never throws. `about` goes to the log.
  */
 export async function keepEntry({ journal, log, waitMs }: KeepEntryDeps, entry: AuditRecord, about: object): Promise<void> {
   const kept = journal.audit(entry).then(
     () => ({}),
     (error: unknown) => {
-      log.error({ err: error, ...about }, 'an audit entry was not kept')
+      log.error({ err: error, ...about }, 'an audit entry could not be written')
       return {}
     },
   )
   const done = await withinBudget(waitMs, (signal) => Promise.race([kept, rejectedBy(signal)]))
-  if (!done) log.warn(about, 'the journal is away: an audit entry waits to be kept')
+  if (!done) log.warn(about, 'the journal is unavailable: an audit entry is queued')
 }
 
 function rejectedBy(signal: AbortSignal): Promise<never> {

@@ -4,7 +4,7 @@ import { AuditEntryView } from './journal-views.ts'
 import { type AnyRoute, route } from '../http/route.ts'
 import { listOf, NAMESPACE_PATH, NamespaceParams } from '../tenancy/tenancy-deps.ts'
 
-/** `GET …/namespaces/{namespace}/audit`: who did what in a namespace, newest first; also to what is gone. */
+/** `GET …/namespaces/{namespace}/audit`: audit entries of a namespace, newest first, deleted resources included. */
 export function listAuditEntries(deps: JournalDeps): AnyRoute {
   const { scopes } = deps
   return route({
@@ -12,7 +12,7 @@ export function listAuditEntries(deps: JournalDeps): AnyRoute {
     path: `${NAMESPACE_PATH}/audit`,
     on: ['shared'],
     id: 'listAuditEntries',
-    summary: 'List who created, changed and deleted what in a namespace, and who read credentials.',
+    summary: 'List the audit entries of a namespace: creations, changes, deletions and reads of credentials.',
     params: NamespaceParams,
     query: AuditQuery,
     replies: { 200: listOf('entries', AuditEntryView) },

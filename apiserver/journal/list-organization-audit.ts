@@ -7,7 +7,7 @@ import { createOrganizations } from '../tenancy/organizations.ts'
 import { type AnyRoute, route } from '../http/route.ts'
 import { listOf, ORGANIZATION_PATH, OrganizationParams } from '../tenancy/tenancy-deps.ts'
 
-/** `GET /v1/organizations/{organization}/audit`: what became of an organization and its namespaces, also of those that are gone. */
+/** `GET /v1/organizations/{organization}/audit`: audit entries of an organization and its namespaces, deleted ones included. */
 export function listOrganizationAudit(deps: JournalDeps): AnyRoute {
   const { scopes, access } = deps
   const organizations = createOrganizations(deps)
@@ -16,14 +16,14 @@ export function listOrganizationAudit(deps: JournalDeps): AnyRoute {
     path: `${ORGANIZATION_PATH}/audit`,
     on: ['shared'],
     id: 'listOrganizationAudit',
-    summary: 'List who created and deleted an organization and its namespaces (platform admin).',
-    description: 'What is done in a namespace is in the audit log of that namespace.',
+    summary: 'List the creations and deletions of an organization and its namespaces (platform admin).',
+    description: 'Actions in a namespace are in the audit log of that namespace.',
     params: OrganizationParams,
     query: AuditQuery,
     replies: { 200: listOf('entries', AuditEntryView) },
     async handle({ principal, params: { organization }, query }) {
       const seesAll = isSlug(organization) && (await access.may(principal, { verb: 'list', resource: 'organizations' }))
-      // Its entries outlive it, for those who may see all organizations.
+      // Entries outlive their organization, for callers who may list all organizations.
       if (!seesAll) await organizations.find(principal, organization)
       await scopes.require(principal, { verb: 'list', resource: 'organizations' })
       return { status: 200, data: await auditPage(deps, organizationScope(organization), query) }

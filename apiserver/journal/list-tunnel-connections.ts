@@ -10,19 +10,19 @@ import { TUNNEL_PATH, TunnelParams } from '../tunnels/tunnel-lookup.ts'
 const Query = z.object({
   ...PageQuery,
   ...SpanQuery,
-  type: z.enum(['connect', 'disconnect']).optional().describe('Only clients that came, or that went.'),
-  clientIp: Address.optional().describe('Only clients at this address.'),
-  include: z.literal('refused').optional().describe('Logins that were refused too.'),
+  type: z.enum(['connect', 'disconnect']).optional().describe('Only connects, or only disconnects.'),
+  clientIp: Address.optional().describe('Only clients with this address.'),
+  include: z.literal('refused').optional().describe('`refused`: includes rejected logins.'),
 })
 
-/** `GET …/tunnels/{t}/connections`: who came and went, newest first. */
+/** `GET …/tunnels/{t}/connections`: connects and disconnects of SSH clients, newest first. */
 export function listTunnelConnections({ find, journal }: JournalDeps): AnyRoute {
   return route({
     method: 'get',
     path: `${TUNNEL_PATH}/connections`,
     on: ['shared'],
     id: 'listTunnelConnections',
-    summary: 'List the SSH clients that connected to a tunnel and disconnected.',
+    summary: 'List the connects and disconnects of the SSH clients of a tunnel.',
     params: TunnelParams,
     query: Query,
     replies: { 200: listOf('connections', ConnectionView) },

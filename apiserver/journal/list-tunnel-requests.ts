@@ -18,10 +18,13 @@ import { TUNNEL_PATH, TunnelParams } from '../tunnels/tunnel-lookup.ts'
 const Query = z.object({
   ...PageQuery,
   ...RequestQuery,
-  follow: z.enum(['true', 'false']).optional().describe('`true`: server-sent events, one a request from now on.'),
+  follow: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('`true`: answer with server-sent events, one for each request from now on.'),
 })
 
-/** `GET …/tunnels/{t}/requests`: the request log, newest first; with `follow=true` what comes from now on, as server-sent events. */
+/** `GET …/tunnels/{t}/requests`: the request log, newest first; with `follow=true` the requests from now on, as server-sent events. */
 export function listTunnelRequests(deps: JournalDeps): AnyRoute {
   const { find, journal } = deps
   return route({
@@ -29,10 +32,10 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     path: `${TUNNEL_PATH}/requests`,
     on: ['shared'],
     id: 'listTunnelRequests',
-    summary: 'List the requests that came through a tunnel.',
+    summary: 'List the requests through a tunnel.',
     description: [
-      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that passes the filters.',
-      'It has no pages: `cursor` is refused, as is a `to` that is past, and `limit` means nothing. It ends when the tunnel does, soon after `to`, and after an hour.',
+      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that matches the filters.',
+      'It has no pages: `cursor` and a past `to` are rejected, and `limit` is ignored. The stream ends when the tunnel is deleted, soon after `to`, or after one hour.',
     ].join(' '),
     params: TunnelParams,
     query: Query,
@@ -53,7 +56,7 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
   })
 }
 
-/** What was there before now is not followed. @throws ApiError `invalid_request` */
+/** Checks the query of a stream, which starts now and has no pages. @throws ApiError `invalid_request` */
 function requireFollowable({ cursor, to }: z.output<typeof Query>, now: Date): void {
   if (cursor !== undefined) throw wrongField('cursor', 'cannot be used with follow=true, which begins now')
   if (to !== undefined && to <= now.getTime()) throw wrongField('to', 'must be ahead with follow=true, which begins now')
@@ -61,7 +64,7 @@ function requireFollowable({ cursor, to }: z.output<typeof Query>, now: Date): v
 
 const ignore = () => undefined
 
-/** A request is told of once it is over, and its edge has shipped it. */
+/** Time after `to` for which a stream stays open: a request is reported once it has ended and its edge has shipped its record. */
 const LATE_MS = 2_000
 
 interface Following {
@@ -70,29 +73,29 @@ interface Following {
   readonly filter: RequestFilter
 }
 
-/** @throws ApiError `rate_limited` */
+/** Creates the source of request events. @throws ApiError `rate_limited` */
 function following(
   { journal, access, tunnels, followers, now }: JournalDeps,
   { principal, tunnel, filter }: Following,
 ): EventSource {
-  const leave = followers.take(principal.user)
+  const releaseSlot = followers.take(principal.user)
   const { uid, namespace } = tunnel.metadata
   return {
     start(send, end) {
       const stop = journal.follow(uid, (record) => {
         if (passes(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
       })
-      const left = new AbortController()
-      whenGone(tunnels, tunnel, left.signal).then(end, ignore)
+      const ended = new AbortController()
+      whenGone(tunnels, tunnel, ended.signal).then(end, ignore)
       const untilMs = filter.to === undefined ? Infinity : filter.to - now().getTime() + LATE_MS
       const timer = untilMs <= LONGEST_MS ? setTimeout(end, untilMs) : undefined
       return () => {
         clearTimeout(timer)
-        left.abort()
+        ended.abort()
         stop()
-        leave()
+        releaseSlot()
       }
     },
-    mayGoOn: () => access.may(principal, { verb: 'get', resource: 'tunnels', namespace }),
+    isStillAuthorized: () => access.may(principal, { verb: 'get', resource: 'tunnels', namespace }),
   }
 }

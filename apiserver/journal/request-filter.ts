@@ -7,7 +7,7 @@ import { Address, SpanQuery } from './journal-query.ts'
 const statusRule = 'must be a status from 100 to 599'
 const toInteger = (value: unknown): unknown => (typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value)
 
-/** Methods with a meaning of their own (RFC 9110, section 9; RFC 5789). They are case-sensitive: `get` is another method, and not one of these. */
+/** Standard methods (RFC 9110, section 9; RFC 5789). Methods are case-sensitive: `get` is not one of these. */
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT']
 const methodRule = `must be a method in the case in which it was sent, such as ${METHODS.slice(0, 7).join(', ')}`
 const Method = z
@@ -16,7 +16,7 @@ const Method = z
   .regex(/^\S+$/, methodRule)
   .refine((method) => METHODS.includes(method) || !METHODS.includes(method.toUpperCase()), methodRule)
 
-/** What a request log is searched by: what no record can have is refused. */
+/** Query parameters of the request log; a value that no record can have is rejected. */
 export const RequestQuery = {
   ...SpanQuery,
   method: Method.optional().describe('Only requests with this method.'),
@@ -31,13 +31,13 @@ export const RequestQuery = {
     .max(2_048)
     .regex(/^[^?]*$/, 'must not hold a query, which is not recorded')
     .optional()
-    .describe('Only paths that begin so.'),
-  origin: z.enum(['backend', 'edge']).optional().describe('Only what the backend answered, or the edge itself.'),
-  reason: z.enum(REQUEST_REASONS).optional().describe('Only what the edge answered, or ended, for this reason.'),
+    .describe('Only paths with this prefix.'),
+  origin: z.enum(['backend', 'edge']).optional().describe('Only answers of the backend, or only those of the edge.'),
+  reason: z.enum(REQUEST_REASONS).optional().describe('Only requests that the edge answered or ended for this reason.'),
 }
 type Parsed = z.output<z.ZodObject<typeof RequestQuery>>
 
-/** @throws ApiError `invalid_request` when no request can pass */
+/** Returns the filter for a query. @throws ApiError `invalid_request` when no request can match */
 export function requestFilter(tunnel: string, { statusClass, ...rest }: Parsed): RequestFilter {
   const { status } = rest
   if (status !== undefined && statusClass !== undefined && statusClass !== classOf(status))

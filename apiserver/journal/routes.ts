@@ -8,7 +8,7 @@ import { listTunnelRequests } from './list-tunnel-requests.ts'
 
 export type { JournalWiring }
 
-/** The routes that read the journal (surface, section 5). */
+/** Returns the routes that read the journal (docs/api.md, "Request log and statistics", "Audit log"). */
 export function journalRoutes(wiring: JournalWiring): AnyRoute[] {
   const deps = createJournalDeps(wiring)
   return [listTunnelConnections, listTunnelRequests, getTunnelStats, listAuditEntries, listOrganizationAudit].map((make) =>

@@ -1,4 +1,4 @@
-/** The page at `/docs`: no inline script, nothing from elsewhere. */
+/** Page at `/docs`, without inline scripts and without resources of other origins. */
 export const DOCS_PAGE = `<!doctype html>
 <html lang="en">
   <head>
@@ -17,7 +17,7 @@ export const DOCS_PAGE = `<!doctype html>
 </html>
 `
 
-/** `validatorUrl: null`: otherwise the page would send the document's address to a validator elsewhere. */
+/** Script of the page. Without `validatorUrl: null` the page would send the document's address to an external validator. */
 export const DOCS_SCRIPT = `SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#swagger-ui',
@@ -27,7 +27,7 @@ export const DOCS_SCRIPT = `SwaggerUIBundle({
 })
 `
 
-/** Swagger UI sets styles on elements; scripts come from here alone. */
+/** Content-Security-Policy of the page: scripts only from this origin; inline styles, because Swagger UI sets them. */
 export const DOCS_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

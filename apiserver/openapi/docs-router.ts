@@ -4,10 +4,10 @@ import { DOCS_PAGE, DOCS_POLICY, DOCS_SCRIPT } from './docs-page.ts'
 import { onlyGet } from '../http/only-get.ts'
 import type { JsonObject } from './openapi-schemas.ts'
 
-/** All that the page loads of Swagger UI; the package has more. */
+/** Files of Swagger UI that the page loads. */
 const FILES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png']
 
-/** `/openapi.json` and `/docs`, for every caller. `document` gives that of the listener this router is on, as it is now. */
+/** Creates the router of `/openapi.json` and `/docs`, open to every caller. `document` returns the current document of the listener. */
 export function createDocsRouter(document: () => JsonObject): Router {
   const router = Router({ caseSensitive: true, strict: true })
   const root = swaggerUiPath()

@@ -4,22 +4,22 @@ import { withinBudget } from '../http/budget.ts'
 import { untilHolds } from './cache-waits.ts'
 
 /**
- * Looks something up in a cache; what is not there is looked for on at each change, until the time is up.
+ * Looks an object up in a cache; when it is missing, repeats the lookup at each change until the time runs out.
  *
- * Another API server may have acknowledged a creation that this one's watch brings a moment later: whoever creates by one and reads by the
- * other must not be told that there is nothing. An object cannot be read by its uid, and a list of all there are for each wrong id would be
- * a burden that any caller can put on the cluster. A watch is behind by milliseconds, so a short wait is enough, and costs a timer.
+ * Another API server may have acknowledged a creation that this server's watch delivers milliseconds later, and a caller that creates through one
+ * server and reads through another must find its object. Reading the store instead is no option: objects cannot be read by uid, and a full list for
+ * each wrong id would let any caller load the cluster.
  */
-export type CatchUp = <K extends Kind, T extends object>(cache: Cache<K>, look: () => T | undefined) => Promise<T | undefined>
+export type CatchUp = <K extends Kind, T extends object>(cache: Cache<K>, lookUp: () => T | undefined) => Promise<T | undefined>
 
-/** What a watch of a healthy cluster is never behind by. */
+/** Upper bound of the watch delay in a healthy cluster, in milliseconds. */
 export const BEHIND_MS = 500
 
-/** `ms`: how far this process may be behind others; 0 where there are none. */
+/** Creates the lookup; `ms` is the maximum wait, 0 where no other process creates objects. */
 export function createCatchUp(ms: number): CatchUp {
-  return async function catchUp(cache, look) {
-    const found = look()
+  return async function catchUp(cache, lookUp) {
+    const found = lookUp()
     if (found || ms === 0) return found
-    return withinBudget(ms, (signal) => untilHolds(cache, look, signal))
+    return withinBudget(ms, (signal) => untilHolds(cache, lookUp, signal))
   }
 }

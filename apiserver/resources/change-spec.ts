@@ -8,40 +8,41 @@ import { ApiError } from '../http/errors.ts'
 import { type IfMatch, requireExpected } from '../http/if-match.ts'
 import { nounOf } from './nouns.ts'
 
-/** What a request wishes of a resource that it found. */
+/** Change that a request makes to a resource that it found. */
 export interface SpecChange<K extends Kind> {
-  /** As it was found; that very object is changed, and none of its name. */
+  /** Object to change; another object of the same name is left alone. */
   readonly found: Resource<K>
-  /** resourceVersions one of which it must have. */
+  /** Accepted resourceVersions. */
   readonly ifMatch?: IfMatch | undefined
-  /** Merge patch of the spec, for the resource as it is now. @throws ApiError when what it would be then is refused */
+  /** Returns the merge patch of the spec for the current resource. @throws ApiError when the result would be invalid */
   readonly specOf: (now: Resource<K>) => Patch
-  /** Annotations that go with a change, and not without one. */
+  /** Annotations to set if the spec changes. */
   readonly marks?: Readonly<Record<string, string>>
 }
 
-/** A resource before a request changed it, and after: the same one when there was nothing to change. */
+/** Resource before and after a request; the same object when the request changes nothing. */
 export interface ChangedSpec<K extends Kind> {
   readonly before: Resource<K>
   readonly after: Resource<K>
   readonly isChanged: boolean
 }
 
-/** The operator writes status beside us, so a conflict is ordinary; this many in a row are not. */
+/** Maximum number of attempts. The operator writes the status of the same object, so single conflicts are normal. */
 const ATTEMPTS = 20
 
 /**
- * Changes a spec by exactly what a request wishes, whoever else writes meanwhile; one that is as wished already is not written.
- * @throws ApiError `not_found`; `conflict` when it is being deleted, or is at no version of `ifMatch`; `unavailable`; what `specOf` throws; StoreError
+ * Applies a merge patch to a spec and repeats it after a conflict with another writer. A patch without a change writes nothing.
+ * @throws ApiError `not_found`; `conflict` when the object is being deleted or has no version of `ifMatch`; `unavailable`; the error of `specOf`;
+ * StoreError
  */
 export async function changeSpec<K extends Kind>(store: Store, kind: K, change: SpecChange<K>): Promise<ChangedSpec<K>> {
   const { found, ifMatch, specOf, marks } = change
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const before = await store.get(kind, found.metadata)
-    if (before?.metadata.uid !== found.metadata.uid) throw new ApiError('not_found', `this ${nounOf(kind)} is gone`)
+    if (before?.metadata.uid !== found.metadata.uid) throw new ApiError('not_found', `this ${nounOf(kind)} no longer exists`)
     requireOpen(kind, before.metadata, ifMatch)
     const spec = specOf(before)
-    if (isNothing(kind, before, spec)) return { before, after: before, isChanged: false }
+    if (isUnchanged(kind, before, spec)) return { before, after: before, isChanged: false }
     const { uid, resourceVersion } = before.metadata
     try {
       const patch = { spec, ...(marks && { metadata: { annotations: marks } }) }
@@ -53,15 +54,15 @@ export async function changeSpec<K extends Kind>(store: Store, kind: K, change: 
   throw new ApiError('unavailable', `other requests keep changing this ${nounOf(kind)}; try again`)
 }
 
-/** @throws ApiError `conflict` */
+/** Checks that the object can be changed. @throws ApiError `conflict` */
 function requireOpen(kind: Kind, { deletionTimestamp, resourceVersion }: ObjectMeta, ifMatch: IfMatch | undefined): void {
   if (deletionTimestamp !== undefined)
     throw new ApiError('conflict', `this ${nounOf(kind)} is being deleted, and cannot be changed`)
   requireExpected(resourceVersion, ifMatch)
 }
 
-/** Whether a patch leaves a spec as it is; one that breaks a rule does not. */
-function isNothing(kind: Kind, object: object, patch: Patch): boolean {
+/** Whether a patch leaves a spec unchanged; false for a patch with an invalid result. */
+function isUnchanged(kind: Kind, object: object, patch: Patch): boolean {
   const { spec: schema } = kind.body.shape as { readonly spec: z.ZodType }
   const { spec } = object as { readonly spec: unknown }
   const [before, after] = [spec, mergePatch(spec, patch)].map((each) => schema.safeParse(each))

@@ -4,14 +4,14 @@ import { withMilliseconds } from '../http/rfc3339.ts'
 
 const FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** The annotation of an object about to be created. */
+/** Returns the creation time annotation of a new object. */
 export function createdNow(now: Date): { readonly [annotations.createdAt]: string } {
   return { [annotations.createdAt]: now.toISOString() }
 }
 
 /**
- * When an object was created: RFC 3339, UTC, milliseconds. The store knows the second; the milliseconds are the annotation's where it names
- * that second. One that does not (another clock, a second that passed on the way, somebody's own text) does not count.
+ * Returns the creation time of an object: RFC 3339, UTC, milliseconds. The store has whole seconds; the annotation adds the milliseconds if it has
+ * the same second, and is ignored otherwise.
  */
 export function createdAtOf({
   creationTimestamp,

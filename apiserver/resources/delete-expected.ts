@@ -3,7 +3,7 @@ import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import { type IfMatch, requireExpected } from '../http/if-match.ts'
 
-/** The very object that is to go, as it was found. */
+/** Object to delete. */
 interface Found {
   readonly metadata: ObjectMeta
 }
@@ -11,7 +11,7 @@ interface Found {
 const isAny = (ifMatch: IfMatch | undefined): boolean => ifMatch === undefined || ifMatch === '*'
 
 /**
- * Deletes this very object, at a version that the caller expects.
+ * Deletes this object if it has a version that the caller expects.
  * @throws ApiError `conflict` at another version; StoreError `not_found`, `conflict`
  */
 export async function deleteExpected(store: Store, kind: Kind, { metadata }: Found, ifMatch: IfMatch | undefined): Promise<void> {
@@ -23,15 +23,15 @@ export async function deleteExpected(store: Store, kind: Kind, { metadata }: Fou
 }
 
 /**
- * Records the wish that this very object go. False: somebody had asked before, or it has gone meanwhile, which is what was wanted.
+ * Starts the deletion of this object. Returns false when another request started it before or the object is gone.
  * @throws ApiError, StoreError `conflict` at a version that the caller does not expect
  */
 export async function requestDeletion(store: Store, kind: Kind, found: Found, ifMatch: IfMatch | undefined): Promise<boolean> {
-  const isGoing = found.metadata.deletionTimestamp !== undefined
-  if (isGoing && isAny(ifMatch)) return false
+  const isBeingDeleted = found.metadata.deletionTimestamp !== undefined
+  if (isBeingDeleted && isAny(ifMatch)) return false
   try {
     await deleteExpected(store, kind, found, ifMatch)
-    return !isGoing
+    return !isBeingDeleted
   } catch (error) {
     if (isStoreError(error, 'not_found') || (isStoreError(error, 'conflict') && isAny(ifMatch))) return false
     throw error

@@ -5,8 +5,8 @@ import { changeSpec, type ChangedSpec, type SpecChange } from './change-spec.ts'
 type Found = Pick<SpecChange<typeof SharedInstance>, 'found' | 'ifMatch'>
 
 /**
- * Raises a counter in an instance's spec by exactly one, whoever else writes meanwhile.
- * @throws ApiError `not_found`; `conflict` when it is being deleted, or is at no version of `ifMatch`; `unavailable`; StoreError
+ * Increments a counter in an instance's spec by one, and repeats that after a conflict with another writer.
+ * @throws ApiError `not_found`; `conflict` when the instance is being deleted or has no version of `ifMatch`; `unavailable`; StoreError
  */
 export function raiseVersion(
   store: Store,

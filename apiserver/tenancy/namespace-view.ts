@@ -10,7 +10,8 @@ export const NamespaceView = z
   .meta({ id: 'Namespace' })
 
 /**
- * Renders a namespace. One that kubectl made without a display name is called by its slug. One that was adopted is as old as its Namespace.
+ * Renders a namespace. Without a display name (possible with kubectl) the name is the slug. An adopted namespace has the creation time of its
+ * Namespace object.
  */
 export function namespaceView(
   { metadata, spec }: TenantNamespace,

@@ -15,10 +15,10 @@ import type { PatchTunnelBody } from './tunnel-body.ts'
 
 const RULES: readonly ItemRule[] = [...ITEM_RULES, KEY_RULE]
 
-/** The config in a body, as it came: whatever its schema refuses may be in it. */
+/** Returns the raw config of a body, which may contain values that its schema rejects. */
 const configOf = (body: object): Fields => ('config' in body && isFields(body.config) ? body.config : {})
 
-/** Each wrong item of the lists of a config. Those of a list that is too long are not looked at. */
+/** Returns an error for each invalid item in the lists of a config. Lists that already have an error are skipped. */
 function wrongItems(config: Fields, named: ReadonlySet<string>): FieldError[] {
   return RULES.flatMap((rule) => {
     const [field, items] = [`config.${rule.list}`, config[rule.list]]
@@ -28,16 +28,16 @@ function wrongItems(config: Fields, named: ReadonlySet<string>): FieldError[] {
   })
 }
 
-/** A target that the config does not allow: nothing but `true` lets it be elsewhere. */
+/** Returns an error for a target on another host unless `forwardToOtherHosts` is `true`. */
 function wrongTarget({ target, forwardToOtherHosts }: Fields): FieldError[] {
   if (typeof target !== 'string' || isTargetAllowed({ target, forwardToOtherHosts: forwardToOtherHosts === true })) return []
   return [{ field: 'config.target', message: TARGET_RULE.message }]
 }
 
-/** All that is wrong of the config in the body of a creation, beside what its schema says. */
+/** Checks the config of a creation for errors that its schema cannot express. */
 export const checkNewConfig: BodyCheck = (body, named) => [...wrongItems(configOf(body), named), ...wrongTarget(configOf(body))]
 
-/** The same of a patch, as far as it can be told without the config that it changes: see {@link requireAllowedTarget}. */
+/** Checks the config of a patch, without the rules that need the current config: see {@link requireAllowedTarget}. */
 export const checkConfigPatch: BodyCheck = (body, named) => {
   const config = configOf(body)
   return [...wrongItems(config, named), ...('forwardToOtherHosts' in config ? wrongTarget(config) : [])]
@@ -46,8 +46,8 @@ export const checkConfigPatch: BodyCheck = (body, named) => {
 type Targeted = Pick<TunnelConfig, 'target' | 'forwardToOtherHosts'>
 
 /**
- * Weighs the target of a config as a patch leaves it. A store would refuse it too, in words of its own.
- * @throws ApiError `invalid_request` in the words of {@link checkNewConfig}
+ * Checks the target of a patched config, so that the error is the same as in {@link checkNewConfig} instead of the store's.
+ * @throws ApiError `invalid_request`
  */
 export function requireAllowedTarget(now: Targeted, patch: NonNullable<PatchTunnelBody['config']>): void {
   const errors = wrongTarget({ ...now, ...patch })

@@ -5,16 +5,18 @@ const HeaderView = HeaderModification.extend({
   value: z
     .string()
     .nullable()
-    .describe('Its value, in place of any that there are; empty: the header is removed. Null for viewers: it may be a secret.'),
+    .describe(
+      'Value that replaces all existing ones; an empty value removes the header. Null for viewers, because it may be a secret.',
+    ),
 })
 
-/** `config` of the REST API (surface, section 5), complete but for what a viewer may not read. */
+/** `config` of the REST API (docs/api.md, "Tunnels"); values of headers are null for viewers. */
 export const TunnelConfigView = TunnelConfig.extend({
   liveHeaderModifications: z.array(HeaderView).describe('Headers to set or remove.'),
 })
 export type TunnelConfigView = z.output<typeof TunnelConfigView>
 
-/** Renders a config. `readsSecrets`: whether the caller may read the values of headers, as the credentials of a database. Pure. */
+/** Renders a config. `readsSecrets`: whether the caller has the right to read secrets, such as the values of headers. Pure. */
 export function tunnelConfigView(config: TunnelConfig, readsSecrets: boolean): TunnelConfigView {
   const complete = config as z.output<typeof TunnelConfig>
   if (readsSecrets) return complete

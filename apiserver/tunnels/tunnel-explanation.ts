@@ -3,7 +3,7 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import { explain, type Explanation, LOGIN_CHECKS, methodStop, REQUEST_CHECKS } from '../../shared/tunnel-decisions.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 
-/** A request that somebody would send. */
+/** Hypothetical request of a visitor. */
 export interface AskedRequest {
   readonly sourceIp: string
   readonly scheme: 'http' | 'https'
@@ -11,24 +11,24 @@ export interface AskedRequest {
   readonly path: string
 }
 
-/** An SSH login that somebody would try. */
+/** Hypothetical SSH login of a client. */
 export interface AskedLogin {
   readonly sourceIp: string
   readonly authMethod: 'key' | 'token'
 }
 
-/** What of it is known now. */
-export interface Standing {
+/** Observed state of a tunnel that the decision depends on. */
+export interface TunnelState {
   readonly endpoint: TunnelEndpoint | undefined
   readonly sessions: number
   readonly livePasswords: number
 }
 
-/** Surface, section 2, "Quotas". */
+/** Maximum of sessions of a tunnel (docs/limits.md, "Edge: SSH"). */
 const SESSIONS_MAX = 10
 
-/** What the edge would decide about a request, by the very functions that it decides with. Pure. */
-export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: Standing, asked: AskedRequest): Explanation {
+/** Explains the edge's decision about a request with the edge's own decision functions. Pure. */
+export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, asked: AskedRequest): Explanation {
   const host = `${tunnel.status?.hostname ?? ''}.${endpoint?.spec.domain ?? ''}`
   return explain(REQUEST_CHECKS, {
     malformed: methodStop(asked.method),
@@ -41,8 +41,8 @@ export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: Standing,
   })
 }
 
-/** The same of a login. Pure. */
-export function explainLogin(tunnel: Tunnel, { sessions, livePasswords }: Standing, asked: AskedLogin): Explanation {
+/** Explains the edge's decision about a login with the edge's own decision functions. Pure. */
+export function explainLogin(tunnel: Tunnel, { sessions, livePasswords }: TunnelState, asked: AskedLogin): Explanation {
   return explain(LOGIN_CHECKS, {
     tunnel: { config: tunnel.spec.config, sshSources: addressList(tunnel.spec.config.sshIPWhitelist) },
     ...{ sourceIp: asked.sourceIp, authMethod: asked.authMethod },

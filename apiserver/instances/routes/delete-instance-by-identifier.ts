@@ -5,7 +5,7 @@ import { InstanceData, type InstanceDeps } from '../instance-deps.ts'
 import { BY_IDENTIFIER_PATH, ByIdentifierParams, findByIdentifier } from '../instances-by-identifier.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 
-/** `DELETE /v1/instances/by-identifier/{identifier}`: 200 when there is none, whether there was one or not. */
+/** `DELETE /v1/instances/by-identifier/{identifier}`: 200 once no database has the identifier, even if none had it before. */
 export function deleteInstanceByIdentifier(deps: InstanceDeps): AnyRoute {
   const { store, scopes } = deps
   return route({
@@ -13,9 +13,9 @@ export function deleteInstanceByIdentifier(deps: InstanceDeps): AnyRoute {
     path: BY_IDENTIFIER_PATH,
     on: ['shared'],
     id: 'deleteInstanceByIdentifier',
-    summary: 'Delete the database of an identifier for good, if there is one.',
+    summary: 'Delete the database of an identifier permanently, if it exists.',
     description:
-      '200 when there is none any more, also when there was none. 202 and 409 as for `DELETE /v1/instances/{id}`; 409 when several have the identifier.',
+      '200 once no database has the identifier, even if none had it before. 202 and 409 as for `DELETE /v1/instances/{id}`; 409 when several databases have the identifier.',
     conditional: true,
     home: true,
     params: ByIdentifierParams,
@@ -24,8 +24,8 @@ export function deleteInstanceByIdentifier(deps: InstanceDeps): AnyRoute {
       const { principal, params, ifMatch } = request
       const { namespace } = await scopes.home(request)
       await scopes.require(principal, { verb: 'delete', resource: 'sharedinstances', namespace })
-      const { live, going } = await findByIdentifier(store, namespace, params.identifier)
-      const all = live ? [live, ...going] : going
+      const { live, deleting } = await findByIdentifier(store, namespace, params.identifier)
+      const all = live ? [live, ...deleting] : deleting
       if (all.length === 0) requireExpected(undefined, ifMatch)
       for (const instance of all) {
         const reply = await endInstance(deps, instance, request)

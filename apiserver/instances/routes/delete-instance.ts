@@ -5,17 +5,17 @@ import { type AnyRoute, route } from '../../http/route.ts'
 
 const NEEDS = [{ verb: 'delete', resource: 'sharedinstances' }] as const
 
-/** `DELETE /v1/instances/{id}`: 200 when verified gone, 202 when it goes on. A second one joins the wait. */
+/** `DELETE /v1/instances/{id}`: 200 once verified gone, 202 while in progress. A repeated request joins the wait. */
 export function deleteInstance(deps: InstanceDeps): AnyRoute {
   return route({
     method: 'delete',
     path: '/v1/instances/{id}',
     on: ['shared'],
     id: 'deleteInstance',
-    summary: 'Delete a database and its user for good.',
+    summary: 'Delete a database and its user permanently.',
     description: [
-      '200 once database and user are verified gone. Still under way after 30 seconds: 202 with `state: "deleting"`;',
-      'the same request again waits on.',
+      '200 once database and user are verified gone. 202 with `state: "deleting"` when the deletion takes longer than 30 seconds;',
+      'repeat the request to wait for its end.',
     ].join(' '),
     conditional: true,
     params: InstanceParams,

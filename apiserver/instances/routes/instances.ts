@@ -18,7 +18,7 @@ import { patchInstance } from './patch-instance.ts'
 import { resetInstance } from './reset-instance.ts'
 import { rotatePassword } from './rotate-password.ts'
 
-/** The routes of shared databases (surface, section 3). */
+/** Returns the routes of shared databases (docs/api.md, "Instances"). */
 export function instanceRoutes(wiring: InstanceWiring): AnyRoute[] {
   const deps = createInstanceDeps(wiring)
   const routes = [
@@ -33,7 +33,7 @@ export interface CatalogWiring extends RegionsDeps {
   readonly plans: Cache<typeof Plan>
 }
 
-/** What can be had where, on what terms (surface, sections 3 and 4). */
+/** Returns the routes of regions, engines and plans (docs/api.md, "Regions, engines and plans"). */
 export function catalogRoutes(wiring: CatalogWiring): AnyRoute[] {
   const regions = createRegions(wiring)
   return [listRegions({ regions }), listEngines({ regions }), createMetadata({ regions, plans: wiring.plans })]

@@ -2,7 +2,7 @@ import { type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { ExtensionsData, extensionViews } from '../instance-extensions.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 
-/** `GET /v1/instances/{id}/extensions`: the extensions that its region allows. */
+/** `GET /v1/instances/{id}/extensions`: the extensions that the instance's region allows. */
 export function listExtensions(deps: InstanceDeps): AnyRoute {
   return route({
     method: 'get',

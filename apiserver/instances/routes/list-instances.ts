@@ -18,7 +18,7 @@ const Query = z.object({
 })
 type Filter = Pick<z.output<typeof Query>, 'identifier' | 'region' | 'motor'>
 
-/** Whether an instance passes every filter that is given. */
+/** Whether an instance matches every given filter. */
 export function matches({ spec }: SharedInstance, { identifier, region, motor }: Filter): boolean {
   return (
     (identifier === undefined || spec.identifier === identifier) &&

@@ -1,12 +1,12 @@
 import type { SharedInstance } from '../../../crds/shared-instance.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
-import { mustHaveRoom, mustHaveTemplate, mustStay } from '../instance-lookup.ts'
+import { requireQuota, requireTemplate, requireNotDeleting } from '../instance-lookup.ts'
 import { raiseVersion } from '../../resources/raise-version.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 
 const NEEDS = [{ verb: 'patch', resource: 'sharedinstances' }] as const
 
-/** `POST /v1/instances/{id}/reset`: the database as it was at first; 202 when that takes longer than a request may. */
+/** `POST /v1/instances/{id}/reset`: restores the initial content of the database; 202 when that takes longer than the time budget. */
 export function resetInstance(deps: InstanceDeps): AnyRoute {
   const { store, audit, find, waits, answer } = deps
   return route({
@@ -16,17 +16,17 @@ export function resetInstance(deps: InstanceDeps): AnyRoute {
     id: 'resetInstance',
     summary: 'Empty the database, or copy its template again; the credentials stay.',
     description: [
-      '409 when its template is gone. 202 when it is still under way after 25 seconds: a template is copied once nobody is in it.',
-      'A reset that waits for that keeps nothing else waiting.',
+      '409 when its template is deleted. 202 when the reset takes longer than 25 seconds: a template is copied once it has no sessions.',
+      'Other changes do not wait for such a reset.',
     ].join(' '),
     conditional: true,
     params: InstanceParams,
     replies: { 200: InstanceData, 202: InstanceData },
     async handle({ principal, params, ifMatch, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)
-      mustStay(instance)
-      mustHaveRoom(instance)
-      await mustHaveTemplate(deps, instance)
+      requireNotDeleting(instance)
+      requireQuota(instance)
+      await requireTemplate(deps, instance)
       const { before, after } = await raiseVersion(store, { found: instance, ifMatch }, 'resetVersion')
       const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
       const settled = ({ status }: SharedInstance) => (status?.resetVersion ?? 0) >= after.spec.resetVersion

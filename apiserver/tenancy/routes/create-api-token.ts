@@ -21,7 +21,7 @@ const Body = z
   })
   .meta({ id: 'CreateApiToken', examples: [{ name: 'ci', role: 'editor' }] })
 
-/** `POST …/api-tokens`: the answer is the only place that ever shows the token, and its repetition by the same Idempotency-Key. */
+/** `POST …/api-tokens`: only this answer, and its repetition with the same Idempotency-Key, contains the token. */
 export function createApiToken(deps: TenancyDeps): AnyRoute {
   const { store, scopes, apiTokens, apiTokenQuota, tokenSecret, audit, now } = deps
   return route({
@@ -39,7 +39,7 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
       await scopes.require(principal, { verb: 'create', resource: 'apitokens', namespace })
       await scopes.require(principal, { ...PROOF_OF_ROLE[body.role], namespace })
       const name = objectName('token', { namespace, user: principal.user, key })
-      // A repeated request is judged by the first one's time: what was in the future then is in order still.
+      // A repeated request keeps the first one's expiry, which may be past by now.
       const earlier = apiTokens.get({ namespace, name })
       const at = now()
       const expiresAt = earlier?.spec.expiresAt ?? expiryOf(body.expiresAt, at.getTime())
@@ -57,11 +57,11 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
         },
         spec: { displayName: body.name, role: body.role, expiresAt, sha256: sha256OfToken(token) },
       }
-      using places = new DisposableStack()
-      places.use(apiTokenQuota.reserve({ namespace, name }))
+      using reservations = new DisposableStack()
+      reservations.use(apiTokenQuota.reserve({ namespace, name }))
       const { object, created } = await createOnce(store, ApiToken, draft, requestHash(body))
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
-      await untilKnown(apiTokens, object, scopes.endOf({ namespace }))
+      await untilKnown(apiTokens, object, scopes.rejectWhenDeleted({ namespace }))
       const shown = created ? token : tokenOf(object, tokenSecret)
       const { resourceVersion: etag } = (await settled(apiTokens, object)).metadata
       return { status: 201, data: { apiToken: { ...apiTokenView(object), token: shown } }, etag }
@@ -69,7 +69,7 @@ export function createApiToken(deps: TenancyDeps): AnyRoute {
   })
 }
 
-/** The token of an object that a request with the same Idempotency-Key made. @throws ApiError `conflict` when the secret is another now */
+/** Returns the token of an object that a request with the same Idempotency-Key created. @throws ApiError `conflict` when the secret has changed */
 function tokenOf({ metadata, spec }: ApiToken, secret: Uint8Array): string {
   const token = deriveApiToken(secret, metadata.annotations?.[annotations.tokenSalt] ?? '')
   if (sha256OfToken(token) === spec.sha256) return token

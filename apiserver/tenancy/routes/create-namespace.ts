@@ -20,7 +20,7 @@ const Body = z
   .object({ slug: Slug, name: DisplayName })
   .meta({ id: 'CreateNamespace', examples: [{ slug: 'staging', name: 'Staging' }] })
 
-/** Pure. */
+/** Returns the TenantNamespace for a body. Pure. */
 function newNamespace(
   organization: string,
   { slug, name }: z.output<typeof Body>,
@@ -36,15 +36,15 @@ function newNamespace(
   }
 }
 
-/** Not yet heard of, or an earlier one of that name that is going, it is not found under its path. */
-const isThere = (found: Namespace | undefined): boolean => found !== undefined && found.metadata.deletionTimestamp === undefined
+/** Whether the Namespace is in the cache and not an earlier one of the same name that is being deleted. */
+const isLive = (found: Namespace | undefined): boolean => found !== undefined && found.metadata.deletionTimestamp === undefined
 
-/** Takes back what cannot be made, so that a refused request leaves nothing. */
-async function withdraw(store: Store, { metadata: { name, uid } }: TenantNamespace): Promise<void> {
+/** Deletes a namespace that cannot be created, so that a rejected request leaves nothing. */
+async function rollBack(store: Store, { metadata: { name, uid } }: TenantNamespace): Promise<void> {
   await store.delete(TenantNamespace, { name }, { uid })
 }
 
-/** `POST /v1/organizations/{organization}/namespaces`: a platform admin's; answers when roles can be had in it. */
+/** `POST /v1/organizations/{organization}/namespaces`: for platform admins; answers once the roles of the namespace work. */
 export function createNamespace(deps: TenancyDeps): AnyRoute {
   const { store, scopes, organizations, tenantNamespaces, namespaces, roleBindings, audit } = deps
   return route({
@@ -67,7 +67,7 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
       const made = await untilReady(tenantNamespaces, object, [TenantNamespaceReason.NamespaceTaken])
       if (!isReady(made)) {
-        await withdraw(store, made)
+        await rollBack(store, made)
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: made })
         throw new ApiError(
           'conflict',
@@ -75,7 +75,7 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
         )
       }
       const { name: namespace, resourceVersion: etag } = made.metadata
-      await untilAny(namespaces, () => isThere(namespaces.get({ name: namespace })))
+      await untilAny(namespaces, () => isLive(namespaces.get({ name: namespace })))
       await untilAny(roleBindings, () => areRolesBound(roleBindings.list({ namespace }), (role) => roleGroup(namespace, role)))
       return { status: 201, data: { namespace: namespaceView(made, namespaces) }, etag }
     },

@@ -11,7 +11,7 @@ import type { TenancyDeps } from '../tenancy-deps.ts'
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizationCache' | 'audit' | 'now'>
 
-/** `POST /v1/organizations`: a platform admin's. */
+/** `POST /v1/organizations`: for platform admins. */
 export function createOrganization({ store, scopes, organizationCache, audit, now }: Deps): AnyRoute {
   return route({
     method: 'post',

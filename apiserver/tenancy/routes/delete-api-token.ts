@@ -7,7 +7,7 @@ import { NAMESPACE_PATH, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'apiTokens' | 'audit' | 'catchUp'>
 
-/** `DELETE …/api-tokens/{id}`: from the answer on the token is not valid here. */
+/** `DELETE …/api-tokens/{id}`: the token is invalid on this server when the answer is sent. */
 export function deleteApiToken({ store, scopes, apiTokens, audit, catchUp }: Deps): AnyRoute {
   return route({
     method: 'delete',

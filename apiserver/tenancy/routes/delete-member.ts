@@ -9,14 +9,14 @@ import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../t
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'roleBindings' | 'audit'>
 
-/** `DELETE …/members/{subject}`: the last admin may leave too; a platform admin can always add one. */
+/** `DELETE …/members/{subject}`: also for the last admin; a platform admin can always add one. */
 export function deleteMember({ store, scopes, roleBindings, audit }: Deps): AnyRoute {
   return route({
     method: 'delete',
     path: `${NAMESPACE_PATH}/members/{subject}`,
     on: LISTENERS,
     id: 'deleteMember',
-    summary: 'Take a user’s role in a namespace away.',
+    summary: 'Remove a user’s role in a namespace.',
     conditional: true,
     params: z.object({ ...NamespaceParams.shape, subject: Subject }),
     replies: { 200: Nothing },

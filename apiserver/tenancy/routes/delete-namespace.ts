@@ -9,7 +9,7 @@ import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
 import { NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from '../tenancy-deps.ts'
 import { counted } from '../../resources/nouns.ts'
 
-/** What a namespace holds, as `3 databases`, one text a kind. Passwords go with their tunnels, of which they are a part, a moment later. */
+/** Returns the content of a namespace, one text such as `3 databases` per kind. Tunnel passwords are deleted with their tunnels. */
 async function contentsOf(store: Store, namespace: string): Promise<readonly string[]> {
   const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced && kind.kind !== TunnelPassword.kind)
   const counts = await Promise.all(kinds.map(async (kind) => (await store.list(kind, { namespace })).items.length))
@@ -21,7 +21,7 @@ async function contentsOf(store: Store, namespace: string): Promise<readonly str
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'tenantNamespaces' | 'namespaces' | 'audit'>
 
-/** `DELETE /v1/organizations/{organization}/namespaces/{namespace}`: a platform admin's, and only when it is empty. */
+/** `DELETE /v1/organizations/{organization}/namespaces/{namespace}`: for platform admins; only an empty namespace. */
 export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces, audit }: Deps): AnyRoute {
   return route({
     method: 'delete',
@@ -43,7 +43,7 @@ export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces, a
       await deleteExpected(store, TenantNamespace, object, ifMatch)
       await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
       await untilGone(tenantNamespaces, object)
-      // The operator lets go of it once its Namespace is gone, which this copy of all Namespaces may show a moment later.
+      // The operator removes its finalizer once the Namespace is gone; this cache of Namespaces may be behind.
       await untilAny(namespaces, () => namespaces.get({ name }) === undefined)
       return { status: 200, data: {} }
     },

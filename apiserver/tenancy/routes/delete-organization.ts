@@ -10,19 +10,19 @@ import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
 import { Nothing, ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
 import { counted } from '../../resources/nouns.ts'
 
-/** Names of its namespaces: those that are wished for, and those that are there, whichever came first. */
+/** Returns the names of an organization's namespaces: TenantNamespaces (desired) and Namespaces (existing). */
 async function namespacesOf(store: Store, organization: string): Promise<ReadonlySet<string>> {
-  const [wished, made] = await Promise.all([
+  const [desired, existing] = await Promise.all([
     store.list(TenantNamespace),
     store.list(Namespace, { labels: { [labels.organization]: organization } }),
   ])
-  const own = wished.items.filter(({ spec }) => spec.organization === organization)
-  return new Set([...own, ...made.items].map(({ metadata }) => metadata.name))
+  const own = desired.items.filter(({ spec }) => spec.organization === organization)
+  return new Set([...own, ...existing.items].map(({ metadata }) => metadata.name))
 }
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'organizations' | 'organizationCache' | 'audit'>
 
-/** `DELETE /v1/organizations/{organization}`: a platform admin's, and only without namespaces. */
+/** `DELETE /v1/organizations/{organization}`: for platform admins; only an organization without namespaces. */
 export function deleteOrganization({ store, scopes, organizations, organizationCache, audit }: Deps): AnyRoute {
   return route({
     method: 'delete',

@@ -4,7 +4,7 @@ import { NAMESPACE_PATH, type TenancyDeps } from '../tenancy-deps.ts'
 
 type Deps = Pick<TenancyDeps, 'scopes' | 'apiTokens' | 'catchUp'>
 
-/** `GET …/api-tokens/{id}`: as in the list, with the version that `DELETE` may be held to. */
+/** `GET …/api-tokens/{id}`: the token as in lists, with the ETag for a conditional `DELETE`. */
 export function getApiToken(deps: Deps): AnyRoute {
   return route({
     method: 'get',

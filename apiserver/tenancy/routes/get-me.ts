@@ -11,14 +11,14 @@ const Me = z
   })
   .meta({ id: 'Me' })
 
-/** `GET /v1/me`: who the caller is, and where they have a role. */
+/** `GET /v1/me`: user name, groups and roles of the caller. */
 export function getMe({ access }: Pick<TenancyDeps, 'access'>): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/me',
     on: LISTENERS,
     id: 'getMe',
-    summary: 'Who you are, and your role in each namespace.',
+    summary: 'Get your user name, your groups and your role in each namespace.',
     replies: { 200: Me },
     async handle({ principal }) {
       const memberships = await access.memberships(principal)

@@ -6,14 +6,14 @@ import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-de
 
 type Deps = Pick<TenancyDeps, 'scopes' | 'tenantNamespaces' | 'namespaces'>
 
-/** `GET /v1/organizations/{organization}/namespaces/{namespace}`. */
+/** `GET /v1/organizations/{organization}/namespaces/{namespace}` */
 export function getNamespace({ scopes, tenantNamespaces, namespaces }: Deps): AnyRoute {
   return route({
     method: 'get',
     path: NAMESPACE_PATH,
     on: LISTENERS,
     id: 'getNamespace',
-    summary: 'Read a namespace.',
+    summary: 'Get one namespace.',
     params: NamespaceParams,
     replies: { 200: z.object({ namespace: NamespaceView }) },
     async handle({ principal, params }) {

@@ -3,14 +3,14 @@ import { OrganizationView, organizationView } from '../organizations.ts'
 import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
 import { ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
 
-/** `GET /v1/organizations/{organization}`. */
+/** `GET /v1/organizations/{organization}` */
 export function getOrganization({ organizations }: Pick<TenancyDeps, 'organizations'>): AnyRoute {
   return route({
     method: 'get',
     path: ORGANIZATION_PATH,
     on: LISTENERS,
     id: 'getOrganization',
-    summary: 'Read an organization.',
+    summary: 'Get one organization.',
     params: OrganizationParams,
     replies: { 200: z.object({ organization: OrganizationView }) },
     async handle({ principal, params }) {

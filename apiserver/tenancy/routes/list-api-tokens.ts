@@ -4,7 +4,7 @@ import { page, PageQuery, resourceKey } from '../../http/paging.ts'
 import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
 import { listOf, NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
-/** `GET …/api-tokens`: without the tokens, which are kept nowhere. */
+/** `GET …/api-tokens`: without the tokens, which are not stored. */
 export function listApiTokens({ scopes, apiTokens }: Pick<TenancyDeps, 'scopes' | 'apiTokens'>): AnyRoute {
   return route({
     method: 'get',

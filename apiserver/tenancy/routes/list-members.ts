@@ -4,7 +4,7 @@ import { page, PageQuery, resourceKey } from '../../http/paging.ts'
 import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
 import { listOf, NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
-/** `GET …/members`: those that this API made; a RoleBinding by kubectl is the cluster's own matter. */
+/** `GET …/members`: members created through this API; RoleBindings created with kubectl are not listed. */
 export function listMembers({ scopes, roleBindings }: Pick<TenancyDeps, 'scopes' | 'roleBindings'>): AnyRoute {
   return route({
     method: 'get',

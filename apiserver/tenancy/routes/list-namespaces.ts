@@ -5,7 +5,7 @@ import { page, PageQuery, resourceKey } from '../../http/paging.ts'
 import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
 import { listOf, ORGANIZATION_PATH, OrganizationParams, type TenancyDeps } from '../tenancy-deps.ts'
 
-/** `GET /v1/organizations/{organization}/namespaces`: those in which the caller has a role; all for a platform admin. */
+/** `GET /v1/organizations/{organization}/namespaces`: namespaces in which the caller has a role; all for a platform admin. */
 export function listNamespaces({ access, organizations, tenantNamespaces, namespaces }: TenancyDeps): AnyRoute {
   return route({
     method: 'get',
@@ -18,11 +18,9 @@ export function listNamespaces({ access, organizations, tenantNamespaces, namesp
     replies: { 200: listOf('namespaces', NamespaceView) },
     async handle({ principal, params, query }) {
       const { metadata } = await organizations.find(principal, params.organization)
-      // One whose Namespace is not there, or is somebody else's, is not to be found under its path either.
-      const isThere = (name: string) => namespaces.get({ name })?.metadata.labels?.[labels.organization] === metadata.name
-      const all = tenantNamespaces
-        .list()
-        .filter((each) => each.spec.organization === metadata.name && isThere(each.metadata.name))
+      // A TenantNamespace without its Namespace, or with a Namespace of another owner, is not found under its path either.
+      const exists = (name: string) => namespaces.get({ name })?.metadata.labels?.[labels.organization] === metadata.name
+      const all = tenantNamespaces.list().filter((each) => each.spec.organization === metadata.name && exists(each.metadata.name))
       const seesAll = await access.may(principal, { verb: 'list', resource: 'tenantnamespaces' })
       const memberships = seesAll ? [] : await access.memberships(principal)
       const own = new Set(memberships.filter((m) => m.organization === metadata.name).map((m) => m.namespace))

@@ -4,14 +4,14 @@ import { page, PageQuery, resourceKey } from '../../http/paging.ts'
 import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
 import { listOf, type TenancyDeps } from '../tenancy-deps.ts'
 
-/** `GET /v1/organizations`: those with a namespace of the caller's; all for a platform admin. */
+/** `GET /v1/organizations`: organizations with a namespace in which the caller has a role; all for a platform admin. */
 export function listOrganizations({ organizations }: Pick<TenancyDeps, 'organizations'>): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/organizations',
     on: LISTENERS,
     id: 'listOrganizations',
-    summary: 'List the organizations in which you have a namespace.',
+    summary: 'List the organizations in which you have a role.',
     query: z.object(PageQuery),
     replies: { 200: listOf('organizations', OrganizationView) },
     async handle({ principal, query }) {

@@ -12,21 +12,21 @@ import { type AnyRoute, LISTENERS, type Reply, route } from '../../http/route.ts
 import { NAMESPACE_PATH, NamespaceParams, type TenancyDeps } from '../tenancy-deps.ts'
 
 const MemberData = z.object({ member: MemberView })
-/** Each needs somebody else to change the same member at the same moment. */
+/** Maximum number of attempts; each fails only when another request changes the same member at the same time. */
 const ATTEMPTS = 5
 
 type Deps = Pick<TenancyDeps, 'store' | 'scopes' | 'roleBindings' | 'audit' | 'now'>
 
-interface Wish {
+interface MemberChange {
   readonly namespace: string
   readonly member: MemberView
   readonly ifMatch: IfMatch | undefined
   readonly by: Pick<AuditedRequest, 'principal' | 'requestId' | 'sourceIp'>
 }
 
-/** `PUT …/members/{subject}`: 201 for a new member, 200 for one who now has this role. */
+/** `PUT …/members/{subject}`: 201 for a new member, 200 for an existing one. */
 export function putMember({ store, scopes, roleBindings, audit, now }: Deps): AnyRoute {
-  /** At this very version: whoever changed it meanwhile is to be seen first. */
+  /** Deletes the RoleBinding at this version only, so that a concurrent change is not overwritten unseen. */
   async function remove({ metadata }: RoleBinding): Promise<void> {
     const { uid, resourceVersion } = metadata
     try {
@@ -36,22 +36,22 @@ export function putMember({ store, scopes, roleBindings, audit, now }: Deps): An
     }
   }
 
-  /** Undefined when somebody else changes the member at the same time: look again. */
-  async function attempt({ namespace, member, ifMatch, by }: Wish): Promise<Pick<Reply, 'status' | 'etag'> | undefined> {
+  /** Sets the role. Undefined when another request changes the member at the same time: the caller tries again. */
+  async function attempt({ namespace, member, ifMatch, by }: MemberChange): Promise<Pick<Reply, 'status' | 'etag'> | undefined> {
     const before = await store.get(RoleBinding, { namespace, name: memberName(member.subject) })
     requireExpected(before?.metadata.resourceVersion, ifMatch)
     if (before && memberView(before)?.role === member.role) {
-      await untilKnown(roleBindings, before, scopes.endOf({ namespace }))
+      await untilKnown(roleBindings, before, scopes.rejectWhenDeleted({ namespace }))
       return { status: 200, etag: before.metadata.resourceVersion }
     }
     const after = await replace(before, newMember(namespace, member, now()))
     if (!after) return undefined
     await audit.record({ ...by, action: before ? 'update' : 'create', before, after })
-    await untilKnown(roleBindings, after, scopes.endOf({ namespace }))
+    await untilKnown(roleBindings, after, scopes.rejectWhenDeleted({ namespace }))
     return { status: before ? 200 : 201, etag: after.metadata.resourceVersion }
   }
 
-  /** The role of a RoleBinding cannot change; without one the member has no role for a moment, which is the safe side. */
+  /** Replaces a RoleBinding, because its role is immutable. Between the two writes the member has no role, which is the safe side. */
   async function replace(before: RoleBinding | undefined, draft: Draft<typeof RoleBinding>): Promise<RoleBinding | undefined> {
     try {
       if (before) await remove(before)

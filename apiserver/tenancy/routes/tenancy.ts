@@ -27,7 +27,7 @@ const ROUTES = [
   ...[listApiTokens, createApiToken, getApiToken, deleteApiToken],
 ]
 
-/** The routes of who may do what where (surface, section 2): both listeners serve them. */
+/** Returns the routes of organizations, namespaces, members and API tokens, which both listeners serve. */
 export function tenancyRoutes(wiring: TenancyWiring): AnyRoute[] {
   const deps = createTenancyDeps(wiring)
   return ROUTES.map((make) => make(deps))

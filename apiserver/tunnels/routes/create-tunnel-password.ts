@@ -5,14 +5,14 @@ import { LIVE_PASSWORDS_MAX } from '../../../shared/live-passwords.ts'
 import { annotations } from '../../../crds/names.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { PASSWORD_LIFE_MS, TunnelPassword } from '../../../crds/tunnel-password.ts'
-import { endOf, settled, untilKnown } from '../../resources/cache-waits.ts'
+import { rejectWhenDeleted, settled, untilKnown } from '../../resources/cache-waits.ts'
 import { createdNow } from '../../resources/created-at.ts'
 import { ApiError } from '../../http/errors.ts'
 import { createOnce, objectName, requestHash } from '../../http/idempotency.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 import { createQuota } from '../../resources/quota.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
-import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
+import { createTunnelLookup, TUNNEL_PATH, requireTunnelNotDeleting, TunnelParams } from '../tunnel-lookup.ts'
 import {
   createPasswordLookup,
   deriveTunnelPassword,
@@ -24,14 +24,14 @@ import {
 
 const NEEDS = [{ verb: 'create', resource: 'tunnelpasswords' }] as const
 
-/** `POST …/tunnels/{t}/passwords`: the answer is the only place that ever shows it, and its repetition by the same Idempotency-Key. */
+/** `POST …/tunnels/{t}/passwords`: only this answer, and its repetition with the same Idempotency-Key, contains the password. */
 export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
   const { store, tunnels, tunnelPasswords, tokenSecret, audit, now } = deps
   const find = createTunnelLookup(deps)
 
   const { livePasswordsOf, lastingPasswordsOf } = createPasswordLookup(deps)
 
-  /** Of one tunnel, whose uid is the "namespace" of its places. */
+  /** Quota of live passwords per tunnel; the uid of the tunnel serves as the namespace of the quota. */
   const quota = createQuota<typeof TunnelPassword>({
     ...{ max: LIVE_PASSWORDS_MAX, of: 'tunnel', what: 'live passwords' },
     cache: {
@@ -47,19 +47,19 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
     path: `${TUNNEL_PATH}/passwords`,
     on: ['shared'],
     id: 'createTunnelPassword',
-    summary: 'Issue a temporary password for the SSH side of a tunnel; it is good for 4 hours.',
+    summary: 'Issue a temporary password for SSH logins to a tunnel; it is valid for 4 hours.',
     params: TunnelParams,
     idempotent: true,
     replies: { 201: z.object({ password: PasswordView }) },
     async handle({ principal, params, idempotencyKey: key, requestId, sourceIp }) {
       const { tunnel, scope } = await find(principal, params, NEEDS)
-      tunnelMustStay(tunnel)
-      passwordsMustWork(tunnel)
+      requireTunnelNotDeleting(tunnel)
+      requirePasswordLogin(tunnel)
       const { namespace } = scope
       const owner = { namespace, user: principal.user, key: key === undefined ? undefined : `${tunnel.metadata.uid} ${key}` }
       const name = objectName('p', owner)
-      using places = new DisposableStack()
-      places.use(quota.reserve({ namespace: tunnel.metadata.uid, name }))
+      using reservations = new DisposableStack()
+      reservations.use(quota.reserve({ namespace: tunnel.metadata.uid, name }))
       const salt = randomBytes(32).toString('base64url')
       const secret = key === undefined ? randomTunnelPassword() : deriveTunnelPassword(tokenSecret, salt)
       const draft = {
@@ -80,9 +80,9 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
       }
       const { object, created } = await createOnce(store, TunnelPassword, draft, requestHash({}))
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
-      await untilKnown(tunnelPasswords, object, endOf(tunnels, tunnel, 'the tunnel was deleted meanwhile'))
+      await untilKnown(tunnelPasswords, object, rejectWhenDeleted(tunnels, tunnel, 'the tunnel was deleted meanwhile'))
       if (created && !livePasswordsOf(tunnel).some(({ metadata }) => metadata.uid === object.metadata.uid)) {
-        // Others came by another API server, or by kubectl, at the same time: it would be refused.
+        // Other passwords were created at the same time through another API server or kubectl; the edge would reject this one.
         await store.delete(TunnelPassword, object.metadata, { uid: object.metadata.uid })
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
         throw new ApiError(
@@ -90,22 +90,22 @@ export function createTunnelPassword(deps: TunnelDeps): AnyRoute {
           `the quota of this tunnel is used up: ${LIVE_PASSWORDS_MAX} of ${LIVE_PASSWORDS_MAX} live passwords; revoke one, or wait until one expires`,
         )
       }
-      const password = created ? secret : shownAgain(object, tokenSecret)
+      const password = created ? secret : passwordOf(object, tokenSecret)
       const { resourceVersion: etag } = (await settled(tunnelPasswords, object)).metadata
       return { status: 201, data: { password: { ...passwordView(object), password } }, etag }
     },
   })
 }
 
-/** @throws ApiError `conflict` when the tunnel takes no password: one that is issued all the same would be refused at the login */
-function passwordsMustWork({ spec }: Tunnel): void {
+/** Checks that the tunnel accepts passwords. @throws ApiError `conflict` */
+function requirePasswordLogin({ spec }: Tunnel): void {
   if (spec.config.authMode !== 'key') return
   const fix = 'PATCH it with {"config":{"authMode":"both"}} first, or log in with a key of authorizedKeys'
   throw new ApiError('conflict', `authMode of this tunnel is key, so that it takes no passwords; ${fix}`)
 }
 
-/** @throws ApiError `conflict` when the installation's secret is another now */
-function shownAgain({ metadata, spec }: TunnelPassword, secret: Uint8Array): string {
+/** Returns the password that a request with the same Idempotency-Key created. @throws ApiError `conflict` when the secret has changed */
+function passwordOf({ metadata, spec }: TunnelPassword, secret: Uint8Array): string {
   const password = deriveTunnelPassword(secret, metadata.annotations?.[annotations.tokenSalt] ?? '')
   if (sha256Of(password) === spec.sha256) return password
   throw new ApiError('conflict', 'this password cannot be shown again; issue another')

@@ -11,7 +11,7 @@ import { idParam } from '../../tenancy/tenancy-deps.ts'
 const NEEDS = [{ verb: 'delete', resource: 'tunnelpasswords' }] as const
 const Params = z.object({ ...TunnelParams.shape, id: idParam('Id of the password.') })
 
-/** `DELETE …/tunnels/{t}/passwords/{id}`: ends the sessions that logged in with it. */
+/** `DELETE …/tunnels/{t}/passwords/{id}`: also ends the sessions that logged in with the password. */
 export function deleteTunnelPassword(deps: TunnelDeps): AnyRoute {
   const { store, tunnelPasswords, audit } = deps
   const find = createTunnelLookup(deps)

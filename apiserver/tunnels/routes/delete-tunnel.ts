@@ -10,7 +10,7 @@ import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.
 const NEEDS = [{ verb: 'delete', resource: 'tunnels' }] as const
 const BUDGET_MS = 30_000
 
-/** `DELETE …/tunnels/{t}`: 200 when it is gone and its hostname released; a second one joins the wait. */
+/** `DELETE …/tunnels/{t}`: 200 once the tunnel is gone and its hostname released, 202 while in progress. A repeated request joins the wait. */
 export function deleteTunnel(deps: TunnelDeps): AnyRoute {
   const { store, tunnels, audit } = deps
   const find = createTunnelLookup(deps)
@@ -20,7 +20,7 @@ export function deleteTunnel(deps: TunnelDeps): AnyRoute {
     path: TUNNEL_PATH,
     on: ['shared'],
     id: 'deleteTunnel',
-    summary: 'Delete a tunnel for good; its sessions end and its hostname is released.',
+    summary: 'Delete a tunnel permanently; its sessions end and its hostname is released.',
     conditional: true,
     params: TunnelParams,
     replies: { 200: z.object({}), 202: TunnelData },

@@ -10,34 +10,34 @@ import { IpAddress } from '../../journal/journal-query.ts'
 const Body = z
   .object({
     sourceIp: IpAddress.optional().describe('Address of the visitor.'),
-    scheme: z.enum(['http', 'https']).optional().describe('https, when absent.'),
+    scheme: z.enum(['http', 'https']).optional().describe('Default: https.'),
     method: z
       .string()
-      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be a method of HTTP')
+      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be an HTTP method')
       .max(METHOD_MAX)
       .optional()
-      .describe('GET, when absent.'),
+      .describe('Default: GET.'),
     path: z
       .string()
-      .regex(/^\/[!"$-~]*$/, 'must begin with /, and hold printable ASCII without blanks and #')
+      .regex(/^\/[!"$-~]*$/, 'must begin with / and contain only printable ASCII without blanks and #')
       .max(2_048)
       .optional()
-      .describe('/, when absent.'),
+      .describe('Default: /.'),
     ssh: z
       .object({ sourceIp: IpAddress.describe('Address of the client.'), authMethod: z.enum(['key', 'token']) })
       .optional()
-      .describe('A login instead of a request.'),
+      .describe('SSH login to explain instead of a request.'),
   })
   .refine(({ sourceIp, ssh }) => (sourceIp === undefined) !== (ssh === undefined), {
     path: ['sourceIp'],
-    error: 'must be given, or ssh in its place',
+    error: 'is required without ssh, and excluded with it',
     when: ({ issues }) => issues.length === 0,
   })
   .superRefine(({ ssh, ...request }, context) => {
     if (ssh === undefined) return
     for (const name of ['scheme', 'method', 'path'] as const) {
       if (request[name] !== undefined)
-        context.addIssue({ code: 'custom', path: [name], message: 'is of a request, not of a login' })
+        context.addIssue({ code: 'custom', path: [name], message: 'applies to a request, not to a login' })
     }
   })
   .meta({
@@ -59,7 +59,7 @@ const Explanation = z
   })
   .meta({ id: 'Explanation' })
 
-/** `POST …/tunnels/{t}/explain`: what the edge would do, and why; nothing is sent. */
+/** `POST …/tunnels/{t}/explain`: explains the edge's decision about a request or a login without sending one (docs/api.md, "Explain"). */
 export function explainTunnel(deps: TunnelDeps): AnyRoute {
   const { endpoints, presenceOf } = deps
   const { livePasswordsOf } = createPasswordLookup(deps)
@@ -69,22 +69,20 @@ export function explainTunnel(deps: TunnelDeps): AnyRoute {
     path: `${TUNNEL_PATH}/explain`,
     on: ['shared'],
     id: 'explainTunnel',
-    summary: 'Say what the edge would decide about a request or a login, step by step.',
+    summary: 'Explain step by step how the edge would decide about a request or a login.',
     params: TunnelParams,
     body: Body,
     replies: { 200: Explanation },
     async handle({ principal, params, body }) {
       const { tunnel } = await find(principal, params)
       const presenceIn = await presenceOf([tunnel])
-      const standing = {
+      const state = {
         endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
         sessions: presenceIn(tunnel).sessions,
         livePasswords: livePasswordsOf(tunnel).length,
       }
       const { sourceIp = '', scheme = 'https', method = 'GET', path = '/', ssh } = body
-      const data = ssh
-        ? explainLogin(tunnel, standing, ssh)
-        : explainRequest(tunnel, standing, { sourceIp, scheme, method, path })
+      const data = ssh ? explainLogin(tunnel, state, ssh) : explainRequest(tunnel, state, { sourceIp, scheme, method, path })
       return { status: 200, data: { steps: [...data.steps], answer: data.answer } }
     },
   })

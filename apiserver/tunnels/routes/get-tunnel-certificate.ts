@@ -12,7 +12,7 @@ export function getTunnelCertificate(deps: TunnelDeps): AnyRoute {
     path: `${TUNNEL_PATH}/certificate`,
     on: ['shared'],
     id: 'getTunnelCertificate',
-    summary: 'Say how far the certificate of a tunnel has come.',
+    summary: 'Get the state of the certificate of a tunnel.',
     params: TunnelParams,
     replies: { 200: z.object({ certificate: CertificateView }) },
     async handle({ principal, params }) {

@@ -8,7 +8,7 @@ import { createPasswordLookup, PasswordView, passwordView } from '../tunnel-pass
 
 const NEEDS = [{ verb: 'list', resource: 'tunnelpasswords' }] as const
 
-/** `GET …/tunnels/{t}/passwords`: without the passwords, which are kept nowhere. */
+/** `GET …/tunnels/{t}/passwords`: without the passwords, which are not stored. */
 export function listTunnelPasswords(deps: TunnelDeps): AnyRoute {
   const { livePasswordsOf } = createPasswordLookup(deps)
   const find = createTunnelLookup(deps)
@@ -17,7 +17,7 @@ export function listTunnelPasswords(deps: TunnelDeps): AnyRoute {
     path: `${TUNNEL_PATH}/passwords`,
     on: ['shared'],
     id: 'listTunnelPasswords',
-    summary: 'List the temporary passwords of a tunnel that are good now.',
+    summary: 'List the valid temporary passwords of a tunnel.',
     params: TunnelParams,
     query: z.object(PageQuery),
     replies: { 200: listOf('passwords', PasswordView) },

@@ -7,11 +7,11 @@ import { type AnyRoute, route } from '../../http/route.ts'
 import { PatchTunnelBody } from '../tunnel-body.ts'
 import { checkConfigPatch, requireAllowedTarget } from '../tunnel-config-checks.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
-import { createTunnelLookup, TUNNEL_PATH, tunnelMustStay, TunnelParams } from '../tunnel-lookup.ts'
+import { createTunnelLookup, TUNNEL_PATH, requireTunnelNotDeleting, TunnelParams } from '../tunnel-lookup.ts'
 
 const NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
 
-/** The merge patch of the spec that a body means, where the spec is that now. @throws ApiError `invalid_request` */
+/** Returns the merge patch of the spec for a body; `now` is the current spec. @throws ApiError `invalid_request` */
 function specPatch({ name, config }: PatchTunnelBody, now: Tunnel['spec']): Patch {
   if (config) requireAllowedTarget(now.config, config)
   return { ...(name !== undefined && { displayName: name }), ...(config !== undefined && { config }) }
@@ -19,7 +19,7 @@ function specPatch({ name, config }: PatchTunnelBody, now: Tunnel['spec']): Patc
 
 const updatedAtOf = ({ metadata }: Tunnel): string => metadata.annotations?.[annotations.updatedAt] ?? ''
 
-/** `PATCH …/tunnels/{t}`: in force at once; what it forbids is ended. */
+/** `PATCH …/tunnels/{t}`: takes effect at once and ends sessions and requests that it forbids. */
 export function patchTunnel(deps: TunnelDeps): AnyRoute {
   const { store, tunnels, audit, now } = deps
   const find = createTunnelLookup(deps)
@@ -30,7 +30,7 @@ export function patchTunnel(deps: TunnelDeps): AnyRoute {
     id: 'patchTunnel',
     summary: 'Rename a tunnel or change its settings, without a reconnect.',
     description:
-      'A JSON merge patch (RFC 7396): lists are replaced whole, null puts a default back. One that changes nothing writes nothing.',
+      'A JSON merge patch (RFC 7396): lists are replaced as a whole, null restores a default. A patch without a change writes nothing.',
     conditional: true,
     params: TunnelParams,
     body: PatchTunnelBody,
@@ -38,7 +38,7 @@ export function patchTunnel(deps: TunnelDeps): AnyRoute {
     replies: { 200: TunnelData },
     async handle({ principal, params, body, ifMatch, requestId, sourceIp }) {
       const { tunnel: found, scope } = await find(principal, params, NEEDS)
-      tunnelMustStay(found)
+      requireTunnelNotDeleting(found)
       const marks = { [annotations.updatedAt]: now().toISOString() }
       const specOf = ({ spec }: Tunnel) => specPatch(body, spec)
       const { before, after, isChanged } = await changeSpec(store, Tunnel, { found, ifMatch, specOf, marks })

@@ -22,7 +22,7 @@ const ROUTES = [
 
 export type TunnelRoutesWiring = TunnelWiring & JournalWiring
 
-/** The routes of tunnels (surface, section 5). */
+/** Returns the routes of tunnels (docs/api.md, "Tunnels"). */
 export function tunnelRoutes(wiring: TunnelRoutesWiring): AnyRoute[] {
   const deps = createTunnelDeps(wiring)
   return [...ROUTES.map((make) => make(deps)), ...journalRoutes(wiring)]
