@@ -10,7 +10,7 @@ const entryFor = (about: Parameters<typeof auditReview>[0]) =>
 const httpsOnly = { regionId: 1, displayName: 'Web', config: { httpsOnly: true } }
 const plain = { regionId: 1, displayName: 'Web', config: { httpsOnly: false } }
 
-test('an entry says which user of the cluster did what', () => {
+test('an entry has the cluster user, the action and the resource', () => {
   expect(entryFor({ operation: 'UPDATE', object: httpsOnly, oldObject: plain })).toEqual({
     id: expect.any(String) as string,
     at: AT,
@@ -40,7 +40,7 @@ test('an entry says which user of the cluster did what', () => {
   })
 })
 
-test('neither secrets nor their hashes are in it', () => {
+test('an entry contains neither secrets nor their hashes', () => {
   const sha256 = 'a'.repeat(64)
   const entry = entryFor({ operation: 'CREATE', object: { tunnelRef: { name: 'web' }, sha256 } })
   expect(entry?.changes).toEqual([{ path: 'tunnelRef', from: null, to: 'web' }])
@@ -51,12 +51,12 @@ test('neither secrets nor their hashes are in it', () => {
   expect(headers?.changes).toEqual([{ path: 'config.liveHeaderModifications', from: null, to }])
 })
 
-test('a tunnel is named with its hostname', () => {
+test('an entry of a tunnel has its hostname', () => {
   const entry = entryFor({ operation: 'DELETE', oldObject: plain })
   expect(entry?.resource).toMatchObject({ name: 'Web', hostname: '0123456789abcdef' })
 })
 
-test('a service account is told from a person', () => {
+test('an entry distinguishes service accounts from users', () => {
   const username = 'system:serviceaccount:ci:deployer'
   expect(entryFor({ operation: 'CREATE', object: plain, username })?.actor).toEqual({ name: username, kind: 'serviceAccount' })
 })
@@ -70,6 +70,6 @@ test.each<[string, Parameters<typeof auditReview>[0]]>([
     { operation: 'CREATE', object: plain, username: 'system:serviceaccount:mooring-system:mooring-apiserver' },
   ],
   ['the operator', { operation: 'DELETE', oldObject: plain, username: 'system:serviceaccount:mooring-system:mooring-operator' }],
-])('%s is no entry', (_what, about) => {
+])('%s has no entry', (_what, about) => {
   expect(entryFor(about)).toBeUndefined()
 })

@@ -40,7 +40,7 @@ describe('a published key set', () => {
     expect(server.state.requests).toBe(1)
   })
 
-  test('is not asked again for each unknown key', async () => {
+  test('is not fetched again for each unknown key', async () => {
     const [issuer, forger] = [await newIssuer(), await newIssuer()]
     await using server = await startJwksServer(issuer)
     const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: { url: server.url } }] })
@@ -67,7 +67,7 @@ describe('a published key set', () => {
     expect(server.state.requests).toBe(requests)
   })
 
-  test('is unavailable when the certificate of its server is not trusted, or nobody listens', async () => {
+  test('is unavailable when its server’s certificate is not trusted or no server listens', async () => {
     const issuer = await newIssuer()
     const now = new Date()
     const { certificate: cert, key } = await issueCertificate({ ca: await createCa(now), names: ['127.0.0.1'], now })

@@ -35,7 +35,7 @@ async function startProvider() {
   return { url, issuer, state, [Symbol.asyncDispose]: dispose }
 }
 
-test('an issuer that is up is found at once, and asked for its document no more', async () => {
+test('an issuer is discovered once, at the start', async () => {
   await using provider = await startProvider()
   const verify = createJwtVerifier({ issuers: createOutsideIssuers({ issuers: [{ name: 'corp', url: provider.url }], log }) })
   const tokens = await Promise.all(['a', 'b'].map((subject) => provider.issuer.sign({ ...claims, subject })))
@@ -43,7 +43,7 @@ test('an issuer that is up is found at once, and asked for its document no more'
   expect(provider.state.discoveries).toBe(1)
 })
 
-test('an issuer that is down at the start holds up its own tokens alone, and is found when it is back', async () => {
+test('an issuer that is down at the start affects only its own tokens, and is discovered when it is back', async () => {
   await using provider = await startProvider()
   await using other = await startProvider()
   provider.state.up = false
@@ -65,7 +65,7 @@ test('an issuer that is down at the start holds up its own tokens alone, and is 
   expect(await verify(token)).toMatchObject({ user: 'corp:alice' })
 })
 
-test('a document that speaks of another issuer is not believed', async () => {
+test('a document that names another issuer is rejected', async () => {
   await using provider = await startProvider()
   provider.state.calledItself = 'https://other.test'
   const verify = createJwtVerifier({ issuers: createOutsideIssuers({ issuers: [{ name: 'corp', url: provider.url }], log }) })

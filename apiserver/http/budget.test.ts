@@ -6,14 +6,14 @@ const untilAborted = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(signal.reason as Error))
   })
 
-test('what comes in time is returned', async () => {
+test('withinBudget returns a result that is in time', async () => {
   expect(await withinBudget(60_000, () => Promise.resolve({ done: true }))).toEqual({ done: true })
 })
 
-test('what does not come in time is undefined', async () => {
+test('withinBudget returns undefined when the time runs out', async () => {
   expect(await withinBudget(1, untilAborted)).toBeUndefined()
 })
 
-test('an error of what is waited for passes through', async () => {
+test('withinBudget throws the error of the wait', async () => {
   await expect(withinBudget(60_000, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
 })

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { answerStarting } from './not-yet.ts'
 
-test('before there is an API, an answer has the form that all errors have', async () => {
+test('answerStarting answers 503 in the form of all errors', async () => {
   const server = createServer(answerStarting).listen(0, '127.0.0.1')
   await once(server, 'listening')
   try {

@@ -93,7 +93,7 @@ describe('a limit', () => {
   })
 })
 
-test('objects of one second are told apart by the milliseconds that the API wrote down, whatever their ids', () => {
+test('objects of the same second are ordered by the milliseconds of their annotation, not by id', () => {
   const object = (uid: string, at: string) => ({
     metadata: {
       ...{ uid, name: uid, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-02T03:04:05Z' },

@@ -2,15 +2,15 @@ import { expect, test } from 'vitest'
 import { claimedStatus, type InstanceTraits, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { claimOutcome, claimTimeout, isSwitched } from './instance-verdict.ts'
 
-const saying = (status: 'True' | 'False', reason: string): InstanceTraits => ({
+const withReady = (status: 'True' | 'False', reason: string): InstanceTraits => ({
   status: { conditions: [readyCondition(status, reason)] },
 })
 
 test.each([
   { does: 'waits while there is no status', traits: {}, done: false },
-  { does: 'waits for a server', traits: saying('False', 'WaitingForServer'), done: false },
-  { does: 'waits while its server is away', traits: saying('False', 'ServerUnavailable'), done: false },
-  { does: 'waits while its template is in use', traits: saying('False', 'TemplateInUse'), done: false },
+  { does: 'waits for a server', traits: withReady('False', 'WaitingForServer'), done: false },
+  { does: 'waits while its server is unavailable', traits: withReady('False', 'ServerUnavailable'), done: false },
+  { does: 'waits while its template is in use', traits: withReady('False', 'TemplateInUse'), done: false },
   { does: 'ends when the database works', traits: { status: claimedStatus }, done: true },
   {
     does: 'does not believe the status of an older spec',
@@ -25,14 +25,14 @@ test.each([
   { reason: 'UnknownRegion', code: 'unknown_region', field: 'region' },
   { reason: 'UnsupportedMotor', code: 'unsupported_motor', field: 'motor' },
   { reason: 'TemplateNotFound', code: 'invalid_request', field: 'template' },
-])('$reason refuses a claim with $code', ({ reason, code, field }) => {
-  expect(() => claimOutcome(sharedInstance(saying('False', reason)))).toThrow(
+])('$reason rejects a claim with $code', ({ reason, code, field }) => {
+  expect(() => claimOutcome(sharedInstance(withReady('False', reason)))).toThrow(
     expect.objectContaining({ code, details: [{ field, message: `because: ${reason}` }] }),
   )
 })
 
-test('what its namespace has no room for is refused, and nothing in the body is to blame', () => {
-  expect(() => claimOutcome(sharedInstance(saying('False', 'QuotaExceeded')))).toThrow(
+test('a claim past the quota is rejected without a field', () => {
+  expect(() => claimOutcome(sharedInstance(withReady('False', 'QuotaExceeded')))).toThrow(
     expect.objectContaining({ code: 'quota_exceeded', details: [] }),
   )
 })
@@ -44,7 +44,7 @@ test.each([
   { reason: 'TemplateNotFound', done: false },
   { reason: 'UnsupportedMotor', done: false },
   { reason: 'QuotaExceeded', done: false },
-])('what was claimed before is never refused, and $reason is found by a repeated request: $done', ({ reason, done }) => {
+])('a claimed instance is never rejected; with $reason a repeated request finds it: $done', ({ reason, done }) => {
   const instance = sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', reason)] } })
   expect(claimOutcome(instance) !== undefined).toBe(done)
 })
@@ -56,18 +56,18 @@ test('a claim ends with a conflict when the instance is being deleted', () => {
 
 test.each([
   { does: 'not seen at all', last: undefined, code: 'unavailable' },
-  { does: 'still waiting', last: sharedInstance(saying('False', 'WaitingForServer')), code: 'unavailable' },
-  { does: 'whose template is in use', last: sharedInstance(saying('False', 'TemplateInUse')), code: 'conflict' },
+  { does: 'still waiting', last: sharedInstance(withReady('False', 'WaitingForServer')), code: 'unavailable' },
+  { does: 'whose template is in use', last: sharedInstance(withReady('False', 'TemplateInUse')), code: 'conflict' },
   {
     does: 'repeated while the template is in use for a reset',
     last: sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', 'TemplateInUse')] } }),
     code: 'unavailable',
   },
-])('a claim $does, out of time, is $code', ({ last, code }) => {
+])('a claim $does that runs out of time is $code', ({ last, code }) => {
   expect(claimTimeout(last).code).toBe(code)
 })
 
-test('a claim out of time says when to try again', () => {
+test('a claim that runs out of time has Retry-After', () => {
   expect(claimTimeout(undefined).headers).toHaveProperty('Retry-After')
 })
 
@@ -81,7 +81,7 @@ test.each([
   { does: 'is carried out', traits: { spec: { enabled: false }, status: off }, done: true },
   { does: 'is seen but not carried out yet', traits: { status: off }, done: false },
   {
-    does: 'is as far as it goes when the database is too large',
+    does: 'is complete when the database is too large to be enabled',
     traits: { status: { ...off, conditions: [readyCondition('False', 'SizeExceeded', 2)] } },
     done: true,
   },
@@ -89,6 +89,6 @@ test.each([
   expect(isSwitched(sharedInstance({ metadata: { generation: 2 }, ...traits }), 2)).toBe(done)
 })
 
-test('a switch that the cache has not seen is not carried out', () => {
+test('a switch that the cache does not have is not complete', () => {
   expect(isSwitched(sharedInstance({ status: off, spec: { enabled: false } }), 2)).toBe(false)
 })

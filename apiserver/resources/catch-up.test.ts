@@ -12,7 +12,7 @@ import { createScopes } from '../auth/scope.ts'
 const access = { may: async () => true, memberships: async () => [] }
 const principal = { user: 'local:erin', groups: [] }
 
-/** A cache of instances that hears of nothing before it is told to follow, and an instance that another API server has created meanwhile. */
+/** Creates a cache of instances that starts to follow on request, and an instance that another API server created. */
 async function behind() {
   const { store, ...temporary } = await openTemporaryStore()
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
@@ -36,7 +36,7 @@ async function behind() {
   }
 }
 
-test('what another API server has created is found as soon as the watch brings it', async () => {
+test('an object of another API server is found as soon as the watch delivers it', async () => {
   await using replica = await behind()
   const finding = replica.find(60_000)(principal, replica.uid.toUpperCase())
   replica.follow()
@@ -46,13 +46,13 @@ test('what another API server has created is found as soon as the watch brings i
 test.each([
   { what: 'an id that nothing has, after a while', id: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', ms: 20 },
   { what: 'what cannot be an id, at once', id: 'mine', ms: 2 ** 30 },
-  { what: 'an id where nobody else creates, at once', id: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', ms: 0 },
-])('there is nothing to be found by $what', async ({ id, ms }) => {
+  { what: 'an id where no other process creates, at once', id: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', ms: 0 },
+])('no object is found by $what', async ({ id, ms }) => {
   await using replica = await behind()
   await expect(replica.find(ms)(principal, id)).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('nobody waits for long, nor for what is there', async () => {
+test('the wait is short, and an existing object is found without one', async () => {
   expect(BEHIND_MS).toBeLessThanOrEqual(500)
   await using temporary = await openTemporaryStore()
   const cache = createCache({ store: temporary.store, kind: Organization })

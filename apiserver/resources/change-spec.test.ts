@@ -27,7 +27,7 @@ test.each<{ does: string; spec: Patch; isChanged: boolean }>([
   { does: 'another name', spec: { displayName: 'Shop' }, isChanged: true },
   { does: 'all defaults', spec: { config: null }, isChanged: true },
   { does: 'a list put back', spec: { config: { sshIPWhitelist: null } }, isChanged: true },
-])('a wish for $does changes something: $isChanged', async ({ spec, isChanged }) => {
+])('a request for $does changes the spec: $isChanged', async ({ spec, isChanged }) => {
   const { store, found } = await tunnelIn()
   const changed = await changeSpec(store, Tunnel, { found, specOf: () => spec, marks })
   expect(changed.isChanged).toBe(isChanged)
@@ -37,13 +37,13 @@ test.each<{ does: string; spec: Patch; isChanged: boolean }>([
   expect(changed.after.metadata.annotations).toEqual(isChanged ? marks : undefined)
 })
 
-test('what breaks a rule is for the store to refuse', async () => {
+test('the store rejects an invalid change', async () => {
   const { store, found } = await tunnelIn()
   const broken = changeSpec(store, Tunnel, { found, specOf: () => ({ config: { sshIPWhitelist: ['nowhere'] } }) })
   await expect(broken).rejects.toMatchObject({ code: 'invalid' })
 })
 
-test('two that ask for the same at once change it once, and each change has what was there before it', async () => {
+test('two simultaneous equal requests change the spec once, and each change has its previous state', async () => {
   const { store, found } = await tunnelIn()
   const rename = (to: string) => changeSpec(store, Tunnel, { found, specOf: () => ({ displayName: to }) })
   const all = await Promise.all(['a', 'a', 'b', 'b'].map(rename))
@@ -54,7 +54,7 @@ test('two that ask for the same at once change it once, and each change has what
   expect(second?.before).toEqual(first?.after)
 })
 
-test('a version that another writer made old is looked at again, unless it was asked for', async () => {
+test('a conflict with another writer is retried unless the caller expects the version', async () => {
   const { store, found } = await tunnelIn()
   const version = found.metadata.resourceVersion
   const attempt = (on: Store, ifMatch?: IfMatch) =>
@@ -66,7 +66,7 @@ test('a version that another writer made old is looked at again, unless it was a
     expect((await attempt(store, one)).isChanged).toBe(false)
 })
 
-test('one that is going, or is another by now, is not changed', async () => {
+test('an object that is being deleted or was replaced is not changed', async () => {
   const { store, found } = await tunnelIn()
   const attempt = () => changeSpec(store, Tunnel, { found, specOf: () => ({ displayName: 'Web' }) })
   await store.mergePatch(Tunnel, key, { metadata: { finalizers: ['example.org/keep'] } })

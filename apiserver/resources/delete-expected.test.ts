@@ -14,8 +14,8 @@ async function placed() {
   const first = await store.create(Tunnel, { metadata: { ...key, finalizers: [KEEP] }, spec: { regionId: 1 } })
   const found = await store.mergePatch(Tunnel, key, { spec: { displayName: 'Web' } })
   const [old, now] = [first.metadata.resourceVersion, found.metadata.resourceVersion]
-  const isGoing = async () => (await store.get(Tunnel, key))?.metadata.deletionTimestamp !== undefined
-  return { ...temporary, store, found, old, now, isGoing }
+  const isBeingDeleted = async () => (await store.get(Tunnel, key))?.metadata.deletionTimestamp !== undefined
+  return { ...temporary, store, found, old, now, isBeingDeleted }
 }
 
 test.each([
@@ -23,26 +23,26 @@ test.each([
   { does: 'at any version', ifMatch: () => '*' as const },
   { does: 'at its version', ifMatch: (_old: string, now: string) => [now] },
   { does: 'at one of several versions', ifMatch: (old: string, now: string) => [old, now] },
-])('what is there is deleted $does, and a second wish is no new one', async ({ ifMatch }) => {
+])('an object is deleted $does, and only the first request returns true', async ({ ifMatch }) => {
   await using place = await placed()
-  const { store, found, old, now, isGoing } = place
+  const { store, found, old, now, isBeingDeleted } = place
   expect(await requestDeletion(store, Tunnel, found, ifMatch(old, now))).toBe(true)
-  expect(await isGoing()).toBe(true)
-  const going = await store.get(Tunnel, key)
-  if (!going) expect.fail('it is gone')
-  expect(await requestDeletion(store, Tunnel, going, undefined)).toBe(false)
+  expect(await isBeingDeleted()).toBe(true)
+  const deleting = await store.get(Tunnel, key)
+  if (!deleting) expect.fail('the object is gone')
+  expect(await requestDeletion(store, Tunnel, deleting, undefined)).toBe(false)
   await store.mergePatch(Tunnel, key, { metadata: { finalizers: [] } })
-  expect(await requestDeletion(store, Tunnel, going, undefined)).toBe(false)
-  expect(await requestDeletion(store, Tunnel, going, [now])).toBe(false)
-  await expect(deleteExpected(store, Tunnel, going, undefined)).rejects.toMatchObject({ code: 'not_found' })
+  expect(await requestDeletion(store, Tunnel, deleting, undefined)).toBe(false)
+  expect(await requestDeletion(store, Tunnel, deleting, [now])).toBe(false)
+  await expect(deleteExpected(store, Tunnel, deleting, undefined)).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('at versions that it is not at, or none at all, it stays', async () => {
+test('an object with another version is not deleted', async () => {
   await using place = await placed()
-  const { store, found, old, isGoing } = place
+  const { store, found, old, isBeingDeleted } = place
   for (const ifMatch of [[old], [old, '1'], []]) {
     await expect(requestDeletion(store, Tunnel, found, ifMatch)).rejects.toMatchObject({ code: 'conflict' })
     await expect(deleteExpected(store, Tunnel, found, ifMatch)).rejects.toMatchObject({ code: 'conflict' })
   }
-  expect(await isGoing()).toBe(false)
+  expect(await isBeingDeleted()).toBe(false)
 })

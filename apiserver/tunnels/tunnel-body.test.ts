@@ -10,7 +10,7 @@ const { components } = JSON.parse(await readFile(join(import.meta.dirname, '../.
   components: { schemas: Record<string, { properties: { name: { pattern: string } } }> }
 }
 
-test.each(['CreateTunnel', 'PatchTunnel'])('the published pattern of a name in %s says the same to every client', (id) => {
+test.each(['CreateTunnel', 'PatchTunnel'])('the published pattern of a name in %s is equivalent in every client', (id) => {
   const pattern = components.schemas[id]?.properties.name.pattern ?? expect.fail('the schema has no pattern')
   for (const flags of ['', 'u', 'v']) {
     const published = new RegExp(pattern, flags)
@@ -19,7 +19,7 @@ test.each(['CreateTunnel', 'PatchTunnel'])('the published pattern of a name in %
   }
 })
 
-test('a name has 63 characters, of whatever plane, and not one more', () => {
+test('a name has at most 63 characters of any Unicode plane', () => {
   const named = (name: string) => PatchTunnelBody.safeParse({ name }).success
   expect([named('🚢'.repeat(63)), named('🚢'.repeat(64)), named('x'.repeat(64))]).toEqual([true, false, false])
 })

@@ -25,7 +25,7 @@ async function wrong(is: Pick<AnyRoute, 'method' | 'body' | 'checkBody'>, body: 
   return fieldsOf(await app.call(is.method.toUpperCase(), '/v1/toys', { token: 'alice', body }))?.toSorted() ?? []
 }
 
-describe('each wrong item of a list is named by its index, once, whatever else is wrong', () => {
+describe('each invalid item of a list is named by its index, once, in addition to other errors', () => {
   test.each<{ config: object; fields: readonly string[] }>([
     {
       config: {
@@ -73,7 +73,7 @@ describe('each wrong item of a list is named by its index, once, whatever else i
       config: { target: 'db.internal:5432', forwardToOtherHosts: false, authMode: 'none' },
       fields: ['config.authMode', 'config.target'],
     },
-    // What is no `true` allows nothing.
+    // Only `true` allows other hosts.
     {
       config: { target: 'db.internal:5432', forwardToOtherHosts: 'yes' },
       fields: ['config.forwardToOtherHosts', 'config.target'],
@@ -87,7 +87,7 @@ describe('each wrong item of a list is named by its index, once, whatever else i
   })
 })
 
-test('a target is weighed whatever else is wrong, but for itself', async () => {
+test('a target is checked in addition to other errors, unless it has one itself', async () => {
   const post = { method: 'post', body: CreateTunnelBody, checkBody: checkNewConfig } as const
   const long = Array.from({ length: 101 }, () => '::1')
   const fields = ['config.sshIPWhitelist', 'config.target', ...REST]
@@ -95,7 +95,7 @@ test('a target is weighed whatever else is wrong, but for itself', async () => {
     expect(await wrong(post, { config: { target, sshIPWhitelist: long } })).toEqual(fields)
 })
 
-test('a patch is weighed with what it leaves as it is', () => {
+test('a patch is checked together with the unchanged settings', () => {
   const refusal: unknown = expect.objectContaining({
     code: 'invalid_request',
     message: 'config.target must be on localhost, unless forwardToOtherHosts is true',

@@ -62,7 +62,7 @@ test.each(REGIONS)('a region $does is 422 no_active_endpoint, and nothing is lef
   expect([(await store.list(Tunnel)).items, recorded]).toEqual([[], []])
 })
 
-test('what its namespace has no room for by the time the operator looks is 403 quota_exceeded, and the tunnel goes again', async () => {
+test('a tunnel that the operator rejects for the quota is 403 quota_exceeded, and is deleted', async () => {
   recorded.length = 0
   const watching = new AbortController()
   const message = 'the namespace has 50 tunnels, and may have 50: delete one, or ask for a higher quota'
@@ -75,7 +75,7 @@ test('what its namespace has no room for by the time the operator looks is 403 q
   expect(recorded).toEqual(['create', 'delete'])
 })
 
-test('what an Idempotency-Key has made is known at once, also where the caches have not heard of it', async () => {
+test('a repeated Idempotency-Key finds its tunnel even if the caches do not have it', async () => {
   const key = randomUUID()
   const caches = new AsyncDisposableStack()
   const deps = await openTunnelDeps(caches, given)
@@ -98,7 +98,7 @@ test('what an Idempotency-Key has made is known at once, also where the caches h
 const unserved = notReady(TunnelReason.NoActiveEndpoint, `region ${SERVED} has no active endpoint with edges`)
 
 test.each([{}, { 'Idempotency-Key': 'once' }])(
-  'an endpoint that is gone by the time the operator looks is 422 too, and the tunnel goes again (%j)',
+  'a tunnel that the operator rejects for its endpoint is 422, and is deleted (%j)',
   async (headers) => {
     recorded.length = 0
     const watching = new AbortController()

@@ -16,7 +16,7 @@ import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnel } from './create-tunnel.ts'
 import { createTunnelPassword } from './create-tunnel-password.ts'
 
-/** What is created while what it belongs to goes: nobody waits for what is not to come. */
+/** Creations while the owner of the new object is being deleted: the request must not wait for an object that never comes. */
 
 const PATH = '/v1/organizations/acme/namespaces/prod/tunnels'
 const REGION = '0b7fdd3c-6c3e-4b6c-9d0e-4f0b7f5d3c11'
@@ -63,7 +63,7 @@ async function take(kind: Kind, key: Key): Promise<void> {
 test.each([
   { does: 'gone', finalizers: [] },
   { does: 'being deleted', finalizers: [FINALIZER] },
-])('a password of a tunnel that is $does by then is 409 conflict, at once', async ({ finalizers }) => {
+])('a password of a tunnel that is $does meanwhile is 409 conflict at once', async ({ finalizers }) => {
   const key = { name: `web-${finalizers.length}`, namespace: 'acme--prod' }
   const tunnel = await store.create(Tunnel, { metadata: { ...key, finalizers }, spec: { regionId: 1, config: {} } })
   await known(key)
@@ -80,7 +80,7 @@ test.each([
 
 const post = () => app.call('POST', PATH, { token: 'editor', body: { name: 'web', regionId: 1 } })
 
-test('a tunnel that was there and is gone is 409 conflict, at once', async () => {
+test('a tunnel that is deleted during its creation is 409 conflict at once', async () => {
   const made = Promise.withResolvers<Key>()
   meanwhile = async (key) => {
     await known(key)
@@ -97,7 +97,7 @@ test('a tunnel that was there and is gone is 409 conflict, at once', async () =>
 })
 
 // The last: it takes the namespace away.
-test('a tunnel that went with its namespace before anybody saw it is 409 conflict, at once', async () => {
+test('a tunnel that is deleted with its namespace before the cache has it is 409 conflict at once', async () => {
   meanwhile = async (key) => {
     await store.delete(Namespace, { name: 'acme--prod' })
     await take(Tunnel, key)
