@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import type { TokenIssuer } from './auth/issuer.ts'
-import { onlyGet } from './http/only-get.ts'
+import { onlyGet } from './http/default-responses.ts'
 
 export interface OpenRoutesDeps {
   /** Mooring's own issuer; its documents are published when present. */

@@ -1,7 +1,8 @@
 import type { AnyRoute } from './http/route.ts'
 import type { InstanceWiring } from './instances/instance-deps.ts'
 import type { TenancyWiring } from './tenancy/tenancy-deps.ts'
-import { catalogRoutes, type CatalogWiring, instanceRoutes } from './instances/routes/instances.ts'
+import { catalogRoutes, type CatalogWiring } from './catalog/catalog-routes.ts'
+import { instanceRoutes } from './instances/routes/instances.ts'
 import { tenancyRoutes } from './tenancy/routes/tenancy.ts'
 import { tunnelRoutes, type TunnelRoutesWiring } from './tunnels/routes/tunnels.ts'
 

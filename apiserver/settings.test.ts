@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { DEFAULT_LIMITS } from './http/limits.ts'
+import { DEFAULT_LIMITS } from './http/rate-limit.ts'
 import { type ApiServerSettings, parseSettings } from './settings.ts'
 
 function settingsOf(argv: readonly string[], env: Record<string, string> = {}): ApiServerSettings {

@@ -1,7 +1,7 @@
 import { LOG_SETTINGS } from '../process/log.ts'
 import { QUOTA_SETTINGS } from '../process/quotas.ts'
 import { Address, Issuers, ListenPort, Path, Ranges, whole } from '../process/setting-rules.ts'
-import { DEFAULT_LIMITS } from './http/limits.ts'
+import { DEFAULT_LIMITS } from './http/rate-limit.ts'
 import { createSettingsParser, flagOf, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 
 const count = (range: readonly [number, number], initial: number, about: string) =>

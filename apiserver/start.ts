@@ -13,7 +13,7 @@ import { type AuditListenerDeps, startAuditListener } from './admission/listener
 import { createApi } from './api.ts'
 import { discoveryOf } from './auth/issuer.ts'
 import { createOutsideIssuers } from './auth/outside-issuers.ts'
-import { BEHIND_MS } from './resources/catch-up.ts'
+import { BEHIND_MS } from './resources/cache-waits.ts'
 import { type ApiCaches, createApiCaches, createTunnelCaches } from './resources/caches.ts'
 import { openApiJournal } from './journal/journal.ts'
 import { createMetrics } from './metrics.ts'

@@ -5,8 +5,7 @@ import { type CommandLine, readFlags } from '../process/command-line.ts'
 import { createKubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { type IssuerKey, IssuerKeyFile, type TokenClaims } from './auth/issuer.ts'
-import { printToken } from './auth/print-token.ts'
-import { readClaims, tokenCommand } from './auth/token-request.ts'
+import { printToken, readClaims, tokenCommand } from './auth/token-request.ts'
 
 const SECRET = { namespace: SYSTEM_NAMESPACE, name: 'mooring-issuer' }
 const ENTRY = 'issuer'

@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http'
-import { answerStarting } from '../apiserver/http/not-yet.ts'
+import { answerStarting } from '../apiserver/http/default-responses.ts'
 import {
   type BoundListener,
   type ListenerConfig,

@@ -6,7 +6,7 @@ import type { ValueDigest } from '../../shared/audit-digest.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import { bindError } from '../../process/bind-error.ts'
 import { closerOf } from '../../process/closer.ts'
-import { keepEntry } from '../journal/keep-entry.ts'
+import { keepEntry } from '../journal/audit.ts'
 import { entriesOf } from './entry.ts'
 import { AdmissionReview, allowed } from './review.ts'
 

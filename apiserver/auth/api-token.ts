@@ -4,7 +4,7 @@ import { type ApiToken, endOfApiToken } from '../../crds/api-token.ts'
 import type { Namespace } from '../../crds/core.ts'
 import { labels, roleGroup } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
-import { type CatchUp, createCatchUp } from '../resources/catch-up.ts'
+import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import type { Principal } from '../http/route.ts'
 import { AuthenticationError } from './authentication-error.ts'
 

@@ -1,9 +1,8 @@
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { ApiMetrics } from '../metrics.ts'
-import { contextOf } from '../http/request-context.ts'
+import { contextOf, sourceIpOf, sourceKeyOf } from '../http/request-context.ts'
 import type { Principal } from '../http/route.ts'
-import { sourceIpOf, sourceKeyOf } from '../http/source-ip.ts'
 import { API_TOKEN_PREFIX } from './api-token.ts'
 import { AuthenticationError } from './authentication-error.ts'
 

@@ -4,7 +4,7 @@ import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { region } from '../../test/builders/region.ts'
 import { REGION_ID } from '../../test/builders/shared-instance.ts'
-import { enginesOf } from './engines.ts'
+import { enginesOf } from './catalog-routes.ts'
 import { createRegions, servedMotors } from './regions.ts'
 
 const elsewhere = region({ id: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a02', regionId: 2, name: 'elsewhere', motors: [] })

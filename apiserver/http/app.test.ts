@@ -8,7 +8,7 @@ import { ok, on, toys } from '../../test/support/api/toy-routes.ts'
 import { createRequestLimiters } from './app.ts'
 import { ApiError } from './errors.ts'
 import { createOpenRoutes } from '../open-routes.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
+import { DEFAULT_LIMITS } from './rate-limit.ts'
 import { type AnyRoute, route } from './route.ts'
 
 /** A route that throws. */

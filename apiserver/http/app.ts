@@ -7,21 +7,18 @@ import express, {
   type Router,
 } from 'express'
 import type { Logger } from 'pino'
-import { accessLog } from './access-log.ts'
+import { accessLog, contextOf, requestContext } from './request-context.ts'
 import { authenticate, type AuthenticateDeps } from '../auth/authenticate.ts'
 import { readJsonBody } from './body.ts'
 import { errorBody, toApiError } from './error-answer.ts'
 import { ApiError, wrongField } from './errors.ts'
 import { sendEvents } from './event-stream.ts'
 import type { ApiMetrics } from '../metrics.ts'
-import type { ApiLimits } from './limits.ts'
-import { createFailureLimiter, createRateLimiter } from './rate-limit.ts'
-import { contextOf, requestContext } from './request-context.ts'
+import { type ApiLimits, createFailureLimiter, createRateLimiter } from './rate-limit.ts'
 import { requestParser } from './request-parser.ts'
 import { type AnyRoute, type Listener, literalFirst, type Reply } from './route.ts'
-import { securityHeaders } from './security-headers.ts'
 import { isStoreError } from '../../store/errors.ts'
-import { createUnknownPath } from './unknown-path.ts'
+import { createUnknownPath } from './default-responses.ts'
 
 /** Maximum length of a URL in characters. */
 const URL_MAX = 8_192
@@ -156,4 +153,25 @@ function answerError(log: Logger): ErrorRequestHandler {
 /** Whether the store rejected a write that passed the checks of requests: the administrator needs the reason in the log. */
 function isStoreRejection(thrown: unknown): boolean {
   return isStoreError(thrown, 'forbidden') || isStoreError(thrown, 'invalid')
+}
+
+/** Security headers of every answer. The page `/docs` sets a weaker Content-Security-Policy for itself. */
+const HEADERS = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+}
+
+/**
+ * Creates the middleware that sets the security headers. Strict-Transport-Security is left to the proxy of a public installation: on `localhost`
+ * it would apply to every other port of the machine.
+ */
+export function securityHeaders(): RequestHandler {
+  return function securityHeaders(_req, res, next) {
+    for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value)
+    next()
+  }
 }

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { DEFAULT_LIMITS } from './limits.ts'
-import { createFailureLimiter, createRateLimiter, type RateLimiter } from './rate-limit.ts'
+import { createFailureLimiter, createRateLimiter, DEFAULT_LIMITS, type RateLimiter } from './rate-limit.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -8,7 +8,7 @@ import { parseIdempotencyKey } from './idempotency.ts'
 import { parseIfMatch } from './if-match.ts'
 import { hasControl, NO_CONTROLS_RULE, parseQuery } from './query.ts'
 import type { AnyRoute, Principal, RouteRequest } from './route.ts'
-import { sourceIpOf } from './source-ip.ts'
+import { sourceIpOf } from './request-context.ts'
 
 const NOTHING = z.object({})
 

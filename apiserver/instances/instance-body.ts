@@ -4,7 +4,7 @@ import { ruled } from '../../shared/plain-words.ts'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../../crds/shared-instance.ts'
 import { wrongField } from '../http/errors.ts'
 import { EXAMPLE } from '../openapi/openapi-examples.ts'
-import { Time } from '../http/rfc3339.ts'
+import { Time } from '../resources/timestamps.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 

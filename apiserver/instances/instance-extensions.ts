@@ -2,10 +2,15 @@ import { z } from 'zod'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import { allowedExtensions } from '../../crds/region.ts'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { ExtensionReason, EXTENSIONS_INSTALLED, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Store } from '../../store/port.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Regions } from '../catalog/regions.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { type ChangedSpec, changeSpec } from '../resources/change-spec.ts'
+import type { InstanceDeps } from './instance-deps.ts'
+import { retryLater } from './instance-outcome.ts'
+import type { RouteRequest } from '../http/route.ts'
 
 export const ExtensionView = z
   .object({
@@ -44,5 +49,70 @@ export function requireAllowed(allowed: readonly string[], names: readonly strin
   const rule = allowed.length === 0 ? 'this motor has no extensions' : `must be one of ${allowed.join(', ')}`
   throw new ApiError('unsupported_extension', `unsupported extension: ${unsupported}: ${rule}`, {
     details: [{ field, message: rule }],
+  })
+}
+
+type Deps = Pick<InstanceDeps, 'store' | 'regions' | 'waits' | 'audit'>
+
+export interface AddedExtensions {
+  readonly instance: SharedInstance
+  readonly names: readonly string[]
+  /** Body field with the names, for errors. */
+  readonly field: string
+  readonly request: Pick<RouteRequest, 'principal' | 'requestId' | 'sourceIp' | 'arrivedAt'>
+}
+
+/**
+ * Adds extensions to an instance and returns the instance once they are installed.
+ * @throws ApiError `unsupported_extension`; `conflict`; `not_found`; `unavailable` when the time budget of the request is used up; StoreError
+ */
+export async function addExtensions(deps: Deps, { instance, names, field, request }: AddedExtensions): Promise<SharedInstance> {
+  const { store, audit, waits } = deps
+  const { principal, requestId, sourceIp, arrivedAt } = request
+  requireAllowed(allowedFor(deps, instance), names, field)
+  const changed = await changeSpec(store, SharedInstance, {
+    found: instance,
+    specOf: ({ spec }) => ({ extensions: [...new Set([...spec.extensions, ...names])] }),
+  })
+  const recorded = changed.isChanged && audit.record({ principal, requestId, sourceIp, action: 'update', ...changed })
+  const { generation } = changed.after.metadata
+  try {
+    const done = await waits.changed(changed.after, (now) => areInstalled(now, { names, field, generation }), arrivedAt)
+    if (!done) throw retryLater('the extensions are not installed yet; try again')
+    return done
+  } catch (error) {
+    if (error instanceof ApiError && error.code !== 'unavailable') await rollBack(store, changed)
+    throw error
+  } finally {
+    await recorded
+  }
+}
+
+interface Awaited {
+  readonly names: readonly string[]
+  readonly field: string
+  readonly generation: number
+}
+
+/**
+ * Whether the extensions are installed; false until the operator has tried.
+ * @throws ApiError `conflict` or `unsupported_extension` when the operator rejected one
+ */
+function areInstalled({ metadata, status }: SharedInstance, { names, field, generation }: Awaited): boolean {
+  if (names.every((name) => status?.extensions?.includes(name))) return true
+  const condition = conditionOf({ status }, EXTENSIONS_INSTALLED)
+  const isOfThis = condition !== undefined && (condition.observedGeneration ?? 0) >= Math.min(generation, metadata.generation)
+  if (!isOfThis) return false
+  const code = condition.reason === ExtensionReason.Conflict ? 'conflict' : 'unsupported_extension'
+  throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
+}
+
+/** Removes the extensions of a rejected request from the spec, so that the operator stops trying. */
+async function rollBack(store: InstanceDeps['store'], { before, after }: ChangedSpec<typeof SharedInstance>): Promise<void> {
+  const kept = new Set(before.spec.extensions)
+  const added = new Set(after.spec.extensions.filter((name) => !kept.has(name)))
+  await changeSpec(store, SharedInstance, {
+    found: after,
+    specOf: ({ spec }) => ({ extensions: spec.extensions.filter((name) => !added.has(name)) }),
   })
 }

@@ -2,7 +2,7 @@ import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/share
 import type { Access, Verb } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import type { CatchUp } from '../resources/catch-up.ts'
+import type { CatchUp } from '../resources/cache-waits.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Principal } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'

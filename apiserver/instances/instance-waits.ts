@@ -1,8 +1,8 @@
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { withinBudget } from '../http/budget.ts'
+import { withinBudget } from '../resources/time-budget.ts'
 import { whenGone } from '../resources/cache-waits.ts'
-import { claimOutcome, claimTimeout, deletedMeanwhile } from './instance-verdict.ts'
+import { claimOutcome, claimTimeout, deletedMeanwhile } from './instance-outcome.ts'
 
 export interface InstanceWaitsDeps {
   readonly instances: Cache<typeof SharedInstance>

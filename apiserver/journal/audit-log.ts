@@ -1,11 +1,60 @@
 import { z } from 'zod'
+import type { JournalDeps } from './journal-deps.ts'
+import { AUDIT_ACTIONS, AuditEntryView, auditEntryView } from './journal-views.ts'
+import { type AnyRoute, route } from '../http/route.ts'
+import { listOf, NAMESPACE_PATH, NamespaceParams, ORGANIZATION_PATH, OrganizationParams } from '../tenancy/tenancy-deps.ts'
+import { isSlug } from '../../crds/names.ts'
+import { AUDITED_KINDS, organizationScope } from '../../journal/audited-object.ts'
+import { createOrganizations } from '../tenancy/organizations.ts'
 import { HOSTNAME, type Tunnel } from '../../crds/tunnel.ts'
-import { AUDITED_KINDS } from '../../journal/audited-object.ts'
 import type { AuditFilter, AuditRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
 import { journalPage, requireOrder, shownOf, SpanQuery } from './journal-query.ts'
-import { AUDIT_ACTIONS, auditEntryView } from './journal-views.ts'
 import { PageQuery } from '../http/paging.ts'
+
+/** `GET …/namespaces/{namespace}/audit`: audit entries of a namespace, newest first, deleted resources included. */
+export function listAuditEntries(deps: JournalDeps): AnyRoute {
+  const { scopes } = deps
+  return route({
+    method: 'get',
+    path: `${NAMESPACE_PATH}/audit`,
+    on: ['shared'],
+    id: 'listAuditEntries',
+    summary: 'List the audit entries of a namespace: creations, changes, deletions and reads of credentials.',
+    params: NamespaceParams,
+    query: AuditQuery,
+    replies: { 200: listOf('entries', AuditEntryView) },
+    async handle({ principal, params, query }) {
+      const { namespace } = await scopes.ofPath(principal, params)
+      await scopes.require(principal, { verb: 'list', resource: 'tunnels', namespace })
+      return { status: 200, data: await auditPage(deps, namespace, query) }
+    },
+  })
+}
+
+/** `GET /v1/organizations/{organization}/audit`: audit entries of an organization and its namespaces, deleted ones included. */
+export function listOrganizationAudit(deps: JournalDeps): AnyRoute {
+  const { scopes, access } = deps
+  const organizations = createOrganizations(deps)
+  return route({
+    method: 'get',
+    path: `${ORGANIZATION_PATH}/audit`,
+    on: ['shared'],
+    id: 'listOrganizationAudit',
+    summary: 'List the creations and deletions of an organization and its namespaces (platform admin).',
+    description: 'Actions in a namespace are in the audit log of that namespace.',
+    params: OrganizationParams,
+    query: AuditQuery,
+    replies: { 200: listOf('entries', AuditEntryView) },
+    async handle({ principal, params: { organization }, query }) {
+      const seesAll = isSlug(organization) && (await access.may(principal, { verb: 'list', resource: 'organizations' }))
+      // Entries outlive their organization, for callers who may list all organizations.
+      if (!seesAll) await organizations.find(principal, organization)
+      await scopes.require(principal, { verb: 'list', resource: 'organizations' })
+      return { status: 200, data: await auditPage(deps, organizationScope(organization), query) }
+    },
+  })
+}
 
 /** Query parameters of a list of audit entries. */
 export const AuditQuery = z.object({

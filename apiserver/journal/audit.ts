@@ -5,8 +5,8 @@ import type { ValueDigest } from '../../shared/audit-digest.ts'
 import { auditChanges } from '../../journal/audit-changes.ts'
 import { auditedObject, auditScopes } from '../../journal/audited-object.ts'
 import type { AuditRecord, JournalWriter } from '../../journal/port.ts'
-import { keepEntry } from './keep-entry.ts'
 import type { Principal } from '../http/route.ts'
+import { rejectOnAbort, withinBudget } from '../resources/time-budget.ts'
 
 /** Effect of a request on a resource: only `after` for a creation or a read of credentials, only `before` for a deletion. */
 export interface AuditedRequest {
@@ -70,4 +70,27 @@ function entriesOf(
     changes: isRead ? [] : auditChanges(before && auditedObject(before), after && audited, digest),
     ...{ sourceIp, requestId },
   }))
+}
+
+export interface KeepEntryDeps {
+  readonly journal: Pick<JournalWriter, 'audit'>
+  readonly log: Pick<Logger, 'warn' | 'error'>
+  /** Maximum wait of an answer for its entry, in milliseconds. */
+  readonly waitMs: number
+}
+
+/**
+ * Writes an audit entry. Resolves when the entry is written, or after `waitMs` when the journal is unavailable: the change is already made, and the
+ * entry is written later. Never throws. `about` goes to the log.
+ */
+export async function keepEntry({ journal, log, waitMs }: KeepEntryDeps, entry: AuditRecord, about: object): Promise<void> {
+  const kept = journal.audit(entry).then(
+    () => ({}),
+    (error: unknown) => {
+      log.error({ err: error, ...about }, 'an audit entry could not be written')
+      return {}
+    },
+  )
+  const done = await withinBudget(waitMs, (signal) => Promise.race([kept, rejectOnAbort(signal)]))
+  if (!done) log.warn(about, 'the journal is unavailable: an audit entry is queued')
 }

@@ -3,7 +3,7 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import type { JournalReader } from '../../journal/port.ts'
 import type { Access } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
-import { createFollowLimit, type FollowLimit } from '../http/follow-limit.ts'
+import { createFollowLimit, type FollowLimit } from '../http/event-stream.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { createTunnelLookup, type FindTunnel } from '../tunnels/tunnel-lookup.ts'
 

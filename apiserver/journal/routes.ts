@@ -1,10 +1,8 @@
 import { createJournalDeps, type JournalWiring } from './journal-deps.ts'
 import type { AnyRoute } from '../http/route.ts'
-import { getTunnelStats } from './get-tunnel-stats.ts'
-import { listAuditEntries } from './list-audit-entries.ts'
-import { listOrganizationAudit } from './list-organization-audit.ts'
-import { listTunnelConnections } from './list-tunnel-connections.ts'
-import { listTunnelRequests } from './list-tunnel-requests.ts'
+import { getTunnelStats, listTunnelConnections } from './connections-and-stats.ts'
+import { listAuditEntries, listOrganizationAudit } from './audit-log.ts'
+import { listTunnelRequests } from './request-log.ts'
 
 export type { JournalWiring }
 

@@ -3,8 +3,8 @@ import { API_TOKEN_LIFE_MS, type ApiToken, endOfApiToken } from '../../crds/api-
 import type { Cache } from '../../store/cache.ts'
 import { type Role, ROLES } from '../../crds/names.ts'
 import type { Question } from '../../store/access.ts'
-import type { CatchUp } from '../resources/catch-up.ts'
-import { createdAtOf } from '../resources/created-at.ts'
+import type { CatchUp } from '../resources/cache-waits.ts'
+import { createdAtOf } from '../resources/timestamps.ts'
 import { ApiError, wrongField } from '../http/errors.ts'
 import { idParam, NamespaceParams } from './tenancy-deps.ts'
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { RoleBinding } from '../../crds/core.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { clusterRoleOf, isReserved, labels, type Role, ROLES } from '../../crds/names.ts'
-import { createdNow } from '../resources/created-at.ts'
+import { createdNow } from '../resources/timestamps.ts'
 import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/query.ts'
 
 /** Value of the label managed-by on RoleBindings that this API creates; other RoleBindings are not members. */

@@ -5,7 +5,7 @@ import { livePasswords, passwordsOf } from '../../shared/live-passwords.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
-import { createdAtOf } from '../resources/created-at.ts'
+import { createdAtOf } from '../resources/timestamps.ts'
 
 const PREFIX = 'mt_'
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

@@ -1,7 +1,7 @@
 import { MooringError } from '../../shared/errors.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { JournalReader } from '../../journal/port.ts'
-import { withinBudget } from '../http/budget.ts'
+import { rejectOnAbort, withinBudget } from '../resources/time-budget.ts'
 import type { Presence } from './tunnel-view.ts'
 
 /** Error codes of an unavailable journal, SQLite and PostgreSQL. */
@@ -26,7 +26,7 @@ export function createPresenceLookup({ journal, waitMs = WAIT_MS }: PresenceLook
   async function known(tunnels: readonly Tunnel[]): Promise<ReadonlyMap<string, Presence> | undefined> {
     try {
       return await withinBudget(waitMs, (signal) =>
-        Promise.race([journal.presence(tunnels.map(({ metadata }) => metadata.uid)), rejectedBy(signal)]),
+        Promise.race([journal.presence(tunnels.map(({ metadata }) => metadata.uid)), rejectOnAbort(signal)]),
       )
     } catch (error) {
       if (error instanceof MooringError && JOURNAL_UNAVAILABLE.has(error.code)) return undefined
@@ -45,10 +45,4 @@ const NOT_CONNECTED: Presence = { sessions: 0, lastConnectedAt: undefined }
 function presenceInStatus({ status }: Tunnel): Presence {
   const at = status?.lastConnectedAt
   return { sessions: status?.sessions ?? 0, lastConnectedAt: at === undefined ? undefined : Date.parse(at) }
-}
-
-function rejectedBy(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-  })
 }

@@ -4,8 +4,8 @@ import { createOnce, objectName, requestHash, sameRequest } from '../../http/ide
 import { ApiError } from '../../http/errors.ts'
 import { CreateInstanceBody } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps } from '../instance-deps.ts'
-import { createInstanceCreation, isFinal } from '../instance-making.ts'
-import { claimTimeout } from '../instance-verdict.ts'
+import { createInstanceCreation, isFinal } from '../new-instance.ts'
+import { claimTimeout } from '../instance-outcome.ts'
 import { type AnyRoute, type Reply, route, type RouteRequest } from '../../http/route.ts'
 
 type Request = RouteRequest<unknown, unknown, CreateInstanceBody>

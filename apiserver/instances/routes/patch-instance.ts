@@ -5,7 +5,7 @@ import { changeSpec } from '../../resources/change-spec.ts'
 import { expiryOf, PatchInstanceBody, requireAhead } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { requireQuota, requireNotDeleting } from '../instance-lookup.ts'
-import { isSwitched } from '../instance-verdict.ts'
+import { isSwitched } from '../instance-outcome.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 
 const NEEDS = [{ verb: 'patch', resource: 'sharedinstances' }] as const

@@ -7,7 +7,7 @@ import { createCache } from '../../../store/cache.ts'
 import { type Answer, codeOf, fieldsOf } from '../../../test/support/api/http-app.ts'
 import { serveAcme, serveTenancy } from '../../../test/support/api/tenancy-app.ts'
 import { createTenancyDeps } from '../tenancy-deps.ts'
-import { createNamespace } from './create-namespace.ts'
+import { createNamespace } from './namespaces.ts'
 
 const token = 'root'
 const NAMESPACE = '/v1/organizations/acme/namespaces/prod'

@@ -1,11 +1,20 @@
 import { z } from 'zod'
-import { METHOD_MAX } from '../../../shared/tunnel-decisions.ts'
+import {
+  explain,
+  type Explanation,
+  LOGIN_CHECKS,
+  METHOD_MAX,
+  methodStop,
+  REQUEST_CHECKS,
+} from '../../../shared/tunnel-decisions.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
-import { explainLogin, explainRequest } from '../tunnel-explanation.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
 import { createPasswordLookup } from '../tunnel-passwords.ts'
 import { IpAddress } from '../../journal/journal-query.ts'
+import { addressList } from '../../../crds/formats/address-list.ts'
+import type { Tunnel } from '../../../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 
 const Body = z
   .object({
@@ -49,7 +58,7 @@ const Body = z
     examples: [{ sourceIp: '203.0.113.7', path: '/' }, { ssh: { sourceIp: '203.0.113.7', authMethod: 'key' } }],
   })
 
-const Explanation = z
+const ExplanationView = z
   .object({
     steps: z.array(z.object({ check: z.string(), verdict: z.enum(['pass', 'stop']), detail: z.string() })),
     answer: z.object({
@@ -72,7 +81,7 @@ export function explainTunnel(deps: TunnelDeps): AnyRoute {
     summary: 'Explain step by step how the edge would decide about a request or a login.',
     params: TunnelParams,
     body: Body,
-    replies: { 200: Explanation },
+    replies: { 200: ExplanationView },
     async handle({ principal, params, body }) {
       const { tunnel } = await find(principal, params)
       const presenceIn = await presenceOf([tunnel])
@@ -85,5 +94,52 @@ export function explainTunnel(deps: TunnelDeps): AnyRoute {
       const data = ssh ? explainLogin(tunnel, state, ssh) : explainRequest(tunnel, state, { sourceIp, scheme, method, path })
       return { status: 200, data: { steps: [...data.steps], answer: data.answer } }
     },
+  })
+}
+
+/** Hypothetical request of a visitor. */
+export interface AskedRequest {
+  readonly sourceIp: string
+  readonly scheme: 'http' | 'https'
+  readonly method: string
+  readonly path: string
+}
+
+/** Hypothetical SSH login of a client. */
+export interface AskedLogin {
+  readonly sourceIp: string
+  readonly authMethod: 'key' | 'token'
+}
+
+/** Observed state of a tunnel that the decision depends on. */
+export interface TunnelState {
+  readonly endpoint: TunnelEndpoint | undefined
+  readonly sessions: number
+  readonly livePasswords: number
+}
+
+/** Maximum of sessions of a tunnel (docs/limits.md, "Edge: SSH"). */
+const SESSIONS_MAX = 10
+
+/** Explains the edge's decision about a request with the edge's own decision functions. Pure. */
+export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, asked: AskedRequest): Explanation {
+  const host = `${tunnel.status?.hostname ?? ''}.${endpoint?.spec.domain ?? ''}`
+  return explain(REQUEST_CHECKS, {
+    malformed: methodStop(asked.method),
+    ...{ scheme: asked.scheme, serverName: asked.scheme === 'https' ? host : undefined, host },
+    ...{ method: asked.method, path: asked.path, sourceIp: asked.sourceIp },
+    challengeKnown: false,
+    tunnel: { config: tunnel.spec.config, ingress: addressList(tunnel.spec.config.ingressIPWhitelist) },
+    overload: 'none',
+    upstream: sessions > 0 ? 'unknown' : 'offline',
+  })
+}
+
+/** Explains the edge's decision about a login with the edge's own decision functions. Pure. */
+export function explainLogin(tunnel: Tunnel, { sessions, livePasswords }: TunnelState, asked: AskedLogin): Explanation {
+  return explain(LOGIN_CHECKS, {
+    tunnel: { config: tunnel.spec.config, sshSources: addressList(tunnel.spec.config.sshIPWhitelist) },
+    ...{ sourceIp: asked.sourceIp, authMethod: asked.authMethod },
+    ...{ livePasswords, sessions, maxSessions: SESSIONS_MAX },
   })
 }
