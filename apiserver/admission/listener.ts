@@ -7,8 +7,7 @@ import type { JournalWriter } from '../../journal/port.ts'
 import { bindError } from '../../process/bind-error.ts'
 import { closerOf } from '../../process/closer.ts'
 import { keepEntry } from '../journal/audit.ts'
-import { entriesOf } from './entry.ts'
-import { AdmissionReview, allowed } from './review.ts'
+import { AdmissionReview, allowed, entriesOf } from './review.ts'
 
 export interface AuditListenerDeps {
   readonly host: string

@@ -10,7 +10,7 @@ import { createJwtVerifier } from './jwt.ts'
 
 const ISSUER = 'https://login.corp.test'
 
-/** An issuer's web server, whose `state` may be changed while it runs: plain HTTP, which nothing but loopback is let through with. */
+/** Starts an issuer's web server over plain HTTP on loopback; the test can change its `state` while it runs. */
 async function startJwksServer(issuer: TokenIssuer) {
   const state = { status: 200, body: JSON.stringify(issuer.jwks), requests: 0 }
   const server = createServer((_req, res) => {

@@ -11,7 +11,7 @@ import { createOutsideIssuers } from './outside-issuers.ts'
 const log = pino({ level: 'silent' })
 const claims = { subject: 'alice', ttlSeconds: 60 }
 
-/** An identity provider that answers only while it is up. */
+/** Creates an identity provider that answers only while it is up. */
 async function startProvider() {
   const state = { up: true, calledItself: undefined as string | undefined, discoveries: 0 }
   const server = createServer((req, res) => {
@@ -58,7 +58,7 @@ test('an issuer that is down at the start affects only its own tokens, and is di
   expect(await verify(await other.issuer.sign(claims))).toMatchObject({ user: 'else:alice' })
 
   provider.state.up = true
-  // Not asked by each of the tokens that come in meanwhile.
+  // Tokens that arrive during the cooldown cause no request.
   await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable' })
   expect(provider.state.discoveries).toBe(0)
   now += 5_000

@@ -138,7 +138,7 @@ function answerError(log: Logger): ErrorRequestHandler {
     const error = toApiError(thrown)
     if (error.code === 'internal') log.error({ err: thrown, requestId, route }, 'a request failed')
     else if (error.code === 'unavailable') log.warn({ err: thrown, requestId, route }, 'a request could not be served')
-    else if (isStoreRejection(thrown)) log.warn({ err: thrown, requestId, route }, 'a write was refused')
+    else if (isStoreRejection(thrown)) log.warn({ err: thrown, requestId, route }, 'the store rejected a write')
     if (res.headersSent) {
       res.destroy()
       return

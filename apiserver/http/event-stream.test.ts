@@ -10,7 +10,7 @@ import { contextOf, requestContext } from './request-context.ts'
 
 const HEARTBEAT_MS = 15_000
 beforeEach(() => {
-  // Not what connections live by.
+  // Timers of connections stay real.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
 })
 afterEach(() => {
@@ -26,7 +26,7 @@ interface Stream extends AsyncDisposable {
   readonly stops: () => number
 }
 
-/** A server whose one answer is a stream that the test speaks by. */
+/** Starts a server with one stream, whose source the test controls. */
 async function streaming(isStillAuthorized: () => Promise<boolean> = () => Promise.resolve(true)): Promise<Stream> {
   let accepted = () => Promise.resolve(true)
   let send: (event: StreamedEvent) => void = () => undefined
@@ -62,7 +62,7 @@ async function streaming(isStillAuthorized: () => Promise<boolean> = () => Promi
   }
 }
 
-/** What has been read of it so far, as it comes. */
+/** Text received so far. */
 async function listen({ app }: Stream) {
   const response = await fetch(app.url)
   const read = { text: '', over: false, response }

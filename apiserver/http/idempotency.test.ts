@@ -10,7 +10,7 @@ import { createOnce, objectName, parseIdempotencyKey, requestHash } from './idem
 
 const owner = { namespace: 'acme--prod', user: 'local:alice', key: 'k1' }
 
-/** A store of its own, gone at the end. */
+/** Opens a store for one test, removed at its end. */
 async function openStore() {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-idempotency-'))
   const store = await createEmbeddedStore({ path: join(directory, 'state.db') })

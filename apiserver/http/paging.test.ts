@@ -8,14 +8,14 @@ import { page, type PageKey, PageQuery, resourceKey } from './paging.ts'
 const keyOf = (item: PageKey): PageKey => item
 const Query = z.strictObject(PageQuery)
 
-/** Few instants, so that many items share one, as whole-second timestamps do. */
+/** Few times, so that many items share one, like timestamps in whole seconds. */
 const item = fc.record({
   createdAt: fc.integer({ min: 0, max: 5 }).map((second) => new Date(second * 1e3).toISOString()),
   id: fc.uuid(),
 })
 const items = fc.uniqueArray(item, { selector: ({ id }) => id, maxLength: 60 })
 
-/** All pages, `between` changing the list before each page but the first. */
+/** Reads all pages; `between` changes the list before each page except the first. */
 function readAll(all: readonly PageKey[], limit: number, between = (list: readonly PageKey[]) => list): PageKey[] {
   const seen: PageKey[] = []
   let list = all

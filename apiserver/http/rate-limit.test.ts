@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** How many of `count` requests at this moment are granted. */
+/** Sends `count` requests and returns the number of granted ones. */
 async function granted(limit: RateLimiter, count: number, key = 'alice'): Promise<number> {
   const results = await Promise.allSettled(Array.from({ length: count }, () => limit(key)))
   return results.filter(({ status }) => status === 'fulfilled').length

@@ -9,7 +9,7 @@ import { REGION_ID } from '../../test/builders/shared-instance.ts'
 const valid = { identifier: 'pr-42', region: REGION_ID, motor: 'postgresql-15.4.0' }
 const now = new Date('2026-01-02T03:04:05.678Z')
 
-/** Dotted paths of all that is wrong. */
+/** Returns the dotted paths of all invalid fields. */
 function wrong(schema: typeof CreateInstanceBody | typeof PatchInstanceBody, body: unknown): string[] {
   const result = strictDeep(schema).safeParse(body)
   return result.success ? [] : [...new Set(fieldErrorsOf(result.error).map(({ field }) => field))]

@@ -1,4 +1,6 @@
-import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { InstanceReason, isClaimed, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Access, Verb } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf } from '../../store/conditions.ts'
@@ -6,6 +8,8 @@ import type { CatchUp } from '../resources/cache-waits.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Principal } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'
+import type { Store } from '../../store/port.ts'
+import { Identifier } from './instance-body.ts'
 
 export interface InstanceLookupDeps {
   readonly instances: Cache<typeof SharedInstance>
@@ -75,4 +79,45 @@ export function requireQuota(instance: SharedInstance): void {
   const condition = conditionOf(instance, 'Ready')
   if (isClaimed(instance) || condition?.reason !== InstanceReason.QuotaExceeded) return
   throw new ApiError('quota_exceeded', condition.message)
+}
+
+export const BY_IDENTIFIER_PATH = '/v1/instances/by-identifier/{identifier}'
+
+export const ByIdentifierParams = z.object({
+  identifier: Identifier.describe('Identifier of the database, percent-encoded: `feature/a b#1` is `feature%2Fa%20b%231`.').meta({
+    examples: ['pr-42'],
+  }),
+})
+
+/** Instances of a namespace with the same identifier. */
+export interface Identified {
+  readonly live: SharedInstance | undefined
+  /** Instances that are being deleted. */
+  readonly deleting: readonly SharedInstance[]
+}
+
+/**
+ * Finds the instances with an identifier. Reads the store, not the cache: another API server may just have created one.
+ * @throws ApiError `conflict` when several live instances have it; StoreError
+ */
+export async function findByIdentifier(store: Store, namespace: string, identifier: string): Promise<Identified> {
+  const all = (await store.list(SharedInstance, { namespace })).items.filter(({ spec }) => spec.identifier === identifier)
+  const isDeleting = ({ metadata }: SharedInstance): boolean => metadata.deletionTimestamp !== undefined
+  const live = all.filter((each) => !isDeleting(each))
+  if (live.length > 1) {
+    const message = `${live.length} databases have the identifier ${identifier}; name one of them by its id`
+    throw new ApiError('conflict', message, { details: [{ field: 'identifier', message: 'must name one database' }] })
+  }
+  return { live: live[0], deleting: all.filter(isDeleting) }
+}
+
+/**
+ * Returns the name of the object that a PUT creates: a function of namespace and identifier, so that only one of many simultaneous requests creates
+ * it. An object keeps its name when its identifier changes; `attempt` then selects the next name, the same for all requests.
+ */
+export function nameByIdentifier(namespace: string, identifier: string, attempt: number): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify(['by-identifier', namespace, identifier, attempt]))
+    .digest('hex')
+  return `i-${hash.slice(0, 32)}`
 }

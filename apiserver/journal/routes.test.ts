@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const HIDDEN = ['tunnel', 'namespace', 'edge', 'generation']
 
-/** A record as the API shows it: with its time, without whose it is. */
+/** Converts a record to its view: with its timestamp, without its tunnel. */
 function shown(record: { readonly at: number } | undefined): object {
   const { at = 0, ...rest } = record ?? {}
   const ofView = Object.entries(rest).filter(([field]) => !HIDDEN.includes(field))

@@ -12,7 +12,7 @@ async function serveDocs() {
   async function close() {
     const closed = new Promise((resolve) => server.once('close', resolve))
     server.close()
-    // Clients keep their connections open, and have not read every file to its end.
+    // Clients keep their connections open and do not read every file to its end.
     server.closeAllConnections()
     await closed
   }

@@ -114,7 +114,7 @@ test('every published pattern works in engines without Unicode classes', () => {
   const patterns = valuesOf('pattern', published)
   expect(patterns.length).toBeGreaterThan(20)
   for (const { at, text } of patterns) {
-    // RE2, and the re of Python, by which validators check the document.
+    // RE2 and Python's `re`, which validators of the document use.
     expect([at, text]).not.toEqual([at, expect.stringMatching(/\\[pP]\{|\(\?<?[=!]/)])
     for (const flags of ['', 'u']) expect(() => new RegExp(text, flags), at).not.toThrow()
   }

@@ -6,7 +6,7 @@ import { createQuota } from './quota.ts'
 
 const namespace = 'acme--prod'
 
-/** A quota of two over a cache with these objects. */
+/** Creates a quota of two over a cache with the given objects. */
 function quotaOver(...names: string[]) {
   const list = () => names.map((name) => sharedInstance({ metadata: { name } }))
   const cache = { list } as unknown as Cache<typeof SharedInstance>

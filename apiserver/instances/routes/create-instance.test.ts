@@ -147,7 +147,7 @@ test('the time budget of a POST starts at its arrival and includes the creation 
   })
   await using api = await startInstanceApi({ between })
   api.operator.pause()
-  // With the whole 25 s still before it, it would outlive this test.
+  // A budget that started only now would outlast this test.
   expect((await api.call('POST /v1/instances', { body: instanceBody })).status).toBe(503)
   api.operator.resume()
   await expect.poll(() => stored(api)).toEqual([])

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { type AnyRoute, type Reply, route, type RouteRequest } from '../../http/route.ts'
 import { requireExpected } from '../../http/if-match.ts'
-import { BY_IDENTIFIER_PATH, ByIdentifierParams, findByIdentifier } from '../instances-by-identifier.ts'
+import { BY_IDENTIFIER_PATH, ByIdentifierParams, findByIdentifier } from '../instance-lookup.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { requestDeletion } from '../../resources/delete-expected.ts'
+import { requestDeletion } from '../../resources/conditional-writes.ts'
 
 const NEEDS = [{ verb: 'delete', resource: 'sharedinstances' }] as const
 

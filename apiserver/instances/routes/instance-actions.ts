@@ -4,7 +4,7 @@ import { requireNotDeleting, requireQuota, requireTemplate } from '../instance-l
 import { retryLater } from '../instance-outcome.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 import type { Store } from '../../../store/port.ts'
-import { type ChangedSpec, changeSpec, type SpecChange } from '../../resources/change-spec.ts'
+import { type ChangedSpec, changeSpec, type SpecChange } from '../../resources/conditional-writes.ts'
 
 const ROTATION_NEEDS = [
   { verb: 'patch', resource: 'sharedinstances' },

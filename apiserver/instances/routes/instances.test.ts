@@ -10,7 +10,7 @@ import type { InstanceView } from '../instance-view.ts'
 
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 
-/** An instance that kubectl made and the operator claimed: no request's time limit was on it. */
+/** Creates an instance as kubectl does; the operator claims it without a time limit of a request. */
 async function applied(api: InstanceApi): Promise<string> {
   const metadata = { name: 'applied', namespace: 'acme--prod', finalizers: [FINALIZER] }
   const { uid } = (await api.store.create(SharedInstance, { metadata, spec: instanceBody })).metadata

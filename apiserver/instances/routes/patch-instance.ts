@@ -1,10 +1,10 @@
 import type { Patch } from '../../../store/port.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { settled } from '../../resources/cache-waits.ts'
-import { changeSpec } from '../../resources/change-spec.ts'
+import { changeSpec } from '../../resources/conditional-writes.ts'
 import { expiryOf, PatchInstanceBody, requireAhead } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
-import { requireQuota, requireNotDeleting } from '../instance-lookup.ts'
+import { requireNotDeleting, requireQuota } from '../instance-lookup.ts'
 import { isSwitched } from '../instance-outcome.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 

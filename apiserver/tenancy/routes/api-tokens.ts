@@ -12,7 +12,7 @@ import { createdNow, Time } from '../../resources/timestamps.ts'
 import { ApiError } from '../../http/errors.ts'
 import { createOnce, objectName, requestHash } from '../../http/idempotency.ts'
 import { DisplayName } from '../organizations.ts'
-import { deleteExpected } from '../../resources/delete-expected.ts'
+import { deleteExpected } from '../../resources/conditional-writes.ts'
 
 /** `GET …/api-tokens`: without the tokens, which are not stored. */
 export function listApiTokens({ scopes, apiTokens }: Pick<TenancyDeps, 'scopes' | 'apiTokens'>): AnyRoute {

@@ -11,7 +11,7 @@ import type { AuditedRequest } from '../../journal/audit.ts'
 import { untilGone, untilKnown } from '../../resources/cache-waits.ts'
 import { ApiError } from '../../http/errors.ts'
 import { type IfMatch, requireExpected } from '../../http/if-match.ts'
-import { deleteExpected } from '../../resources/delete-expected.ts'
+import { deleteExpected } from '../../resources/conditional-writes.ts'
 
 /** `GET …/members`: members created through this API; RoleBindings created with kubectl are not listed. */
 export function listMembers({ scopes, roleBindings }: Pick<TenancyDeps, 'scopes' | 'roleBindings'>): AnyRoute {

@@ -25,7 +25,7 @@ import { areRolesBound } from '../members.ts'
 import { DisplayName, Slug } from '../organizations.ts'
 import { CUSTOM_KINDS } from '../../../crds/index.ts'
 import { TunnelPassword } from '../../../crds/tunnel-password.ts'
-import { deleteExpected } from '../../resources/delete-expected.ts'
+import { deleteExpected } from '../../resources/conditional-writes.ts'
 import { counted } from '../../resources/nouns.ts'
 import type { Cache } from '../../../store/cache.ts'
 

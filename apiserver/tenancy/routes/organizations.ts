@@ -12,7 +12,7 @@ import { requestHash } from '../../http/idempotency.ts'
 import { Namespace } from '../../../crds/core.ts'
 import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
 import type { Store } from '../../../store/port.ts'
-import { deleteExpected } from '../../resources/delete-expected.ts'
+import { deleteExpected } from '../../resources/conditional-writes.ts'
 import { ApiError } from '../../http/errors.ts'
 import { counted } from '../../resources/nouns.ts'
 

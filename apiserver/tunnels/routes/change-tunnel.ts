@@ -3,14 +3,12 @@ import { annotations } from '../../../crds/names.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import type { Patch } from '../../../store/port.ts'
 import { settled, whenGone } from '../../resources/cache-waits.ts'
-import { changeSpec } from '../../resources/change-spec.ts'
+import { changeSpec, requestDeletion } from '../../resources/conditional-writes.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
-import { PatchTunnelBody } from '../tunnel-body.ts'
-import { checkConfigPatch, requireAllowedTarget } from '../tunnel-config-checks.ts'
+import { checkConfigPatch, PatchTunnelBody, requireAllowedTarget } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, requireTunnelNotDeleting, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
 import { withinBudget } from '../../resources/time-budget.ts'
-import { requestDeletion } from '../../resources/delete-expected.ts'
 
 const PATCH_NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
 

@@ -11,8 +11,7 @@ import { createOnce, objectName, requestHash, sameRequest } from '../../http/ide
 import { retryLater } from '../../instances/instance-outcome.ts'
 import { type AnyRoute, route, type Scope } from '../../http/route.ts'
 import { NamespaceParams } from '../../tenancy/tenancy-deps.ts'
-import { CreateTunnelBody } from '../tunnel-body.ts'
-import { checkNewConfig } from '../tunnel-config-checks.ts'
+import { checkNewConfig, CreateTunnelBody } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { TUNNELS_PATH } from '../tunnel-lookup.ts'
 

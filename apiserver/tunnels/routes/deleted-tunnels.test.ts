@@ -26,7 +26,7 @@ const opened = new AsyncDisposableStack()
 let store: Store
 let deps: TunnelDeps
 let app: ToyApp
-/** What happens between a creation and its answer, once. */
+/** Runs once between a creation and its answer. */
 let meanwhile: (created: Key) => Promise<void> = async () => undefined
 
 beforeAll(async () => {
@@ -53,7 +53,7 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync())
 
 const known = (key: Key) => deps.tunnels.waitFor(key, (found) => found, SOON)
-/** As the operator does it in the end. */
+/** Deletes an object and removes its finalizers, as the operator does. */
 async function take(kind: Kind, key: Key): Promise<void> {
   await store.delete(kind, key)
   const left = await store.get(kind, key)
@@ -69,7 +69,7 @@ test.each([
   await known(key)
   meanwhile = async (password) => {
     await store.delete(Tunnel, key)
-    // It may have gone with its tunnel already.
+    // The password may already be deleted with its tunnel.
     await store.delete(TunnelPassword, password).catch(() => undefined)
     const isGone = () => (deps.tunnelPasswords.get(password) === undefined ? true : undefined)
     await deps.tunnelPasswords.waitFor(password, isGone, SOON)
@@ -88,7 +88,7 @@ test('a tunnel that is deleted during its creation is 409 conflict at once', asy
   }
   const answering = post()
   const key = await made.promise
-  // Long enough for the request to have seen it; all of its end comes in one event.
+  // The request has seen the tunnel by then; its deletion arrives in one event.
   await new Promise((resolve) => setTimeout(resolve, 100))
   const tunnel = await store.get(Tunnel, key)
   await store.replace(Tunnel, { ...tunnel, metadata: { ...tunnel?.metadata, finalizers: [] } } as never)
@@ -96,7 +96,7 @@ test('a tunnel that is deleted during its creation is 409 conflict at once', asy
   expect(codeOf(await answering)).toBe('409 conflict')
 })
 
-// The last: it takes the namespace away.
+// Must be the last test: it deletes the namespace.
 test('a tunnel that is deleted with its namespace before the cache has it is 409 conflict at once', async () => {
   meanwhile = async (key) => {
     await store.delete(Namespace, { name: 'acme--prod' })

@@ -23,7 +23,7 @@ import { createdNow } from '../../resources/timestamps.ts'
 import { ApiError } from '../../http/errors.ts'
 import { createOnce, objectName, requestHash } from '../../http/idempotency.ts'
 import { createQuota } from '../../resources/quota.ts'
-import { requestDeletion } from '../../resources/delete-expected.ts'
+import { requestDeletion } from '../../resources/conditional-writes.ts'
 
 const LIST_NEEDS = [{ verb: 'list', resource: 'tunnelpasswords' }] as const
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { auditReview } from '../../test/builders/admission-review.ts'
-import { entriesOf } from './entry.ts'
-import { AdmissionReview } from './review.ts'
+import { AdmissionReview, entriesOf } from './review.ts'
 
 const AT = Date.parse('2026-01-02T03:04:05Z')
 const entryFor = (about: Parameters<typeof auditReview>[0]) =>
