@@ -67,10 +67,10 @@ test.each([
   expect(stdout).toBe(`${connects}\nconnects to ${connects}\n`)
   expect(asked).toEqual([
     {
-      url: '/v1/instances',
-      method: 'POST',
+      url: '/v1/instances/by-identifier/first',
+      method: 'PUT',
       authorization: 'Bearer a.b.c',
-      body: { identifier: 'first', region: REGION, motor: 'postgresql-15.4.0' },
+      body: { region: REGION, motor: 'postgresql-15.4.0', ttl: 604_800 },
     },
   ])
   api.closeAllConnections()

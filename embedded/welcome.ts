@@ -49,11 +49,14 @@ Ctrl-C stops all that was started here; the data stays.
 
 const shellWord = (path: string): string => (/^[\w/.-]+$/.test(path) ? path : shellQuote(path))
 
+/** Lifetime of the database to try, in seconds: a week. */
+const FIRST_SECONDS = 604_800
+
 function firstDatabase({ env, region, motor }: { env: string; region: string; motor: Motor }): string {
-  const body = JSON.stringify({ identifier: 'first', region, motor })
+  const body = JSON.stringify({ region, motor, ttl: FIRST_SECONDS })
   const request = [
     `curl -sS --cacert "$MOORING_CA" -H "Authorization: Bearer $MOORING_TOKEN"`,
-    `-H 'Content-Type: application/json' -d ${shellQuote(body)} "$MOORING_URL/v1/instances"`,
+    `-H 'Content-Type: application/json' -X PUT -d ${shellQuote(body)} "$MOORING_URL/v1/instances/by-identifier/first"`,
   ].join(' ')
   // On a refusal the sentence of the answer takes the place of the uri, so that it is seen.
   const extract = `node -p 'r=JSON.parse(require("fs").readFileSync(0,"utf8")); r.data?.instance.uri ?? r.msg'`

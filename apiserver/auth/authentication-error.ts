@@ -7,7 +7,8 @@ const MESSAGES: Readonly<Record<FailureReason, string>> = {
   missing: 'send a token in the header Authorization: Bearer',
   malformed: 'the header Authorization must be Bearer and one token',
   // One message for unknown, forged, deleted and foreign tokens: the difference would help an attacker.
-  invalid: 'the token is not valid here: it is unknown, revoked, changed, or of an issuer that this installation does not trust',
+  invalid:
+    'the token is not valid here: it is unknown, revoked, changed, or of an issuer that this installation does not trust; an admin of the namespace creates another one',
   expired: 'the token has expired',
   not_yet_valid: 'the token is not valid yet',
 }

@@ -87,9 +87,13 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
   function choose(requested: RequestedEngine): { region: Region; motor: Motor } {
     const region = byId(requested.region)
     if (!region) {
-      throw new ApiError('unknown_region', `unknown region: ${requested.region}`, {
-        details: [{ field: 'region', message: 'must be the id of a region in GET /v1/regions' }],
-      })
+      throw new ApiError(
+        'unknown_region',
+        `unknown region: ${requested.region}; GET /v1/regions lists those that are available`,
+        {
+          details: [{ field: 'region', message: 'must be the id of a region in GET /v1/regions' }],
+        },
+      )
     }
     const found = motorsOf(region).find(({ id }) => id === requested.motor)
     if (!found?.supported) throw unsupported(requested.motor, unsupportedReason(region, requested.motor, found))

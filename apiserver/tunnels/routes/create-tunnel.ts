@@ -69,7 +69,7 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
   /** Checks region and endpoint early; the operator's decision counts. @throws ApiError `unknown_region`, `no_active_endpoint` */
   function requireEndpoint(regionId: number): void {
     const region = regions.list().find(({ spec }) => spec.regionId === regionId)
-    if (!region) throw rejection('unknown_region', `unknown region: ${regionId}`)
+    if (!region) throw rejection('unknown_region', `unknown region: ${regionId}; GET /v1/regions lists those that are available`)
     const isActive = endpoints.list().some((each) => takesTunnels(each) && each.spec.region === region.spec.id)
     if (!isActive) throw rejection('no_active_endpoint', `region ${regionId} has no active endpoint with edges`)
   }
