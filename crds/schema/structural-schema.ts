@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { MooringError } from '../../shared/errors.ts'
+
+/** Error of a kind's schema or rules, found while CRDs are generated. `code`: `not_structural` or `unknown_path`. */
+export class SchemaError extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
 
 /** Entry of `x-kubernetes-validations`: a CEL rule. */
 export interface ValidationRule {
@@ -40,7 +49,7 @@ const ALLOWED = new Set([
 
 /**
  * Converts a zod schema into a structural schema, with descriptions and defaults. The caller may change the result.
- * @throws MooringError `not_structural` with path and keyword when an API server would reject the schema (a union, a strict object …)
+ * @throws SchemaError `not_structural` with path and keyword when an API server would reject the schema (a union, a strict object …)
  */
 export function structuralSchema(schema: z.ZodType): StructuralSchema {
   const json = z.toJSONSchema(schema, {
@@ -91,7 +100,7 @@ function messageOf(def: StringDef, pattern: string): string | undefined {
 function normalize(schema: StructuralSchema, path: string): void {
   const unfit = unfitKeyword(schema)
   if (unfit !== undefined) {
-    throw new MooringError('not_structural', `${path || 'the schema'}: a structural schema cannot hold ${unfit}`)
+    throw new SchemaError('not_structural', `${path || 'the schema'}: a structural schema cannot hold ${unfit}`)
   }
   if (schema.type === 'integer') normalizeInteger(schema)
   for (const [name, property] of Object.entries(schema.properties ?? {})) normalize(property, path ? `${path}.${name}` : name)

@@ -1,5 +1,4 @@
-import { MooringError } from '../../shared/errors.ts'
-import type { StructuralSchema, ValidationRule } from './structural-schema.ts'
+import { SchemaError, type StructuralSchema, type ValidationRule } from './structural-schema.ts'
 
 /** Message of both stores for a change of an immutable field. */
 export const IMMUTABLE_MESSAGE = 'is immutable'
@@ -16,7 +15,7 @@ const CEL_KEYWORDS = new Set([
  * An API server evaluates a transition rule only where a value exists both before and after the change. The rule is therefore attached to
  * the field itself when the field always exists (required or with a default, and all its ancestors too). Otherwise it is attached to the
  * deepest ancestor that always exists, where it also forbids adding and removing the field.
- * @throws MooringError `unknown_path` when the schema has no such field
+ * @throws SchemaError `unknown_path` when the schema has no such field
  */
 export function addTransitionRule(root: StructuralSchema, path: string): void {
   const segments = path.split('.')
@@ -51,6 +50,6 @@ function alwaysExists(schema: StructuralSchema, name: string | undefined): boole
 
 function child(schema: StructuralSchema, name: string | undefined, path: string): StructuralSchema {
   const found = name === undefined ? undefined : schema.properties?.[name]
-  if (!found) throw new MooringError('unknown_path', `the schema has no field ${path}`)
+  if (!found) throw new SchemaError('unknown_path', `the schema has no field ${path}`)
   return found
 }
