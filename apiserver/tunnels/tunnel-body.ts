@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { ruled } from '../../shared/plain-words.ts'
+import { ruleMessage } from '../../shared/zod-messages.ts'
 import { DISPLAY_NAME, DISPLAY_NAME_RULE } from '../../crds/tunnel.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import { TTL_SECONDS } from '../instances/instance-body.ts'
 import { EXAMPLE } from '../openapi/openapi-examples.ts'
 
-const Name = z.string(ruled(DISPLAY_NAME_RULE)).regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
+const Name = z.string(ruleMessage(DISPLAY_NAME_RULE)).regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 /** Body of `POST …/tunnels` (contract, "Tunnel"). Whether the region is there is not the schema's to say: that is 422, not 400. */

@@ -1,6 +1,6 @@
 import { addressList } from '../../crds/formats/address-list.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
-import { explain, type Explanation, LOGIN_CHECKS, methodStop, REQUEST_CHECKS } from '../../shared/tunnel-decisions.ts'
+import { explain, type Explanation, LOGIN_CHECKS, methodRejection, REQUEST_CHECKS } from '../../shared/tunnel-decisions.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 
 /** A request that somebody would send. */
@@ -31,7 +31,7 @@ const SESSIONS_MAX = 10
 export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: Standing, asked: AskedRequest): Explanation {
   const host = `${tunnel.status?.hostname ?? ''}.${endpoint?.spec.domain ?? ''}`
   return explain(REQUEST_CHECKS, {
-    malformed: methodStop(asked.method),
+    malformed: methodRejection(asked.method),
     ...{ scheme: asked.scheme, serverName: asked.scheme === 'https' ? host : undefined, host },
     ...{ method: asked.method, path: asked.path, sourceIp: asked.sourceIp },
     challengeKnown: false,
