@@ -7,7 +7,7 @@ const PROGRAM = fileURLToPath(new URL('../test/support/process/run-program.ts', 
 interface Run extends AsyncDisposable {
   readonly process: ChildProcess
   readonly ended: Promise<{ readonly code: number | null; readonly said: string; readonly complained: string }>
-  /** Resolves once it has said the word. */
+  /** Resolves once the program has printed the line. */
   said(word: string): Promise<void>
 }
 
@@ -28,7 +28,7 @@ function run(...args: readonly string[]): Run {
   }
 }
 
-test('asked to stop it stops in good order, once, however the signal comes: npm start passes on what the terminal has sent already', async () => {
+test('a program stops once when it receives a signal twice: npm start forwards the signal that the terminal has already sent', async () => {
   await using program = run('stops when told')
   await program.said('up')
   program.process.kill('SIGINT')
@@ -38,18 +38,18 @@ test('asked to stop it stops in good order, once, however the signal comes: npm 
   expect(await program.ended).toEqual({ code: 0, said: 'up\nstopping\nstopped\n', complained: '' })
 })
 
-test('a stop that never ends is cut off, and what was left is killed', async () => {
+test('a stop that exceeds its deadline is forced, and remaining processes are killed', async () => {
   await using program = run('never stops', '1000')
   await program.said('up')
   program.process.kill('SIGTERM')
-  const sentence = 'mooring: not everything had stopped within 1 s; what was left was killed.\n'
+  const sentence = 'mooring: the stop did not finish within 1 s; the remaining processes were killed.\n'
   expect(await program.ended).toEqual({ code: 0, said: 'up\nstopping\nkilled\n', complained: sentence })
 })
 
 test.each([
   { does: 'a stop', behaviour: 'never stops', first: 'up' },
   { does: 'a start', behaviour: 'never starts', first: 'starting' },
-])('a second Ctrl-C during $does ends it at once', async ({ behaviour, first }) => {
+])('a second Ctrl-C during $does exits at once', async ({ behaviour, first }) => {
   await using program = run(behaviour, '600000')
   await program.said(first)
   await expect
@@ -58,14 +58,14 @@ test.each([
   expect(await program.ended).toMatchObject({ code: 130, said: expect.stringMatching(/killed\n$/) as string })
 })
 
-test('a start that does not heed the signal is cut off, and what it has started is killed', async () => {
+test('a start that ignores the signal is forced to exit, and its processes are killed', async () => {
   await using program = run('never starts', '600')
   await program.said('starting')
   program.process.kill('SIGINT')
   expect(await program.ended).toMatchObject({ code: 0, said: 'starting\nkilled\n' })
 })
 
-test('a start that comes up all the same after it was asked to stop is stopped, and welcomes nobody', async () => {
+test('a start that completes after the signal is stopped, and prints no message', async () => {
   await using program = run('starts when told')
   await program.said('starting')
   program.process.kill('SIGINT')
@@ -77,15 +77,18 @@ test('a start that comes up all the same after it was asked to stop is stopped, 
 test.each([
   { behaviour: 'fails to stop', signal: true, says: 'the stop failed: no way' },
   { behaviour: 'loses its store and never stops', signal: false, says: 'the store is lost' },
-])('one that $behaviour ends with a sentence and exit 1, and kills what is left', async ({ behaviour, signal, says }) => {
-  await using program = run(behaviour, '1000')
-  if (signal) {
-    await program.said('up')
-    program.process.kill('SIGTERM')
-  }
-  expect(await program.ended).toMatchObject({
-    code: 1,
-    said: expect.stringMatching(/killed\n$/) as string,
-    complained: expect.stringContaining(`mooring: ${says}`) as string,
-  })
-})
+])(
+  'a program that $behaviour exits with 1 and a sentence, and kills remaining processes',
+  async ({ behaviour, signal, says }) => {
+    await using program = run(behaviour, '1000')
+    if (signal) {
+      await program.said('up')
+      program.process.kill('SIGTERM')
+    }
+    expect(await program.ended).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/killed\n$/) as string,
+      complained: expect.stringContaining(`mooring: ${says}`) as string,
+    })
+  },
+)

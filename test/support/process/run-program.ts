@@ -1,4 +1,4 @@
-import type { Life } from '../../../process/life.ts'
+import type { ProcessLifetime } from '../../../process/process-lifetime.ts'
 import { type Running, runProgram } from '../../../process/run.ts'
 
 /**
@@ -16,7 +16,7 @@ const stopping = async (end: Promise<unknown>): Promise<void> => {
   say('stopped')
 }
 
-const BEHAVIOURS: Readonly<Record<string, (life: Life) => Promise<Running>>> = {
+const BEHAVIOURS: Readonly<Record<string, (lifetime: ProcessLifetime) => Promise<Running>>> = {
   stops: async () => ({ message: 'up\n', stop: () => stopping(Promise.resolve()) }),
   'stops when told': async () => ({ message: 'up\n', stop: () => stopping(told) }),
   'never stops': async () => ({ message: 'up\n', stop: () => stopping(never) }),
@@ -40,8 +40,8 @@ const BEHAVIOURS: Readonly<Record<string, (life: Life) => Promise<Running>>> = {
 await runProgram({
   parse: () => ({ ok: { logLevel: 'silent', logFormat: 'json' } }),
   stopMs: Number(stopMs),
-  async start(_settings, _log, life) {
-    life.onForcedEnd(async () => say('killed'))
-    return (await BEHAVIOURS[behaviour]?.(life)) ?? never
+  async start(_settings, _log, lifetime) {
+    lifetime.onForcedEnd(async () => say('killed'))
+    return (await BEHAVIOURS[behaviour]?.(lifetime)) ?? never
   },
 })
