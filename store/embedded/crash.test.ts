@@ -9,17 +9,20 @@ import { temporaryDir } from '../../test/support/store/temporary-store.ts'
 
 const program = fileURLToPath(new URL('../../test/support/store/endless-writer.ts', import.meta.url))
 
-/** What was last said of each name: its newest resourceVersion, or that it is being deleted (either may be true then), or is. */
+/**
+ * Last line of the writer about each name: its acknowledged resourceVersion, `deleted`, or `deleting` for an unacknowledged deletion. An
+ * object in state `deleting` may exist or not.
+ */
 type Said = Map<string, number | 'deleting' | 'deleted'>
 
-/** Runs the writer on the file until it has said `lines` lines, then kills it; returns all that it said. */
+/** Runs the writer on the file until it has printed `lines` lines, then kills it. Returns its output. */
 async function killedAfter(lines: number, path: string, prefix: string): Promise<Said> {
   const child = spawn(process.execPath, [program, path, prefix], { stdio: ['ignore', 'pipe', 'inherit'] })
   const exit = once(child, 'exit')
   const said: Said = new Map()
   let count = 0
   for await (const line of createInterface({ input: child.stdout })) {
-    // The last line may have been cut off.
+    // The last line may be incomplete.
     const [, act, name = '', revision] = /^(put|deleting|deleted) (\S+)(?: (\d+))?\.$/.exec(line) ?? []
     if (act === 'put') said.set(name, Number(revision))
     else if (act === 'deleting' || act === 'deleted') said.set(name, act)
@@ -33,7 +36,7 @@ async function killedAfter(lines: number, path: string, prefix: string): Promise
   return said
 }
 
-test('what was acknowledged before kill -9 is there afterwards, time and again', async () => {
+test('acknowledged writes survive kill -9', async () => {
   await using dir = await temporaryDir()
   const said: Said = new Map()
   for (const [round, lines] of [50, 400, 1500].entries()) {
