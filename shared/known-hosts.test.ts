@@ -25,7 +25,7 @@ describe('OpenSSH finds host keys', () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'known-hosts-'))
     const file = join(directory.path, 'known_hosts')
     await writeFile(file, knownHostsFile([ED25519], host, port))
-    // ssh-keygen -F looks a name up as ssh does.
+    // ssh-keygen -F finds keys like ssh.
     const asked = port === 22 ? host : `[${host}]:${port}`
     expect((await promisify(execFile)('ssh-keygen', ['-F', asked, '-f', file])).stdout).toContain(ED25519)
   })

@@ -81,7 +81,7 @@ test.each<{ does: string; kind: Kind; object: unknown; errors: string[] }>([
     errors: ['apiVersion must be mooring.dev/v1alpha1'],
   },
   {
-    does: 'refuses status fields that are not known',
+    does: 'refuses unknown status fields',
     kind: SharedInstance,
     object: { ...instance, status: { hots: 'x' } },
     errors: ['status.hots is not a known field'],

@@ -64,17 +64,17 @@ async function explained<K extends Kind>(
   client: KubernetesClient,
   { method }: ApiRequest,
   { kind, key, check }: Write<K>,
-  refusal: StoreError,
+  rejection: StoreError,
 ): Promise<StoreError> {
   const current = method === 'POST' ? undefined : await readObject(client, kind, key)
-  if (method !== 'POST' && !current) return refusal
+  if (method !== 'POST' && !current) return rejection
   try {
     check(current)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    return new StoreError(error.code, error.message, { cause: refusal, fields: error.fields })
+    return new StoreError(error.code, error.message, { cause: rejection, fields: error.fields })
   }
-  return refusal
+  return rejection
 }
 
 /**
