@@ -46,27 +46,27 @@ const STRANGERS_SECRET = 'mooring-strangers-certificate'
 /**
  * Starts all of Mooring in this process and resolves when the first request can be served.
  * @throws MooringError `locked` (another process has the data directory), `data_dir_unusable`, `port_in_use` and what else prevents a start;
- *   what was started by then is stopped; the reason of `lifetime.stopping` when that aborts
+ *   what was started by then is stopped; the reason of `life.stopping` when that aborts
  */
-export async function start(settings: Settings, log: Logger, lifetime: ProcessLifetime): Promise<Running> {
-  return startWithCleanup((cleanup) => startParts({ settings, log, lifetime }, cleanup))
+export async function start(settings: Settings, log: Logger, life: ProcessLifetime): Promise<Running> {
+  return startWithCleanup((cleanup) => startParts({ settings, log, life }, cleanup))
 }
 
 interface StartDeps {
   readonly settings: Settings
   readonly log: Logger
-  readonly lifetime: ProcessLifetime
+  readonly life: ProcessLifetime
 }
 
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
-async function startParts({ settings, log, lifetime }: StartDeps, cleanup: AsyncDisposableStack): Promise<Running> {
+async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   const dir = await openDataDir(settings.dataDir)
   const store = cleanup.use(await createEmbeddedStore({ path: join(dir.path, 'state.db'), logger: log }))
   const servers = join(dir.path, 'servers')
   // Not before the lock on the state is ours: they might be another process's.
-  lifetime.onForcedEnd(() => killServers(servers))
+  life.onForcedEnd(() => killServers(servers))
   const lost = lossOf(store)
-  const stopping = AbortSignal.any([lifetime.stopping, lost])
+  const stopping = AbortSignal.any([life.stopping, lost])
   const readyFile = await createReadyFile(settings.readyFile)
 
   const publicHost = settings.publicHost ?? callersHost(settings.listen)

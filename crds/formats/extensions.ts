@@ -7,7 +7,7 @@ export const ExtensionName = z
   .max(63)
   .regex(/^[a-z][a-z0-9_-]*$/, 'must be the name of an extension: lower-case letters, digits, _ and -')
 
-/** Extensions that a Region allows by default: those that migrations commonly use (docs/isolation.md, "Extensions"). */
+/** Extensions that a Region allows by default: those that migrations commonly use (docs/api.md, "Extensions"). */
 export const USUAL_EXTENSIONS: Readonly<Partial<Record<Family, readonly string[]>>> = {
   postgresql: [
     ...['btree_gin', 'btree_gist', 'citext', 'fuzzystrmatch', 'hstore', 'ltree'],
