@@ -1,5 +1,5 @@
 import { Counter, Histogram, Registry } from 'prom-client'
-import { watchEventLoop } from '../process/event-loop-delay.ts'
+import { watchEventLoop } from '../process/process-metrics.ts'
 import type { Listener } from './http/route.ts'
 
 export interface AnsweredRequest {

@@ -2,10 +2,9 @@ import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Running } from '../process/run.ts'
-import { createValueDigest } from '../shared/audit-digest.ts'
-import { auditPath } from '../shared/audit-path.ts'
+import { auditPath, createValueDigest } from '../shared/audit-secrets.ts'
 import { startStatus } from '../process/status-listener.ts'
-import { starting } from '../process/starting.ts'
+import { startWithCleanup } from '../process/process-lifetime.ts'
 import type { Access } from '../store/access.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import type { Store } from '../store/port.ts'
@@ -38,7 +37,7 @@ export interface ApiServerDeps {
  * @throws MooringError `files_unreadable`, `port_in_use`, `port_forbidden`
  */
 export async function startApiServer(deps: ApiServerDeps): Promise<Running> {
-  return starting((cleanup) => startParts(deps, cleanup))
+  return startWithCleanup((cleanup) => startParts(deps, cleanup))
 }
 
 /** Starts the parts. Each goes onto `cleanup` when it starts, so that they stop in the reverse order. */

@@ -3,29 +3,29 @@ import { endStatus, endWithin } from './formats/lifetime.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 import { ROLES } from './names.ts'
 
-/** How long one is good at the most: a year (surface, section 2). */
+/** Maximum lifetime of an API token, in milliseconds: one year (docs/api.md, "Tokens"). */
 export const API_TOKEN_LIFE_MS = 365 * 86_400_000
 
 /** Reasons of an API token's `Ready` condition. */
 export const ApiTokenReason = {
-  /** It is accepted. */
+  /** The token is valid. */
   Active: 'Active',
-  /** Its time has passed: it is refused. */
+  /** The token has expired; requests with it are rejected. */
   Expired: 'Expired',
 } as const
 
 export const ApiTokenSpec = z.object({
-  displayName: z.string().min(1).max(100).describe('What its owner calls it.'),
-  role: z.enum(ROLES).describe('Role in the namespace it lives in.'),
+  displayName: z.string().min(1).max(100).describe('Display name, chosen by the owner.'),
+  role: z.enum(ROLES).describe('Role that the token has in its namespace.'),
   expiresAt: z.iso
     .datetime(UTC_RULE)
     .max(32)
-    .describe('When it stops being accepted, in UTC; 365 days after its creation at the latest, whatever is said here.'),
+    .describe('Time of expiry, in UTC. The token expires at most 365 days after its creation, also when this time is later.'),
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')
     .max(64)
-    .describe('SHA-256 of the token; the token itself is kept nowhere.'),
+    .describe('SHA-256 of the token. The token itself is not stored.'),
 })
 
 /** A bearer token bound to one namespace and role. */
@@ -41,7 +41,7 @@ export const ApiToken = defineKind({
   columns: [
     { name: 'Display', type: 'string', jsonPath: '.spec.displayName' },
     { name: 'Role', type: 'string', jsonPath: '.spec.role' },
-    // A string, not a date: kubectl prints dates as ages, and one to come as <invalid>.
+    // Type string: kubectl prints a date as an age, and a future date as <invalid>.
     { name: 'Expires', type: 'string', jsonPath: '.status.expiresAt' },
     ...READY_COLUMNS,
     AGE_COLUMN,
@@ -49,5 +49,5 @@ export const ApiToken = defineKind({
 })
 export type ApiToken = Resource<typeof ApiToken>
 
-/** When it stops being accepted, in milliseconds since the epoch, whoever made it. */
+/** Returns the expiry of an API token, in milliseconds since the epoch. The maximum lifetime also applies to tokens made with kubectl. */
 export const endOfApiToken = ({ metadata, spec }: ApiToken): number => endWithin(API_TOKEN_LIFE_MS, metadata, spec.expiresAt)

@@ -10,7 +10,7 @@ interface CoreKind<B extends z.ZodObject> {
   readonly immutable?: readonly string[]
 }
 
-/** The few kinds of Kubernetes itself that Mooring reads and writes; both stores know them by the same names. */
+/** Declares one of Kubernetes' own kinds that Mooring reads or writes. Both stores serve it under the same name. */
 function core<B extends z.ZodObject>({ immutable = [], ...def }: CoreKind<B>): Kind<B> {
   const description = `Kubernetes ${def.kind}.`
   return {
@@ -35,7 +35,7 @@ export const Namespace = core({
 })
 export type Namespace = Resource<typeof Namespace>
 
-/** `data` holds base64, as in Kubernetes. */
+/** Kubernetes Secret; values of `data` are base64. */
 export const Secret = core({
   group: '',
   kind: 'Secret',
@@ -81,7 +81,7 @@ export const ClusterRoleBinding = core({
 })
 export type ClusterRoleBinding = Resource<typeof ClusterRoleBinding>
 
-/** Times with microseconds, as Kubernetes' MicroTime: `2030-01-31T12:00:00.000000Z`. No holder: it is free. */
+/** Kubernetes Lease. Times are of type MicroTime: `2030-01-31T12:00:00.000000Z`. A Lease without a holder is free. */
 export const Lease = core({
   group: 'coordination.k8s.io',
   kind: 'Lease',
@@ -101,7 +101,7 @@ export const Lease = core({
 })
 export type Lease = Resource<typeof Lease>
 
-/** Where the pods of a Service are reached (discovery.k8s.io/v1), as far as edges need it. */
+/** Addresses and ports of the pods of a Service (discovery.k8s.io/v1); only the fields that edges read. */
 export const EndpointSlice = core({
   group: 'discovery.k8s.io',
   kind: 'EndpointSlice',

@@ -4,28 +4,28 @@ import { Motor } from './motor.ts'
 
 export const TENANCIES = ['shared', 'dedicated', 'internal'] as const
 
-/** Condition of a server that is deleted while instances live on it: `True` until they are gone. */
+/** Type of the condition that blocks the deletion of a server: `True` while instances are on it. */
 export const DELETION_HELD = 'DeletionHeld'
 
-/** Condition of a server that has used up half of its transaction ids: `True` until enough of them are free again. */
+/** Type of the condition of a server that has used half of its transaction ids: `True` until VACUUM has freed enough of them. */
 export const TRANSACTION_IDS_LOW = 'TransactionIdsLow'
 
 /** Reasons of a server's `Ready` condition. */
 export const ServerReason = {
   Running: 'Running',
   Starting: 'Starting',
-  /** The engine's binaries or image for this motor are not to be had. */
+  /** Binaries or container image of this motor are not available. */
   MotorUnavailable: 'MotorUnavailable',
-  /** The engine ended or refused to start; the message has its last words. */
+  /** The engine exited or failed to start; the message quotes the end of its log. */
   Crashed: 'Crashed',
   Stopping: 'Stopping',
-  /** The Secret with the admin's password is gone, and the engine keeps the password: put the Secret back. */
+  /** The Secret with the administrator's password is missing. The engine still has that password: restore the Secret. */
   AdminSecretLost: 'AdminSecretLost',
-  /** The server's files would let a tenant become superuser: the message says by what. */
+  /** A setting or file of the server would let a tenant become superuser; the message names it. */
   Unsafe: 'Unsafe',
-  /** Of `DeletionHeld`. */
+  /** Reason of `DeletionHeld`. */
   InstancesLeft: 'InstancesLeft',
-  /** Of `TransactionIdsLow`. */
+  /** Reason of `TransactionIdsLow`. */
   Wraparound: 'Wraparound',
 } as const
 export type ServerReason = (typeof ServerReason)[keyof typeof ServerReason]
@@ -36,12 +36,12 @@ export const DatabaseServerSpec = z.object({
   tenancy: z
     .enum(TENANCIES)
     .default('shared')
-    .describe('One database for each of many instances, all of the server for one, or for what Mooring itself keeps.'),
-  capacity: z.int().min(1).max(20_000).default(50).describe('Shared instances placed here at the most.'),
-  plan: z.string().min(1).max(63).optional().describe('Name of the Plan that sizes it.'),
+    .describe('Use of the server: shared by many instances, dedicated to one, or internal to Mooring.'),
+  capacity: z.int().min(1).max(20_000).default(50).describe('Maximum number of shared instances on this server.'),
+  plan: z.string().min(1).max(63).optional().describe('Name of the Plan that sets the size of the server.'),
 })
 
-/** One running engine: a StatefulSet in a cluster, a child process in embedded mode. */
+/** Running database engine: a StatefulSet in cluster mode, a child process in embedded mode. */
 export const DatabaseServer = defineKind({
   kind: 'DatabaseServer',
   plural: 'databaseservers',
@@ -51,14 +51,19 @@ export const DatabaseServer = defineKind({
   spec: DatabaseServerSpec,
   status: z.object({
     ...commonStatus,
-    host: z.string().max(253).optional().describe('Host that callers connect to.'),
-    port: z.int().min(1).max(65_535).optional().describe('Port that callers connect to.'),
+    host: z.string().max(253).optional().describe('Host that clients connect to.'),
+    port: z.int().min(1).max(65_535).optional().describe('Port that clients connect to.'),
     extensions: z
-      .array(z.object({ name: z.string().max(63).describe('Its name.'), version: z.string().max(64).describe('Its version.') }))
+      .array(
+        z.object({
+          name: z.string().max(63).describe('Name of the extension.'),
+          version: z.string().max(64).describe('Version of the extension.'),
+        }),
+      )
       .max(512)
       .optional()
       .describe('Extensions that the server offers.'),
-    engineVersion: z.string().max(64).optional().describe('What the server itself reports.'),
+    engineVersion: z.string().max(64).optional().describe('Engine version that the server reports.'),
   }),
   immutable: ['spec.motor', 'spec.region', 'spec.tenancy'],
   columns: [

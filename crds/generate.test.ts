@@ -12,7 +12,7 @@ import type { StructuralSchema } from './schema/structural-schema.ts'
 const ROOT = join(import.meta.dirname, '..')
 const FOLDERS = ['crds', 'charts/mooring/crds', 'charts/mooring/generated']
 
-/** A copy of the committed files, in their places, that is removed afterwards. */
+/** Temporary copy of the committed files, in the same folders. */
 async function copyOfManifests() {
   const path = await mkdtemp(join(tmpdir(), 'manifests-'))
   for (const folder of FOLDERS) {
@@ -26,11 +26,11 @@ async function manifestsIn(folder: string): Promise<string[]> {
   return (await readdir(join(ROOT, folder))).filter((name) => name.endsWith('.yaml')).sort()
 }
 
-test('the committed files are what their sources say', async () => {
+test('the committed files match their sources', async () => {
   expect(await staleManifests(ROOT)).toEqual([])
 })
 
-test('there is a file for every kind, and one for the roles; the chart has copies', async () => {
+test('every kind has a file, the roles have one, and the chart has copies', async () => {
   const kinds = CUSTOM_KINDS.map((kind) => `mooring.dev_${kind.plural}.yaml`).sort()
   expect(await Promise.all(FOLDERS.map(manifestsIn))).toEqual([
     [...kinds, 'clusterroles.yaml'].sort(),
@@ -60,7 +60,7 @@ test.each([
     break: (root: string) => writeFile(join(root, 'crds/mooring.dev_olds.yaml'), ''),
     stale: 'crds/mooring.dev_olds.yaml',
   },
-])('a file that is $does is named, and put right by the next run', async ({ break: damage, stale }) => {
+])('a file that is $does is reported, and corrected by the next run', async ({ break: damage, stale }) => {
   await using root = await copyOfManifests()
   await damage(root.path)
   expect(await staleManifests(root.path)).toEqual([stale])
@@ -68,7 +68,7 @@ test.each([
   expect(await staleManifests(root.path)).toEqual([])
 })
 
-test('a rule of a kind becomes CEL at its spec, with the path of the field it is about', () => {
+test('a rule of a kind becomes a CEL rule of its spec, with the path of its field', () => {
   const rules = [{ cel: 'self.lo <= self.hi', message: 'lo is at most hi', field: 'spec.lo', holds: () => true }]
   const spec = z.object({ lo: z.int(), hi: z.int() })
   const parts = { shortNames: [], namespaced: true, description: '', status: z.object({}), columns: [] }
@@ -95,11 +95,11 @@ test.each(CUSTOM_KINDS)('kubectl explains every field of $kind', (kind) => {
   expect(undescribed.map(({ path }) => path)).toEqual([])
 })
 
-test.each(CUSTOM_KINDS)('kubectl get shows of $kind whether it is ready, and why not', ({ columns }) => {
+test.each(CUSTOM_KINDS)('kubectl get shows readiness and reason of $kind', ({ columns }) => {
   expect(columns.map(({ name }) => name)).toEqual(expect.arrayContaining(['Ready', 'Reason', 'Age']))
 })
 
-test.each(CUSTOM_KINDS)('what $kind refuses for its form, it refuses in words', (kind) => {
+test.each(CUSTOM_KINDS)('every pattern of $kind has an error message', (kind) => {
   const patterns = JSON.stringify(objectSchema(kind)).match(/"pattern":"[^"]*"/g) ?? []
   expect(patterns).toEqual([])
 })

@@ -6,43 +6,43 @@ import { manifests, ROLES_FILE } from './schema/manifests.ts'
 const ROOT = join(import.meta.dirname, '..')
 const isRoles = (name: string): boolean => name === ROLES_FILE
 
-/** Folders of generated files, below the root of the repository, and which files each has. Nothing else in YAML may lie there. */
+/** Folders of generated files, relative to the root of the repository, and the files of each. Other YAML files in them are stale. */
 const FOLDERS: readonly { readonly folder: string; readonly has: (name: string) => boolean }[] = [
   { folder: 'crds', has: () => true },
-  // Helm installs what lies here, once, and reads the other.
+  // Helm installs the files of `crds` once; templates read those of `generated`.
   { folder: 'charts/mooring/crds', has: (name) => !isRoles(name) },
   { folder: 'charts/mooring/generated', has: isRoles },
 ]
 
-/** Path below the root of each generated file, there or wanted, with what it should hold; undefined: it should not be there. */
-async function wantedFiles(root: string): Promise<ReadonlyMap<string, string | undefined>> {
+/** Returns path (relative to the root) → expected contents of every generated file; undefined for a file that should not exist. */
+async function expectedFiles(root: string): Promise<ReadonlyMap<string, string | undefined>> {
   const texts = await manifests()
-  const wanted = new Map<string, string | undefined>()
+  const expected = new Map<string, string | undefined>()
   for (const { folder, has } of FOLDERS) {
     const present = (await readdir(join(root, folder))).filter((name) => name.endsWith('.yaml'))
-    for (const name of present) wanted.set(join(folder, name), undefined)
-    for (const [name, text] of texts) if (has(name)) wanted.set(join(folder, name), text)
+    for (const name of present) expected.set(join(folder, name), undefined)
+    for (const [name, text] of texts) if (has(name)) expected.set(join(folder, name), text)
   }
-  return wanted
+  return expected
 }
 
-/** Paths of the generated files below `root` that are missing, differ from what their source says, or have no source any more. */
+/** Returns the paths of generated files below `root` that are missing, differ from their source, or have no source any more. */
 export async function staleManifests(root: string): Promise<string[]> {
   const stale: string[] = []
-  for (const [path, text] of await wantedFiles(root)) {
+  for (const [path, text] of await expectedFiles(root)) {
     if (text === undefined || (await textOf(join(root, path))) !== text) stale.push(path)
   }
   return stale.sort()
 }
 
-/** Makes every generated file below `root` what its source says. */
+/** Writes every generated file below `root`, and removes those without a source. */
 export async function writeManifests(root: string): Promise<void> {
-  for (const [path, text] of await wantedFiles(root)) {
+  for (const [path, text] of await expectedFiles(root)) {
     await (text === undefined ? rm(join(root, path)) : writeFile(join(root, path), text))
   }
 }
 
-/** @returns undefined when there is none */
+/** Reads a file. @returns undefined when it does not exist */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
@@ -52,7 +52,7 @@ async function textOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** `node crds/generate.ts [--check] [--root …]`. Exit 1 when `--check` finds a stale file. */
+/** Runs `node crds/generate.ts [--check] [--root …]`. With `--check` it writes nothing and exits with 1 when a file is stale. */
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { check: { type: 'boolean' }, root: { type: 'string', default: ROOT } } })
   if (!values.check) return writeManifests(values.root)

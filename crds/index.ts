@@ -11,7 +11,7 @@ import { Tunnel } from './tunnel.ts'
 import { TunnelEndpoint } from './tunnel-endpoint.ts'
 import { TunnelPassword } from './tunnel-password.ts'
 
-/** Mooring's own kinds: a CRD is generated for each. */
+/** Mooring's own kinds; a CRD is generated for each. */
 export const CUSTOM_KINDS: readonly Kind[] = [
   Organization,
   TenantNamespace,

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { GROUP, VERSION } from './names.ts'
 
-/** Kubernetes object metadata, as far as Mooring uses it. `resourceVersion` is opaque; times are RFC 3339 UTC, whole seconds. */
+/** Kubernetes object metadata; only the fields that Mooring uses. `resourceVersion` is opaque; times are RFC 3339 UTC, whole seconds. */
 export interface ObjectMeta {
   readonly name: string
   readonly namespace?: string
   readonly uid: string
   readonly resourceVersion: string
-  /** Moves when `spec` changes (kinds with a status subresource), never on a status write. */
+  /** Increases when `spec` changes (kinds with a status subresource), never on a status write. */
   readonly generation: number
   readonly creationTimestamp: string
   readonly deletionTimestamp?: string
@@ -25,18 +25,18 @@ export interface OwnerReference {
 }
 
 /**
- * A rule over the whole spec: `cel` for the API server, `holds` the same rule for the EmbeddedStore. One whose field is in `metadata` is over
- * the whole object: its CEL sees `self.metadata.name` and `self.spec`.
+ * Rule over the whole spec: `cel` is evaluated by the API server, `holds` is the same rule for the EmbeddedStore. A rule whose field is in
+ * `metadata` is over the whole object: its CEL sees `self.metadata.name` and `self.spec`.
  */
 export interface Rule {
   readonly cel: string
   readonly message: string
-  /** Dotted path the message is about. */
+  /** Dotted path of the field that the message is about. */
   readonly field: string
   readonly holds: (spec: never, metadata: Pick<ObjectMeta, 'name'>) => boolean
 }
 
-/** `type` and `jsonPath` as in a CRD's additionalPrinterColumns. */
+/** Column of `kubectl get`; `type` and `jsonPath` as in a CRD's additionalPrinterColumns. */
 export interface PrinterColumn {
   readonly name: string
   readonly type: 'string' | 'integer' | 'boolean' | 'date'
@@ -45,8 +45,8 @@ export interface PrinterColumn {
 }
 
 /**
- * One resource kind. `body` is the zod schema of everything beside apiVersion, kind and metadata: `{spec, status?}` for
- * Mooring's own kinds, and for the few Kubernetes kinds (Namespace, Secret, RoleBinding …) whatever they hold.
+ * Resource kind. `body` is the zod schema of all fields besides apiVersion, kind and metadata: `{spec, status?}` for
+ * Mooring's own kinds, other fields for Kubernetes' kinds (Namespace, Secret, RoleBinding …).
  */
 export interface Kind<Body extends z.ZodObject = z.ZodObject> {
   readonly group: string
@@ -56,29 +56,29 @@ export interface Kind<Body extends z.ZodObject = z.ZodObject> {
   readonly singular: string
   readonly shortNames: readonly string[]
   readonly namespaced: boolean
-  /** True for Mooring's own kinds: a CRD is generated, unknown fields are refused, status is a subresource. */
+  /** True for Mooring's own kinds: a CRD is generated, unknown fields are rejected, status is a subresource. */
   readonly custom: boolean
   readonly description: string
   readonly body: Body
-  /** Dotted paths below the object that may not change after creation, e.g. `spec.region`. */
+  /** Dotted paths of fields that must not change after creation, e.g. `spec.region`. */
   readonly immutable: readonly string[]
   readonly rules: readonly Rule[]
   readonly columns: readonly PrinterColumn[]
 }
 
-/** An object of a kind as a store returns it: complete, defaulted and deeply frozen. */
+/** Object of a kind as a store returns it: complete, with defaults, deeply frozen. */
 export type Resource<K extends Kind> =
   K extends Kind<infer B>
     ? { readonly apiVersion: string; readonly kind: string; readonly metadata: ObjectMeta } & DeepReadonly<z.output<B>>
     : never
 
-/** What a caller hands to `create`: the store fills in the rest of the metadata and the defaults; status is ignored. */
+/** Argument of `create`: the store adds the rest of the metadata and the defaults, and ignores `status`. */
 export type Draft<K extends Kind> =
   K extends Kind<infer B> ? { readonly metadata: DraftMeta } & DeepReadonly<Omit<z.input<B>, 'status'>> : never
 
 export type DraftMeta = Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations' | 'finalizers' | 'ownerReferences'>
 
-/** The status of a kind, empty at first. */
+/** Status of a kind; absent until the operator has written it. */
 export type StatusOf<K extends Kind> =
   K extends Kind<infer B> ? (z.output<B> extends { status?: infer S } ? DeepReadonly<NonNullable<S>> : never) : never
 
@@ -88,24 +88,24 @@ export type DeepReadonly<T> = T extends (infer E)[]
     ? { readonly [P in keyof T]: DeepReadonly<T[P]> }
     : T
 
-/** What a time in a spec must be: words for {@link Rule} and for zod alike. */
+/** Message for an invalid time in a spec. */
 export const UTC_RULE = 'must be a UTC time such as 2030-01-31T12:00:00Z'
 
 /** One entry of `status.conditions` (Kubernetes API conventions). */
 export const Condition = z.object({
-  type: z.string().max(64).describe('What it is about; `Ready` sums the others up.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
-  reason: z.string().max(64).describe('Why, in one documented word.'),
-  message: z.string().max(1024).describe('Why, for people.'),
-  lastTransitionTime: z.string().max(32).describe('When `status` last became what it is.'),
-  observedGeneration: z.int().optional().describe('Generation of the spec that it speaks of.'),
+  type: z.string().max(64).describe('Type of the condition; `Ready` summarizes the others.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Whether the condition holds.'),
+  reason: z.string().max(64).describe('Documented reason, in one CamelCase word.'),
+  message: z.string().max(1024).describe('Explanation for people.'),
+  lastTransitionTime: z.string().max(32).describe('Time of the last change of `status`.'),
+  observedGeneration: z.int().optional().describe('Generation of the spec that the condition describes.'),
 })
 export type Condition = DeepReadonly<z.output<typeof Condition>>
 
-/** Fields that the status of every kind has. */
+/** Status fields of every kind. */
 export const commonStatus = {
-  observedGeneration: z.int().optional().describe('Generation of the spec that this status speaks of.'),
-  conditions: z.array(Condition).max(16).optional().describe('Conditions; Ready sums the others up.'),
+  observedGeneration: z.int().optional().describe('Generation of the spec that this status describes.'),
+  conditions: z.array(Condition).max(16).optional().describe('Conditions; `Ready` summarizes the others.'),
 }
 
 export const READY_COLUMNS: readonly PrinterColumn[] = [
@@ -145,12 +145,12 @@ export function defineKind<S extends z.ZodObject, T extends z.ZodObject>(
   }
 }
 
-/** `mooring.dev/v1alpha1`, or `v1` for the core group. */
+/** Returns the apiVersion of a kind: `mooring.dev/v1alpha1`, or `v1` for the core group. */
 export function apiVersionOf(kind: Pick<Kind, 'group' | 'version'>): string {
   return kind.group === '' ? kind.version : `${kind.group}/${kind.version}`
 }
 
-/** How what goes with an object of `kind` names it as its owner. */
+/** Returns the owner reference that dependants put into their metadata. */
 export function ownerReferenceTo(
   kind: Kind,
   { metadata: { name, uid } }: { readonly metadata: Pick<ObjectMeta, 'name' | 'uid'> },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The seven allowed values of `motor`: engine family, then the exact version (contract, "Shared instance"). */
+/** The seven allowed values of `motor`: engine family, then the exact version. */
 export const MOTORS = [
   'mysql-5.7.38',
   'mysql-8.0.29',
@@ -16,7 +16,7 @@ export type Motor = z.output<typeof Motor>
 export const FAMILIES = ['mysql', 'mariadb', 'postgresql', 'mongodb'] as const
 export type Family = (typeof FAMILIES)[number]
 
-/** `postgresql-15.4.0` → family `postgresql`, version `15.4.0`. */
+/** Splits a motor: `postgresql-15.4.0` → family `postgresql`, version `15.4.0`. */
 export function partsOf(motor: Motor): { family: Family; version: string } {
   const at = motor.indexOf('-')
   return { family: motor.slice(0, at) as Family, version: motor.slice(at + 1) }

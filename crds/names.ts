@@ -2,57 +2,58 @@
 export const GROUP = 'mooring.dev'
 export const VERSION = 'v1alpha1'
 
-/** Set at creation, removed only after verified clean-up. */
+/** Finalizer that the operator sets at creation and removes only after verified clean-up. */
 export const FINALIZER = 'mooring.dev/cleanup'
 
 export const SYSTEM_NAMESPACE = 'mooring-system'
 export const SHARED_NAMESPACE = 'mooring-shared'
 
-/** DatabaseServer in mooring-shared with the journal, unless there is one outside, and the database on it. */
+/** DatabaseServer in mooring-shared that holds the journal, unless an external server holds it. */
 export const JOURNAL_SERVER = 'journal'
+/** Database of the journal on that server. */
 export const JOURNAL_DATABASE = 'mooring_journal'
 
 export const labels = {
   organization: 'mooring.dev/organization',
   namespace: 'mooring.dev/namespace',
-  /** On a credential Secret: the DatabaseServer chosen for the instance, before its status says so. */
+  /** On a credential Secret: the DatabaseServer chosen for the instance. It is set before the status names the server. */
   server: 'mooring.dev/server',
-  /** On a Secret with a certificate or host keys: the TunnelEndpoint whose edges serve with it. */
+  /** On a Secret with a certificate or host keys: the TunnelEndpoint whose edges use it. */
   endpoint: 'mooring.dev/endpoint',
   /** On objects that Mooring made itself, such as the three group RoleBindings of a namespace. */
   managedBy: 'app.kubernetes.io/managed-by',
-  /** On what a POST with an Idempotency-Key made under a name of the caller's choice: the hash of that key and its owner. */
+  /** On an object that a POST with an Idempotency-Key made under a name of the client's choice: hash of the key and its owner. */
   idempotencyKey: 'mooring.dev/idempotency-key',
 } as const
 
 export const annotations = {
-  /** SHA-256 of the body of the POST that made the object: tells a repeated Idempotency-Key from a reused one. */
+  /** SHA-256 of the body of the POST that made the object; distinguishes a repeated request from a reused Idempotency-Key. */
   requestHash: 'mooring.dev/request-hash',
   createdBy: 'mooring.dev/created-by',
-  /** RFC 3339 UTC in milliseconds, where Kubernetes keeps whole seconds: what one second brought is told apart by it. */
+  /** Time of creation, RFC 3339 UTC in milliseconds. Kubernetes keeps whole seconds, which cannot order objects of the same second. */
   createdAt: 'mooring.dev/created-at',
-  /** RFC 3339 UTC: when a request last changed the spec. */
+  /** Time at which a request last changed the spec, RFC 3339 UTC. */
   updatedAt: 'mooring.dev/updated-at',
-  /** On a Tunnel: its hostname with a MAC over that and the tunnel's own name, so that one restored from a backup keeps it. */
+  /** On a Tunnel: its hostname, with a MAC over hostname and tunnel name. A tunnel restored from a backup keeps its hostname by it. */
   hostname: 'mooring.dev/hostname',
-  /** On the Secret of a tunnel's certificate: RFC 3339 UTC, when it was signed. It begins to count before that, for clocks that are late. */
+  /** On the Secret of a tunnel's certificate: time of issue, RFC 3339 UTC. `notBefore` is earlier, for clients with a slow clock. */
   obtainedAt: 'mooring.dev/obtained-at',
-  /** On an ApiToken made with an Idempotency-Key: from it and the installation's secret its token can be derived again. */
+  /** On an ApiToken made with an Idempotency-Key: salt from which, with the installation's secret, the token can be derived again. */
   tokenSalt: 'mooring.dev/token-salt',
-  /** RFC 3339 UTC. An instance that was never claimed is deleted past it: whoever asked for it has gone and cannot ask again. */
+  /** RFC 3339 UTC. The operator deletes an instance that is not claimed by then: the client has gone and cannot retry its request. */
   claimDeadline: 'mooring.dev/claim-deadline',
   displayName: 'mooring.dev/display-name',
-  /** On a credential Secret: which `spec.passwordVersion` its password belongs to. */
+  /** On a credential Secret: the `spec.passwordVersion` of its password. */
   passwordVersion: 'mooring.dev/password-version',
-  /** `"true"` releases a resource whose database server cannot be reached; the sweeper gets the rest. */
+  /** `"true"` releases a resource whose database server is unreachable; the sweeper removes the rest later. */
   forceDelete: 'mooring.dev/force-delete',
-  /** `"true"` on the Namespace mooring-shared: uninstalling may delete all databases. */
+  /** `"true"` on the Namespace mooring-shared permits that uninstalling deletes all databases. */
   deleteData: 'mooring.dev/delete-data',
-  /** On a CustomResourceDefinition: version of the program that it came from. */
+  /** On a CustomResourceDefinition: version of the program that applied it. */
   version: 'mooring.dev/version',
 } as const
 
-/** A slug of an organization or namespace (surface, section 2). */
+/** Slug of an organization or namespace (docs/api.md, "Organizations and namespaces"). */
 export const SLUG = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 export const SLUG_MAX = 30
 export const SLUG_RULE = 'must be lower-case letters, digits and single hyphens between them, a letter first'
@@ -61,30 +62,30 @@ export function isSlug(text: string): boolean {
   return text.length <= SLUG_MAX && SLUG.test(text)
 }
 
-/** `acme`, `prod` → `acme--prod`: slugs hold no double hyphen, so the pair can be read back. */
+/** Joins two slugs: `acme`, `prod` → `acme--prod`. Slugs have no double hyphen, so the name can be split again. */
 export function namespaceName(organization: string, namespace: string): string {
   return `${organization}--${namespace}`
 }
 
-/** `acme/prod` → its slugs; undefined for any other text. */
+/** Splits `acme/prod` into its slugs. Returns undefined for any other text. */
 export function parseNamespacePath(text: string): { readonly organization: string; readonly namespace: string } | undefined {
   const [organization = '', namespace = '', ...rest] = text.split('/')
   return rest.length === 0 && isSlug(organization) && isSlug(namespace) ? { organization, namespace } : undefined
 }
 
-/** Prefix of the user names that Kubernetes keeps for itself. */
+/** Prefix of user names that Kubernetes reserves. */
 export const KUBERNETES_PREFIX = 'system:'
-/** What an issuer's users and groups cannot begin with: Kubernetes' own names, and Mooring's. */
+/** Prefixes that no issuer gives to its users and groups: reserved for Kubernetes and for Mooring. */
 export const RESERVED_NAMES = ['mooring', 'system'] as const
-/** Mooring's own issuer: its users are `local:…`. */
+/** Name of Mooring's own issuer; its users are `local:…`. */
 export const OWN_ISSUER = 'local'
-/** What an issuer may be called. */
+/** Allowed names of issuers. */
 export const ISSUER_NAME = /^[a-z][a-z0-9-]{0,30}$/
 
-/** Whether a user or group has a name that no issuer gives. */
+/** Whether a user or group name has a reserved prefix. */
 export const isReserved = (name: string): boolean => RESERVED_NAMES.some((reserved) => name.startsWith(`${reserved}:`))
 
-/** The three roles a member can have in a namespace, weakest first. */
+/** Roles of a member in a namespace, weakest first. */
 export const ROLES = ['viewer', 'editor', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 
@@ -92,22 +93,22 @@ export type Role = (typeof ROLES)[number]
 export const clusterRoleOf = (role: Role): string => `mooring-${role}`
 
 /**
- * The two components' service accounts in mooring-system, and the ClusterRole that each is bound to in a tenant namespace by a RoleBinding
- * of the service account's name. Only in a cluster; nothing outside their own tenant namespaces is granted by these.
+ * Service accounts of the two components in mooring-system, with the ClusterRole of each in tenant namespaces. In each tenant namespace
+ * a RoleBinding with the name of the service account binds it. Cluster mode only; the bindings grant no rights outside tenant namespaces.
  */
 export const SERVICE_ACCOUNTS = [
   { name: 'mooring-operator', clusterRole: 'mooring-tenant-operator' },
   { name: 'mooring-apiserver', clusterRole: 'mooring-tenant-apiserver' },
 ] as const
 
-/** ClusterRole of whoever may see where databases and tunnels can be had; in the cluster home the chart binds it to whom its values name. */
+/** ClusterRole for reading the catalog (plans, regions, tunnel endpoints). In cluster mode the chart binds it to the subjects in its values. */
 export const CATALOG_ROLE = 'mooring-catalog-viewer'
 export const PLATFORM_ADMIN_ROLE = 'mooring-platform-admin'
-/** Group bound to {@link PLATFORM_ADMIN_ROLE}; only Mooring's own issuer can put a caller into it. */
+/** Group bound to {@link PLATFORM_ADMIN_ROLE}. Only Mooring's own issuer assigns it. */
 export const PLATFORM_ADMIN_GROUP = 'mooring:platform-admins'
 
 /**
- * The group that API tokens and role tokens of a namespace carry; bound in each tenant namespace to the role.
- * The prefix `mooring:` is reserved: an outside issuer's groups always start with that issuer's name.
+ * Returns the group that API tokens and role tokens of a namespace carry; a RoleBinding in the tenant namespace binds it to the role.
+ * The prefix `mooring:` is reserved: groups of an external issuer always start with the name of that issuer.
  */
 export const roleGroup = (namespace: string, role: Role): string => `mooring:${namespace}:${role}`

@@ -3,17 +3,17 @@ import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } fr
 
 /** Reasons of an organization's `Ready` condition. */
 export const OrganizationReason = {
-  /** Namespaces can be made in it. Deleting it while it has some brings it back. */
+  /** Namespaces can be created in the organization. An organization that is deleted while it has namespaces is created again. */
   Active: 'Active',
 } as const
 
-/** An organization; its object name is its slug, its namespaces are the TenantNamespaces that name it. */
+/** Organization. Its object name is its slug; its namespaces are the TenantNamespaces that name it. */
 export const Organization = defineKind({
   kind: 'Organization',
   plural: 'organizations',
   shortNames: ['morg'],
   namespaced: false,
-  description: 'An organization: the owner of namespaces.',
+  description: 'Organization: the owner of namespaces.',
   spec: z.object({ name: z.string().min(1).max(100).describe('Human-readable name.') }),
   status: z.object({ ...commonStatus }),
   columns: [{ name: 'Display', type: 'string', jsonPath: '.spec.name' }, ...READY_COLUMNS, AGE_COLUMN],

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { CLUSTER_ROLES, type ClusterRole } from './roles.ts'
 
-/** Every single right of a role, as `verb group/resource`. */
+/** All rights of a role, as `verb group/resource`. */
 function rightsOf({ rules }: ClusterRole): string[] {
   return rules.flatMap(({ apiGroups, resources, verbs }) =>
     apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`))),
   )
 }
 
-test('each role has all rights of the one before it, and more', () => {
+test('each role has all rights of the weaker role, and more', () => {
   for (const [i, role] of CLUSTER_ROLES.slice(1).entries()) {
     const weaker = CLUSTER_ROLES[i]
     if (!weaker) continue
@@ -17,13 +17,13 @@ test('each role has all rights of the one before it, and more', () => {
   }
 })
 
-test.each(CLUSTER_ROLES)('$name has no wildcard and touches no subresource, so no status', ({ rules }) => {
+test.each(CLUSTER_ROLES)('$name names no wildcard and no subresource, so no status', ({ rules }) => {
   for (const { apiGroups, resources, verbs } of rules) {
     for (const name of [...apiGroups, ...resources, ...verbs]) expect(name).not.toMatch(/[*]|\//)
   }
 })
 
-test('no role reads secrets other than one by one, and none writes them', () => {
+test('no role lists or writes Secrets', () => {
   const secrets = CLUSTER_ROLES.flatMap((role) => rightsOf(role).filter((right) => right.endsWith('/secrets')))
   expect(new Set(secrets)).toEqual(new Set(['get /secrets']))
 })

@@ -2,7 +2,7 @@ import { RoleBinding } from './core.ts'
 import { CUSTOM_KINDS } from './index.ts'
 import { CATALOG_ROLE, clusterRoleOf, GROUP, PLATFORM_ADMIN_ROLE } from './names.ts'
 
-/** A rule in the form of Kubernetes RBAC (rbac.authorization.k8s.io/v1 PolicyRule). Names are exact: no wildcards, no subresources. */
+/** Kubernetes RBAC PolicyRule (rbac.authorization.k8s.io/v1). Names are exact: no wildcards, no subresources. */
 export interface PolicyRule {
   readonly apiGroups: readonly string[]
   readonly resources: readonly string[]
@@ -20,24 +20,24 @@ const WRITE = ['create', 'update', 'patch', 'delete']
 const pluralsOf = (namespaced: boolean) =>
   CUSTOM_KINDS.filter((kind) => kind.namespaced === namespaced).map((kind) => kind.plural)
 
-/** What tenants make. Roles name the kinds that are still to come too, so that a kind never arrives without its rules. */
+/** Kinds that tenants create. `dedicateddatabases` is planned: roles already name it, so the kind cannot ship without rules. */
 const TENANT_KINDS = ['sharedinstances', 'dedicateddatabases', 'tunnels', 'tunnelpasswords']
 const NAMESPACED = [...new Set([...pluralsOf(true), ...TENANT_KINDS])].sort()
 const CLUSTER_SCOPED = [...pluralsOf(false)].sort()
 
-/** What there is to choose from, and where clients connect to. No tenant is named there. */
+/** Kinds of the catalog: plans, regions and endpoints. Their objects name no tenant. */
 export const CATALOG_KINDS = ['plans', 'regions', 'tunnelendpoints']
 
 const viewer: readonly PolicyRule[] = [
   { apiGroups: [GROUP], resources: NAMESPACED, verbs: READ },
   { apiGroups: [RoleBinding.group], resources: [RoleBinding.plural], verbs: READ },
-  // Failures are told as Events; kubectl reads them in the old group, and `kubectl events` in the new one.
+  // The operator reports failures as Events. `kubectl describe` reads the core group, `kubectl events` the new group.
   { apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: READ },
 ]
 const editor: readonly PolicyRule[] = [
   ...viewer,
   { apiGroups: [GROUP], resources: TENANT_KINDS, verbs: WRITE },
-  // To read a credential is to get its Secret.
+  // Credentials are read from their Secret.
   { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
 ]
 const admin: readonly PolicyRule[] = [
@@ -48,13 +48,13 @@ const admin: readonly PolicyRule[] = [
 const platformAdmin: readonly PolicyRule[] = [
   ...admin,
   { apiGroups: [GROUP], resources: [...CLUSTER_SCOPED, 'databaseservers'], verbs: [...READ, ...WRITE] },
-  // To make and delete one is to make and delete its TenantNamespace.
+  // Namespaces are created and deleted through their TenantNamespace.
   { apiGroups: [''], resources: ['namespaces'], verbs: READ },
 ]
 
 /**
- * Mooring's roles, weakest first; each holds all of the one before it, which is also what lets an admin hand them out (RBAC
- * refuses to grant what the granter does not have). None writes a status: that is the operator's alone.
+ * Mooring's roles, weakest first. Each includes all rights of the role before it, so an admin may grant all of them (RBAC forbids
+ * granting rights that the granter does not have). Only the operator writes status.
  */
 export const CLUSTER_ROLES: readonly ClusterRole[] = [
   { name: clusterRoleOf('viewer'), rules: viewer },
@@ -63,7 +63,7 @@ export const CLUSTER_ROLES: readonly ClusterRole[] = [
   { name: PLATFORM_ADMIN_ROLE, rules: platformAdmin },
 ]
 
-/** Of no tenant: cluster-scoped kinds, which a RoleBinding cannot show to a namespace's members. */
+/** ClusterRole for the catalog. Its kinds are cluster-scoped, so a RoleBinding in a tenant namespace cannot grant access to them. */
 export const CATALOG_CLUSTER_ROLE: ClusterRole = {
   name: CATALOG_ROLE,
   rules: [{ apiGroups: [GROUP], resources: CATALOG_KINDS, verbs: READ }],

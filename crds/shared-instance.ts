@@ -6,75 +6,81 @@ import { Motor } from './motor.ts'
 export const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9 ._/:@#+-]{0,62}$/
 export const IDENTIFIER_RULE = 'must be 1 to 63 letters, digits, blanks or ._/:@#+- and start with a letter or digit'
 
-/** Condition of an instance whose extensions are not all installed: `False` as long as one is refused. */
+/** Type of the condition about an instance's extensions: `False` while one of them cannot be installed. */
 export const EXTENSIONS_INSTALLED = 'ExtensionsInstalled'
 
 /** Reasons of `ExtensionsInstalled`. */
 export const ExtensionReason = {
-  /** The Region does not allow it, or the server does not have it. */
+  /** The Region does not allow the extension, or the server does not offer it. */
   Unsupported: 'ExtensionUnsupported',
-  /** An object of the tenant has a name that the extension needs. */
+  /** An object of the tenant has a name that the extension uses. */
   Conflict: 'ExtensionConflict',
 } as const
 
 /** Reasons of an instance's `Ready` condition. */
 export const InstanceReason = {
-  /** The database is there and its login works, or is switched off as `spec.enabled` says. */
+  /** The database exists and its login works. */
   Claimed: 'Claimed',
+  /** The database exists; `spec.enabled` is false, so its login is disabled. */
   Disabled: 'Disabled',
-  /** It has no database yet, and its namespace has as many instances as it may have: it waits until one of them goes. */
+  /** The namespace has reached its quota of instances. The instance gets a database when another instance is deleted. */
   QuotaExceeded: 'QuotaExceeded',
-  /** No server of that motor has a free place yet; one is being started. */
+  /** No server of this motor has free capacity; a server is being started. */
   WaitingForServer: 'WaitingForServer',
-  /** The server it lives on is not answering. */
+  /** The database server does not respond. */
   ServerUnavailable: 'ServerUnavailable',
   UnknownRegion: 'UnknownRegion',
   UnsupportedMotor: 'UnsupportedMotor',
   TemplateNotFound: 'TemplateNotFound',
-  /** Sessions are open on the template; it cannot be copied until they end. */
+  /** The template has open sessions; it cannot be copied until they end. */
   TemplateInUse: 'TemplateInUse',
-  /** The database grew past its limit: no login until it is reset or deleted. */
+  /** The database exceeds its size limit. Its login is disabled until the instance is reset or deleted. */
   SizeExceeded: 'SizeExceeded',
-  /** The engine's catalog no longer has the database: shown, never silently made anew and empty. */
+  /** The database has disappeared from the server. It is reported, never recreated empty without a request. */
   DatabaseMissing: 'DatabaseMissing',
-  /** A Secret of another owner has the name of its own: it is left alone. */
+  /** A Secret of another owner has the name of the credential Secret. That Secret is not changed. */
   SecretTaken: 'SecretTaken',
-  /** The operator may keep Secrets in the namespaces of organizations alone, and this is none (yet). */
+  /** The operator has no access to Secrets of this namespace: it has access in namespaces of organizations only. */
   NoAccess: 'NoAccess',
   Claiming: 'Claiming',
   Deleting: 'Deleting',
   /**
-   * The server cannot be reached, so absence cannot be verified; a condition of this type says so too. The annotation
-   * `mooring.dev/force-delete: "true"` releases it.
+   * The server is unreachable, so the deletion of the database cannot be verified. A condition of this type says so too. The annotation
+   * `mooring.dev/force-delete: "true"` releases the instance.
    */
   CleanupBlocked: 'CleanupBlocked',
 } as const
 
 export const SharedInstanceSpec = z.object({
-  identifier: z.string().max(63).regex(IDENTIFIER, IDENTIFIER_RULE).describe('Label chosen by the caller; need not be unique.'),
+  identifier: z.string().max(63).regex(IDENTIFIER, IDENTIFIER_RULE).describe('Label chosen by the client; need not be unique.'),
   region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id of the Region: its `spec.id`.'),
   motor: Motor,
-  enabled: z.boolean().default(true).describe('False: no login, sessions ended.'),
-  expiresAt: z.iso.datetime(UTC_RULE).max(32).optional().describe('When it deletes itself, in UTC.'),
+  enabled: z.boolean().default(true).describe('Whether the login is enabled. False rejects logins and ends sessions.'),
+  expiresAt: z.iso.datetime(UTC_RULE).max(32).optional().describe('Time at which the instance is deleted, in UTC.'),
   templateRef: z
-    .object({ name: z.string().min(1).max(253).describe('Its name.') })
+    .object({ name: z.string().min(1).max(253).describe('Name of the SharedInstance.') })
     .optional()
-    .describe('SharedInstance of the same namespace that it starts as a copy of.'),
+    .describe('SharedInstance of the same namespace whose database is copied.'),
   extensions: z
     .array(ExtensionName)
     .max(32)
     .default([])
-    .describe('Extensions of the engine that the database has, from those that the Region allows.'),
-  passwordVersion: z.int().min(1).max(1_000_000).default(1).describe('Raise it by one for a new password.'),
+    .describe('Extensions to install in the database, from those that the Region allows.'),
+  passwordVersion: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(1)
+    .describe('Version of the password. Increase it by one for a new password.'),
   resetVersion: z
     .int()
     .min(0)
     .max(1_000_000)
     .default(0)
-    .describe('Raise it by one to empty the database (or copy its template again).'),
+    .describe('Number of resets. Increase it by one to empty the database (or to copy its template again).'),
 })
 
-/** One database and one user on a database server that other instances share. */
+/** One database and one user on a database server that is shared with other instances. */
 export const SharedInstance = defineKind({
   kind: 'SharedInstance',
   plural: 'sharedinstances',
@@ -87,20 +93,20 @@ export const SharedInstance = defineKind({
     name: z.string().max(63).optional().describe('Name of the database.'),
     user: z.string().max(63).optional().describe('Name of the login.'),
     secretRef: z
-      .object({ name: z.string().max(253).describe('Its name.') })
+      .object({ name: z.string().max(253).describe('Name of the Secret.') })
       .optional()
       .describe('Secret with the credentials (Service Binding keys).'),
     host: z.string().max(253).optional().describe('Host to connect to.'),
     port: z.int().min(1).max(65_535).optional().describe('Port to connect to.'),
-    isEnabled: z.boolean().optional().describe('Whether its login is accepted.'),
-    engineVersion: z.string().max(64).optional().describe('What the server itself reports.'),
+    isEnabled: z.boolean().optional().describe('Whether the login is enabled.'),
+    engineVersion: z.string().max(64).optional().describe('Engine version that the server reports.'),
     serverRef: z
-      .object({ name: z.string().max(253).describe('Its name.') })
+      .object({ name: z.string().max(253).describe('Name of the DatabaseServer.') })
       .optional()
-      .describe('DatabaseServer in mooring-shared.'),
-    extensions: z.array(ExtensionName).max(32).optional().describe('Extensions that were installed.'),
-    passwordVersion: z.int().optional().describe('Version of the password in force.'),
-    resetVersion: z.int().optional().describe('The last reset carried out.'),
+      .describe('DatabaseServer in mooring-shared that holds the database.'),
+    extensions: z.array(ExtensionName).max(32).optional().describe('Installed extensions.'),
+    passwordVersion: z.int().optional().describe('Version of the current password.'),
+    resetVersion: z.int().optional().describe('Number of the last reset that was carried out.'),
   }),
   immutable: ['spec.region', 'spec.motor', 'spec.templateRef'],
   columns: [
@@ -115,5 +121,5 @@ export const SharedInstance = defineKind({
 })
 export type SharedInstance = Resource<typeof SharedInstance>
 
-/** Claimed once: from then on it holds data, and its database is never made anew but by a reset. */
+/** Whether the instance has ever been claimed. A claimed instance may hold data: only a reset recreates its database. */
 export const isClaimed = ({ status }: SharedInstance): boolean => status?.name !== undefined

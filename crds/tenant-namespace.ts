@@ -4,15 +4,15 @@ import { namespaceName, SLUG, SLUG_MAX, SLUG_RULE } from './names.ts'
 
 /** Reasons of a tenant namespace's `Ready` condition. */
 export const TenantNamespaceReason = {
-  /** The Namespace is there, and its roles can be had. */
+  /** The Namespace exists, and its roles can be granted. */
   Bound: 'Bound',
-  /** A Namespace of that name is there that is not Mooring's: it is left alone. */
+  /** A Namespace of this name exists that Mooring does not own. It is not changed. */
   NamespaceTaken: 'NamespaceTaken',
-  /** An earlier Namespace of that name is still being removed. */
+  /** An earlier Namespace of this name is still being deleted. */
   NamespaceTerminating: 'NamespaceTerminating',
-  /** The Namespace is being removed with all that is in it. */
+  /** The Namespace is being deleted with all objects in it. */
   Deleting: 'Deleting',
-  /** Something in the Namespace cannot be cleaned up now; the message names it. */
+  /** An object in the Namespace cannot be cleaned up at present; the message names it. */
   CleanupBlocked: 'CleanupBlocked',
 } as const
 
@@ -21,11 +21,11 @@ const slug = (about: string) => z.string().min(1).max(SLUG_MAX).regex(SLUG, SLUG
 export const TenantNamespaceSpec = z.object({
   organization: slug('Slug of the organization: lower-case letters, digits and single hyphens, a letter first.'),
   namespace: slug('Slug of the namespace within its organization, in the same form.'),
-  displayName: z.string().min(1).max(100).optional().describe('What people call it; its slug when absent.'),
+  displayName: z.string().min(1).max(100).optional().describe('Display name. Default: the slug.'),
 })
 type Spec = z.output<typeof TenantNamespaceSpec>
 
-/** `namespace` is a word of CEL itself, so the field is written between double underscores there. */
+/** Rule that the object name joins the two slugs. `namespace` is a CEL keyword, so CEL has it as `__namespace__`. */
 const named: Rule = {
   cel: "self.metadata.name == self.spec.organization + '--' + self.spec.__namespace__",
   message: 'must be the two slugs with a double hyphen between them: organization--namespace',
@@ -33,18 +33,18 @@ const named: Rule = {
   holds: ({ organization, namespace }: Spec, { name }) => name === namespaceName(organization, namespace),
 }
 
-/** A namespace of an organization; its object name is that of the Namespace that the operator makes for it. */
+/** Namespace of an organization. The operator creates a Kubernetes Namespace of the same name. */
 export const TenantNamespace = defineKind({
   kind: 'TenantNamespace',
   plural: 'tenantnamespaces',
   shortNames: ['tns'],
   namespaced: false,
   description:
-    'A namespace of an organization: the Kubernetes Namespace of the same name, with its roles. Deleting it deletes all in it.',
+    'Namespace of an organization: the Kubernetes Namespace of the same name, with its roles. Deletion deletes all objects in it.',
   spec: TenantNamespaceSpec,
   status: z.object({
     ...commonStatus,
-    namespaceUid: z.string().max(64).optional().describe('Uid of the Namespace that stands for it.'),
+    namespaceUid: z.string().max(64).optional().describe('Uid of the Kubernetes Namespace.'),
   }),
   immutable: ['spec.organization', 'spec.namespace'],
   rules: [named],

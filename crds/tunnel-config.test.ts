@@ -20,7 +20,7 @@ describe('the target of a tunnel without forwardToOtherHosts', () => {
     expect(isTargetAllowed({ target, forwardToOtherHosts: true })).toBe(true)
   })
 
-  test('is refused with its field named', () => {
+  test('breaks a rule that names its field', () => {
     const spec = { regionId: 1, config: TunnelConfig.parse({ target: 'db.internal:5432' }) }
     expect(Tunnel.rules.filter(({ holds }) => !holds(spec as never, { name: 'web' })).map(({ field }) => field)).toEqual([
       'spec.config.target',
@@ -45,6 +45,6 @@ test.each([
   ['\u20ac', false],
   [`${'x '.repeat(511)}x`, true],
   [' '.repeat(1024), false],
-])('that %j can be the value of a header is %s', (value, is) => {
+])('%j is a valid header value: %s', (value, is) => {
   expect(HeaderModification.safeParse({ name: 'X-A', value, type: 'request' }).success).toBe(is)
 })

@@ -4,7 +4,7 @@ import { InvalidObjectError, validate } from '../shared/validate.ts'
 
 const FORM = 'metadata.name must be at most 50 lower-case letters, digits and hyphens, a letter or digit first and last'
 const MESH =
-  'metadata.name must not end in -mesh: so ends the name of the Service by which the edges of an endpoint find each other'
+  'metadata.name must not end in -mesh: the suffix is reserved for the Service by which the edges of an endpoint find each other'
 
 const spec = { region: '11111111-1111-4111-8111-111111111111', domain: 't.example', sshHost: 't.example' }
 
@@ -28,6 +28,6 @@ test.each([
   { name: 'a.b', errors: [FORM] },
   { name: '1'.repeat(50), errors: [] },
   { name: 'a'.repeat(51), errors: [FORM] },
-])('an endpoint called $name is told $errors', ({ name, errors }) => {
+])('an endpoint with the name $name has the errors $errors', ({ name, errors }) => {
   expect(errorsOf(name)).toEqual(errors)
 })

@@ -3,25 +3,25 @@ import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
 
 /**
- * Of an endpoint `x`, clients have the Service `edge-x` and its edges the Service `edge-x-mesh`, which would be that for clients of an
- * endpoint `x-mesh`: no endpoint's name ends so.
+ * Suffix of the Service by which the edges of an endpoint find each other. Endpoint `x` has the Services `edge-x` (for clients) and
+ * `edge-x-mesh` (for its edges). An endpoint `x-mesh` would use the second name for its clients, so this suffix is not allowed.
  */
 export const MESH_SUFFIX = '-mesh'
 
 /** Reasons of an endpoint's `Ready` condition. */
 export const EndpointReason = {
-  /** Edges answer. */
+  /** At least one edge responds. */
   Serving: 'Serving',
-  /** No edge answers yet. */
+  /** No edge responds yet. */
   Starting: 'Starting',
-  /** None answers, and they do not come up by themselves: an image that cannot be had, pods that end or may not be made. */
+  /** No edge responds, and a restart does not help: the image is not available, or pods exit or cannot be created. */
   EdgesFailing: 'EdgesFailing',
   UnknownRegion: 'UnknownRegion',
-  /** Nobody in this installation signs the certificates that its tunnels are to have. */
+  /** The installation does not have the certificate issuer that `spec.issuer` names. */
   IssuerMissing: 'IssuerMissing',
 } as const
 
-/** A name, or an IP address, perhaps with a zone (RFC 4007, section 11): it stands in commands that people paste into a shell. */
+/** Host name or IP address, optionally with a zone (RFC 4007, section 11). No shell metacharacters: users paste it into commands. */
 const HOST = /^[A-Za-z0-9:]([A-Za-z0-9._:%-]*[A-Za-z0-9:])?$/
 
 const port = (value: number, about: string) => z.int().min(1).max(65_535).default(value).describe(about)
@@ -32,7 +32,7 @@ export const TunnelEndpointSpec = z.object({
     .string()
     .max(230)
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, 'must be a domain name in lower case')
-    .describe('Domain that hostnames are made under.'),
+    .describe('Parent domain of the hostnames of tunnels.'),
   sshHost: z.string().max(253).regex(HOST, 'must be a host name or an IP address').describe('Host that SSH clients connect to.'),
   ports: z
     .object({
@@ -41,55 +41,53 @@ export const TunnelEndpointSpec = z.object({
       https: port(28_443, 'Port for HTTPS.'),
     })
     .prefault({})
-    .describe('Ports of the edges (contract, "Limits").'),
+    .describe('Ports of the edges.'),
   publicHttpPort: port(80, 'Port that visitors use for HTTP.'),
   publicHttpsPort: port(443, 'Port that visitors use for HTTPS.'),
-  active: z.boolean().default(true).describe('Whether new tunnels may be assigned to it.'),
-  replicas: z
-    .int()
-    .min(0)
-    .max(100)
-    .default(2)
-    .describe('Edges that serve it; 0: it is served no more, and takes no new tunnels.'),
-  certificates: z.enum(['perTunnel', 'wildcard']).default('perTunnel').describe('One certificate a tunnel, or one for all.'),
-  issuer: z.enum(['local', 'acme']).default('local').describe('Who signs the certificates.'),
+  active: z.boolean().default(true).describe('Whether new tunnels may be assigned to the endpoint.'),
+  replicas: z.int().min(0).max(100).default(2).describe('Number of edges. 0 stops the endpoint: it accepts no new tunnels.'),
+  certificates: z
+    .enum(['perTunnel', 'wildcard'])
+    .default('perTunnel')
+    .describe('One certificate per tunnel, or one wildcard certificate for all.'),
+  issuer: z.enum(['local', 'acme']).default('local').describe('Issuer of the certificates.'),
   proxyProtocol: z
     .object({
       trustedCIDRs: z
         .array(z.string().max(64).describe('A CIDR range.'))
         .max(32)
         .default([])
-        .describe('Balancers that are believed about who the visitor is.'),
+        .describe('Addresses of load balancers that are trusted to report the address of the visitor.'),
     })
     .optional()
-    .describe('Balancers before the edges.'),
+    .describe('Load balancers in front of the edges that use the PROXY protocol.'),
 })
 
-/** Its edges are called after it, and what they consist of must be a label (RFC 1123) of at most 63 characters. */
+/** Maximum length of an endpoint's name. Names of its Services and pods contain it and must be RFC 1123 labels of at most 63 characters. */
 export const ENDPOINT_NAME_MAX = 50
 const NAME = `^[a-z0-9]([-a-z0-9]{0,${ENDPOINT_NAME_MAX - 2}}[a-z0-9])?$`
 
-/** A domain under which tunnels get their hostnames, and where its edges are reached. */
+/** Domain for hostnames of tunnels, with the edges that serve it. */
 export const TunnelEndpoint = defineKind({
   kind: 'TunnelEndpoint',
   plural: 'tunnelendpoints',
   shortNames: ['tep'],
   namespaced: false,
-  description: 'A domain for tunnels, and the edges that serve it.',
+  description: 'Domain for tunnels, with the edges that serve it.',
   spec: TunnelEndpointSpec,
   status: z.object({
     ...commonStatus,
-    readyReplicas: z.int().min(0).optional().describe('Edges that answer.'),
-    tunnels: z.int().min(0).optional().describe('Tunnels assigned to it.'),
+    readyReplicas: z.int().min(0).optional().describe('Number of edges that respond.'),
+    tunnels: z.int().min(0).optional().describe('Number of tunnels assigned to the endpoint.'),
     acmeThumbprint: z.string().max(64).optional().describe('Thumbprint of the ACME account key.'),
-    hostKeys: z.array(z.string().max(1024)).max(8).optional().describe('Public host keys, as OpenSSH writes them.'),
+    hostKeys: z.array(z.string().max(1024)).max(8).optional().describe('Public host keys in OpenSSH format.'),
     strangersCertificate: z
       .object({
-        notBefore: z.string().max(32).describe('When it begins to be valid: another one when it was issued anew.'),
-        notAfter: z.string().max(32).describe('When it ends.'),
+        notBefore: z.string().max(32).describe('Start of its validity; changes when the certificate is renewed.'),
+        notAfter: z.string().max(32).describe('End of its validity.'),
       })
       .optional()
-      .describe('Certificate that visitors are shown who ask for a hostname that no tunnel has.'),
+      .describe('Certificate for connections to unknown hosts: hostnames that no tunnel has.'),
   }),
   immutable: ['spec.region', 'spec.domain'],
   rules: [
@@ -101,7 +99,7 @@ export const TunnelEndpoint = defineKind({
     },
     {
       cel: `!self.metadata.name.endsWith('${MESH_SUFFIX}')`,
-      message: `must not end in ${MESH_SUFFIX}: so ends the name of the Service by which the edges of an endpoint find each other`,
+      message: `must not end in ${MESH_SUFFIX}: the suffix is reserved for the Service by which the edges of an endpoint find each other`,
       field: 'metadata.name',
       holds: (_spec: unknown, { name }: { readonly name: string }) => !name.endsWith(MESH_SUFFIX),
     },
@@ -124,6 +122,6 @@ export const TunnelEndpoint = defineKind({
 })
 export type TunnelEndpoint = Resource<typeof TunnelEndpoint>
 
-/** Whether it may be given new tunnels. They are there for life: one that nobody serves would leave them without an answer. */
+/** Whether new tunnels may be assigned to the endpoint. An assignment lasts for the tunnel's lifetime, so the endpoint must have edges. */
 export const takesTunnels = ({ spec, status }: Pick<TunnelEndpoint, 'spec' | 'status'>): boolean =>
   spec.active && spec.replicas > 0 && !status?.conditions?.some(({ reason }) => reason === EndpointReason.IssuerMissing)

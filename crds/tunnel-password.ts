@@ -2,51 +2,51 @@ import { z } from 'zod'
 import { endStatus, endWithin } from './formats/lifetime.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 
-/** How long one is good at the most (contract, "Authentication" 3). */
+/** Maximum lifetime of a tunnel password, in milliseconds: 4 hours (docs/api.md, "Tunnel passwords"). */
 export const PASSWORD_LIFE_MS = 4 * 3_600_000
 
 /**
- * Form of a password that the REST API issues: 32 random characters of 62, some 190 bits. One of this form cannot be guessed; one that a tenant thought up,
- * whose hash came by kubectl, may have any other.
+ * Form of a password that the REST API issues: 32 random characters of 62, about 190 bits, which cannot be guessed. A password that a
+ * tenant chose, whose hash was applied with kubectl, may have another form.
  */
 export const ISSUED_PASSWORD = /^mt_[0-9A-Za-z]{32}$/
 
 /** Reasons of a password's `Ready` condition. */
 export const PasswordReason = {
-  /** It is accepted. */
+  /** The password is valid. */
   Active: 'Active',
-  /** Its time has passed: it is refused, and deleted soon. */
+  /** The password has expired. It is rejected, and deleted later. */
   Expired: 'Expired',
-  /** Its tunnel is gone, or is a later one of the same name. */
+  /** The tunnel was deleted, or replaced by another tunnel of the same name. */
   TunnelMissing: 'TunnelMissing',
-  /** Its tunnel has as many older ones as it may have: it is refused until one of them ends. */
+  /** The tunnel has the maximum number of older passwords. The password is rejected until one of them expires. */
   TooManyPasswords: 'TooManyPasswords',
 } as const
 
 export const TunnelPasswordSpec = z.object({
   tunnelRef: z
-    .object({ name: z.string().min(1).max(253).describe('Its name.') })
-    .describe('Tunnel of the same namespace that it opens.'),
+    .object({ name: z.string().min(1).max(253).describe('Name of the Tunnel.') })
+    .describe('Tunnel of the same namespace that the password is for.'),
   sha256: z
     .string()
     .max(64)
     .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')
     .describe(
-      'SHA-256 of the password, which begins with `mt_` and is kept nowhere. Make it a random one: a short one can be found by its hash.',
+      'SHA-256 of the password, which begins with `mt_`. The password itself is not stored. Use a random one: a short one can be found from its hash.',
     ),
   expiresAt: z.iso
     .datetime(UTC_RULE)
     .max(32)
-    .describe('When it stops being accepted, in UTC; 4 hours after its creation at the latest, whatever is said here.'),
+    .describe('Time of expiry, in UTC. The password expires at most 4 hours after its creation, also when this time is later.'),
 })
 
-/** A temporary password of a tunnel's SSH side. */
+/** Temporary password for SSH logins to a tunnel. */
 export const TunnelPassword = defineKind({
   kind: 'TunnelPassword',
   plural: 'tunnelpasswords',
   shortNames: ['tpw'],
   namespaced: true,
-  description: 'A temporary password for the SSH side of a tunnel.',
+  description: 'Temporary password for SSH logins to a tunnel.',
   spec: TunnelPasswordSpec,
   status: z.object({ ...commonStatus, expiresAt: endStatus }),
   immutable: ['spec'],
@@ -59,5 +59,5 @@ export const TunnelPassword = defineKind({
 })
 export type TunnelPassword = Resource<typeof TunnelPassword>
 
-/** When it stops being accepted, in milliseconds since the epoch, whoever made it. */
+/** Returns the expiry of a password, in milliseconds since the epoch. The maximum lifetime also applies to passwords made with kubectl. */
 export const endOfPassword = ({ metadata, spec }: TunnelPassword): number => endWithin(PASSWORD_LIFE_MS, metadata, spec.expiresAt)

@@ -4,71 +4,71 @@ import { CONFIG_RULES, TunnelConfig } from './tunnel-config.ts'
 
 /** Reasons of a tunnel's `Ready` condition. */
 export const TunnelReason = {
-  /** It has its hostname, an endpoint and a certificate: whoever connects is served. */
+  /** The tunnel has a hostname, an endpoint and a certificate: clients and visitors can connect. */
   Assigned: 'Assigned',
   UnknownRegion: 'UnknownRegion',
-  /** It has no hostname yet, and its namespace has as many tunnels as it may have: it waits until one of them goes. */
+  /** The namespace has reached its quota of tunnels. The tunnel gets a hostname when another tunnel is deleted. */
   QuotaExceeded: 'QuotaExceeded',
-  /** No endpoint of its region takes new tunnels: none is active and has edges. */
+  /** No endpoint of the region accepts new tunnels: it must be active and have edges. */
   NoActiveEndpoint: 'NoActiveEndpoint',
-  /** The endpoint it was given for life is gone. */
+  /** The assigned endpoint was deleted. The assignment cannot change. */
   EndpointMissing: 'EndpointMissing',
   DrawingHostname: 'DrawingHostname',
   ObtainingCertificate: 'ObtainingCertificate',
-  /** It has no certificate, and its endpoint wants one of an issuer that this installation has not. */
+  /** The tunnel has no certificate, and the installation does not have the issuer that its endpoint names. */
   IssuerMissing: 'IssuerMissing',
-  /** Its endpoint has no edges: nobody answers at its URL, which it keeps. */
+  /** The endpoint has no edges, so the URL does not respond. The tunnel keeps its URL. */
   EndpointNotServed: 'EndpointNotServed',
   Deleting: 'Deleting',
 } as const
 
-/** The condition that a tunnel has while its valid certificate is obtained anew. */
+/** Type of the condition of a tunnel whose certificate is valid and being renewed. */
 export const RENEWING = 'Renewing'
-/** Its reasons. */
+/** Reasons of `Renewing`. */
 export const RenewingReason = {
-  /** Two thirds of the certificate's lifetime are over. */
+  /** Two thirds of the certificate's lifetime have passed. */
   Due: 'Due',
-  /** The last attempt failed; the certificate serves on, and another follows. */
+  /** The last attempt failed. The certificate stays in use, and another attempt follows. */
   AttemptFailed: 'AttemptFailed',
 } as const
 
-/** The condition, always False, of a tunnel that was made with the annotation of a hostname and did not get that one. */
+/** Type of the condition, always False, of a tunnel that was created with a hostname annotation and got another hostname. */
 export const HOSTNAME_KEPT = 'HostnameKept'
-/** Its reasons. */
+/** Reasons of `HostnameKept`. */
 export const HostnameKeptReason = {
-  /** The annotation was made for another tunnel, by another installation, or by hand. */
+  /** The MAC of the annotation is invalid: it is from another tunnel or installation, or was edited. */
   InvalidMark: 'InvalidMark',
-  /** Another tunnel has it. */
+  /** Another tunnel has the hostname. */
   HostnameTaken: 'HostnameTaken',
 } as const
 
-/** The condition, always False, of a tunnel with `authorizedKeys` by which nobody can ever log in. */
+/** Type of the condition, always False, of a tunnel with invalid entries in `authorizedKeys`. */
 export const KEYS_USABLE = 'KeysUsable'
-/** Its reasons. */
+/** Reasons of `KeysUsable`. */
 export const KeysUsableReason = {
-  /** Cut off, of another type than it says, or RSA of too few bits. */
+  /** A key is incomplete, not of the type that it names, or RSA with fewer than 2048 bits. */
   UnusableKey: 'UnusableKey',
 } as const
 
-/** Status of a certificate (contract, "Tunnel certificate"). */
+/** States of a tunnel's certificate. */
 export const CERTIFICATE_STATES = ['pending', 'obtaining', 'valid', 'expired', 'failed'] as const
 
-/** 16 hexadecimal digits (contract, "Tunnel"). */
+/** Hostname of a tunnel: 16 hexadecimal digits. */
 export const HOSTNAME = /^[0-9a-f]{16}$/
 
 const time = (about: string) => z.string().max(32).optional().describe(`${about}, in UTC.`)
 
 export const Certificate = z.object({
-  status: z.enum(CERTIFICATE_STATES).describe('How far it has come.'),
-  domain: z.string().max(253).optional().describe('Name that it covers.'),
-  issuer: z.string().max(253).optional().describe('Who signed it.'),
-  expiresAt: time('When it ends'),
-  obtainedAt: time('When it was signed'),
-  lastError: z.string().max(1024).optional().describe('Why the last attempt failed.'),
-  nextAttemptAt: time('When the next attempt is made'),
+  status: z.enum(CERTIFICATE_STATES).describe('State of the certificate.'),
+  domain: z.string().max(253).optional().describe('Domain name that the certificate covers.'),
+  issuer: z.string().max(253).optional().describe('Name of the issuer.'),
+  expiresAt: time('End of its validity'),
+  obtainedAt: time('Time of issue'),
+  lastError: z.string().max(1024).optional().describe('Error of the last attempt.'),
+  nextAttemptAt: time('Time of the next attempt'),
 })
 
-/** Escapes that RE2 has too, and no class of Unicode's: the API server and clients read the pattern as well. */
+/** Display name: printable characters. The pattern uses only escapes that RE2 supports, because API servers evaluate it too. */
 export const DISPLAY_NAME = /^[^\x00-\x1f\x7f-\x9f]{1,63}$/u
 export const DISPLAY_NAME_RULE = 'must be 1 to 63 printable characters'
 
@@ -77,35 +77,35 @@ export const TunnelSpec = z.object({
   displayName: z
     .string()
     .regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
-    // For the API server, which counts characters: zod's own bound would count UTF-16's units.
+    // For the API server, which counts characters. zod's own bound would count UTF-16 code units.
     .meta({ maxLength: 63 })
     .optional()
-    .describe('What its owner calls it; its object’s name, when absent.'),
-  config: TunnelConfig.prefault({}).describe('Its settings; a change is in force at once.'),
-  expiresAt: z.iso.datetime(UTC_RULE).max(32).optional().describe('When it deletes itself, in UTC.'),
+    .describe('Display name, chosen by the owner. Default: the name of the object.'),
+  config: TunnelConfig.prefault({}).describe('Settings of the tunnel; a change takes effect at once.'),
+  expiresAt: z.iso.datetime(UTC_RULE).max(32).optional().describe('Time at which the tunnel is deleted, in UTC.'),
 })
 
-/** A permanent public hostname for a port on somebody's machine. */
+/** Permanent public hostname for a server that an SSH client makes reachable. */
 export const Tunnel = defineKind({
   kind: 'Tunnel',
   plural: 'tunnels',
   shortNames: ['tun'],
   namespaced: true,
-  description: 'A permanent public hostname that an SSH client serves.',
+  description: 'Permanent public hostname for a server that an SSH client makes reachable.',
   spec: TunnelSpec,
   status: z.object({
     ...commonStatus,
-    hostname: z.string().max(16).optional().describe('Drawn once, for life: 16 hexadecimal digits.'),
-    url: z.string().max(320).optional().describe('Its public URL.'),
+    hostname: z.string().max(16).optional().describe('Hostname label: 16 random hexadecimal digits that never change.'),
+    url: z.string().max(320).optional().describe('Public URL of the tunnel.'),
     endpointRef: z
-      .object({ name: z.string().max(253).describe('Its name.') })
+      .object({ name: z.string().max(253).describe('Name of the TunnelEndpoint.') })
       .optional()
-      .describe('The TunnelEndpoint that serves it, for life.'),
-    certificate: Certificate.optional().describe('Its TLS certificate.'),
+      .describe('TunnelEndpoint that serves the tunnel; never changes.'),
+    certificate: Certificate.optional().describe('TLS certificate of the tunnel.'),
     connected: z.boolean().optional().describe('Whether a client is connected.'),
-    sessions: z.int().min(0).optional().describe('Clients that are connected.'),
-    lastConnectedAt: time('When a client last connected'),
-    updatedAt: time('When its spec last changed; absent for one that never did'),
+    sessions: z.int().min(0).optional().describe('Number of connected clients.'),
+    lastConnectedAt: time('Time of the last connection of a client'),
+    updatedAt: time('Time of the last change of the spec, absent before the first change'),
   }),
   immutable: ['spec.regionId'],
   rules: CONFIG_RULES,

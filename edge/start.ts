@@ -10,11 +10,11 @@ import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
 import { meshName } from '../shared/edge-objects.ts'
 import { openSpool } from '../journal/spool.ts'
-import { bindError } from '../process/bind-error.ts'
-import { watchEventLoop } from '../process/event-loop-delay.ts'
+import { bindError } from '../process/listeners.ts'
+import { watchEventLoop } from '../process/process-metrics.ts'
 import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
-import { starting } from '../process/starting.ts'
+import { startWithCleanup } from '../process/process-lifetime.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import { createCache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
@@ -52,7 +52,7 @@ const LINGER_MS = 5_000
  * @throws MooringError `port_in_use`, `files_unreadable`, `invalid_host_key`; the reason of `stopping` when that aborts
  */
 export async function startEdge(deps: StartEdgeDeps): Promise<Running> {
-  return starting((cleanup) => startParts(deps, cleanup))
+  return startWithCleanup((cleanup) => startParts(deps, cleanup))
 }
 
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */

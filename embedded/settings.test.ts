@@ -146,7 +146,7 @@ test.each<{ argv: string[]; env?: Record<string, string>; says: string }>([
   { argv: ['--issuer', 'a=https://u:p@a.example'], says: '--issuer must be name=https://issuer' },
   {
     argv: ['--issuer', 'a=https://a.example', '--issuer', 'a=https://b.example'],
-    says: '--issuer must be a list without a name twice',
+    says: '--issuer must be a list with unique names',
   },
   { argv: ['--data-dir'], says: "option '--data-dir <path>' argument missing; npm start -- --help lists every setting." },
   {

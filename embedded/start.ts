@@ -8,7 +8,7 @@ import { createMetrics } from '../apiserver/metrics.ts'
 import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { type Certificates, createCertificates } from '../operator/certificates/renewing.ts'
 import { unknownHostNames } from '../operator/certificates/unknown-hosts.ts'
-import { createValueDigest } from '../shared/audit-digest.ts'
+import { createValueDigest } from '../shared/audit-secrets.ts'
 import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
 import { createOperator } from '../operator/operator.ts'
@@ -17,9 +17,8 @@ import { chooseConfinement } from '../operator/server/process/confinement/confin
 import { createProcessRuntime } from '../operator/server/process/process-runtime.ts'
 import { killServers } from '../operator/server/process/spawn/stop-serving.ts'
 import { operatorSettings } from '../operator/settings.ts'
-import type { Life } from '../process/life.ts'
+import { type ProcessLifetime, startWithCleanup } from '../process/process-lifetime.ts'
 import type { Running } from '../process/run.ts'
-import { starting } from '../process/starting.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { createCacheSet } from '../store/cache-set.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../store/embedded.ts'
@@ -49,14 +48,14 @@ const STRANGERS_SECRET = 'mooring-strangers-certificate'
  * @throws MooringError `locked` (another process has the data directory), `data_dir_unusable`, `port_in_use` and what else prevents a start;
  *   what was started by then is stopped; the reason of `life.stopping` when that aborts
  */
-export async function start(settings: Settings, log: Logger, life: Life): Promise<Running> {
-  return starting((cleanup) => startParts({ settings, log, life }, cleanup))
+export async function start(settings: Settings, log: Logger, life: ProcessLifetime): Promise<Running> {
+  return startWithCleanup((cleanup) => startParts({ settings, log, life }, cleanup))
 }
 
 interface StartDeps {
   readonly settings: Settings
   readonly log: Logger
-  readonly life: Life
+  readonly life: ProcessLifetime
 }
 
 /** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createValueDigest } from '../shared/audit-digest.ts'
+import { createValueDigest } from '../shared/audit-secrets.ts'
 import type { Fields } from '../crds/formats/fields.ts'
 import { auditChanges } from './audit-changes.ts'
 import type { Audited } from './audited-object.ts'

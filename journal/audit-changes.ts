@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { ValueDigest } from '../shared/audit-digest.ts'
+import type { ValueDigest } from '../shared/audit-secrets.ts'
 import { type Fields, isFields } from '../crds/formats/fields.ts'
 import type { Audited } from './audited-object.ts'
 import type { AuditRecord } from './port.ts'

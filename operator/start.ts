@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import type { ValueDigest } from '../shared/audit-digest.ts'
+import type { ValueDigest } from '../shared/audit-secrets.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
-import { watchEventLoop } from '../process/event-loop-delay.ts'
+import { watchEventLoop } from '../process/process-metrics.ts'
 import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
-import { starting } from '../process/starting.ts'
+import { startWithCleanup } from '../process/process-lifetime.ts'
 import { type CacheSet, createCacheSet } from '../store/cache-set.ts'
 import { createKubernetesStore, createStoreOver, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
@@ -46,7 +46,7 @@ const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
  * @throws MooringError `port_in_use`, `invalid_settings`
  */
 export async function startOperator(deps: StartOperatorDeps): Promise<Running> {
-  return starting((cleanup) => startParts(deps, cleanup))
+  return startWithCleanup((cleanup) => startParts(deps, cleanup))
 }
 
 async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: AsyncDisposableStack): Promise<Running> {

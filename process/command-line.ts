@@ -1,19 +1,19 @@
 import { type Command, CommanderError } from 'commander'
 
-/** What a command line asks for. */
+/** Result of parsing a command line: the flags, or an exit. */
 export type CommandLine<T> =
   | { readonly ok: T }
-  /** Nothing to do: `text` goes to stdout when `exit` is 0 (the help), else to stderr (one sentence a line). */
+  /** Exit without work: `text` goes to stdout when `exit` is 0 (help), otherwise to stderr (one sentence per line). */
   | { readonly exit: 0 | 2; readonly text: string }
 
 /**
- * Reads the flags of `program` from the arguments after its name. Pure: prints nothing and ends nothing. Unknown flags, missing values
- * and stray arguments give a sentence.
+ * Parses the flags of `program` from the arguments after its name. Pure: prints nothing and does not exit. Unknown flags, missing values
+ * and extra arguments give exit 2 with a sentence.
  */
 export function readFlags<T extends object>(program: Command, argv: readonly string[]): CommandLine<T> {
   let help = ''
   program
-    .helpOption('--help', 'shows this and ends')
+    .helpOption('--help', 'show this help and exit')
     .allowExcessArguments(false)
     .exitOverride()
     .configureOutput({ writeOut: (text) => void (help += text), writeErr: () => undefined, getOutHelpWidth: () => 120 })
@@ -22,13 +22,13 @@ export function readFlags<T extends object>(program: Command, argv: readonly str
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode === 0) return { exit: 0, text: help.trimEnd() }
-    const complaint = error.message
+    const problem = error.message
       .replace(/^error: /, '')
       .replace(/\s+/g, ' ')
       .replace(/\.$/, '')
-    return { exit: 2, text: `mooring: ${complaint}; ${program.name()} --help lists every setting.` }
+    return { exit: 2, text: `mooring: ${problem}; ${program.name()} --help lists every setting.` }
   }
 }
 
-/** An empty environment variable counts as unset. */
+/** Returns the text, or undefined when it is empty: an empty environment variable counts as unset. */
 export const nonEmpty = (text: string | undefined): string | undefined => (text === '' ? undefined : text)

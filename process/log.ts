@@ -11,7 +11,7 @@ export const LOG_SETTINGS = {
 } as const
 export type LogSettings = SettingsOf<typeof LOG_SETTINGS>
 
-/** Structured logs on stderr, written before the call returns: nothing is lost when the process ends. */
+/** Creates the structured log on stderr. JSON lines are written before the call returns, so none is lost when the process exits. */
 export function createLog({ logLevel, logFormat }: LogSettings): Logger {
   const format = logFormat ?? (process.stderr.isTTY ? 'pretty' : 'json')
   if (format === 'json') return pino({ level: logLevel }, pino.destination({ fd: 2, sync: true }))

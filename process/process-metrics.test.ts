@@ -9,7 +9,7 @@ async function valuesOf(registry: Registry): Promise<Readonly<Record<string, num
   return Object.fromEntries(lines.map((line) => [line.split(' ')[0] ?? '', Number(line.split(' ')[1])]))
 }
 
-test('a process tells its version, its CPU time, its memory, its files and its start', async () => {
+test('process metrics report version, CPU time, memory, open files and start time', async () => {
   const registry = new Registry()
   registerProcessMetrics(registry)
   const before = await valuesOf(registry)

@@ -6,21 +6,21 @@ const PROGRAM = fileURLToPath(new URL('../test/support/process/run-program.ts', 
 
 interface Run extends AsyncDisposable {
   readonly process: ChildProcess
-  readonly ended: Promise<{ readonly code: number | null; readonly said: string; readonly complained: string }>
-  /** Resolves once it has said the word. */
-  said(word: string): Promise<void>
+  readonly ended: Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>
+  /** Resolves once the program has printed the line. */
+  printed(line: string): Promise<void>
 }
 
 function run(...args: readonly string[]): Run {
   const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: 'pipe' })
-  const output = { said: '', complained: '' }
-  child.stdout.on('data', (chunk: Buffer) => (output.said += chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => (output.complained += chunk.toString()))
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk: Buffer) => (output.stdout += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (output.stderr += chunk.toString()))
   const ended = new Promise<Awaited<Run['ended']>>((resolve) => child.once('close', (code) => resolve({ code, ...output })))
   return {
     process: child,
     ended,
-    said: (word) => expect.poll(() => output.said.split('\n'), { interval: 10, timeout: 10_000 }).toContain(word),
+    printed: (line) => expect.poll(() => output.stdout.split('\n'), { interval: 10, timeout: 10_000 }).toContain(line),
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
       await ended
@@ -28,64 +28,67 @@ function run(...args: readonly string[]): Run {
   }
 }
 
-test('asked to stop it stops in good order, once, however the signal comes: npm start passes on what the terminal has sent already', async () => {
-  await using program = run('stops when told')
-  await program.said('up')
+test('a program stops once when it receives a signal twice: npm start forwards the signal that the terminal has already sent', async () => {
+  await using program = run('stops when released')
+  await program.printed('up')
   program.process.kill('SIGINT')
-  await program.said('stopping')
+  await program.printed('stopping')
   program.process.kill('SIGINT')
   program.process.stdin?.write('\n')
-  expect(await program.ended).toEqual({ code: 0, said: 'up\nstopping\nstopped\n', complained: '' })
+  expect(await program.ended).toEqual({ code: 0, stdout: 'up\nstopping\nstopped\n', stderr: '' })
 })
 
-test('a stop that never ends is cut off, and what was left is killed', async () => {
+test('a stop that exceeds its deadline is forced, and remaining processes are killed', async () => {
   await using program = run('never stops', '1000')
-  await program.said('up')
+  await program.printed('up')
   program.process.kill('SIGTERM')
-  const sentence = 'mooring: not everything had stopped within 1 s; what was left was killed.\n'
-  expect(await program.ended).toEqual({ code: 0, said: 'up\nstopping\nkilled\n', complained: sentence })
+  const sentence = 'mooring: the stop did not finish within 1 s; the remaining processes were killed.\n'
+  expect(await program.ended).toEqual({ code: 0, stdout: 'up\nstopping\nkilled\n', stderr: sentence })
 })
 
 test.each([
   { does: 'a stop', behaviour: 'never stops', first: 'up' },
   { does: 'a start', behaviour: 'never starts', first: 'starting' },
-])('a second Ctrl-C during $does ends it at once', async ({ behaviour, first }) => {
+])('a second Ctrl-C during $does exits at once', async ({ behaviour, first }) => {
   await using program = run(behaviour, '600000')
-  await program.said(first)
+  await program.printed(first)
   await expect
     .poll(() => program.process.kill('SIGINT') && program.process.exitCode === null, { interval: 50, timeout: 10_000 })
     .toBe(false)
-  expect(await program.ended).toMatchObject({ code: 130, said: expect.stringMatching(/killed\n$/) as string })
+  expect(await program.ended).toMatchObject({ code: 130, stdout: expect.stringMatching(/killed\n$/) as string })
 })
 
-test('a start that does not heed the signal is cut off, and what it has started is killed', async () => {
+test('a start that ignores the signal is forced to exit, and its processes are killed', async () => {
   await using program = run('never starts', '600')
-  await program.said('starting')
+  await program.printed('starting')
   program.process.kill('SIGINT')
-  expect(await program.ended).toMatchObject({ code: 0, said: 'starting\nkilled\n' })
+  expect(await program.ended).toMatchObject({ code: 0, stdout: 'starting\nkilled\n' })
 })
 
-test('a start that comes up all the same after it was asked to stop is stopped, and welcomes nobody', async () => {
-  await using program = run('starts when told')
-  await program.said('starting')
+test('a start that completes after the signal is stopped, and prints no message', async () => {
+  await using program = run('starts when released')
+  await program.printed('starting')
   program.process.kill('SIGINT')
-  await program.said('asked')
+  await program.printed('asked')
   program.process.stdin?.write('\n')
-  expect(await program.ended).toEqual({ code: 0, said: 'starting\nasked\nstopping\nstopped\n', complained: '' })
+  expect(await program.ended).toEqual({ code: 0, stdout: 'starting\nasked\nstopping\nstopped\n', stderr: '' })
 })
 
 test.each([
-  { behaviour: 'fails to stop', signal: true, says: 'the stop failed: no way' },
-  { behaviour: 'loses its store and never stops', signal: false, says: 'the store is lost' },
-])('one that $behaviour ends with a sentence and exit 1, and kills what is left', async ({ behaviour, signal, says }) => {
-  await using program = run(behaviour, '1000')
-  if (signal) {
-    await program.said('up')
-    program.process.kill('SIGTERM')
-  }
-  expect(await program.ended).toMatchObject({
-    code: 1,
-    said: expect.stringMatching(/killed\n$/) as string,
-    complained: expect.stringContaining(`mooring: ${says}`) as string,
-  })
-})
+  { behaviour: 'fails to stop', signal: true, message: 'the stop failed: no way' },
+  { behaviour: 'loses its store and never stops', signal: false, message: 'the store is lost' },
+])(
+  'a program that $behaviour exits with 1 and a sentence, and kills remaining processes',
+  async ({ behaviour, signal, message }) => {
+    await using program = run(behaviour, '1000')
+    if (signal) {
+      await program.printed('up')
+      program.process.kill('SIGTERM')
+    }
+    expect(await program.ended).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/killed\n$/) as string,
+      stderr: expect.stringContaining(`mooring: ${message}`) as string,
+    })
+  },
+)

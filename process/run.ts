@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { MooringError } from '../shared/errors.ts'
 import type { CommandLine } from './command-line.ts'
-import { createEnding, type Ending, type Life } from './life.ts'
+import { createProcessExit, type ProcessExit, type ProcessLifetime } from './process-lifetime.ts'
 import { createLog, type LogSettings } from './log.ts'
 
 const EXIT_FAILED = 1
@@ -10,52 +10,53 @@ type Parse<S> = (argv: readonly string[], env: NodeJS.ProcessEnv) => CommandLine
 
 /** A running component. */
 export interface Running {
-  /** What a person is told, on stdout. */
+  /** Text for stdout when the component is up. */
   readonly message?: string
-  /** Rejects when it can no longer do its work; the process then ends with exit 1. Never resolves before `stop` was called. */
+  /** Rejects when the component cannot continue; the process then stops and exits with 1. Does not resolve before `stop` is called. */
   readonly ended?: Promise<void>
-  /** Stops everything that was started. */
+  /** Stops all parts of the component. */
   stop(): Promise<void>
 }
 
+/** Program that runs until it receives a signal. */
 export interface Program<S extends LogSettings> {
   readonly parse: Parse<S>
   /**
-   * Asked to stop before it is up, it ends what it has started and throws.
-   * @throws MooringError whose message is a sentence for whoever started it
+   * Starts the component. When `lifetime.stopping` aborts before the component is up, it stops all started parts and throws.
+   * @throws MooringError whose message is a sentence for the administrator
    */
-  readonly start: (settings: S, log: Logger, life: Life) => Promise<Running>
-  /** Milliseconds from being asked to stop to the end of the process, however far it has got by then. */
+  readonly start: (settings: S, log: Logger, lifetime: ProcessLifetime) => Promise<Running>
+  /** Maximum time from the signal to the exit of the process, in milliseconds. */
   readonly stopMs: number
-  /** Exit code of a start that failed so; 1 when absent or undefined. */
+  /** Returns the exit code for an error of `start`; 1 when absent or undefined. */
   readonly exitCodeOf?: (error: MooringError) => number | undefined
 }
 
 /**
- * The life of a component's process: settings, start, then until SIGTERM or SIGINT. A wrong setting ends it with a sentence and exit 2, a
- * start that fails with a sentence and exit 1, a stop with exit 0, also one that took too long. A second signal ends it at once, with
- * 128 and the signal's number.
+ * Runs a component's process: reads settings, starts, and stops at SIGTERM or SIGINT. Exit codes: 2 for an invalid setting and 1 for a
+ * failed start, both with a sentence on stderr; 0 for a stop, also when it exceeded its deadline. A second signal exits at once, with 128
+ * plus the signal's number.
  */
 export async function runProgram<S extends LogSettings>({ parse, start, stopMs, exitCodeOf }: Program<S>): Promise<void> {
   const settings = settingsOf(parse)
-  const ending = createEnding(stopMs)
+  const exit = createProcessExit(stopMs)
   try {
-    const running = await start(settings, createLog(settings), ending)
-    if (running.message !== undefined && !ending.stopping.aborted) process.stdout.write(running.message)
-    live(running, ending)
+    const running = await start(settings, createLog(settings), exit)
+    if (running.message !== undefined && !exit.stopping.aborted) process.stdout.write(running.message)
+    stopOnSignal(running, exit)
   } catch (error) {
-    if (ending.stopping.aborted) {
-      ending.end(0)
+    if (exit.stopping.aborted) {
+      exit.end(0)
       return
     }
     fail(error, exitCodeOf)
   }
 }
 
-/** As {@link runProgram}, of a process that ends by itself, with exit 0, once `work` is done. */
+/** Runs a process like {@link runProgram} that exits with 0 once `work` is done. */
 export async function runTask<S extends LogSettings>(task: {
   readonly parse: Parse<S>
-  /** @throws MooringError whose message is a sentence for whoever started it */
+  /** @throws MooringError whose message is a sentence for the administrator */
   readonly work: (settings: S, log: Logger) => Promise<void>
 }): Promise<void> {
   const settings = settingsOf(task.parse)
@@ -63,7 +64,7 @@ export async function runTask<S extends LogSettings>(task: {
   try {
     await task.work(settings, log)
   } catch (error) {
-    // The sentence alone may be too little for whoever has to mend it.
+    // The log has the cause, which the sentence on stderr leaves out.
     if (error instanceof MooringError && error.cause !== undefined) log.error({ err: error }, 'the task failed')
     fail(error)
   }
@@ -84,25 +85,26 @@ function fail(error: unknown, exitCodeOf?: (error: MooringError) => number | und
   process.exit((error instanceof MooringError ? exitCodeOf?.(error) : undefined) ?? EXIT_FAILED)
 }
 
-/** Our own errors, and what the system refused, such as room on a disk: its messages name the call and the path. */
+/** Returns the sentence for errors of ours and of system calls, e.g. a full disk: messages of the latter name the call and the path. */
 function sentenceOf(error: unknown): string | undefined {
   if (error instanceof MooringError) return error.message
   return error instanceof Error && 'syscall' in error ? error.message : undefined
 }
 
-function live(running: Running, ending: Ending): void {
+/** Stops the component at a signal or when it ends by itself. */
+function stopOnSignal(running: Running, exit: ProcessExit): void {
   let stopped: Promise<void> | undefined
   const stop = (code: number) => {
     stopped ??= running.stop().then(
-      () => ending.end(code),
-      (error: unknown) => ending.force(EXIT_FAILED, `the stop failed: ${textOf(error)}`),
+      () => exit.end(code),
+      (error: unknown) => exit.force(EXIT_FAILED, `the stop failed: ${textOf(error)}`),
     )
   }
-  if (ending.stopping.aborted) stop(0)
-  else ending.stopping.addEventListener('abort', () => stop(0), { once: true })
+  if (exit.stopping.aborted) stop(0)
+  else exit.stopping.addEventListener('abort', () => stop(0), { once: true })
   running.ended?.catch((error: unknown) => {
     process.stderr.write(`mooring: ${textOf(error)}\n`)
-    ending.startClock(EXIT_FAILED)
+    exit.startDeadline(EXIT_FAILED)
     stop(EXIT_FAILED)
   })
 }

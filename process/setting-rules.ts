@@ -2,9 +2,9 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { ISSUER_NAME, OWN_ISSUER, RESERVED_NAMES } from '../crds/names.ts'
 
-/** An issuer of tokens beside the embedded one; its keys are found by OpenID discovery. */
+/** External issuer of tokens; its keys are found by OpenID discovery. */
 export interface NamedIssuer {
-  /** Prefix of its users and groups: `{name}:{sub}`. */
+  /** Prefix of the issuer's users and groups: `{name}:{sub}`. */
   readonly name: string
   readonly url: string
 }
@@ -12,8 +12,7 @@ export interface NamedIssuer {
 const TAKEN_ISSUERS: readonly string[] = [OWN_ISSUER, ...RESERVED_NAMES]
 
 /**
- * The rules of settings. Input is the text of a flag or an environment variable; a message completes the sentence
- * "--flag must be …".
+ * Rules of settings. The input is the text of a flag or an environment variable; the message completes the sentence "--flag must be …".
  */
 const portOr = <Zero extends 'auto' | 'off'>(zero: Zero, rule: string) =>
   z
@@ -53,25 +52,25 @@ function isRange(text: string): boolean {
   if (version === 0 || more.length > 0) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
-/** A list of addresses and CIDR ranges; may be empty. */
+/** List of addresses and CIDR ranges; may be empty. */
 export const Ranges = z
   .string()
   .transform(items)
   .refine((all) => all.every(isRange), RANGE_RULE)
 
 const DOMAIN_RULE = 'a domain name in lower case, at most 236 characters, such as tunnel.localhost'
-/** RFC 1035 labels; short enough that a hostname of 16 characters and a dot fit before it. */
+/** Domain name (RFC 1035) that leaves room for a hostname of 16 characters and a dot before it. */
 export const Domain = z
   .string()
   .max(236, DOMAIN_RULE)
   .regex(/^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, DOMAIN_RULE)
 
 const PUBLIC_HOST_RULE =
-  'a host name such as my.example.org, or an IP address that others can connect to, without scheme and port'
-/** Labels of RFC 1123, section 2.1; the last one has a letter, for else it would be an address. */
+  'a host name such as my.example.org, or an IP address that clients can connect to, without scheme and port'
+/** Host name (RFC 1123, section 2.1). The last label has a letter, otherwise the text could be an address. */
 const HOST_NAME = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*(?=[0-9-]*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 const isWildcard = (text: string) => isIP(text) !== 0 && /^[0.:]+$/.test(text)
-/** Where others find this machine. In lower case. */
+/** Public host name or address of this machine, converted to lower case. */
 export const PublicHost = z
   .string()
   .transform((text) => text.toLowerCase())
@@ -80,14 +79,14 @@ export const PublicHost = z
 const HOSTS_RULE = 'host names or IP addresses, with commas or blanks between them'
 const HOST = /^(?=.{1,253}$)(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 export const Host = z.string().regex(HOST, 'a domain name in lower case')
-/** A list of names and addresses; may be empty. */
+/** List of host names and addresses; may be empty. */
 export const Hosts = z
   .string()
   .transform(items)
   .refine((all) => all.every((host) => isIP(host) !== 0 || HOST.test(host)), HOSTS_RULE)
 
 const URL_RULE = 'an https URL without user, query and fragment'
-/** The name that tokens are issued under. */
+/** Issuer URL of tokens. */
 export const HttpsUrl = z.string().refine((text) => text.startsWith('https://') && isIssuerUrl(text), URL_RULE)
 
 const SWITCH = { on: true, true: true, '1': true, yes: true, off: false, false: false, '0': false, no: false } as const
@@ -99,7 +98,7 @@ export const Switch = z
 export const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
   z.enum(values, { error: `one of ${values.join(', ')}` })
 
-const ISSUER_RULE = `name=https://issuer (http only on loopback), where name is of a-z, 0-9 and -, and none of ${TAKEN_ISSUERS.join(', ')}`
+const ISSUER_RULE = `name=https://issuer (http only on loopback), where name has only a-z, 0-9 and -, and is not one of ${TAKEN_ISSUERS.join(', ')}`
 
 function isIssuerUrl(text: string): boolean {
   const url = URL.parse(text)
@@ -107,7 +106,7 @@ function isIssuerUrl(text: string): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname))
 }
 
-/** A list with commas or blanks between its items, each `name=url`; no name twice. */
+/** List of `name=url` items with unique names, separated by commas or blanks. */
 export const Issuers = z
   .string()
   .transform(items)
@@ -120,4 +119,4 @@ export const Issuers = z
         .refine(({ name, url }) => ISSUER_NAME.test(name) && !TAKEN_ISSUERS.includes(name) && isIssuerUrl(url), ISSUER_RULE),
     ),
   )
-  .refine((issuers) => new Set(issuers.map(({ name }) => name)).size === issuers.length, 'a list without a name twice')
+  .refine((issuers) => new Set(issuers.map(({ name }) => name)).size === issuers.length, 'a list with unique names')

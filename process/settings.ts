@@ -4,21 +4,21 @@ import { type CommandLine, nonEmpty, readFlags } from './command-line.ts'
 
 type Rule = z.ZodType<unknown, string>
 
-/** One setting: the flag `--data-dir` and the variable `MOORING_DATA_DIR` are the setting `dataDir`. */
+/** Setting of a program: the flag `--data-dir` and the variable `MOORING_DATA_DIR` are the setting `dataDir`. */
 export interface Setting<R extends Rule = Rule> {
-  /** From the text of the flag or the variable; its message completes the sentence "--flag must be …". */
+  /** Parses the text of the flag or the variable; the message completes the sentence "--flag must be …". */
   readonly rule: R
-  /** As in the help: `--data-dir <path>`; in brackets when it may be left out, which means `on`. */
+  /** Placeholder of the value in the help, as in `--data-dir <path>`; in brackets when the value is optional and defaults to `on`. */
   readonly value: `<${string}>` | `[${string}]`
   readonly about: string
-  /** As one would type it; absent when leaving it out means something of its own. */
+  /** Default as text; absent when an unset flag has its own meaning. */
   readonly initial?: string
-  /** The flag may be given again; the texts are joined with blanks. */
+  /** Whether the flag may be repeated; the texts are joined with blanks. */
   readonly repeated?: boolean
 }
 export type SettingsTable = Readonly<Record<string, Setting>>
 
-/** Parsed settings. Paths are as given: relative ones are relative to the working directory. */
+/** Parsed settings. Paths are not resolved: relative paths are relative to the working directory. */
 export type SettingsOf<T extends SettingsTable> = {
   readonly [K in keyof T]: T[K] extends { initial: string } ? z.output<T[K]['rule']> : z.output<T[K]['rule']> | undefined
 }
@@ -33,11 +33,11 @@ export const withDefault = <R extends Rule>(rule: R, value: Setting['value'], [i
 })
 
 export interface ProgramSettings<T extends SettingsTable> {
-  /** How the program is called, e.g. `npm start --`. */
+  /** Command that runs the program, e.g. `npm start --`. */
   readonly program: string
   readonly description: string
   readonly table: T
-  /** What is wrong about settings that are each right, one sentence each. */
+  /** Returns one sentence for each conflict between settings that are valid by themselves. */
   readonly check?: (settings: SettingsOf<T>) => readonly string[]
 }
 
@@ -48,8 +48,8 @@ export const flagOf = (name: string): string => `--${kebab(name)}`
 const variableOf = (name: string): string => `MOORING_${kebab(name).replaceAll('-', '_').toUpperCase()}`
 
 /**
- * The parser of a program's settings: from the arguments after its name and the environment; a flag wins over its variable, and an
- * empty variable counts as unset. What it returns is pure: it reads neither clock nor process.
+ * Creates the parser of a program's settings. It reads the arguments after the program's name and the environment. A flag overrides its
+ * variable, and an empty variable counts as unset. The parser is pure.
  */
 export function createSettingsParser<T extends SettingsTable>(
   about: ProgramSettings<T>,
@@ -69,7 +69,7 @@ export function createSettingsParser<T extends SettingsTable>(
       if (parsed.success) values[name] = parsed.data
       else wrong.push(sentence(name, parsed.error, { text, flag: flags.ok[name] !== undefined }))
     }
-    // Each value came out of the rule that its place in the settings is typed by.
+    // Each value was parsed by the rule that determines its type.
     const settings = values as SettingsOf<T>
     if (wrong.length === 0) wrong.push(...check(settings))
     return wrong.length === 0 ? { ok: settings } : { exit: 2, text: wrong.join('\n') }
@@ -81,7 +81,7 @@ function sentence(name: string, error: z.ZodError, given: { text: string; flag: 
   return `mooring: ${what} must be ${error.issues[0]?.message ?? 'valid'}, not ${JSON.stringify(given.text)}.`
 }
 
-/** Two listeners on one port would fail half-way through the start, with a message that names neither flag. */
+/** Returns a sentence for each port that two settings share. Otherwise the start would fail halfway, with an error that names neither flag. */
 export function samePorts(settings: Readonly<Record<string, unknown>>): readonly string[] {
   const seen = new Map<unknown, string>()
   const wrong: string[] = []

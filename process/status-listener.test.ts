@@ -4,7 +4,7 @@ import { Counter, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { startStatus } from './status-listener.ts'
 
-test('metrics, health and readiness are told, and nothing else', async () => {
+test('the status listener serves metrics, health and readiness, and nothing else', async () => {
   const registry = new Registry()
   new Counter({ name: 'things_total', help: 'Things.', registers: [registry] })
   let ready = false
@@ -16,7 +16,7 @@ test('metrics, health and readiness are told, and nothing else', async () => {
   expect(await statusOf('/readyz')).toBe(200)
 })
 
-test('a port that is taken is told with the flag to change', async () => {
+test('the error for a used port names the flag to change', async () => {
   const registry = new Registry()
   await using first = await startStatus({ registry, host: '127.0.0.1', port: 'auto' })
   const port = Number(new URL(first.metricsUrl).port)
@@ -33,13 +33,13 @@ function statusFor(url: string, host: string): Promise<number | undefined> {
   })
 }
 
-test('a listener on loopback refuses a Host of another machine', async () => {
+test('a listener on loopback rejects a Host of another machine', async () => {
   await using listener = await startStatus({ registry: new Registry(), host: '127.0.0.1', port: 'auto' })
   expect(await statusFor(listener.metricsUrl, 'evil.example')).toBe(421)
   expect(await statusFor(listener.metricsUrl, 'localhost:9464')).toBe(200)
 })
 
-test('a listener on every address takes the Host that a probe of a pod sends', async () => {
+test('a listener on all addresses accepts the Host of a pod probe', async () => {
   await using listener = await startStatus({ registry: new Registry(), host: '0.0.0.0', port: 'auto' })
   const [address = '127.0.0.1'] = Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])

@@ -9,18 +9,19 @@ export interface StatusDeps {
   readonly registry: Registry
   readonly host: string
   readonly port: number | 'auto'
-  /** True once the process does its work; always, when absent. */
+  /** Returns whether the process is ready. Default: always. */
   readonly isReady?: () => boolean
 }
 
-/** A plain HTTP listener that is about the process itself. */
+/** Plain HTTP listener for metrics, health and readiness of the process. */
 export interface StatusListener extends AsyncDisposable {
   readonly metricsUrl: string
 }
 
 /**
- * Serves `/metrics`, to which it adds those of the process itself, `/healthz` (the process answers) and `/readyz`. On loopback a `Host` of another machine is 421; elsewhere any is taken,
- * since kubelet and Prometheus name a pod by its address. @throws MooringError `port_in_use`
+ * Serves `/metrics` (process metrics included), `/healthz` and `/readyz`. A listener on loopback answers 421 when `Host` names another
+ * machine. Other listeners accept any `Host`, because kubelet and Prometheus name a pod by its address.
+ * @throws MooringError `port_in_use`
  */
 export async function startStatus({ registry, host, port, isReady = () => true }: StatusDeps): Promise<StatusListener> {
   const answers: Readonly<Record<string, (res: ServerResponse) => void>> = {
@@ -45,7 +46,7 @@ export async function startStatus({ registry, host, port, isReady = () => true }
     else res.writeHead(404).end()
   })
   await new Promise<void>((resolve, reject) => {
-    // Stays on: a connection that cannot be taken (no descriptor is free) is an error of the server, and would end the process.
+    // Stays registered: when the process has no free descriptor, accept() fails with an error of the server, which would end the process.
     server.on('error', (cause) => {
       const message = `port ${port} on ${host} cannot be used: choose another with --metrics-port`
       reject(new MooringError('port_in_use', message, { cause }))

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isNewer, PROGRAM_VERSION } from './version.ts'
 
-test('the program knows its version', () => {
+test('PROGRAM_VERSION has three numbers', () => {
   expect(PROGRAM_VERSION).toMatch(/^\d+\.\d+\.\d+/)
 })
 
@@ -19,7 +19,7 @@ test.each([
   expect(isNewer(a, b)).toBe(newer)
 })
 
-test('of any two texts at most one is newer', () => {
+test('of any two texts, at most one is newer', () => {
   const version = fc.oneof(
     fc.string(),
     fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99)).map((parts) => parts.join('.')),

@@ -1,13 +1,13 @@
 import about from '../package.json' with { type: 'json' }
 
-/** The version of this program: `1.2.3`, as the chart's appVersion. */
+/** Version of this program, such as `1.2.3`; the same as the chart's appVersion. */
 export const PROGRAM_VERSION: string = about.version
 
-/** Whether version `a` is newer than `b`. What stands behind the three numbers does not count; what is no version is older than any. Pure. */
+/** Whether version `a` is newer than `b`. A suffix after the three numbers is ignored; an invalid version is older than all others. Pure. */
 export function isNewer(a: string, b: string): boolean {
   const [left, right] = [numbers(a), numbers(b)]
-  const place = left.findIndex((number, index) => number !== right[index])
-  return place !== -1 && (left[place] ?? 0) > (right[place] ?? 0)
+  const index = left.findIndex((number, at) => number !== right[at])
+  return index !== -1 && (left[index] ?? 0) > (right[index] ?? 0)
 }
 
 function numbers(version: string): readonly number[] {

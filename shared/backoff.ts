@@ -1,12 +1,12 @@
-/** How waiting times grow. */
+/** Bounds of an exponential back-off, in milliseconds. */
 export interface Backoff {
   readonly baseMs: number
   readonly maxMs: number
 }
 
 /**
- * Milliseconds to wait after `failures` failures in a row (1 or more): `baseMs` doubled each time, at most `maxMs`, of which the upper half
- * is random, so that many who failed together do not come back together.
+ * Returns the delay in milliseconds after `failures` consecutive failures (1 or more): `baseMs`, doubled per further failure, at most `maxMs`.
+ * The upper half of the delay is random, so that clients that failed at the same time do not retry at the same time.
  */
 export function backoffMs({ baseMs, maxMs }: Backoff, failures: number, random: () => number = Math.random): number {
   const full = Math.min(maxMs, baseMs * 2 ** (failures - 1))

@@ -1,6 +1,6 @@
 /**
- * The one error base of Mooring. Callers branch on {@link MooringError.code}, never on text; `cause` keeps what
- * led to it. A message is a sentence that may be shown to a user, so it never holds a secret.
+ * Base class of Mooring's errors. Callers branch on {@link MooringError.code}, never on text; `cause` keeps the original error.
+ * The message is a sentence that may be shown to users, so it never contains a secret.
  */
 export class MooringError extends Error {
   readonly code: string
@@ -12,7 +12,7 @@ export class MooringError extends Error {
   }
 }
 
-/** One violated rule: `field` is a dotted path (`spec.motor`, `config.authorizedKeys[2]`), `message` the rule. */
+/** Violated rule: `field` is a dotted path (`spec.motor`, `config.authorizedKeys[2]`), `message` the rule. */
 export interface FieldError {
   readonly field: string
   readonly message: string

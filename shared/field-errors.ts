@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { FieldError } from './errors.ts'
-import './plain-words.ts'
+import './zod-messages.ts'
 
 type Issue = z.core.$ZodIssue
 type Path = readonly PropertyKey[]
 
-/** `['spec', 'motors', 2, 'id']` → `spec.motors[2].id`; keys that are not plain words are quoted in brackets. */
+/** Formats a path: `['spec', 'motors', 2, 'id']` → `spec.motors[2].id`. Keys that are not identifiers are quoted in brackets. */
 export function fieldPath(path: Path): string {
   let text = ''
   for (const part of path) {
@@ -16,7 +16,7 @@ export function fieldPath(path: Path): string {
   return text
 }
 
-/** The alternative that was most likely meant: not one refused for its very type, and with the fewest errors. */
+/** Returns the issues of the most likely alternative of a union: the fewest issues, among the alternatives whose type matches the input. */
 function nearest(alternatives: readonly (readonly Issue[])[]): readonly Issue[] {
   const meant = alternatives.filter((issues) => !issues.some((issue) => issue.code === 'invalid_type' && issue.path.length === 0))
   return [...meant].sort((a, b) => a.length - b.length)[0] ?? []
@@ -38,8 +38,8 @@ function expand(issue: Issue, base: Path): FieldError[] {
 }
 
 /**
- * Every violation of a failed parse: unknown fields each by name, unions by the alternative that was most likely meant; a field that breaks
- * two rules is there twice. Importing this module also makes zod's messages plain (plain-words.ts). `base` is put before each path.
+ * Returns every violation of a failed parse. Each unknown field is named, a union reports its most likely alternative, and a field that
+ * breaks two rules appears twice. `base` is prepended to each path. Importing this module also sets zod's messages (zod-messages.ts).
  */
 export function fieldErrorsOf(error: z.core.$ZodError, base: Path = []): FieldError[] {
   return error.issues.flatMap((issue) => expand(issue, base))

@@ -11,16 +11,37 @@ const owner = (uid: string, of: object = {}) => ({
 })
 const [EARLIER, LATER] = ['2026-01-01T11:59:59Z', '2026-01-01T12:00:01Z']
 
-describe('a password is of the tunnel', () => {
+describe('isPasswordOf', () => {
   test.each<PasswordTraits & { does: string; is: boolean }>([
-    { does: 'that owns it', metadata: owner('uid-of-web'), is: true },
-    { does: 'that owns it, whichever is older', metadata: { ...owner('uid-of-web'), creationTimestamp: EARLIER }, is: true },
-    { does: 'that is owned by an earlier one: not', metadata: { ...owner('earlier'), creationTimestamp: LATER }, is: false },
-    { does: 'that it names', metadata: { creationTimestamp: LATER }, is: true },
-    { does: 'that it names and that came after it', metadata: { creationTimestamp: EARLIER }, is: true },
-    { does: 'that it names, whatever else owns it', metadata: owner('x', { apiVersion: 'v1', kind: 'ConfigMap' }), is: true },
-    { does: 'of another name: not', metadata: owner('uid-of-web'), spec: { tunnelRef: { name: 'shop' } }, is: false },
-    { does: 'of another namespace: not', metadata: { ...owner('uid-of-web'), namespace: 'eve--prod' }, is: false },
+    { does: 'accepts a password that the tunnel owns', metadata: owner('uid-of-web'), is: true },
+    {
+      does: 'accepts a password that the tunnel owns and that is older than the tunnel',
+      metadata: { ...owner('uid-of-web'), creationTimestamp: EARLIER },
+      is: true,
+    },
+    {
+      does: 'rejects a password of an earlier tunnel of the same name',
+      metadata: { ...owner('earlier'), creationTimestamp: LATER },
+      is: false,
+    },
+    { does: 'accepts a password without owner that names the tunnel', metadata: { creationTimestamp: LATER }, is: true },
+    {
+      does: 'accepts a password without owner that was created before the tunnel',
+      metadata: { creationTimestamp: EARLIER },
+      is: true,
+    },
+    {
+      does: 'accepts a password that names the tunnel and has an owner of another kind',
+      metadata: owner('x', { apiVersion: 'v1', kind: 'ConfigMap' }),
+      is: true,
+    },
+    {
+      does: 'rejects a password that names another tunnel',
+      metadata: owner('uid-of-web'),
+      spec: { tunnelRef: { name: 'shop' } },
+      is: false,
+    },
+    { does: 'rejects a password of another namespace', metadata: { ...owner('uid-of-web'), namespace: 'eve--prod' }, is: false },
   ])('$does', ({ metadata = {}, spec = {}, is }) => {
     expect(isPasswordOf(tunnelPassword({ metadata, spec }), web)).toBe(is)
   })
@@ -34,15 +55,15 @@ const named = (passwords: readonly { metadata: { name: string } }[]) => password
 const live = (passwords: typeof many, now: string) =>
   named(livePasswords(passwordsOf(web, passwords), endOfPassword, Date.parse(now)))
 
-describe('of the passwords of a tunnel', () => {
-  test('the ten oldest are live, by name within a second, in whatever order they are seen', () => {
+describe('livePasswords', () => {
+  test('the ten oldest passwords are live in any input order; within a second, names decide', () => {
     const ten = ['pg', 'ph', 'pi', 'pj', 'pk', 'pl', 'pa', 'pb', 'pc', 'pd']
     expect(ten).toHaveLength(LIVE_PASSWORDS_MAX)
     expect(live(many, at(30))).toEqual(ten)
     expect(live(many.toReversed(), at(30))).toEqual(ten)
   })
 
-  test('one that has ended, or is being deleted, makes room for the next', () => {
+  test('the next password becomes live when one expires or is being deleted', () => {
     const ended = many.map((password, index) =>
       index === 0 ? { ...password, spec: { ...password.spec, expiresAt: at(20) } } : password,
     )
@@ -54,12 +75,12 @@ describe('of the passwords of a tunnel', () => {
     expect(live(deleted, at(19))).toEqual(['pg', 'ph', 'pi', 'pj', 'pa', 'pb', 'pc', 'pd', 'pe', 'pf'])
   })
 
-  test('those of an earlier tunnel take nobody’s place', () => {
+  test('passwords of an earlier tunnel of the same name do not count', () => {
     const before = many.map((password) => ({ ...password, metadata: { ...password.metadata, ...owner('earlier') } }))
     expect(live([...before, tunnelPassword({ metadata: { name: 'mine', creationTimestamp: LATER } })], at(30))).toEqual(['mine'])
   })
 
-  test('one is live where fewer than ten are before it, however many there are in whatever order', () => {
+  test('passwordsBefore returns fewer than ten exactly for live passwords, in any input order', () => {
     const trait = fc.record({ second: fc.nat(5), ends: fc.nat(30), isOther: fc.boolean(), isGoing: fc.boolean() })
     fc.assert(
       fc.property(fc.array(trait, { maxLength: 40 }), fc.nat(30), (traits, second) => {

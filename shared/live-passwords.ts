@@ -3,20 +3,20 @@ import { GROUP } from '../crds/names.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 
-// Which passwords open a tunnel. Edge, operator and API server go by these alone, so that none waits for what another says. All pure.
+// Rules about which passwords of a tunnel are valid. Edge, operator and API server all use them, so they agree without communication. All pure.
 
-/** Live ones of a tunnel at the most (surface, section 2). */
+/** Maximum number of live passwords of a tunnel (docs/api.md, "Tunnel passwords"). */
 export const LIVE_PASSWORDS_MAX = 10
 
-/** Key of the tunnel that a password names. */
+/** Returns the key of the tunnel that a password names. */
 export const tunnelNamedBy = ({ metadata, spec }: TunnelPassword) => ({
   namespace: metadata.namespace,
   name: spec.tunnelRef.name,
 })
 
 /**
- * Whether a password is one of this very tunnel: the one that owns it or, of a password that no tunnel owns yet, the one of its name, whichever
- * of the two was applied first. A later tunnel of the same name is another: a password has had its owner by then, and goes with it.
+ * Whether a password belongs to this tunnel: the tunnel owns it, or no tunnel owns it yet and it names the tunnel. Password and tunnel may
+ * be applied in either order. A later tunnel of the same name is a different tunnel: by then the password has an owner and is deleted with it.
  */
 export function isPasswordOf({ metadata, spec }: TunnelPassword, { metadata: tunnel }: Pick<Tunnel, 'metadata'>): boolean {
   if (metadata.namespace !== tunnel.namespace || spec.tunnelRef.name !== tunnel.name) return false
@@ -24,12 +24,12 @@ export function isPasswordOf({ metadata, spec }: TunnelPassword, { metadata: tun
   return owners.length === 0 || owners.some(({ uid }) => uid === tunnel.uid)
 }
 
-/** The tunnels that own an object. */
+/** Returns the owner references of an object that name tunnels. */
 export function tunnelOwnersOf({ ownerReferences = [] }: Pick<ObjectMeta, 'ownerReferences'>): readonly OwnerReference[] {
   return ownerReferences.filter(({ apiVersion, kind }) => apiVersion.startsWith(`${GROUP}/`) && kind === Tunnel.kind)
 }
 
-/** Those of `passwords` that are this tunnel's, expired or not: by creationTimestamp, then by name. None that is being deleted. */
+/** Returns the passwords of a tunnel, expired ones included, ordered by creationTimestamp, then name; without those being deleted. */
 export function passwordsOf(tunnel: Pick<Tunnel, 'metadata'>, passwords: readonly TunnelPassword[]): readonly TunnelPassword[] {
   return passwords
     .filter((password) => password.metadata.deletionTimestamp === undefined && isPasswordOf(password, tunnel))
@@ -37,8 +37,8 @@ export function passwordsOf(tunnel: Pick<Tunnel, 'metadata'>, passwords: readonl
 }
 
 /**
- * Some of `named` that keep a password of the tunnel from being accepted at `now`: those that were made before it and have not ended, in no order; ten of
- * them, or fewer when it is accepted. Nothing is sorted: of thousands that are too many, each is asked about.
+ * Returns passwords of `named` that precede a password of the tunnel and have not expired at `now`, in no order: at most ten. Ten mean that
+ * the password is not live, fewer that it is. The list is not sorted, because the function is called for each of possibly thousands of passwords.
  */
 export function passwordsBefore(password: TunnelPassword, { tunnel, named, now }: PasswordsOfTunnel): readonly TunnelPassword[] {
   const before: TunnelPassword[] = []
@@ -50,10 +50,10 @@ export function passwordsBefore(password: TunnelPassword, { tunnel, named, now }
   return before
 }
 
-/** What is asked of one of its passwords. */
+/** Input of {@link passwordsBefore}. */
 export interface PasswordsOfTunnel {
   readonly tunnel: Pick<Tunnel, 'metadata'>
-  /** All that name its name. */
+  /** All passwords that name the tunnel. */
   readonly named: readonly TunnelPassword[]
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -65,8 +65,8 @@ const inOrder = ({ metadata: a }: TunnelPassword, { metadata: b }: TunnelPasswor
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /**
- * Those that are accepted at `now`: the first ten that have not ended, of all passwords of one tunnel in the order of {@link passwordsOf}.
- * `endOf` and `now` in milliseconds since the epoch.
+ * Returns the passwords that are live at `now`: the first ten that have not expired, of all passwords of one tunnel in the order of
+ * {@link passwordsOf}. `endOf` and `now` are in milliseconds since the epoch.
  */
 export function livePasswords<P>(ordered: readonly P[], endOf: (password: P) => number, now: number): readonly P[] {
   return ordered.filter((password) => endOf(password) > now).slice(0, LIVE_PASSWORDS_MAX)

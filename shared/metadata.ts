@@ -11,9 +11,9 @@ const SUBDOMAIN_RULE = 'must be lower-case letters, digits, "-" and ".", with a 
 const LABEL_RULE = 'must be lower-case letters, digits and "-", with a letter or digit at either end'
 const NAME_RULE = 'must be letters, digits, "-", "_" and ".", with a letter or digit at either end'
 
-/** RFC 1123 subdomain: what an object may be called. */
+/** RFC 1123 subdomain: name of an object. */
 const Subdomain = z.string().max(253).regex(SUBDOMAIN, SUBDOMAIN_RULE)
-/** RFC 1123 label: what a Namespace may be called. */
+/** RFC 1123 label: name of a Namespace. */
 const DnsLabel = z
   .string()
   .max(63)
@@ -25,7 +25,7 @@ function isQualifiedName(text: string): boolean {
   return prefix === undefined || (prefix.length <= 253 && SUBDOMAIN.test(prefix.toLowerCase()))
 }
 
-/** `name` or `domain/name`, as for labels, annotations and finalizers. */
+/** `name` or `domain/name`: key of a label or annotation, or a finalizer. */
 const QualifiedName = z.string().refine(isQualifiedName, 'must be a name of at most 63 characters, or domain/name')
 const LabelValue = z
   .string()
@@ -53,7 +53,7 @@ const optional = {
     .optional(),
   finalizers: z.array(QualifiedName).optional(),
   ownerReferences: z.array(OwnerReference).optional(),
-  // The store's own; whatever a caller puts there is ignored or compared, never stored.
+  // Fields that the store sets. Values from callers are ignored or compared, never stored.
   uid: z.string().optional(),
   resourceVersion: z.string().optional(),
   generation: z.int().optional(),
@@ -66,7 +66,7 @@ const OfNamespace = z.strictObject({ name: DnsLabel, namespace: notNamespaced, .
 const OfCluster = z.strictObject({ name: Subdomain, namespace: notNamespaced, ...optional })
 const OfNamespaced = z.strictObject({ name: Subdomain, namespace: DnsLabel, ...optional })
 
-/** The schema of `metadata` for a kind: names, labels, annotations, finalizers and owners by Kubernetes' rules. */
+/** Returns the schema of `metadata` for a kind: Kubernetes' rules for names, labels, annotations, finalizers and owners. */
 export function metadataOf(kind: { readonly group: string; readonly kind: string; readonly namespaced: boolean }): z.ZodType {
   if (kind.namespaced) return OfNamespaced
   return kind.group === '' && kind.kind === 'Namespace' ? OfNamespace : OfCluster

@@ -55,30 +55,30 @@ test.each([
   expect(unknownFields(schema, value)).toEqual([`${field} is not a known field`])
 })
 
-describe('what strictness does not touch', () => {
+describe('strictDeep', () => {
   const Body = z.object({ n: z.int().default(5), list: z.array(Leaf.extend({ b: z.string().default('x') })).optional() })
 
-  test('defaults are filled in, and the types are those of the schema given', () => {
+  test('keeps defaults and types of the given schema', () => {
     const parsed: z.output<typeof Body> = strictDeep(Body).parse({ list: [{ a: 1 }] } satisfies z.input<typeof Body>)
     expect(parsed).toEqual({ n: 5, list: [{ a: 1, b: 'x' }] })
   })
 
-  test('a schema that is open by its own declaration stays open', () => {
+  test('keeps a schema loose that declares itself loose', () => {
     expect(unknownFields(z.looseObject({ a: z.int() }), typo)).toEqual([])
   })
 
-  test('checks and their messages stay', () => {
+  test('keeps checks and their messages', () => {
     const even = z.object({ a: z.int().refine((n) => n % 2 === 0, 'must be even') })
     expect(unknownFields(even, { a: 1 })).toEqual(['a must be even'])
   })
 
-  test('the schema given stays as lax as it was', () => {
+  test('does not change the given schema', () => {
     strictDeep(Leaf)
     expect(Leaf.parse(typo)).toEqual({ a: 1 })
   })
 })
 
-test('the strict form of a schema is made once', () => {
+test('the strict form of a schema is cached', () => {
   expect(strictDeep(Leaf)).toBe(strictDeep(Leaf))
   expect(strictDeep(strictDeep(Leaf))).toBe(strictDeep(Leaf))
 })
@@ -88,7 +88,7 @@ test('the loose form keeps unknown fields at every depth', () => {
   expect(looseDeep(z.object({ in: z.array(Leaf) })).parse(value)).toEqual(value)
 })
 
-test('whatever a schema accepts without unknown fields, its strict form accepts with the same result', () => {
+test('the strict form accepts every input without unknown fields, with the same result', () => {
   const Mixed = z.object({ s: z.string().optional(), l: z.array(Leaf).default([]), u: z.union([z.int(), Leaf]) })
   const leaf = fc.record({ a: fc.integer() })
   const value = fc.record({ s: fc.string(), l: fc.array(leaf), u: fc.oneof(fc.integer(), leaf) }, { requiredKeys: ['u'] })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 type Schema = z.core.$ZodType
 type Change = (schema: Schema) => Schema
-/** What this file reads of the many shapes of `_zod.def`. */
+/** Members of `_zod.def` that this file reads. */
 interface Def extends z.core.$ZodTypeDef {
   readonly shape?: Readonly<Record<string, Schema>>
   readonly catchall?: Schema | undefined
@@ -11,10 +11,10 @@ interface Def extends z.core.$ZodTypeDef {
   readonly getter?: () => Schema
 }
 
-/** Members of a `def` that hold one inner schema, over all schema types of zod 4. */
+/** Members of a `def` that hold one inner schema, for all schema types of zod 4. */
 const INNER = ['innerType', 'element', 'keyType', 'valueType', 'left', 'right', 'in', 'out', 'rest'] as const
 
-/** Getters, because a recursive shape refers to schemas that are not made yet. */
+/** Changes the schemas of a shape on access: a recursive shape refers to schemas that do not exist yet. */
 function lazyShape(shape: Readonly<Record<string, Schema>>, change: Change): Record<string, Schema> {
   const changed: Record<string, Schema> = {}
   for (const key of Object.keys(shape)) {
@@ -36,7 +36,7 @@ function innerOf(def: Def, change: Change): Record<string, unknown> {
   return parts
 }
 
-/** The same schema with `catchall` on every object that does not declare one of its own, at any depth. */
+/** Copies a schema with `catchall` on every object, at any depth, that does not declare its own. */
 function rebuild(schema: Schema, catchall: Schema, change: Change): Schema {
   const def: Def = schema._zod.def
   const changed = { ...def, ...innerOf(def, change) }
@@ -61,10 +61,10 @@ function deep(catchall: Schema): <S extends z.ZodType>(schema: S) => S {
 }
 
 /**
- * The same schema, strict at every depth: a field that no schema names is an error. Input and output types, defaults,
- * checks and descriptions stay. An object with a `catchall` of its own (`z.looseObject`) keeps it. Cached per schema.
+ * Returns a schema that is strict at every depth: an undeclared field is an error. Input and output types, defaults,
+ * checks and descriptions stay. An object with its own `catchall` (`z.looseObject`) keeps it. Cached per schema.
  */
 export const strictDeep = deep(z.never())
 
-/** The same schema, keeping unknown fields at every depth: for Kubernetes' own kinds, of which only a part is declared here. */
+/** Returns a schema that keeps unknown fields at every depth: for Kubernetes' kinds, which are declared only in part. */
 export const looseDeep = deep(z.unknown())

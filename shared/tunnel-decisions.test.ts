@@ -29,7 +29,7 @@ const open: ObservedRequest = {
 }
 const malformed = { status: 400, reason: 'bad_request', detail: 'no' } as const
 
-/** Each observed breaks one rule more than the one before, from the last rule to the first: the earlier rule answers. */
+/** Requests that each break one more check than the one before, from the last check to the first. The earliest check decides. */
 const ladder: readonly (readonly [string, Partial<ObservedRequest>, number])[] = [
   ['upstream_timeout', { upstream: 'timeout' }, 504],
   ['overloaded', { overload: 'edge' }, 503],
@@ -44,7 +44,7 @@ const ladder: readonly (readonly [string, Partial<ObservedRequest>, number])[] =
   ['bad_request', { malformed }, 400],
 ]
 
-test('the first check that stops answers, whatever else is wrong', () => {
+test('the first check that rejects a request decides, whatever later checks find', () => {
   let observed = open
   for (const [reason, wrong, status] of ladder) {
     observed = { ...observed, ...wrong }
@@ -58,18 +58,18 @@ test.each<[Upstream, number, string]>([
   ['reset', 502, 'upstream_reset'],
   ['lost', 502, 'upstream_reset'],
   ['timeout', 504, 'upstream_timeout'],
-])('a way to the backend that is %s is %i %s', (upstream, status, reason) => {
+])('the upstream result %s is answered with %i %s', (upstream, status, reason) => {
   expect(firstRejection(REQUEST_CHECKS, { ...open, upstream })).toMatchObject({ status, reason })
 })
 
-test('a request that nothing stops is explained by every check', () => {
+test('the explanation of a request that passes lists every check', () => {
   const { steps, answer } = explain(REQUEST_CHECKS, open)
   expect(steps.map(({ check }) => check)).toEqual(REQUEST_CHECKS.map(({ name }) => name))
   expect(steps.every(({ verdict, detail }) => verdict === 'pass' && detail !== '')).toBe(true)
   expect(answer).toEqual({ status: null, reason: null })
 })
 
-test('an explanation ends with the check that stops', () => {
+test('an explanation ends with the check that rejects', () => {
   const { steps, answer } = explain(REQUEST_CHECKS, { ...open, tunnel: tunnelWith({ ingressIPWhitelist: ['203.0.113.0/24'] }) })
   expect(steps.at(-1)).toMatchObject({ check: 'ingress', verdict: 'stop' })
   expect(answer).toEqual({ status: 403, reason: 'ip_denied' })
@@ -82,12 +82,12 @@ const login: ObservedLogin = {
 }
 
 test.each<[string, Partial<ObservedLogin>, string | null]>([
-  ['a key is let on to its proof', {}, null],
-  ['a password is let on to its proof', { authMethod: 'token' }, null],
+  ['a key passes to the verification', {}, null],
+  ['a password passes to the verification', { authMethod: 'token' }, null],
   ['no tunnel', { tunnel: undefined }, 'unknown_host'],
   ['an address outside the list', { tunnel: tunnelWith({ sshIPWhitelist: ['203.0.113.1'] }) }, 'ip_denied'],
-  ['a password where keys are wanted', { authMethod: 'token', tunnel: tunnelWith({ authMode: 'key' }) }, 'auth_mode'],
-  ['a key where passwords are wanted', { tunnel: tunnelWith({ authMode: 'token' }) }, 'auth_mode'],
+  ['a password where authMode is key', { authMethod: 'token', tunnel: tunnelWith({ authMode: 'key' }) }, 'auth_mode'],
+  ['a key where authMode is token', { tunnel: tunnelWith({ authMode: 'token' }) }, 'auth_mode'],
   ['a key where none is authorized', { tunnel: tunnelWith({}) }, 'no_credential'],
   ['a password where none is valid', { authMethod: 'token', livePasswords: 0 }, 'no_credential'],
   ['one session too many', { sessions: 10 }, 'too_many_sessions'],

@@ -1,7 +1,7 @@
 import type { AddressList } from '../crds/formats/address-list.ts'
 import type { TunnelConfig } from '../crds/tunnel-config.ts'
 
-/** Values of `Mooring-Error`, and of `reason` in the request log: why the edge answered a request itself, or how one ended early. */
+/** Values of `Mooring-Error`, and of `reason` in the request log: why the edge itself answered a request, or why a request ended early. */
 export const REQUEST_REASONS = [
   ...(['bad_request', 'head_too_large', 'unknown_transfer_coding', 'bad_expectation', 'too_slow', 'misdirected'] as const),
   ...(['acme_challenge', 'unknown_challenge', 'unknown_host', 'ip_denied', 'https_only', 'cors_preflight'] as const),
@@ -10,54 +10,54 @@ export const REQUEST_REASONS = [
 ] as const
 export type RequestReason = (typeof REQUEST_REASONS)[number]
 
-/** A request that is answered by the edge itself, or an SSH login that is refused. */
+/** Response of the edge itself to a request, or rejection of an SSH login (docs/edge.md, "Errors of the edge"). */
 export interface Rejection<Reason extends string = RequestReason> {
-  /** HTTP status. Of an SSH login: 0. */
+  /** HTTP status; 0 for an SSH login. */
   readonly status: number
-  /** A word: the value of `Mooring-Error`, and of the journal's `reason`. */
+  /** Code for `Mooring-Error` and for `reason` in the journal. */
   readonly reason: Reason
-  /** A sentence for whoever asks why. */
+  /** Explanation for tenants. */
   readonly detail: string
 }
 
-/** How far the way to the backend is known to lead. `unknown`: nobody has tried yet. */
+/** Result of the attempt to reach the backend. `unknown`: no attempt yet. */
 export type Upstream = 'unknown' | 'offline' | 'refused' | 'reset' | 'lost' | 'invalid' | 'timeout'
 
-/** What is known of a request; all that a decision about it may depend on. */
+/** Observed state of a request: all input of the decisions about it. */
 export interface ObservedRequest {
-  /** Why it cannot be understood. */
+  /** Rejection of a request that is not valid HTTP. */
   readonly malformed: Rejection | undefined
   readonly scheme: 'http' | 'https'
-  /** Name asked for in the TLS handshake (RFC 6066, section 3), in lower case. */
+  /** Server name of the TLS handshake (RFC 6066, section 3), in lower case. */
   readonly serverName: string | undefined
-  /** Of its Host field: in lower case, without the port. */
+  /** Value of the Host header, in lower case, without the port. */
   readonly host: string
   readonly method: string
-  /** Without its query. */
+  /** Path of the request target, without the query. */
   readonly path: string
   readonly sourceIp: string
-  /** Whether the edge can answer the ACME challenge that it asks for. */
+  /** Whether the edge can answer the requested ACME challenge. */
   readonly challengeKnown: boolean
-  /** The tunnel whose host it names. */
+  /** Tunnel that has the requested hostname. */
   readonly tunnel: { readonly config: TunnelConfig; readonly ingress: AddressList } | undefined
-  /** Whose limit of concurrent work is reached. */
+  /** Owner of the concurrency limit that is reached. */
   readonly overload: 'none' | 'tunnel' | 'edge'
   readonly upstream: Upstream
 }
 
-/** One question of an ordered list. */
+/** Step in an ordered list of checks. */
 export interface Check<Observed, Reason extends string = RequestReason> {
   readonly name: string
-  /** Undefined: the next check decides. */
+  /** Returns the rejection, or undefined when the request passes to the next check. */
   reject(observed: Observed): Rejection<Reason> | undefined
-  /** What is said where it does not stop. */
+  /** Returns the explanation for a request that passes. */
   passed(observed: Observed): string
 }
 
-/** Path below which a certificate authority looks for its answer (RFC 8555, section 8.3). */
+/** Path prefix of HTTP challenges of a certificate authority (RFC 8555, section 8.3). */
 export const CHALLENGE_PATH = '/.well-known/acme-challenge/'
 
-/** Characters of the longest method that is taken; the longest that is registered has 17 (IANA, HTTP Method Registry). */
+/** Maximum length of a method in characters; the longest registered method has 17 (IANA, HTTP Method Registry). */
 export const METHOD_MAX = 32
 const LONG_METHOD: Rejection = {
   status: 400,
@@ -66,8 +66,8 @@ const LONG_METHOD: Rejection = {
 }
 const BAD_TARGET: Rejection = { status: 400, reason: 'bad_request', detail: 'the request target is not valid' }
 
-/** Why a request with this method, of a target in origin form, cannot be understood: CONNECT is for proxies that are asked to be one (RFC 9112, section 3.2.3). */
-export function methodStop(method: string): Rejection | undefined {
+/** Returns the rejection of a request with this method and a target in origin form. CONNECT needs a target in authority form (RFC 9112, section 3.2.3). */
+export function methodRejection(method: string): Rejection | undefined {
   if (method.length > METHOD_MAX) return LONG_METHOD
   return method === 'CONNECT' ? BAD_TARGET : undefined
 }
@@ -82,49 +82,52 @@ const UNKNOWN_CHALLENGE: Rejection = {
   reason: 'unknown_challenge',
   detail: 'no certificate is being ordered with this challenge',
 }
-const CHALLENGE: Rejection = { status: 200, reason: 'acme_challenge', detail: 'the edge answers the certificate authority' }
+const CHALLENGE: Rejection = {
+  status: 200,
+  reason: 'acme_challenge',
+  detail: 'the edge answers the challenge of the certificate authority',
+}
 const UNKNOWN_HOST: Rejection = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
 const IP_DENIED: Rejection = { status: 403, reason: 'ip_denied', detail: 'the address is not in ingressIPWhitelist' }
-const HTTPS_ONLY: Rejection = { status: 301, reason: 'https_only', detail: 'httpsOnly is set: the visitor is sent to HTTPS' }
+const HTTPS_ONLY: Rejection = { status: 301, reason: 'https_only', detail: 'httpsOnly is set: the edge redirects to HTTPS' }
 const PREFLIGHT: Rejection = {
   status: 204,
   reason: 'cors_preflight',
   detail: 'allowCorsPreflight is set: the edge answers OPTIONS itself',
 }
-const TUNNEL_BUSY: Rejection = { status: 429, reason: 'overloaded', detail: 'too many requests of this tunnel are under way' }
+const TUNNEL_BUSY: Rejection = { status: 429, reason: 'overloaded', detail: 'the tunnel has too many concurrent requests' }
 const EDGE_BUSY: Rejection = { status: 503, reason: 'overloaded', detail: 'the edge has too many connections' }
 
-/** What becomes of a request whose way to the backend ends early. */
+/** Responses to requests that do not get a response from the backend. */
 export const UPSTREAM_REJECTIONS: Readonly<Record<Exclude<Upstream, 'unknown'>, Rejection>> = {
   offline: { status: 503, reason: 'tunnel_offline', detail: 'no client is connected to this tunnel' },
   refused: { status: 502, reason: 'upstream_refused', detail: 'the client could not reach its target' },
-  reset: { status: 502, reason: 'upstream_reset', detail: 'the target closed the connection before it had answered' },
-  lost: { status: 502, reason: 'upstream_reset', detail: 'the client was disconnected before its target had answered' },
-  invalid: { status: 502, reason: 'upstream_invalid', detail: 'the answer of the target is not valid HTTP/1.1' },
-  timeout: { status: 504, reason: 'upstream_timeout', detail: 'the target did not begin to answer in 100 seconds' },
+  reset: { status: 502, reason: 'upstream_reset', detail: 'the target closed the connection before it sent a response' },
+  lost: { status: 502, reason: 'upstream_reset', detail: 'the client was disconnected before its target sent a response' },
+  invalid: { status: 502, reason: 'upstream_invalid', detail: 'the response of the target is not valid HTTP/1.1' },
+  timeout: { status: 504, reason: 'upstream_timeout', detail: 'the target did not begin its response within 100 seconds' },
 }
 
-const upstream = (name: string, stops: readonly Upstream[], passed: string): Check<ObservedRequest> => ({
+const upstream = (name: string, rejected: readonly Upstream[], passed: string): Check<ObservedRequest> => ({
   name,
   reject: (observed) =>
-    observed.upstream !== 'unknown' && stops.includes(observed.upstream) ? UPSTREAM_REJECTIONS[observed.upstream] : undefined,
+    observed.upstream !== 'unknown' && rejected.includes(observed.upstream) ? UPSTREAM_REJECTIONS[observed.upstream] : undefined,
   passed: () => passed,
 })
 
-/** What the edge decides about a request, in this order (surface, section 5); the first that stops answers. */
+/** Checks of a request, in this order; the first rejection is the response (docs/edge.md, "Decisions about requests"). */
 export const REQUEST_CHECKS: readonly Check<ObservedRequest>[] = [
   { name: 'parse', reject: ({ malformed }) => malformed, passed: () => 'the request is valid HTTP' },
   {
     name: 'server_name',
     reject: ({ scheme, serverName, host }) => (scheme === 'https' && serverName !== host ? MISDIRECTED : undefined),
-    passed: ({ scheme }) =>
-      scheme === 'https' ? 'the TLS handshake named the same host' : 'plain HTTP names no host in a handshake',
+    passed: ({ scheme }) => (scheme === 'https' ? 'the TLS handshake named the same host' : 'plain HTTP has no TLS handshake'),
   },
   {
     name: 'acme_challenge',
     reject: ({ path, challengeKnown }) =>
       path.startsWith(CHALLENGE_PATH) ? (challengeKnown ? CHALLENGE : UNKNOWN_CHALLENGE) : undefined,
-    passed: () => 'the path is not that of a certificate authority’s challenge',
+    passed: () => 'the path is not an ACME challenge',
   },
   { name: 'known_host', reject: ({ tunnel }) => (tunnel ? undefined : UNKNOWN_HOST), passed: () => 'a tunnel has this hostname' },
   {
@@ -132,7 +135,7 @@ export const REQUEST_CHECKS: readonly Check<ObservedRequest>[] = [
     reject: ({ tunnel, sourceIp }) => (tunnel?.ingress.allows(sourceIp) === false ? IP_DENIED : undefined),
     passed: ({ tunnel }) =>
       tunnel?.config.ingressIPWhitelist.length === 0
-        ? 'ingressIPWhitelist is empty: everyone may'
+        ? 'ingressIPWhitelist is empty: all addresses are allowed'
         : 'the address is in ingressIPWhitelist',
   },
   {
@@ -150,46 +153,49 @@ export const REQUEST_CHECKS: readonly Check<ObservedRequest>[] = [
     reject: ({ overload }) => (overload === 'none' ? undefined : overload === 'tunnel' ? TUNNEL_BUSY : EDGE_BUSY),
     passed: () => 'no limit is reached',
   },
-  upstream('session', ['offline'], 'a client is connected, or is waited for'),
-  upstream('channel', ['refused'], 'the client is asked to reach its target'),
-  upstream('answer', ['reset', 'lost', 'invalid'], 'the target is sent the request'),
-  upstream('in_time', ['timeout'], 'the target has 100 seconds to begin its answer'),
+  upstream('session', ['offline'], 'a client is connected, or the edge waits for one'),
+  upstream('channel', ['refused'], 'the edge asks the client to connect to its target'),
+  upstream('answer', ['reset', 'lost', 'invalid'], 'the edge sends the request to the target'),
+  upstream('in_time', ['timeout'], 'the target has 100 seconds to begin its response'),
 ]
 
-/** Checks that a request under way must still pass when the settings of its tunnel change: whether the tunnel is there and open to this visitor. */
+/** Checks that a request in progress must still pass when the settings of its tunnel change: the tunnel exists and allows this visitor. */
 export const ACCESS_CHECKS: readonly Check<ObservedRequest>[] = REQUEST_CHECKS.filter(({ name }) =>
   ['known_host', 'ingress', 'https_only'].includes(name),
 )
 
-/** What is known of an SSH login. */
+/** Observed state of an SSH login: all input of the decisions about it. */
 export interface ObservedLogin {
-  /** The tunnel of the user name. */
+  /** Tunnel that the user name names. */
   readonly tunnel: { readonly config: TunnelConfig; readonly sshSources: AddressList } | undefined
   readonly sourceIp: string
   readonly authMethod: 'key' | 'token'
-  /** Temporary passwords that have not expired. */
+  /** Number of live passwords. */
   readonly livePasswords: number
-  /** Sessions of this tunnel, and how many it may have. */
+  /** Number of sessions of the tunnel. */
   readonly sessions: number
+  /** Maximum number of sessions of the tunnel. */
   readonly maxSessions: number
 }
 
-const refusal = (reason: string, detail: string): Rejection<string> => ({ status: 0, reason, detail })
-const NO_TUNNEL = refusal('unknown_host', 'no tunnel has this hostname')
-const SOURCE_DENIED = refusal('ip_denied', 'the address is not in sshIPWhitelist')
-const MODE_DENIED = refusal('auth_mode', 'authMode does not take this way to log in')
-const NO_KEY = refusal('no_credential', 'authorizedKeys is empty')
-const NO_PASSWORD = refusal('no_credential', 'the tunnel has no temporary password that is valid')
-const TOO_MANY = refusal('too_many_sessions', 'the tunnel has as many sessions as it may')
+const loginRejection = (reason: string, detail: string): Rejection<string> => ({ status: 0, reason, detail })
+const NO_TUNNEL = loginRejection('unknown_host', 'no tunnel has this hostname')
+const SOURCE_DENIED = loginRejection('ip_denied', 'the address is not in sshIPWhitelist')
+const MODE_DENIED = loginRejection('auth_mode', 'authMode does not allow this credential')
+const NO_KEY = loginRejection('no_credential', 'authorizedKeys is empty')
+const NO_PASSWORD = loginRejection('no_credential', 'the tunnel has no valid temporary password')
+const TOO_MANY = loginRejection('too_many_sessions', 'the tunnel has the maximum number of sessions')
 
-/** What the edge decides about a login, in this order, before it looks at the credential itself. */
+/** Checks of a login, in this order, before the credential itself is verified (docs/edge.md, "Decisions about logins"). */
 export const LOGIN_CHECKS: readonly Check<ObservedLogin, string>[] = [
   { name: 'known_host', reject: ({ tunnel }) => (tunnel ? undefined : NO_TUNNEL), passed: () => 'a tunnel has this hostname' },
   {
     name: 'ssh_source',
     reject: ({ tunnel, sourceIp }) => (tunnel?.sshSources.allows(sourceIp) === false ? SOURCE_DENIED : undefined),
     passed: ({ tunnel }) =>
-      tunnel?.config.sshIPWhitelist.length === 0 ? 'sshIPWhitelist is empty: everyone may' : 'the address is in sshIPWhitelist',
+      tunnel?.config.sshIPWhitelist.length === 0
+        ? 'sshIPWhitelist is empty: all addresses are allowed'
+        : 'the address is in sshIPWhitelist',
   },
   {
     name: 'auth_mode',
@@ -204,16 +210,16 @@ export const LOGIN_CHECKS: readonly Check<ObservedLogin, string>[] = [
       return tunnel?.config.authorizedKeys.length === 0 ? NO_KEY : undefined
     },
     passed: ({ authMethod }) =>
-      authMethod === 'key' ? 'a key of authorizedKeys is asked for' : 'a temporary password is asked for',
+      authMethod === 'key' ? 'the login needs a key of authorizedKeys' : 'the login needs a temporary password',
   },
   {
     name: 'sessions',
     reject: ({ sessions, maxSessions }) => (sessions >= maxSessions ? TOO_MANY : undefined),
-    passed: ({ sessions, maxSessions }) => `${sessions} of ${maxSessions} sessions are taken`,
+    passed: ({ sessions, maxSessions }) => `${sessions} of ${maxSessions} sessions are in use`,
   },
 ]
 
-/** The first stop of a list, if any. */
+/** Returns the first rejection of a list of checks, or undefined when all pass. */
 export function firstRejection<Observed, Reason extends string>(
   checks: readonly Check<Observed, Reason>[],
   observed: Observed,
@@ -225,6 +231,7 @@ export function firstRejection<Observed, Reason extends string>(
   return undefined
 }
 
+/** Result of one check in an explanation (docs/api.md, "Explain"). */
 export interface Step {
   readonly check: string
   readonly verdict: 'pass' | 'stop'
@@ -232,13 +239,13 @@ export interface Step {
 }
 
 export interface Explanation {
-  /** Up to the first that stops. */
+  /** Checks up to the first rejection. */
   readonly steps: readonly Step[]
-  /** Nulls: the backend answers, or the login goes on to its credential. A refused login has no status either. */
+  /** Decision. Both null: the backend answers, or the credential of the login is verified next. A rejected login has a null status. */
   readonly answer: { readonly status: number | null; readonly reason: string | null }
 }
 
-/** The same decisions, with what each said. */
+/** Runs a list of checks and returns the detail of each. */
 export function explain<Observed>(checks: readonly Check<Observed, string>[], observed: Observed): Explanation {
   const steps: Step[] = []
   for (const check of checks) {

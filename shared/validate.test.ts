@@ -24,13 +24,13 @@ function errorsOf(kind: Kind, object: unknown, old?: unknown): string[] {
   return []
 }
 
-test('a valid object gives its body with the defaults filled in', () => {
+test('validate returns the body with defaults', () => {
   expect(validate(SharedInstance, { apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', ...instance })).toEqual({
     spec: { ...spec, enabled: true, passwordVersion: 1, resetVersion: 0, extensions: [] },
   })
 })
 
-test('every wrong field is named at once, with its rule', () => {
+test('validate names every invalid field, with its rule', () => {
   const wrong = {
     metadata: { name: 'X', colour: 'red' },
     spec: { region: 'here', motor: 'oracle-1', enabled: 'yes', passwordVersion: 0, templateRef: { name: 'a', uid: 'b' }, ttl: 5 },
@@ -81,13 +81,13 @@ test.each<{ does: string; kind: Kind; object: unknown; errors: string[] }>([
     errors: ['apiVersion must be mooring.dev/v1alpha1'],
   },
   {
-    does: 'refuses status fields that are not known',
+    does: 'refuses unknown status fields',
     kind: SharedInstance,
     object: { ...instance, status: { hots: 'x' } },
     errors: ['status.hots is not a known field'],
   },
   {
-    does: 'names what is not there at all',
+    does: 'names required fields that are absent',
     kind: SharedInstance,
     object: {},
     errors: ['metadata is required', 'spec is required'],
@@ -109,7 +109,7 @@ test.each<{ does: string; kind: Kind; object: unknown; errors: string[] }>([
   expect(errorsOf(kind, object)).toEqual(errors)
 })
 
-test('unknown fields of Kubernetes’ own kinds come back', () => {
+test('validate returns unknown fields of Kubernetes’ own kinds', () => {
   expect(validate(Secret, { metadata, data: {}, immutable: true })).toEqual({ type: 'Opaque', data: {}, immutable: true })
 })
 
@@ -117,7 +117,7 @@ describe('metadata', () => {
   const big = 'x'.repeat(ANNOTATIONS_MAX_BYTES - 1)
   test.each<{ does: string; meta: object; errors: number }>([
     { does: 'allows a subdomain of 253 characters', meta: { name: 'a.'.repeat(126) + 'a' }, errors: 0 },
-    { does: 'refuses one of 254', meta: { name: 'a'.repeat(254) }, errors: 1 },
+    { does: 'refuses a subdomain of 254 characters', meta: { name: 'a'.repeat(254) }, errors: 1 },
     { does: 'refuses a slash in a name', meta: { name: 'a/b' }, errors: 1 },
     { does: 'refuses a name that ends in a line feed', meta: { name: 'a\n' }, errors: 1 },
     { does: 'refuses a namespace with a dot', meta: { namespace: 'a.b' }, errors: 1 },
@@ -131,8 +131,8 @@ describe('metadata', () => {
     { does: 'refuses a label value of 64 characters', meta: { labels: { a: 'b'.repeat(64) } }, errors: 1 },
     { does: 'refuses an annotation without a name', meta: { annotations: { '': 'x' } }, errors: 1 },
     { does: 'allows 256 KiB of annotations', meta: { annotations: { a: big } }, errors: 0 },
-    { does: 'refuses a byte more', meta: { annotations: { a: `${big}x` } }, errors: 1 },
-    { does: 'refuses a finalizer that is no name', meta: { finalizers: ['mooring.dev/'] }, errors: 1 },
+    { does: 'refuses annotations of 256 KiB and a byte', meta: { annotations: { a: `${big}x` } }, errors: 1 },
+    { does: 'refuses a finalizer that is not a name', meta: { finalizers: ['mooring.dev/'] }, errors: 1 },
     {
       does: 'refuses an owner without uid',
       meta: { ownerReferences: [{ apiVersion: 'v1', kind: 'Secret', name: 'a' }] },
@@ -142,7 +142,7 @@ describe('metadata', () => {
     expect(errorsOf(SharedInstance, { metadata: { ...metadata, ...meta }, spec })).toHaveLength(errors)
   })
 
-  test('a Namespace is named by a label of at most 63 characters', () => {
+  test('the name of a Namespace is a label of at most 63 characters', () => {
     expect(errorsOf(Namespace, { metadata: { name: 'a'.repeat(63) } })).toEqual([])
     expect(errorsOf(Namespace, { metadata: { name: 'a.b' } })).toHaveLength(1)
     expect(errorsOf(Namespace, { metadata: { name: 'a'.repeat(64) } })).toHaveLength(1)
@@ -154,14 +154,14 @@ describe('with the stored object', () => {
 
   test.each<{ does: string; change: object; errors: string[] }>([
     { does: 'lets a mutable field change', change: { identifier: 'pr-2' }, errors: [] },
-    { does: 'refuses an immutable one', change: { motor: 'mysql-8.0.29' }, errors: ['spec.motor is immutable'] },
+    { does: 'refuses a change of an immutable field', change: { motor: 'mysql-8.0.29' }, errors: ['spec.motor is immutable'] },
     {
-      does: 'refuses to add an immutable one',
+      does: 'refuses to add an immutable field',
       change: { templateRef: { name: 't' } },
       errors: ['spec.templateRef is immutable'],
     },
     {
-      does: 'says so beside other errors',
+      does: 'reports a changed immutable field together with other errors',
       change: { motor: 'mysql-8.0.29', enabled: 1 },
       errors: ['spec.enabled must be true or false', 'spec.motor is immutable'],
     },
@@ -176,7 +176,7 @@ describe('with the stored object', () => {
     ])
   })
 
-  test('an immutable field may be an object: it is compared by value', () => {
+  test('immutable fields that are objects are compared by value', () => {
     const binding = { metadata, roleRef: { apiGroup: 'g', kind: 'ClusterRole', name: 'viewer' }, subjects: [] }
     expect(errorsOf(RoleBinding, structuredClone(binding), binding)).toEqual([])
     expect(errorsOf(RoleBinding, { ...binding, roleRef: { ...binding.roleRef, name: 'admin' } }, binding)).toEqual([
@@ -185,7 +185,7 @@ describe('with the stored object', () => {
   })
 })
 
-test('rules of a kind are checked on a body that parses', () => {
+test('rules of a kind are checked when the body parses', () => {
   const holds = ({ low, high }: { low: number; high: number }): boolean => low <= high
   const Ranged = defineKind({
     kind: 'Ranged',
@@ -202,7 +202,7 @@ test('rules of a kind are checked on a body that parses', () => {
   expect(errorsOf(Ranged, { metadata, spec: { low: 2, high: 'x' } })).toEqual(['spec.high must be a number'])
 })
 
-test('no message holds the value that was refused', () => {
+test('no message contains the rejected value', () => {
   const { error } = z.object({ password: z.string().max(3) }).safeParse({ password: 'hunter2', hunter2: 1 })
   expect(JSON.stringify(error && fieldErrorsOf(error))).not.toContain('hunter2')
 })

@@ -10,7 +10,7 @@ import { IMMUTABLE_MESSAGE } from '../crds/schema/transition-rules.ts'
 
 export { fieldErrorsOf } from './field-errors.ts'
 
-/** An object breaks its schema or a rule; `fields` names every violation found. */
+/** Error of an object that breaks its schema or a rule; `fields` names every violation. */
 export class InvalidObjectError extends MooringError {
   readonly fields: readonly FieldError[]
 
@@ -22,7 +22,7 @@ export class InvalidObjectError extends MooringError {
 
 const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
 
-/** The value at a dotted path; undefined where there is none. */
+/** Returns the value at a dotted path, or undefined. */
 function at(object: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => (isFields(value) ? value[key] : undefined), object)
 }
@@ -44,7 +44,7 @@ function metadataErrors(kind: Kind, metadata: unknown, old: unknown): FieldError
   return [...errors, ...changed.map((field) => ({ field: `metadata.${field}`, message: IMMUTABLE_MESSAGE }))]
 }
 
-/** A body that did not parse has no defaults yet, so a field it leaves out has not been changed by it. */
+/** Returns changes of immutable fields. A body that did not parse has no defaults, so absent fields count as unchanged. */
 function immutabilityErrors(kind: Kind, body: Fields, old: Fields, parsed: boolean): FieldError[] {
   return kind.immutable
     .filter((path) => parsed || at(body, path) !== undefined)
@@ -59,9 +59,9 @@ function ruleErrors(kind: Kind, body: Fields, metadata: Fields): FieldError[] {
 
 /**
  * Checks a whole object (metadata and body, status included) as the API server would with the kind's CRD, and returns its
- * body with defaults filled in. Unknown fields are errors for Mooring's own kinds and are kept for Kubernetes'. With
- * `old`, the stored object, its name and the kind's `immutable` paths may not differ.
- * @throws InvalidObjectError with every violation at once
+ * body with defaults. Unknown fields are errors for Mooring's own kinds and are kept for Kubernetes' kinds. When `old`, the
+ * stored object, is given, its name and the kind's `immutable` paths must not differ.
+ * @throws InvalidObjectError with every violation
  */
 export function validate<K extends Kind>(kind: K, object: unknown, old?: unknown): z.output<K['body']> {
   const { apiVersion, kind: name, metadata, ...body } = fieldsOf(object)

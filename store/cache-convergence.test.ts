@@ -28,7 +28,7 @@ const step = fc.oneof(
 )
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 
-/** What each step does to the store or to time. */
+/** Effect of each step on the store or the clock. */
 function actions(scripted: ScriptedStore, clock: VirtualClock) {
   return {
     put: ({ name }: Of<'put'>) => {
@@ -53,7 +53,7 @@ function actions(scripted: ScriptedStore, clock: VirtualClock) {
 }
 type Of<D extends Step['do']> = Extract<Step, { do: D }>
 
-test('whatever befalls list and watch, the cache comes to hold the list, and handlers heard of every difference', async () => {
+test('after any failures of list and watch, the cache equals the list, and handlers were called for every change', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async (steps) => {
       const scripted = createScriptedStore()

@@ -2,16 +2,17 @@ import type { Kind } from '../crds/kind.ts'
 import { type Cache, type CacheDeps, createCache } from './cache.ts'
 import type { Store } from './port.ts'
 
-/** The caches of one process: made one by one, run and awaited together. */
+/** Caches of one process, which are created one by one, then run and awaited together. */
 export interface CacheSet {
+  /** Creates the cache of a kind. */
   readonly cached: <K extends Kind>(kind: K, indexes?: CacheDeps<K>['indexes']) => Cache<K>
-  /** Follows the store until `signal` aborts. */
+  /** Runs all caches until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Resolves when each holds all that was there at the start. */
+  /** Resolves when every cache has its first list. */
   synced(): Promise<void>
 }
 
-/** `onError` hears of each watch that broke and is started again. */
+/** Creates an empty set. `onError` is called with each error of a list or watch; the cache retries by itself. */
 export function createCacheSet({ store, onError }: { store: Store; onError: (error: unknown) => void }): CacheSet {
   const members: Pick<Cache<Kind>, 'run' | 'synced'>[] = []
   return {

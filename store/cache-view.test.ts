@@ -5,7 +5,7 @@ import { sharedInstance } from '../test/builders/shared-instance.ts'
 import { organization } from '../test/support/store/scripted-store.ts'
 import { createCacheView } from './cache-view.ts'
 
-/** A view that holds `uid@revision` under the name a. */
+/** View with one object `a` of `uid@revision`. */
 function viewOf(text: string) {
   const view = createCacheView<typeof Organization>()
   view.put(state(text))
@@ -19,10 +19,10 @@ function state(text: string) {
 
 test.each([
   { does: 'ignores an older state of the same object', held: 'u1@20', put: 'u1@9', changed: false },
-  { does: 'ignores the state it has', held: 'u1@20', put: 'u1@20', changed: false },
-  { does: 'takes a newer state of the same object', held: 'u1@9', put: 'u1@20', changed: true },
-  { does: 'takes another object of the same name, whatever its revision', held: 'u1@20', put: 'u2@9', changed: true },
-  { does: 'takes a state whose revision cannot be compared', held: 'u1@b', put: 'u1@a', changed: true },
+  { does: 'ignores an equal state', held: 'u1@20', put: 'u1@20', changed: false },
+  { does: 'accepts a newer state of the same object', held: 'u1@9', put: 'u1@20', changed: true },
+  { does: 'accepts another object of the same name at any revision', held: 'u1@20', put: 'u2@9', changed: true },
+  { does: 'accepts a state whose revision cannot be compared', held: 'u1@b', put: 'u1@a', changed: true },
 ])('$does', ({ held, put, changed }) => {
   const view = viewOf(held)
   expect(view.put(state(put))).toBe(changed)
@@ -31,23 +31,23 @@ test.each([
 })
 
 test.each([
-  { does: 'removes the object it holds, whatever the revision', held: 'u1@20', gone: 'u1@9', changed: true },
-  { does: 'removes another object of that name that went later', held: 'u1@9', gone: 'u2@20', changed: true },
-  { does: 'keeps the successor of an object that went before', held: 'u2@20', gone: 'u1@9', changed: false },
+  { does: 'removes its object at any revision', held: 'u1@20', gone: 'u1@9', changed: true },
+  { does: 'removes an older object of the name when a later one is deleted', held: 'u1@9', gone: 'u2@20', changed: true },
+  { does: 'keeps the successor of a deleted object', held: 'u2@20', gone: 'u1@9', changed: false },
 ])('$does', ({ held, gone, changed }) => {
   const view = viewOf(held)
   expect(view.remove(state(gone))).toBe(changed)
   expect(view.list({})).toHaveLength(changed ? 0 : 1)
 })
 
-test('a replacement tells exactly the keys that appeared, changed or went', () => {
+test('replace returns exactly the keys that were added, changed or removed', () => {
   const view = createCacheView<typeof Organization>()
   view.replace([organization('same', 'u1', 1), organization('changed', 'u2', 2), organization('gone', 'u3', 3)])
   const keys = view.replace([organization('same', 'u1', 1), organization('changed', 'u2', 5), organization('new', 'u4', 4)])
   expect(keys.map(({ name }) => name).sort()).toEqual(['changed', 'gone', 'new'])
 })
 
-test('objects are counted by namespace and by index, as they come and go', () => {
+test('count and countByIndex follow added, changed and removed objects', () => {
   const view = createCacheView<typeof SharedInstance>({ motor: ({ spec }) => [spec.motor] })
   const [a, b] = [sharedInstance({ metadata: { name: 'a', uid: 'a' } }), sharedInstance({ metadata: { name: 'b', uid: 'b' } })]
   const c = sharedInstance({ metadata: { name: 'c', uid: 'c', namespace: 'acme--test' } })

@@ -3,25 +3,25 @@ import { keyOf, keyToString } from './key-string.ts'
 import type { Key, ListOptions } from './port.ts'
 import { isOlder } from './revision.ts'
 
-/** Index name → the values an object is found under. */
+/** Index name → function that returns the index values of an object. */
 export type Indexes<K extends Kind> = Readonly<Record<string, (object: Resource<K>) => readonly string[]>>
 
-/** Objects of one kind by key, uid, namespace and index. Writers learn which keys changed by what they did. */
+/** Objects of one kind by key, uid, namespace and index. Writing functions report which keys changed. */
 export interface CacheView<K extends Kind> {
   get(key: Key): Resource<K> | undefined
   byUid(uid: string): Resource<K> | undefined
   list(options: ListOptions): readonly Resource<K>[]
   /** @throws TypeError for an index that does not exist */
   byIndex(index: string, value: string): readonly Resource<K>[]
-  /** How many `list` would give, without a copy of them. */
+  /** Returns the length of `list(options)` without a copy of the list. */
   count(options: Pick<ListOptions, 'namespace'>): number
-  /** How many `byIndex` would give. */
+  /** Returns the length of `byIndex(index, value)`. */
   countByIndex(index: string, value: string): number
-  /** Returns whether the view changed: it does not for what it has already, or for an older state of the same object. */
+  /** Adds or updates an object. Returns false when the view has this state or a newer one of the same object. */
   put(object: Resource<K>): boolean
-  /** Returns whether the view changed: it does not when it holds nothing, or a successor of the same name. */
+  /** Removes an object. Returns false when the view has no object of this name, or a later object of this name. */
   remove(object: Resource<K>): boolean
-  /** Makes the view hold exactly `items`. Returns the keys that appeared, changed or went. */
+  /** Replaces the contents by `items`. Returns the keys of objects that were added, changed or removed. */
   replace(items: readonly Resource<K>[]): readonly Key[]
 }
 
@@ -56,7 +56,7 @@ export function createCacheView<K extends Kind>(indexes: Indexes<K> = {}): Cache
   function remove(object: Resource<K>): boolean {
     const key = keyToString(object.metadata)
     const held = byKey.get(key)
-    // A uid never comes back, so its deletion is final whatever its revision; another uid may be the successor.
+    // A uid is never reused, so its deletion is final at any revision. An object with another uid may be its successor.
     if (!held || (held.metadata.uid !== object.metadata.uid && isOlder(revisionOf(object), revisionOf(held)))) return false
     drop(key, held)
     return true
@@ -71,15 +71,15 @@ export function createCacheView<K extends Kind>(indexes: Indexes<K> = {}): Cache
 
   function indexOf(name: string): Index<K> {
     const found = named.get(name)
-    if (!found) throw new TypeError(`the cache was made without an index ${name}`)
+    if (!found) throw new TypeError(`the cache has no index ${name}`)
     return found
   }
 
   function list({ namespace, labels }: ListOptions): readonly Resource<K>[] {
     const objects = namespace === undefined ? [...byKey.values()] : byNamespace.get(namespace)
     if (!labels) return objects
-    const wanted = Object.entries(labels)
-    return objects.filter(({ metadata }) => wanted.every(([name, value]) => metadata.labels?.[name] === value))
+    const selected = Object.entries(labels)
+    return objects.filter(({ metadata }) => selected.every(([name, value]) => metadata.labels?.[name] === value))
   }
 
   return {

@@ -6,7 +6,7 @@ import { settle } from '../test/support/virtual-clock.ts'
 
 const never = new AbortController().signal
 
-test('waitFor resolves at once when what is wanted is there, else at the change that brings it', async () => {
+test('waitFor resolves at once when its condition holds, otherwise at the change that fulfils it', async () => {
   const scripted = createScriptedStore()
   scripted.put('a')
   await using running = startCache(scripted.store)
@@ -18,7 +18,7 @@ test('waitFor resolves at once when what is wanted is there, else at the change 
   expect(await later).toBe('b 12')
 })
 
-test('waitFor sees that an object went', async () => {
+test('waitFor resolves when an object is deleted', async () => {
   const scripted = createScriptedStore()
   scripted.put('a')
   await using running = startCache(scripted.store)
@@ -48,7 +48,7 @@ function fail(error: Error): never {
   throw error
 }
 
-test('a change asks only those who wait for its key', async () => {
+test('a change calls only the waiters of its key', async () => {
   const scripted = createScriptedStore()
   await using running = startCache(scripted.store)
   await running.cache.synced()

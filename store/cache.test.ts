@@ -10,7 +10,7 @@ import type { Store } from './port.ts'
 
 const revisionOf = (cache: Cache<typeof Organization>, name: string) => cache.get({ name })?.metadata.resourceVersion
 
-test('lists once, then follows', async () => {
+test('the cache lists once, then watches', async () => {
   const scripted = createScriptedStore()
   scripted.put('a')
   await using running = startCache(scripted.store)
@@ -22,7 +22,7 @@ test('lists once, then follows', async () => {
   expect(scripted.calls).toEqual({ lists: 1, watches: 1 })
 })
 
-test('resumes a failed watch where it stood, and lists anew only when the revision is gone', async () => {
+test('a failed watch resumes at its last revision, and the cache lists again only when the revision is gone', async () => {
   const scripted = createScriptedStore()
   await using running = startCache(scripted.store)
   await running.cache.synced()
@@ -40,7 +40,7 @@ test('resumes a failed watch where it stood, and lists anew only when the revisi
   expect(scripted.calls.lists).toBe(2)
 })
 
-test('resumes after the last event or bookmark it saw, and never further back', async () => {
+test('a watch resumes after the last event or bookmark, never at an earlier revision', async () => {
   const scripted = createScriptedStore()
   await using running = startCache(scripted.store)
   await running.cache.synced()
@@ -56,7 +56,7 @@ test('resumes after the last event or bookmark it saw, and never further back', 
   expect(scripted.watchedFrom).toEqual(['10', '11', '15'])
 })
 
-test('lists anew after a watch that failed at its very start for no known reason', async () => {
+test('the cache lists again when a watch fails before its first event for an unknown reason', async () => {
   const scripted = createScriptedStore()
   await using running = startCache(scripted.store)
   await running.cache.synced()
@@ -68,7 +68,7 @@ test('lists anew after a watch that failed at its very start for no known reason
   expect(scripted.calls.lists).toBe(2)
 })
 
-test('calls handlers for what was deleted while no watch was open', async () => {
+test('handlers are called for objects deleted while no watch was open', async () => {
   const scripted = createScriptedStore()
   scripted.put('stays')
   scripted.put('goes')
@@ -83,7 +83,7 @@ test('calls handlers for what was deleted while no watch was open', async () => 
   expect(changed).toEqual(['goes'])
 })
 
-test('keeps the old view for readers until the new list is in', async () => {
+test('readers see the old state until the new list has arrived', async () => {
   const scripted = createScriptedStore()
   scripted.put('a')
   await using running = startCache(scripted.store)
@@ -97,7 +97,7 @@ test('keeps the old view for readers until the new list is in', async () => {
   expect(running.cache.get({ name: 'a' })).toBeUndefined()
 })
 
-test('waits longer after each failure, and no longer than its maximum', async () => {
+test('the delay between attempts grows up to its maximum', async () => {
   const scripted = createScriptedStore()
   scripted.broken.lists = 1000
   await using running = startCache(scripted.store, { backoff: { baseMs: 100, maxMs: 1000 }, random: () => 1 })
@@ -105,7 +105,7 @@ test('waits longer after each failure, and no longer than its maximum', async ()
   expect(scripted.calls.lists).toBe(7)
 })
 
-test('does not spin on a watch that ends as soon as it is open', async () => {
+test('the cache waits between watches that end at once', async () => {
   const scripted = createScriptedStore()
   const store = { ...scripted.store, watch: () => (scripted.calls.watches++, { [Symbol.asyncIterator]: () => nothing() }) }
   await using running = startCache(store, { backoff: { baseMs: 100, maxMs: 1000 } })
@@ -117,7 +117,7 @@ async function* nothing(): AsyncGenerator<never> {
   // Ends at once.
 }
 
-test('a handler that throws is reported and disturbs nobody', async () => {
+test('an error of a handler is reported and does not affect other handlers', async () => {
   const scripted = createScriptedStore()
   await using running = startCache(scripted.store)
   const boom = new Error('boom')
@@ -137,7 +137,7 @@ test('a handler that throws is reported and disturbs nobody', async () => {
   expect(revisionOf(running.cache, 'b')).toBe('12')
 })
 
-test('finds by uid, namespace, labels and index, and forgets what changed', async () => {
+test('lookups by uid, namespace, labels and index follow changes', async () => {
   const scripted = createScriptedStore()
   scripted.put('a')
   const byName = { name: ({ spec }: Organization) => [spec.name] }

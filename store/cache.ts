@@ -8,51 +8,50 @@ import { createKeyWaiters } from './key-waiters.ts'
 import type { Key, ListOptions, Store } from './port.ts'
 
 /**
- * A shared, always-fresh copy of one kind: one list and one watch, however many readers. Handlers get keys, never objects,
- * and may only enqueue: what they throw is logged and ignored. A watch that fails, ends or goes silent is restarted with back-off and
- * jitter, from a new list when its revision is gone.
+ * Copy of all objects of one kind, kept current by one list and one watch for all readers. Handlers get keys, never objects,
+ * and should only enqueue them; errors of handlers are reported and ignored. A watch that fails, ends or is silent for too long is restarted
+ * with back-off and jitter, from a new list when its revision is gone.
  */
 export interface Cache<K extends Kind> {
   readonly kind: K
-  /** Lists, then follows until `signal` aborts. Resolves at the end; never rejects. */
+  /** Lists and watches until `signal` aborts, then resolves. Never rejects. */
   run(signal: AbortSignal): Promise<void>
-  /** Resolves once the first list is in. */
+  /** Resolves when the cache has its first list. */
   synced(): Promise<void>
   get(key: Key): Resource<K> | undefined
   byUid(uid: string): Resource<K> | undefined
-  /** In no particular order. */
+  /** Returns objects in no particular order. */
   list(options?: ListOptions): readonly Resource<K>[]
-  /** Objects whose index function gave `value`; index names are fixed when the cache is made. */
+  /** Returns the objects whose index function returned `value`. @throws TypeError for an index that the cache was not created with */
   byIndex(index: string, value: string): readonly Resource<K>[]
-  /** How many `list` would give, at the same cost whatever their number. */
+  /** Returns the length of `list(options)` in constant time. */
   count(options?: Pick<ListOptions, 'namespace'>): number
-  /** How many `byIndex` would give, in the same way. */
+  /** Returns the length of `byIndex(index, value)` in constant time. */
   countByIndex(index: string, value: string): number
-  /** `handler` is called with the key of each object that appeared, changed or went. Returns how to stop that. */
+  /** Calls `handler` with the key of each object that was added, changed or removed. Returns a function that unregisters it. */
   onChange(handler: (key: Key) => void): () => void
   /**
-   * Resolves with what `wanted` returns as soon as that is not undefined, trying now and at each change of the object.
-   * `wanted` gets undefined while the object is not there. A throw of `wanted` rejects.
+   * Calls `select` now and at each change of the object until it returns a value other than undefined, and resolves with that value.
+   * The argument of `select` is undefined while the object does not exist. An error thrown by `select` rejects.
    * @throws the signal's reason when it aborts first
    */
-  waitFor<T>(key: Key, wanted: (object: Resource<K> | undefined) => T | undefined, signal: AbortSignal): Promise<T>
+  waitFor<T>(key: Key, select: (object: Resource<K> | undefined) => T | undefined, signal: AbortSignal): Promise<T>
 }
 
 export interface CacheDeps<K extends Kind> {
   readonly store: Store
   readonly kind: K
   readonly scope?: ListOptions
-  /** Index name → the values an object is found under. */
   readonly indexes?: Indexes<K>
-  /** Gets every failure of a list or watch (each is followed by another try) and whatever a handler throws. */
+  /** Called with every error of a list or watch (each is retried) and of a handler. */
   readonly onError?: (error: unknown) => void
-  /** Between tries; 100 ms to 5 s unless given. */
+  /** Delays between attempts. Default: 100 ms to 5 s. */
   readonly backoff?: Backoff
   readonly clock?: Clock
   readonly random?: () => number
 }
 
-/** Makes a {@link Cache}. Nothing is read before `run`. */
+/** Creates a {@link Cache}. It reads nothing before `run`. */
 export function createCache<K extends Kind>(deps: CacheDeps<K>): Cache<K> {
   const { kind, onError = () => undefined } = deps
   const view = createCacheView(deps.indexes)
@@ -83,7 +82,7 @@ export function createCache<K extends Kind>(deps: CacheDeps<K>): Cache<K> {
   }
 
   function onChange(handler: (key: Key) => void): () => void {
-    // Wrapped, so that the same function may be registered twice.
+    // Wrapped, so that the same function can be registered twice.
     const registered = (key: Key) => {
       handler(key)
     }
@@ -104,6 +103,6 @@ export function createCache<K extends Kind>(deps: CacheDeps<K>): Cache<K> {
     count: (options = {}) => view.count(options),
     countByIndex: (index, value) => view.countByIndex(index, value),
     onChange,
-    waitFor: (key, wanted, signal) => waiters.wait(key, () => wanted(view.get(key)), signal),
+    waitFor: (key, select, signal) => waiters.wait(key, () => select(view.get(key)), signal),
   }
 }

@@ -23,7 +23,7 @@ test.each([{ ms: 1 }, { ms: 50.5 }, { ms: 30 * DAY_MS }, { ms: 100 * DAY_MS }])(
   },
 )
 
-test('a timer that is cancelled does not fire, even after its first stretch', () => {
+test('a cancelled timer does not fire, also after its first interval', () => {
   let fired = false
   const cancel = systemClock.after(60 * DAY_MS, () => (fired = true))
   vi.advanceTimersByTime(30 * DAY_MS)
@@ -32,7 +32,7 @@ test('a timer that is cancelled does not fire, even after its first stretch', ()
   expect(fired).toBe(false)
 })
 
-test('a pause ends with its time or with its signal, and leaves no timer behind', async () => {
+test('a pause ends at its timeout or when its signal aborts, and leaves no timer', async () => {
   const stop = new AbortController()
   const short = pause(systemClock, 10, stop.signal)
   vi.advanceTimersByTime(10)

@@ -1,14 +1,15 @@
-/** Time, as far as queues and caches need it, so that tests can bring their own. */
+/** Time source of queues and caches; tests replace it. */
 export interface Clock {
-  /** Milliseconds since some fixed moment; never goes back. */
+  /** Returns milliseconds of a monotonic clock. */
   now(): number
-  /** Calls `fire` once, no earlier than `ms` from now. Returns how to prevent that. */
+  /** Calls `fire` once, at least `ms` milliseconds from now. Returns a function that cancels the call. */
   after(ms: number, fire: () => void): () => void
 }
 
-/** A longer timer of Node fires at once (2^31 - 1 ms, some 24.8 days). */
+/** Maximum delay of a Node timer (2^31 - 1 ms, 24.8 days); a longer timer fires at once. */
 const LONGEST_TIMER_MS = 2_147_483_647
 
+/** Clock of the system. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(ms, fire) {

@@ -33,7 +33,7 @@ test('a new status moves the transition time, and other conditions stay', () => 
   expect(withoutCondition(next, 'Ready')).toHaveLength(1)
 })
 
-test('a long message is cut to what the schema allows', () => {
+test('a long message is truncated to the limit of the schema', () => {
   const [long] = withCondition(undefined, notReady('Crashed', 'x'.repeat(5_000)), stamp('2026-01-01T00:00:00Z'))
   expect(long?.message).toHaveLength(1024)
 })

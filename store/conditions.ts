@@ -13,7 +13,7 @@ export const notReady = (reason: string, message: string): Verdict => ({ status:
 /** Longest message a condition may hold (crds/kind.ts). */
 const MESSAGE_MAX = 1024
 
-/** Where a condition stands: its type, the generation it was decided on, and when. */
+/** Type of a condition, with the generation and time of the decision. */
 export interface Stamp {
   readonly type: string
   readonly generation: number
@@ -21,8 +21,8 @@ export interface Stamp {
 }
 
 /**
- * The list with one condition set. `lastTransitionTime` (whole seconds) moves only when `status` does, so that saying the same again
- * changes nothing and a store emits nothing (Kubernetes API conventions).
+ * Returns the list with one condition set. `lastTransitionTime` (whole seconds) changes only when `status` changes, so setting an equal
+ * condition changes nothing and causes no watch event (Kubernetes API conventions).
  */
 export function withCondition(
   conditions: readonly Condition[] | undefined,
@@ -42,11 +42,12 @@ export function withCondition(
   return [...(conditions ?? []).filter((condition) => condition.type !== stamp.type), next]
 }
 
+/** Returns the list without one condition. */
 export function withoutCondition(conditions: readonly Condition[] | undefined, type: string): readonly Condition[] {
   return (conditions ?? []).filter((condition) => condition.type !== type)
 }
 
-/** Anything with conditions in its status. */
+/** Object with conditions in its status. */
 export interface Conditioned {
   readonly status?: { readonly conditions?: readonly Condition[] | undefined } | undefined
 }
@@ -55,7 +56,7 @@ export function conditionOf(object: Conditioned, type: string): Condition | unde
   return object.status?.conditions?.find((condition) => condition.type === type)
 }
 
-/** True when the object's `Ready` condition is True. */
+/** Whether the object's `Ready` condition is True. */
 export function isReady(object: Conditioned): boolean {
   return conditionOf(object, 'Ready')?.status === 'True'
 }

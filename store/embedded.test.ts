@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => shared[Symbol.asyncDispose]())
 
-// One store for all clauses, as a real API server is: starting its thread would take most of the time.
+// One store for all conformance tests, like a real API server: starting a thread for each would take most of the time.
 conformance('EmbeddedStore', () =>
   Promise.resolve({
     store: shared.store,
@@ -34,7 +34,7 @@ const key = { namespace, name: 'a' }
 const withNamespace = (store: Store): Promise<unknown> => store.create(Namespace, { metadata: { name: namespace } })
 
 describe('durability', () => {
-  test('after a reopen everything is as it was, and revisions go on', async () => {
+  test('a reopened store has the same objects and continues its revisions', async () => {
     await using dir = await temporaryDir()
     const first = await createEmbeddedStore(dir)
     await withNamespace(first)
@@ -51,7 +51,7 @@ describe('durability', () => {
     expect(Number(next.metadata.resourceVersion)).toBe(Number(before.resourceVersion) + 1)
   })
 
-  test('a watch from before the reopen is gone, one from its revision is not', async () => {
+  test('after a reopen, a watch from an earlier revision is gone, a watch from the current one is not', async () => {
     await using dir = await temporaryDir()
     const first = await createEmbeddedStore(dir)
     await withNamespace(first)
@@ -66,7 +66,7 @@ describe('durability', () => {
     expect(await watch.take(1)).toEqual(['deleted a'])
   })
 
-  test('clean-up that was under way goes on after a reopen', async () => {
+  test('interrupted clean-up continues after a reopen', async () => {
     await using dir = await temporaryDir()
     await using first = await createEmbeddedStore(dir)
     await withNamespace(first)
@@ -88,7 +88,7 @@ describe('durability', () => {
     )
   })
 
-  test('the file is for its owner alone', async () => {
+  test('only its owner can read the file', async () => {
     await using temporary = await openTemporaryStore()
     await withNamespace(temporary.store)
     const modes = await Promise.all(
@@ -97,11 +97,11 @@ describe('durability', () => {
     expect(modes).toEqual([0o600, 0o600])
   })
 
-  test('a second store on the same file fails at once, and the first goes on', async () => {
+  test('a second store on the same file fails at once, and the first keeps working', async () => {
     await using temporary = await openTemporaryStore()
     await expect(createEmbeddedStore(temporary)).rejects.toMatchObject({ code: 'locked' })
     await withNamespace(temporary.store)
-    // Seen from another process, too, the lock is still held.
+    // Another process also finds the file locked.
     const program = `new (require('node:sqlite').DatabaseSync)(process.argv[1]).exec('SELECT * FROM objects')`
     const other = promisify(execFile)(process.execPath, ['-e', program, temporary.path])
     await expect(other).rejects.toMatchObject({ stderr: expect.stringContaining('database is locked') as string })
@@ -110,19 +110,19 @@ describe('durability', () => {
     expect(await again.get(Namespace, { name: namespace })).toBeDefined()
   })
 
-  test('a file of a newer layout is refused', async () => {
+  test('a file of a newer layout is rejected', async () => {
     await using dir = await temporaryDir()
     new DatabaseSync(dir.path).exec('PRAGMA user_version = 2')
     await expect(createEmbeddedStore(dir)).rejects.toMatchObject({ code: 'newer_layout' })
   })
 
-  test('a directory that is not there makes it unavailable', async () => {
+  test('a missing directory fails with unavailable', async () => {
     await expect(createEmbeddedStore({ path: '/nonexistent/state.db' })).rejects.toMatchObject({ code: 'unavailable' })
   })
 })
 
 describe('group commit', () => {
-  test('writers of one moment share a transaction', async () => {
+  test('concurrent writes share a transaction', async () => {
     await using temporary = await openTemporaryStore()
     const { store } = temporary
     await withNamespace(store)
@@ -132,7 +132,7 @@ describe('group commit', () => {
     expect(store.transactions() - before).toBe(1)
   })
 
-  test('writers that go on writing keep sharing', async () => {
+  test('repeated concurrent writes keep sharing transactions', async () => {
     await using temporary = await openTemporaryStore()
     const { store } = temporary
     await withNamespace(store)
@@ -146,7 +146,7 @@ describe('group commit', () => {
     expect(store.transactions() - before).toBeLessThan(50)
   })
 
-  test('a write is not seen by readers before it is durable, yet later writes build on it', async () => {
+  test('readers see a write only when it is durable, but later writes are based on it', async () => {
     await using temporary = await openTemporaryStore()
     const { store } = temporary
     await withNamespace(store)
@@ -158,7 +158,7 @@ describe('group commit', () => {
     expect(await store.get(SharedInstance, key)).toEqual(await patching)
   })
 
-  test('the event loop turns while a transaction is on its way to the disk', async () => {
+  test('a transaction does not block the event loop', async () => {
     await using temporary = await openTemporaryStore()
     let turns = 0
     const count = (): void => {
@@ -173,7 +173,7 @@ describe('group commit', () => {
 })
 
 describe('watches', () => {
-  test('a quiet watch yields bookmarks at the newest revision', async () => {
+  test('a watch without events yields bookmarks at the newest revision', async () => {
     await using temporary = await openTemporaryStore({ bookmarkMs: 1 })
     const { store } = temporary
     const signal = AbortSignal.timeout(10_000)
@@ -185,7 +185,7 @@ describe('watches', () => {
     }
   })
 
-  test('a reader that is overtaken by the bounded history is told so', async () => {
+  test('a reader whose position is dropped from the history gets gone', async () => {
     await using temporary = await openTemporaryStore({ history: 10 })
     const { store } = temporary
     await withNamespace(store)
@@ -206,7 +206,7 @@ describe('watches', () => {
 })
 
 describe('closing', () => {
-  test('waits for what was accepted, ends watches, refuses further writes', async () => {
+  test('close waits for accepted writes, ends watches and rejects new writes', async () => {
     await using dir = await temporaryDir()
     const store = await createEmbeddedStore(dir)
     const { resourceVersion } = await store.list(SharedInstance)

@@ -14,72 +14,72 @@ import { createWriter } from './embedded/writer.ts'
 import { StoreError } from './errors.ts'
 import type { Key, ListOptions, ListResult, Patch, Preconditions, Store, WatchEvent, WatchOptions } from './port.ts'
 
-/** The part of a logger (pino's, for one) that the store uses. No object's contents are ever logged. */
+/** Logger methods that the store uses. The store never logs contents of objects. */
 export interface StoreLogger {
   warn(details: object, message: string): void
   error(details: object, message: string): void
 }
 
 export interface EmbeddedStoreOptions {
-  /** The SQLite file; its directory must exist. Made with mode 0600. */
+  /** Path of the SQLite file, which is created with mode 0600. Its directory must exist. */
   readonly path: string
   readonly logger?: StoreLogger | undefined
-  /** Events kept for watches that start in the past, of all kinds together. Default 10,000; none survives a restart. */
+  /** Number of events kept for watches that start in the past, for all kinds together. Default 10,000. Events do not survive a restart. */
   readonly history?: number | undefined
-  /** How often a watch that is up to date yields a bookmark. Default 15,000. */
+  /** Interval of bookmarks of a watch that is up to date, in milliseconds. Default 15,000. */
   readonly bookmarkMs?: number | undefined
-  /** Pause before clean-up that could not be written is tried again. Default 1,000. */
+  /** Delay before failed clean-up is retried, in milliseconds. Default 1,000. */
   readonly retryMs?: number | undefined
 }
 
-/** A Store in this process: memory over one SQLite file, which it owns alone until it is closed. */
+/** Store in this process: memory over one SQLite file, which is locked until the store is closed. */
 export interface EmbeddedStore extends Store, AsyncDisposable {
   /**
-   * Resolves when it is closed; with the reason when it lost the thread that writes. Reads go on then, but each write is `unavailable` for good:
-   * only a new start, which reads the file anew, knows what of the last writes is in it.
+   * Resolves when the store is closed, or with an error when its writer thread has exited. After such an error reads still work, but every
+   * write is `unavailable`: only a restart, which reads the file again, shows which of the last writes are in it.
    */
   readonly ended: Promise<MooringError | undefined>
-  /** Transactions committed since it was opened: many writes may share one. */
+  /** Returns the number of transactions committed since the store was opened. Many writes may share one. */
   transactions(): number
-  /** Forgets all events: a watch from a revision before now is `gone`. */
+  /** Drops all events: a watch from an earlier revision is `gone`. */
   compact(): void
-  /** Waits until all accepted writes are durable, ends every watch (without an error) and gives the file back. */
+  /** Waits until all accepted writes are durable, ends every watch without an error, and unlocks the file. */
   close(): Promise<void>
 }
 
 const typed = <K extends Kind>(object: Stored): Resource<K> => object as unknown as Resource<K>
 const nameOf = ({ namespace, name }: Key): string => (namespace === undefined ? name : `${namespace}/${name}`)
 
-/** @throws StoreError `not_found` */
+/** Returns an object of the table. @throws StoreError `not_found` */
 function found(table: Table, kind: Kind, key: Key): Stored {
   const object = table.get(kind, key)
   if (!object) throw new StoreError('not_found', `${kind.kind} ${nameOf(key)} does not exist`)
   return object
 }
 
-/** @throws StoreError `not_found`, `forbidden` when nothing may be created in the namespace */
-function admit(table: Table, namespace: string | undefined): void {
+/** Checks that objects may be created in the namespace. @throws StoreError `not_found`, `forbidden` while the namespace is being deleted */
+function requireNamespace(table: Table, namespace: string | undefined): void {
   if (namespace === undefined) return
   if (found(table, Namespace, { name: namespace }).metadata.deletionTimestamp !== undefined) {
     throw new StoreError('forbidden', `namespace ${namespace} is being deleted`)
   }
 }
 
-/** @throws StoreError `already_exists`, `not_found`, `forbidden` */
-function accepted(table: Table, kind: Kind, outcome: Outcome): Outcome {
+/** Returns the outcome of a creation. @throws StoreError `already_exists`, `not_found`, `forbidden` */
+function creatable(table: Table, kind: Kind, outcome: Outcome): Outcome {
   const { metadata } = outcome.object
-  admit(table, metadata.namespace)
+  requireNamespace(table, metadata.namespace)
   if (table.get(kind, metadata)) throw new StoreError('already_exists', `${kind.kind} ${nameOf(metadata)} exists already`)
   return outcome
 }
 
 /**
- * Opens the store of embedded mode. It keeps Kubernetes' semantics (conformance.ts); a write is checked against the newest
- * accepted state and seen by readers only when it is durable. A full disk fails writes with `unavailable`, nothing else, until there is room.
+ * Opens the store of embedded mode. It has Kubernetes' semantics (test/conformance/store). A write is checked against the newest
+ * accepted state, and readers see it only when it is durable. On a full disk writes fail with `unavailable`; reads still work.
  * @throws MooringError `locked` when another process has the file open, `newer_layout`; StoreError `unavailable`
  */
-export async function createEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
-  const { path, logger, history = 10_000, bookmarkMs = 15_000, retryMs = 1_000 } = options
+export async function createEmbeddedStore(settings: EmbeddedStoreOptions): Promise<EmbeddedStore> {
+  const { path, logger, history = 10_000, bookmarkMs = 15_000, retryMs = 1_000 } = settings
   const database = await openDatabase(path)
   const { table, changes } = loadTable(KINDS, database.contents, logger)
   const { revision } = database.contents
@@ -89,12 +89,12 @@ export async function createEmbeddedStore(options: EmbeddedStoreOptions): Promis
     table,
     revision,
     observers: [(committed, newest) => hub.publish(committed, newest), (committed) => collector.observe(committed)],
-    onObserverError: (error) => logger?.error({ err: error }, 'a write was done, and those who follow were not all told'),
+    onObserverError: (error) => logger?.error({ err: error }, 'an observer of a committed write failed'),
     onFailure: (error, writes) => logger?.error({ err: error, writes }, 'writes failed: the state could not be written'),
   })
   const now = (): string => wholeSeconds(new Date())
 
-  /** One write to an object that must be there and meet the preconditions. */
+  /** Writes an object that must exist and meet the preconditions. */
   function change(kind: Kind, key: Key, preconditions: Preconditions, decide: (current: Stored) => Outcome): Promise<Stored> {
     return writer.write(kind, (head) => {
       const current = found(head, kind, key)
@@ -134,15 +134,16 @@ export async function createEmbeddedStore(options: EmbeddedStoreOptions): Promis
       const object = writer.visible().get(kind, key)
       return object && typed<K>(object)
     },
-    async list<K extends Kind>(kind: K, wanted: ListOptions = {}): Promise<ListResult<K>> {
-      const objects = writer.visible().list(kind, wanted.namespace)
-      const items = wanted.labels ? objects.filter((object) => isSelected(object, wanted)) : objects
+    async list<K extends Kind>(kind: K, options: ListOptions = {}): Promise<ListResult<K>> {
+      const objects = writer.visible().list(kind, options.namespace)
+      const items = options.labels ? objects.filter((object) => isSelected(object, options)) : objects
       return { items: items.map(typed<K>), resourceVersion: String(writer.revision()) }
     },
-    watch: <K extends Kind>(kind: K, wanted: WatchOptions) => hub.watch(kind, wanted) as unknown as AsyncIterable<WatchEvent<K>>,
+    watch: <K extends Kind>(kind: K, options: WatchOptions) =>
+      hub.watch(kind, options) as unknown as AsyncIterable<WatchEvent<K>>,
     async create<K extends Kind>(kind: K, draft: Draft<K>) {
       const fresh = { uid: randomUUIDv7(), now: now() }
-      return typed<K>(await writer.write(kind, (head) => accepted(head, kind, created(kind, draft, fresh))))
+      return typed<K>(await writer.write(kind, (head) => creatable(head, kind, created(kind, draft, fresh))))
     },
     async replace<K extends Kind>(kind: K, object: Resource<K>) {
       return typed<K>(await change(kind, object.metadata, {}, (current) => replaced(kind, current, object)))

@@ -1,21 +1,22 @@
 import { type FieldError, MooringError } from '../shared/errors.ts'
 
-/** Why a store refused. Both stores throw these and no others; branch on `code`. */
+/** Codes of {@link StoreError}. Both stores throw only these errors; branch on `code`. */
 export const StoreCode = {
   notFound: 'not_found',
   alreadyExists: 'already_exists',
-  /** The resourceVersion or uid in the request is no longer the object's. */
+  /** The object no longer has the resourceVersion or uid of the request. */
   conflict: 'conflict',
-  /** The object breaks its schema or a rule; `fields` says where. */
+  /** The object breaks its schema or a rule; `fields` names the fields. */
   invalid: 'invalid',
-  /** The watch or list position was compacted: list again. */
+  /** The revision was compacted: list again. */
   gone: 'gone',
   forbidden: 'forbidden',
-  /** The store cannot write or be reached now. Nothing was changed, unless an answer was lost on its way: look before trying again. */
+  /** The store is unreachable or cannot write at present. No change was made, unless the response was lost: check before a retry. */
   unavailable: 'unavailable',
 } as const
 export type StoreCode = (typeof StoreCode)[keyof typeof StoreCode]
 
+/** Error of a store. */
 export class StoreError extends MooringError {
   declare readonly code: StoreCode
   readonly fields: readonly FieldError[]
@@ -26,7 +27,7 @@ export class StoreError extends MooringError {
   }
 }
 
-/** True when `error` is a StoreError of that code. */
+/** Whether `error` is a StoreError with this code. */
 export function isStoreError(error: unknown, code: StoreCode): error is StoreError {
   return error instanceof StoreError && error.code === code
 }

@@ -4,9 +4,8 @@ import { type Clock, pause, systemClock } from './clock.ts'
 import { isStoreError, StoreCode } from './errors.ts'
 import type { ListOptions, Store, WatchEvent } from './port.ts'
 import { isOlder } from './revision.ts'
-import { untilAborted } from './until-aborted.ts'
 
-/** A watch event that is about an object. */
+/** Watch event of an object: not a bookmark. */
 export type ObjectEvent<K extends Kind> = Exclude<WatchEvent<K>, { readonly type: 'bookmark' }>
 
 export interface FollowDeps<K extends Kind> {
@@ -16,7 +15,7 @@ export interface FollowDeps<K extends Kind> {
   readonly backoff?: Backoff
   readonly clock?: Clock
   readonly random?: () => number
-  /** All objects that there are now. Must not throw; neither must `onEvent`. */
+  /** Called with all existing objects. Must not throw; `onEvent` must not throw either. */
   readonly onList: (items: readonly Resource<K>[]) => void
   readonly onEvent: (event: ObjectEvent<K>) => void
   readonly onError: (error: unknown) => void
@@ -28,7 +27,7 @@ type Step<K extends Kind> =
 const DEFAULT_BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
 
 /**
- * Lists, then watches from there, again and again until `signal` aborts; then resolves. Never rejects.
+ * Lists, then watches from the revision of the list, and repeats that until `signal` aborts; then resolves. Never rejects.
  *
  *     list ──► watch ──ends or fails──► back off ──► watch from the last revision seen
  *      ▲                                   │
@@ -48,7 +47,7 @@ export async function follow<K extends Kind>(deps: FollowDeps<K>, signal: AbortS
       failures = 0
       if (step.type !== 'bookmark') deps.onEvent(step)
     }
-    // A list counts whatever it says: a store that was restored from a backup begins again lower.
+    // The revision of a list always replaces the old one: a store restored from a backup continues at a lower revision.
     revision = step.type === 'listed' || revision === undefined || !isOlder(seen, revision) ? seen : revision
   }
 
@@ -65,14 +64,14 @@ export async function follow<K extends Kind>(deps: FollowDeps<K>, signal: AbortS
       deps.onError(error)
       revision = mayResume(error, revision !== from) ? revision : undefined
     }
-    // A watch that ended after a long quiet life did not fail.
+    // A watch that ended after a long time did not fail.
     if (clock.now() - started >= backoff.maxMs) failures = 0
     failures += 1
     await pause(clock, backoffMs(backoff, failures, random), signal)
   }
 }
 
-/** Whether the next watch may start where this one failed. One that saw nothing may have failed because of its very revision. */
+/** Whether the next watch may start at the last revision. A watch that received no event may have failed because of its revision. */
 function mayResume(error: unknown, sawSomething: boolean): boolean {
   if (isStoreError(error, StoreCode.gone)) return false
   return sawSomething || isStoreError(error, StoreCode.unavailable)
@@ -90,4 +89,34 @@ async function* steps<K extends Kind>(
     yield { type: 'listed', items, resourceVersion }
   }
   yield* store.watch(kind, { ...scope, resourceVersion: from, signal })
+}
+
+/**
+ * Yields the values of `source` and ends as soon as `signal` aborts, even when the source hangs.
+ * @throws errors of the source before the abort
+ */
+async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T, void, undefined> {
+  const iterator = source[Symbol.asyncIterator]()
+  // One listener for all iterations: Promise.race with one long-lived promise would keep the reactions of every iteration alive.
+  let stop: () => void = () => undefined
+  const onAbort = () => {
+    stop()
+  }
+  signal.addEventListener('abort', onAbort)
+  try {
+    while (!signal.aborted) {
+      const next = await new Promise<IteratorResult<T, unknown>>((resolve, reject) => {
+        stop = () => {
+          resolve({ done: true, value: undefined })
+        }
+        iterator.next().then(resolve, reject)
+      })
+      if (next.done) return
+      yield next.value
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    // Not awaited: a source that hangs in next() hangs in return() too.
+    iterator.return?.().catch(() => undefined)
+  }
 }

@@ -1,11 +1,11 @@
 import { keyToString } from './key-string.ts'
 import type { Key } from './port.ts'
 
-/** Those who wait for a change of one key; however many they are, a change costs only the waiters of its own key. */
+/** Waiters for changes of single keys. A change costs only the waiters of its own key. */
 export interface KeyWaiters {
   /**
-   * Tries now, and again at each `notify` of the key, until `attempt` returns something; then resolves with that.
-   * @throws what `attempt` throws, or the signal's reason when it aborts first
+   * Calls `attempt` now and at each `notify` of the key until it returns a value other than undefined, and resolves with that value.
+   * @throws the error of `attempt`, or the signal's reason when it aborts first
    */
   wait<T>(key: Key, attempt: () => T | undefined, signal: AbortSignal): Promise<T>
   notify(key: Key): void
@@ -44,11 +44,11 @@ export function createKeyWaiters(): KeyWaiters {
           if (result === undefined) return
           resolve(result)
         } catch (error) {
-          reject(error instanceof Error ? error : new TypeError('not an error was thrown', { cause: error }))
+          reject(error instanceof Error ? error : new TypeError('a value that is not an Error was thrown', { cause: error }))
         }
         stop()
       }
-      // In the same turn as the first attempt: no change can come between.
+      // In the same turn as the first attempt, so that no change is missed.
       const unsubscribe = subscribe(keyToString(key), retry)
       signal.addEventListener('abort', onAbort)
     })

@@ -5,43 +5,43 @@ import type { Cache } from './cache.ts'
 
 export type Binding = RoleBinding
 
-/** The index of bindings by subject: `User:local:alice`, `Group:mooring:platform-admins`. */
+/** Index of bindings by subject: `User:local:alice`, `Group:mooring:platform-admins`. */
 const BY_SUBJECT = 'subject'
-/** The same within a namespace: `acme--prod/User:local:alice`. */
+/** Index of bindings by namespace and subject: `acme--prod/User:local:alice`. */
 const BY_NAMESPACED_SUBJECT = 'namespaced-subject'
 
 const subjectsOf = ({ subjects }: Binding) => subjects.map(({ kind, name }) => `${kind}:${name}`)
 
-/** Indexes that the two caches of bindings must be made with: an answer costs the caller's own bindings, however many there are. */
+/** Indexes that both caches of bindings need: an answer reads only the caller's own bindings. */
 export const bindingIndexes = {
   [BY_SUBJECT]: subjectsOf,
   [BY_NAMESPACED_SUBJECT]: (binding: Binding) =>
     subjectsOf(binding).map((subject) => `${binding.metadata.namespace ?? ''}/${subject}`),
 }
 
-/** What says who has which role where; the bindings with {@link bindingIndexes}. */
+/** Caches of the bindings and namespaces. The bindings need {@link bindingIndexes}. */
 export interface BindingCaches {
   readonly roleBindings: Cache<typeof RoleBinding>
   readonly clusterRoleBindings: Cache<typeof ClusterRoleBinding>
   readonly namespaces: Cache<typeof Namespace>
 }
 
-/** Resolves when all three have their first list. */
+/** Resolves when all three caches have their first list. */
 export async function bindingsSynced({ roleBindings, clusterRoleBindings, namespaces }: BindingCaches): Promise<void> {
   await Promise.all([roleBindings.synced(), clusterRoleBindings.synced(), namespaces.synced()])
 }
 
-/** Bindings that name the caller or one of its groups, at cluster scope. No caller is a service account. */
+/** Returns the cluster-scoped bindings of the caller and its groups. Callers are never service accounts. */
 export function clusterBindingsOf({ clusterRoleBindings }: BindingCaches, caller: Caller): readonly Binding[] {
   return subjectsFor(caller).flatMap((subject) => clusterRoleBindings.byIndex(BY_SUBJECT, subject))
 }
 
-/** The same in one namespace. */
+/** Returns the bindings of the caller and its groups in one namespace. */
 export function bindingsIn({ roleBindings }: BindingCaches, namespace: string, caller: Caller): readonly Binding[] {
   return subjectsFor(caller).flatMap((subject) => roleBindings.byIndex(BY_NAMESPACED_SUBJECT, `${namespace}/${subject}`))
 }
 
-/** `memberships` of {@link Access}, from the bindings as they are known now. Waits until the caches have synced. */
+/** Creates `memberships` of {@link Access}, which evaluates the cached bindings. It waits until the caches have synced. */
 export function createMemberships(caches: BindingCaches): Access['memberships'] {
   const { roleBindings, namespaces } = caches
 

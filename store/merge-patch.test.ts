@@ -38,7 +38,7 @@ test('neither target nor patch is changed, and patching twice is patching once',
   )
 })
 
-test('a member called __proto__ changes no prototype', () => {
+test('a member named __proto__ changes no prototype', () => {
   const patched = mergePatch({}, JSON.parse('{"__proto__": {"polluted": true}, "a": {"__proto__": {"polluted": true}}}'))
   expect(patched).toEqual({ a: {} })
   expect((patched as { polluted?: boolean }).polluted).toBeUndefined()

@@ -1,8 +1,8 @@
 import { isFields } from '../crds/formats/fields.ts'
 
 /**
- * RFC 7396 JSON merge patch: objects are merged, `null` removes a member, anything else (arrays too) replaces what was there.
- * Nothing given is changed. Members called `__proto__` are dropped: assigning them would change the prototype instead.
+ * Applies a JSON merge patch (RFC 7396): objects are merged, `null` removes a member, other values (arrays too) replace the old value.
+ * The arguments are not changed. Members named `__proto__` are dropped, because assigning them would change the prototype.
  */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isFields(patch)) return patch

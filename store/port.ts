@@ -1,6 +1,6 @@
 import type { Draft, Kind, Resource, StatusOf } from '../crds/kind.ts'
 
-/** Names one object. `namespace` is absent for cluster-scoped kinds. */
+/** Name of an object. `namespace` is absent for cluster-scoped kinds. */
 export interface Key {
   readonly namespace?: string | undefined
   readonly name: string
@@ -8,66 +8,70 @@ export interface Key {
 
 export interface ListOptions {
   readonly namespace?: string | undefined
-  /** Equality only: every label must have exactly this value. */
+  /** Labels that an object must have, with exactly these values. */
   readonly labels?: Readonly<Record<string, string>> | undefined
 }
 
 export interface ListResult<K extends Kind> {
   /** Ordered by namespace, then name. */
   readonly items: readonly Resource<K>[]
-  /** The collection's: a watch from here misses nothing. */
+  /** Revision of the collection: a watch from this revision misses no event. */
   readonly resourceVersion: string
 }
 
 export interface WatchOptions extends ListOptions {
-  /** Events after this revision are replayed, then followed, in order. */
+  /** Revision to start at: events after it are replayed in order, then live events follow. */
   readonly resourceVersion: string
-  /** Ends the iteration without an error. */
+  /** Signal that ends the iteration without an error. */
   readonly signal: AbortSignal
 }
 
 export type WatchEvent<K extends Kind> =
   | { readonly type: 'added' | 'modified' | 'deleted'; readonly object: Resource<K> }
-  /** Progress alone: nothing older than this revision is still to come. */
+  /** Bookmark: all events up to this revision have been sent. */
   | { readonly type: 'bookmark'; readonly resourceVersion: string }
 
-/** The write happens only when the object still has these. Absent = no condition. */
+/** Values that the object must have for a write to happen; absent values are not checked. */
 export interface Preconditions {
   readonly resourceVersion?: string | undefined
   readonly uid?: string | undefined
 }
 
-/** An RFC 7396 merge patch of labels, annotations, finalizers, owner references and the body, never of status. */
+/** JSON merge patch (RFC 7396) of labels, annotations, finalizers, owner references and the body, never of status. */
 export type Patch = Readonly<Record<string, unknown>>
 
 /**
- * Where resources live: a Kubernetes API server, or memory over SQLite in embedded mode. Both keep Kubernetes' semantics
- * (conformance.ts says which) and throw {@link StoreError} alone. Returned objects are deeply frozen and may be shared.
+ * Store of resources: a Kubernetes API server, or memory over SQLite in embedded mode. Both have Kubernetes' semantics
+ * (test/conformance/store) and throw only {@link StoreError}. Returned objects are deeply frozen and may be shared.
  *
- * - One global revision; `resourceVersion` is it. A write that changes nothing bumps nothing and emits nothing.
- * - `generation` moves when `spec` changes. `create`, `replace` and `mergePatch` ignore `status`; `patchStatus` touches it alone.
- * - `delete` of an object with finalizers only sets `deletionTimestamp`; it goes when the last finalizer does.
- *   Dependants (ownerReferences) follow their last owner; a deleted Namespace takes what is in it along.
+ * - `resourceVersion` is a global revision. A write that changes nothing neither increases it nor causes an event.
+ * - `generation` increases when `spec` changes. `create`, `replace` and `mergePatch` ignore `status`; `patchStatus` changes only `status`.
+ * - `delete` of an object with finalizers only sets `deletionTimestamp`; the object is removed with its last finalizer.
+ *   Dependants (ownerReferences) are deleted after their last owner, and the objects in a Namespace with the Namespace.
  * - A write is acknowledged once it is durable.
  */
 export interface Store {
-  /** @returns undefined when there is none. */
+  /** Reads an object. @returns undefined when it does not exist */
   get<K extends Kind>(kind: K, key: Key): Promise<Resource<K> | undefined>
   list<K extends Kind>(kind: K, options?: ListOptions): Promise<ListResult<K>>
-  /** @throws StoreError `gone` (from the iteration) when the revision was compacted. */
+  /** Watches a collection. @throws StoreError `gone` (from the iteration) when the revision was compacted */
   watch<K extends Kind>(kind: K, options: WatchOptions): AsyncIterable<WatchEvent<K>>
-  /** @throws StoreError `already_exists`, `invalid`, `not_found` (its namespace), `forbidden` (namespace is being deleted) */
+  /** Creates an object. @throws StoreError `already_exists`, `invalid`, `not_found` (its namespace), `forbidden` (namespace is being deleted) */
   create<K extends Kind>(kind: K, draft: Draft<K>): Promise<Resource<K>>
-  /** Replaces all but status. `metadata.resourceVersion` and uid of `object` are preconditions. @throws StoreError `conflict`, `not_found`, `invalid` */
+  /**
+   * Replaces all but status. `metadata.resourceVersion` and `metadata.uid` of `object` are preconditions.
+   * @throws StoreError `conflict`, `not_found`, `invalid`
+   */
   replace<K extends Kind>(kind: K, object: Resource<K>): Promise<Resource<K>>
+  /** Patches all but status. @throws StoreError `conflict`, `not_found`, `invalid` */
   mergePatch<K extends Kind>(kind: K, key: Key, patch: Patch, preconditions?: Preconditions): Promise<Resource<K>>
-  /** Merge patch of the status alone; `null` removes a field. */
+  /** Applies a merge patch to the status; `null` removes a field. @throws StoreError `conflict`, `not_found`, `invalid` */
   patchStatus<K extends Kind>(
     kind: K,
     key: Key,
     status: { readonly [P in keyof StatusOf<K>]?: StatusOf<K>[P] | null | undefined },
     preconditions?: Preconditions,
   ): Promise<Resource<K>>
-  /** Resolves when the wish is recorded, or the object gone. @throws StoreError `not_found`, `conflict` */
+  /** Deletes an object. Resolves when it is removed or has a `deletionTimestamp`. @throws StoreError `not_found`, `conflict` */
   delete(kind: Kind, key: Key, preconditions?: Preconditions): Promise<void>
 }

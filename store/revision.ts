@@ -1,8 +1,8 @@
 const DECIMAL = /^(0|[1-9]\d*)$/
 
 /**
- * True when resourceVersion `a` is certainly older than `b`. Both are opaque by contract, but decimal in practice: then they compare as
- * numbers (of any length), else nothing is known and the answer is false.
+ * Whether resourceVersion `a` is certainly older than `b`. Revisions are opaque by contract, but decimal in practice: decimal revisions are
+ * compared as numbers of any length; for others the result is false.
  */
 export function isOlder(a: string, b: string): boolean {
   if (!DECIMAL.test(a) || !DECIMAL.test(b)) return false

@@ -12,7 +12,7 @@ afterAll(() => {
   stop.abort()
 })
 
-/** A cache that holds exactly these objects. */
+/** Cache with exactly these objects. */
 function cacheOf<K extends Kind>(kind: K, items: readonly unknown[], indexes = {}): Cache<K> {
   const store = {
     list: () => Promise.resolve({ items, resourceVersion: '1' }),
@@ -74,7 +74,7 @@ function parse(text: string): Question {
   return { verb: verb as Question['verb'], resource, namespace }
 }
 
-describe('each role may what its rules say, in its namespace', () => {
+describe('each role has the rights of its rules, in its namespace', () => {
   const access = accessWith(
     [
       binding('User:viewer', clusterRoleOf('viewer'), prod),
@@ -107,13 +107,13 @@ describe('each role may what its rules say, in its namespace', () => {
     { question: `create clusterrolebindings`, allowed: [] },
     { question: `create unknownkinds in ${prod}`, allowed: [] },
   ])('$question: $allowed', async ({ question, allowed }) => {
-    const users = ['viewer', 'editor', 'admin', 'platform', 'stranger']
+    const users = ['viewer', 'editor', 'admin', 'platform', 'unbound']
     const answers = await Promise.all(users.map((user) => may(access, user, question)))
     expect(users.filter((_, i) => answers[i])).toEqual(allowed)
   })
 })
 
-test('a group has the rights of its binding, and a user of that name does not', async () => {
+test('a binding of a group grants no rights to a user of the same name', async () => {
   const group = roleGroup(prod, 'editor')
   const access = accessWith([binding(`Group:${group}`, clusterRoleOf('editor'), prod)])
   const question = parse(`create sharedinstances in ${prod}`)
@@ -123,7 +123,7 @@ test('a group has the rights of its binding, and a user of that name does not', 
 
 test.each([
   { does: 'a Role instead of a ClusterRole', roles: [binding('User:x', clusterRoleOf('admin'), prod, 'Role')] },
-  { does: 'a ClusterRole that is not of Mooring', roles: [binding('User:x', 'cluster-admin', prod)] },
+  { does: 'a ClusterRole that is not Mooring’s', roles: [binding('User:x', 'cluster-admin', prod)] },
   { does: 'a service account of that name', roles: [binding('ServiceAccount:x', clusterRoleOf('admin'), prod)] },
 ])('a binding with $does grants nothing', async ({ roles }) => {
   const access = accessWith(roles)
@@ -137,7 +137,7 @@ test('a platform role bound in a namespace grants nothing at cluster scope', asy
   expect(await may(access, 'x', 'create regions')).toBe(false)
 })
 
-test('memberships are those of user and groups in labelled namespaces, the strongest role of each, in order', async () => {
+test('memberships has the strongest role of user and groups in each labelled namespace, in order', async () => {
   const access = accessWith([
     binding('User:x', clusterRoleOf('viewer'), 'zeta--prod'),
     binding('User:x', clusterRoleOf('viewer'), prod),
@@ -151,7 +151,7 @@ test('memberships are those of user and groups in labelled namespaces, the stron
     { organization: 'acme', namespace: 'prod', role: 'admin' },
     { organization: 'zeta', namespace: 'prod', role: 'viewer' },
   ])
-  expect(await access.memberships(caller('stranger'))).toEqual([])
+  expect(await access.memberships(caller('unbound'))).toEqual([])
 })
 
 test('a platform admin is admin of every labelled namespace', async () => {
@@ -163,7 +163,7 @@ test('a platform admin is admin of every labelled namespace', async () => {
   ])
 })
 
-test('an answer looks only at the bindings of the caller in the namespace', async () => {
+test('an answer reads only the bindings of the caller in the namespace', async () => {
   const others = Array.from({ length: 10_000 }, (_, i) => binding(`User:u${i}`, clusterRoleOf('admin'), prod))
   const mine = Array.from({ length: 1000 }, (_, i) => binding('User:x', clusterRoleOf('viewer'), `n${i}`))
   const roleBindings = cacheOf(
@@ -171,13 +171,13 @@ test('an answer looks only at the bindings of the caller in the namespace', asyn
     [...others, ...mine, binding('User:x', clusterRoleOf('editor'), prod)],
     bindingIndexes,
   )
-  let looked = 0
+  let read = 0
   const counting: Cache<typeof RoleBinding> = {
     ...roleBindings,
     list: () => expect.fail('a scan'),
     byIndex: (index, value) => {
       const found: readonly Resource<typeof RoleBinding>[] = roleBindings.byIndex(index, value)
-      looked += found.length
+      read += found.length
       return found
     },
   }
@@ -187,5 +187,5 @@ test('an answer looks only at the bindings of the caller in the namespace', asyn
     namespaces: cacheOf(Namespace, []),
   })
   expect(await may(access, 'x', `create sharedinstances in ${prod}`)).toBe(true)
-  expect(looked).toBe(1)
+  expect(read).toBe(1)
 })

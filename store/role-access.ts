@@ -1,5 +1,5 @@
 import { CLUSTER_ROLES } from '../crds/roles.ts'
-import type { Access, Caller, Question } from './access.ts'
+import { type Access, type Caller, groupOf, type Question } from './access.ts'
 import {
   type Binding,
   type BindingCaches,
@@ -8,16 +8,15 @@ import {
   clusterBindingsOf,
   createMemberships,
 } from './memberships.ts'
-import { groupOf } from './resource-group.ts'
 
 export { bindingIndexes } from './memberships.ts'
 
 export type RoleAccessDeps = BindingCaches
 
 /**
- * {@link Access} for the embedded home: the rules of crds/roles.ts with the meaning that Kubernetes RBAC gives them. A RoleBinding grants
- * within its namespace, a ClusterRoleBinding everywhere and at cluster scope. Subjects are users and groups (no caller is a service
- * account); references other than to one of Mooring's ClusterRoles grant nothing. Answers wait until all three caches have synced.
+ * Creates {@link Access} for embedded mode: the rules of crds/roles.ts with the semantics of Kubernetes RBAC. A RoleBinding grants rights
+ * in its namespace, a ClusterRoleBinding in all namespaces and at cluster scope. Subjects are users and groups, as callers are never service
+ * accounts. Only references to Mooring's ClusterRoles grant rights. Answers wait until all three caches have synced.
  */
 export function createRoleAccess(caches: RoleAccessDeps): Access {
   async function may(caller: Caller, question: Question): Promise<boolean> {
@@ -43,7 +42,7 @@ const RIGHTS: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   ]),
 )
 
-/** `create mooring.dev/sharedinstances`. A subresource is a resource of its own: `sharedinstances/status` is not `sharedinstances`. */
+/** Returns a right as text: `create mooring.dev/sharedinstances`. A subresource is a separate resource: `sharedinstances/status`. */
 const rightFor = ({ verb, resource }: Question): string => `${verb} ${groupOf(resource)}/${resource}`
 
 function rightsOf({ roleRef }: Binding): ReadonlySet<string> | undefined {

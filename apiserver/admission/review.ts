@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isDeepStrictEqual } from 'node:util'
 import { randomUUIDv7 } from 'node:crypto'
-import type { ValueDigest } from '../../shared/audit-digest.ts'
+import type { ValueDigest } from '../../shared/audit-secrets.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { auditChanges } from '../../journal/audit-changes.ts'
 import { auditedObject, auditScopes } from '../../journal/audited-object.ts'

@@ -205,7 +205,7 @@ test.each([
   expect(answer.status).toBe(status)
   if (status === 421)
     expect(JSON.parse(answer.body)).toMatchObject({
-      msg: `${host} is not a name of this listener, which is for this machine alone: use localhost, 127.0.0.1 or [::1]`,
+      msg: `${host} is not a name of this listener, which serves only this machine: use localhost, 127.0.0.1 or [::1]`,
       error: { code: 'invalid_request' },
     })
   await servers.close(0)

@@ -7,8 +7,7 @@ import {
 } from 'node:http'
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { bindError } from '../../process/bind-error.ts'
-import { closerOf } from '../../process/closer.ts'
+import { bindError, closerOf } from '../../process/listeners.ts'
 import { answerClientError, answerConnect, answerExpectation, requireHost, requireLoopbackHost } from './client-error.ts'
 import { type Listener, LISTENERS } from './route.ts'
 

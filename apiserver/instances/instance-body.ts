@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ExtensionName } from '../../crds/formats/extensions.ts'
-import { ruled } from '../../shared/plain-words.ts'
+import { ruleMessage } from '../../shared/zod-messages.ts'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../../crds/shared-instance.ts'
 import { wrongField } from '../http/errors.ts'
 import { EXAMPLE } from '../openapi/openapi-examples.ts'
@@ -8,7 +8,7 @@ import { Time } from '../resources/timestamps.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 
-export const Identifier = z.string(ruled(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)
+export const Identifier = z.string(ruleMessage(IDENTIFIER_RULE)).regex(IDENTIFIER, IDENTIFIER_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 const Ttl = z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule)

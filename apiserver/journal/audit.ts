@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Kind, Resource } from '../../crds/kind.ts'
-import type { ValueDigest } from '../../shared/audit-digest.ts'
+import type { ValueDigest } from '../../shared/audit-secrets.ts'
 import { auditChanges } from '../../journal/audit-changes.ts'
 import { auditedObject, auditScopes } from '../../journal/audited-object.ts'
 import type { AuditRecord, JournalWriter } from '../../journal/port.ts'

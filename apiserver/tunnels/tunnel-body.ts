@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ruled } from '../../shared/plain-words.ts'
+import { ruleMessage } from '../../shared/zod-messages.ts'
 import { DISPLAY_NAME, DISPLAY_NAME_RULE } from '../../crds/tunnel.ts'
 import {
   brokenItems,
@@ -17,7 +17,7 @@ import { type Fields, isFields } from '../../crds/formats/fields.ts'
 import { invalidRequest } from '../http/errors.ts'
 import type { BodyCheck } from '../http/route.ts'
 
-const Name = z.string(ruled(DISPLAY_NAME_RULE)).regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
+const Name = z.string(ruleMessage(DISPLAY_NAME_RULE)).regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
 /** Body of `POST …/tunnels`. The schema does not check whether the region exists: that is 422, not 400. */

@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { addressList, plainAddress } from './address-list.ts'
 
-/** An address as its bits; a list decides about these, whatever they are written like. */
+/** Address as its bits, independent of notation. */
 interface Address {
   readonly family: 4 | 6
   readonly bits: bigint
 }
 interface Range extends Address {
-  /** How many of the first bits count. */
+  /** Prefix length in bits. */
   readonly length: number
 }
 
@@ -23,7 +23,7 @@ function written({ family, bits }: Address): string {
   return family === 4 ? parts.join('.') : parts.map((part) => part.toString(16)).join(':')
 }
 
-/** The plain way: the same family, and the same first bits. */
+/** Reference implementation: same family, and same leading bits. */
 function isIn({ family, bits }: Address, range: Range): boolean {
   const rest = BigInt(WIDTH[range.family] - range.length)
   return family === range.family && bits >> rest === range.bits >> rest
@@ -43,14 +43,14 @@ const ranges: fc.Arbitrary<Range> = addresses.chain(({ family, bits }) =>
   fc.record({ family: fc.constant(family), bits: fc.constant(bits), length: fc.integer({ min: 0, max: WIDTH[family] }) }),
 )
 
-/** One that is in the range but for a bit that may count. */
+/** Address that differs from the range in one bit, which may be part of the prefix. */
 const near = (range: Range) =>
   fc
     .integer({ min: 0, max: WIDTH[range.family] - 1 })
     .map((bit): Address => ({ family: range.family, bits: range.bits ^ (1n << BigInt(bit)) }))
     .filter((address) => !isMapped(address))
 
-/** Some ranges and an address that some of them may hold. */
+/** Ranges, and an address that some of them may contain. */
 const questions = fc.array(ranges, { minLength: 1, maxLength: 5 }).chain((list) =>
   fc.record({
     list: fc.constant(list),
@@ -58,7 +58,7 @@ const questions = fc.array(ranges, { minLength: 1, maxLength: 5 }).chain((list) 
   }),
 )
 
-test('a list holds what one of its ranges holds, and each range addresses of its own family alone', () => {
+test('a list allows exactly the addresses in its ranges, and a range only addresses of its own family', () => {
   fc.assert(
     fc.property(questions, ({ list, asked }) => {
       const entries = list.map((range) =>
@@ -89,11 +89,11 @@ test.each([
   { entries: ['1.2.3.4/'], address: '192.0.2.1', allows: false },
   { entries: ['nonsense'], address: '192.0.2.1', allows: false },
   { entries: ['0.0.0.0/0'], address: '', allows: false },
-])('$entries and $address: $allows', ({ entries, address, allows }) => {
+])('the list $entries allows $address: $allows', ({ entries, address, allows }) => {
   expect(addressList(entries).allows(address)).toBe(allows)
 })
 
-test('an IPv4 address is one however it is written in IPv6, and no other is', () => {
+test('plainAddress converts every notation of an IPv4-mapped address, and no other address', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 0xffff_ffffn }), fc.boolean(), (bits, dotted) => {
       const plain = written({ family: 4, bits })

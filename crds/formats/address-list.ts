@@ -1,16 +1,16 @@
 import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 
-/** Whether an address is in a firewall list. An empty list lets everyone in. */
+/** Firewall list of addresses and CIDR ranges. An empty list allows every address. */
 export interface AddressList {
   allows(address: string): boolean
 }
 
-/** What an IPv4 client of a dual-stack socket looks like (RFC 4291, section 2.5.5.2), as it is usually written. */
+/** IPv4-mapped IPv6 address in its usual notation (RFC 4291, section 2.5.5.2). Dual-stack sockets report IPv4 clients so. */
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
-/** What no other way to write one does without. */
+/** Substring of every notation of an IPv4-mapped address; a cheap test before the full parse. */
 const MAYBE_MAPPED = /:ffff:/i
 
-/** The address as lists and logs have it: an IPv4-mapped one is IPv4, a zone is left out. */
+/** Returns the address in the form of lists and logs: without a zone, and an IPv4-mapped address as IPv4. */
 export function plainAddress(address: string): string {
   const [bare = ''] = address.split('%')
   return MAPPED.exec(bare)?.[1] ?? (MAYBE_MAPPED.test(bare) ? mappedOf(bare) : undefined) ?? bare
@@ -21,12 +21,12 @@ function mappedOf(address: string): string | undefined {
 }
 
 /**
- * Of addresses and CIDR ranges; an entry is about addresses of its own family alone. One that cannot be read lets nobody in, and does not
- * open the list to everyone.
+ * Makes a firewall list. An entry matches addresses of its own family only. An invalid entry matches no address, and a list of invalid
+ * entries rejects every address.
  */
 export function addressList(entries: readonly string[]): AddressList {
   if (entries.length === 0) return { allows: () => true }
-  // A list of its own for each: in a common one `::/0` holds IPv4 too, as the IPv6 addresses that it can be written as.
+  // One BlockList per family: in a common one, `::/0` also matches IPv4 addresses in their IPv4-mapped form.
   const [ipv4, ipv6] = [new BlockList(), new BlockList()]
   for (const entry of entries) add(entry.includes(':') ? ipv6 : ipv4, entry)
   return {
@@ -38,15 +38,15 @@ export function addressList(entries: readonly string[]): AddressList {
   }
 }
 
-/** The rule of an entry, and of a list of them in CRDs. */
+/** Rule of one entry; `ofList` and `cel` are the rule of a whole list in CRDs. */
 export const ADDRESS_RULE = {
   message: 'must be an IP address or a range such as 203.0.113.0/24',
-  ofList: 'must hold IP addresses and ranges such as 203.0.113.0/24 alone',
+  ofList: 'must contain only IP addresses and ranges such as 203.0.113.0/24',
   cel: 'isIP(item) || isCIDR(item)',
   holds: isAddressOrRange,
 } as const
 
-/** Whether a text is an IP address or a range, as Kubernetes' `isIP` and `isCIDR` read them: no zone, nothing IPv4-mapped. */
+/** Whether a text is an IP address or range for Kubernetes' CEL functions `isIP` and `isCIDR`: zones and IPv4-mapped addresses are invalid. */
 function isAddressOrRange(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/')
   const family = isIP(address)
@@ -69,6 +69,6 @@ function add(list: BlockList, entry: string): void {
   try {
     list.addSubnet(address, bits === undefined ? (family === 4 ? 32 : 128) : Number(bits), family === 4 ? 'ipv4' : 'ipv6')
   } catch {
-    // More bits than the family has: see above.
+    // The prefix is longer than an address of the family: the entry matches no address.
   }
 }

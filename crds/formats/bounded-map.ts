@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A map of at most `maxEntries` entries. zod has no such bound of its own: the check is for zod, the meta for the generated schema. */
+/** Schema of a map with at most `maxEntries` entries. zod has no such bound: `refine` checks it, `meta` puts it into the generated schema. */
 export function boundedMap<V extends z.ZodType>(key: z.ZodString, value: V, maxEntries: number): z.ZodRecord<z.ZodString, V> {
   return z
     .record(key, value)

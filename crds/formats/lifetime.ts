@@ -1,26 +1,26 @@
 import { z } from 'zod'
 import type { ObjectMeta } from '../kind.ts'
 
-/** What a status says of that end. */
+/** Schema of `status.expiresAt`: the time that {@link endWithin} returns. */
 export const endStatus = z
   .string()
   .max(32)
   .optional()
-  .describe('When it stops being accepted, in UTC: what it wishes for, within its bound.')
+  .describe('Effective time of expiry, in UTC: `spec.expiresAt`, or the end of the maximum lifetime when that is earlier.')
 
 /**
- * When an object ends that may live for `lifeMs` at the most, whatever its wish `expiresAt` (RFC 3339) says: milliseconds since the epoch.
- * Kubernetes sets `creationTimestamp` itself, so nobody can put it off. Pure.
+ * Returns the expiry of an object in milliseconds since the epoch: `expiresAt` (RFC 3339), at most `lifeMs` after its creation.
+ * Kubernetes itself sets `creationTimestamp`, so no client can postpone the expiry. Pure.
  */
 export function endWithin(
   lifeMs: number,
   { creationTimestamp }: Pick<ObjectMeta, 'creationTimestamp'>,
   expiresAt: string,
 ): number {
-  const wished = Date.parse(expiresAt)
+  const requested = Date.parse(expiresAt)
   const latest = Date.parse(creationTimestamp) + lifeMs
-  // The store knows only the second: whoever wished for just that long, late within it, wished for no more.
-  return wished < latest + SECOND_MS ? wished : latest
+  // creationTimestamp has whole seconds: a request for exactly `lifeMs`, made late in its second, may exceed `latest` by less than a second.
+  return requested < latest + SECOND_MS ? requested : latest
 }
 
 const SECOND_MS = 1_000

@@ -37,7 +37,7 @@ test.each<[string, string, boolean]>([
   expect(isWholeKey(key)).toBe(whole)
 })
 
-test('a key that was cut anywhere is none, and no text makes it throw', () => {
+test('isWholeKey rejects a truncated key, and throws for no text', () => {
   const [type = '', base64 = ''] = ed25519.split(' ')
   fc.assert(fc.property(fc.integer({ min: 0, max: base64.length - 1 }), (at) => !isWholeKey(`${type} ${base64.slice(0, at)}`)))
   fc.assert(fc.property(fc.string(), fc.base64String(), (name, blob) => !isWholeKey(`${name} ${blob}`)))

@@ -1,30 +1,33 @@
-/** How many strings a key of a type is of, after its name, and how long the one that is the key must be. */
+/** Wire format of one key type: a sequence of strings after the type name (RFC 4253, section 6.6). */
 interface Form {
+  /** Number of strings after the type name. */
   readonly strings: number
+  /** Index of the string that holds the key itself. */
   readonly key: number
-  /** Name of the curve, which comes before the point (RFC 5656, section 3.1). */
+  /** Name of the curve, in the string before the point (RFC 5656, section 3.1). */
   readonly curve?: string
-  readonly isLong: (key: Buffer) => boolean
+  /** Whether the key has the length of its type, or enough bits. */
+  readonly isLongEnough: (key: Buffer) => boolean
 }
 
 const MIN_RSA_BITS = 2048
 
 const ofBytes = (bytes: number) => (key: Buffer) => key.length === bytes
-const ecdsa = (curve: string, bytes: number): Form => ({ strings: 2, curve, key: 1, isLong: ofBytes(bytes) })
+const ecdsa = (curve: string, bytes: number): Form => ({ strings: 2, curve, key: 1, isLongEnough: ofBytes(bytes) })
 
 const FORMS: Readonly<Record<string, Form>> = {
-  'ssh-ed25519': { strings: 1, key: 0, isLong: ofBytes(32) },
+  'ssh-ed25519': { strings: 1, key: 0, isLongEnough: ofBytes(32) },
   'ecdsa-sha2-nistp256': ecdsa('nistp256', 65),
   'ecdsa-sha2-nistp384': ecdsa('nistp384', 97),
   'ecdsa-sha2-nistp521': ecdsa('nistp521', 133),
-  'ssh-rsa': { strings: 2, key: 1, isLong: (modulus) => bitsOf(modulus) >= MIN_RSA_BITS },
-  'sk-ssh-ed25519@openssh.com': { strings: 2, key: 0, isLong: ofBytes(32) },
+  'ssh-rsa': { strings: 2, key: 1, isLongEnough: (modulus) => bitsOf(modulus) >= MIN_RSA_BITS },
+  'sk-ssh-ed25519@openssh.com': { strings: 2, key: 0, isLongEnough: ofBytes(32) },
   'sk-ecdsa-sha2-nistp256@openssh.com': { ...ecdsa('nistp256', 65), strings: 3 },
 }
 
 /**
- * Whether a line of OpenSSH's public-key format holds a whole key of the type that it names, and of a type and length that may log in
- * (surface, section 5). Of the format: RFC 4253, section 6.6, and OpenSSH's PROTOCOL.u2f.
+ * Whether a line in OpenSSH's public-key format (sshd(8), "AUTHORIZED_KEYS FILE FORMAT") holds a complete key of the type that it names,
+ * and of a type and length that may log in (docs/ssh-logins.md). Format: RFC 4253, section 6.6, and OpenSSH's PROTOCOL.u2f.
  */
 export function isWholeKey(line: string): boolean {
   const [type = '', base64 = ''] = line.split(' ')
@@ -33,12 +36,12 @@ export function isWholeKey(line: string): boolean {
   return form !== undefined && name?.toString() === type && fits(strings, form)
 }
 
-function fits(strings: readonly Buffer[], { strings: count, curve, key, isLong }: Form): boolean {
+function fits(strings: readonly Buffer[], { strings: count, curve, key, isLongEnough }: Form): boolean {
   if (strings.length !== count || (curve !== undefined && strings[0]?.toString() !== curve)) return false
-  return isLong(strings[key] ?? Buffer.alloc(0))
+  return isLongEnough(strings[key] ?? Buffer.alloc(0))
 }
 
-/** The strings that a blob is of (RFC 4251, section 5); undefined when it ends amid one. */
+/** Splits a blob into its strings (RFC 4251, section 5). Returns undefined when the last string is incomplete. */
 function stringsOf(blob: Buffer): readonly Buffer[] | undefined {
   const strings: Buffer[] = []
   let at = 0
@@ -52,7 +55,7 @@ function stringsOf(blob: Buffer): readonly Buffer[] | undefined {
   return strings
 }
 
-/** Of a positive mpint (RFC 4251, section 5). */
+/** Returns the number of bits of a positive mpint (RFC 4251, section 5). */
 function bitsOf(mpint: Buffer): number {
   const first = mpint.findIndex((byte) => byte !== 0)
   if (first < 0) return 0

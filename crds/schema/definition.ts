@@ -3,23 +3,23 @@ import { CATALOG_KINDS } from '../roles.ts'
 import { type StructuralSchema, structuralSchema, type ValidationRule } from './structural-schema.ts'
 import { addRule, addTransitionRule } from './transition-rules.ts'
 
-/** What `kubectl get mooring` lists: what a member of a namespace may see, and the catalog (crds/roles.ts). */
+/** Category `kubectl get mooring`: the kinds that a member of a namespace may read, and the catalog (crds/roles.ts). */
 const CATEGORY = 'mooring'
-/** What `kubectl get mooring-tenancy` lists: who there is, which only a platform admin may see. */
+/** Category `kubectl get mooring-tenancy`: organizations and namespaces, which only a platform administrator may read. */
 const TENANCY = 'mooring-tenancy'
 
 const TYPE_META: Record<string, StructuralSchema> = {
-  apiVersion: { type: 'string', description: 'Version of the schema that this object is written in.' },
+  apiVersion: { type: 'string', description: 'Version of the schema of this object.' },
   kind: { type: 'string', description: 'Kind of this object.' },
   metadata: { type: 'object' },
 }
 
-/** A rule can name only what the schema has: of `metadata`, an API server lets it have the name. */
+/** Schema of `metadata` for rules that read the name. A rule can only use declared fields, and Kubernetes allows `metadata.name`. */
 const NAMED: StructuralSchema = { type: 'object', properties: { name: { type: 'string', maxLength: 253 } } }
 
-const PARTS = { spec: 'What is wished for.', status: 'What is; written by the operator alone.' }
+const PARTS = { spec: 'Desired state.', status: 'Observed state, written only by the operator.' }
 
-/** The CustomResourceDefinition (apiextensions.k8s.io/v1) of one of Mooring's own kinds. */
+/** Builds the CustomResourceDefinition (apiextensions.k8s.io/v1) of one of Mooring's own kinds. */
 export function customResourceDefinition(kind: Kind) {
   const { group, plural, singular, shortNames, columns } = kind
   const category = kind.namespaced || CATALOG_KINDS.includes(plural) ? CATEGORY : TENANCY
@@ -45,7 +45,7 @@ export function customResourceDefinition(kind: Kind) {
   }
 }
 
-/** Schema of a whole object: the body's, with the rules of the kind in their places. */
+/** Builds the schema of a whole object: the schema of its body, with the kind's rules attached. */
 export function objectSchema(kind: Kind): StructuralSchema {
   const body = structuralSchema(kind.body)
   for (const [name, description] of Object.entries(PARTS)) {
@@ -53,12 +53,13 @@ export function objectSchema(kind: Kind): StructuralSchema {
     if (part) part.description ??= description
   }
   for (const path of kind.immutable) addTransitionRule(body, path)
-  for (const rule of kind.rules) addRule(placeOf(rule, body), celRule(rule))
+  for (const rule of kind.rules) addRule(schemaUnder(rule, body), celRule(rule))
   const metadata = kind.rules.every(isOverSpec) ? TYPE_META : { ...TYPE_META, metadata: NAMED }
   return { ...body, description: kind.description, properties: { ...metadata, ...body.properties } }
 }
 
-function placeOf(rule: Rule, body: StructuralSchema): StructuralSchema {
+/** Returns the schema that a rule is attached to: that of the spec, or of the whole object. */
+function schemaUnder(rule: Rule, body: StructuralSchema): StructuralSchema {
   return (isOverSpec(rule) ? body.properties?.spec : undefined) ?? body
 }
 

@@ -10,25 +10,25 @@ test.each([
   { does: 'a strict object', schema: z.object({ spec: z.strictObject({}) }), says: 'spec: .* additionalProperties' },
   { does: 'a union in a list', schema: z.object({ l: z.array(z.union([z.string(), z.int()])) }), says: 'l\\[\\]: .* anyOf' },
   { does: 'two patterns on one string', schema: z.object({ s: z.string().regex(/a/).regex(/b/) }), says: 's: .* allOf' },
-])('refuses $does and says where it is', ({ schema, says }) => {
+])('structuralSchema rejects $does and names its path', ({ schema, says }) => {
   const convert = () => structuralSchema(schema)
   expect(convert).toThrow(expect.objectContaining({ code: 'not_structural' }))
   expect(convert).toThrow(new RegExp(says))
 })
 
-test('leaves fields with defaults out of required', () => {
+test('structuralSchema omits fields with defaults from required', () => {
   const schema = structuralSchema(z.object({ a: z.int(), b: z.int().max(3).default(2), c: z.string().optional() }))
   expect(schema.required).toEqual(['a'])
   expect(schema.properties?.b).toEqual({ type: 'integer', format: 'int64', maximum: 3, default: 2 })
 })
 
-test('bounds the keys of a map by a rule and their number by maxProperties', () => {
+test('structuralSchema bounds the keys of a map by a rule and their number by maxProperties', () => {
   const schema = structuralSchema(boundedMap(z.string().max(5), z.string().max(9), 2))
   expect(schema).toMatchObject({ maxProperties: 2, additionalProperties: { type: 'string', maxLength: 9 } })
   expect(schema['x-kubernetes-validations']?.[0]?.rule).toBe('self.all(key, size(key) <= 5)')
 })
 
-test('a bounded map is refused by zod too when it has too many entries', () => {
+test('zod also rejects a bounded map with too many entries', () => {
   const map = boundedMap(z.string(), z.string(), 2)
   expect(map.safeParse({ a: '1', b: '2' }).success).toBe(true)
   expect(map.safeParse({ a: '1', b: '2', c: '3' }).success).toBe(false)
@@ -39,14 +39,14 @@ test.each(CUSTOM_KINDS)('every string, list and map of $kind is bounded', (kind)
   expect([...unbounded(spec, 'spec'), ...unbounded(status, 'status')]).toEqual([])
 })
 
-test('an unbounded string, list or map does not pass unseen', () => {
+test('the check for bounds finds an unbounded string, list and map', () => {
   const schema = structuralSchema(
     z.object({ s: z.string(), l: z.array(z.object({ t: z.string() })), m: z.record(z.string(), z.int()) }),
   )
   expect(unbounded(schema, '')).toEqual(['.s', '.l', '.l[].t', '.m'])
 })
 
-/** Formats whose values have a greatest length. */
+/** Formats whose values have a maximum length. */
 const BOUNDED_FORMATS = ['uuid']
 
 function unbounded(schema: StructuralSchema | undefined, path: string): string[] {

@@ -1,7 +1,16 @@
 import { z } from 'zod'
-import { MooringError } from '../../shared/errors.ts'
 
-/** One entry of `x-kubernetes-validations`: a CEL rule at its place in the schema. */
+/** Error of a kind's schema or rules, found while CRDs are generated. `code`: `not_structural` or `unknown_path`. */
+export class SchemaError extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Entry of `x-kubernetes-validations`: a CEL rule. */
 export interface ValidationRule {
   readonly rule: string
   readonly message: string
@@ -10,8 +19,8 @@ export interface ValidationRule {
 }
 
 /**
- * What Mooring uses of a structural schema (Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions": Specifying
- * a structural schema).
+ * Structural schema (Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions", "Specifying a structural schema");
+ * only the keywords that Mooring uses.
  */
 export interface StructuralSchema {
   type: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean'
@@ -39,8 +48,8 @@ const ALLOWED = new Set([
 ])
 
 /**
- * A zod schema as a structural schema, descriptions and defaults included. The result is the caller's own to change.
- * @throws MooringError `not_structural` naming the path and the keyword that an API server would refuse (a union, a strict object …)
+ * Converts a zod schema into a structural schema, with descriptions and defaults. The caller may change the result.
+ * @throws SchemaError `not_structural` with path and keyword when an API server would reject the schema (a union, a strict object …)
  */
 export function structuralSchema(schema: z.ZodType): StructuralSchema {
   const json = z.toJSONSchema(schema, {
@@ -48,7 +57,7 @@ export function structuralSchema(schema: z.ZodType): StructuralSchema {
     io: 'input',
     override: ({ zodSchema, jsonSchema }) => {
       if (zodSchema._zod.def.type === 'record') Object.assign(jsonSchema, keyRule(zodSchema._zod.def.keyType))
-      if (zodSchema._zod.def.type === 'string') sayPattern(zodSchema, jsonSchema as unknown as StructuralSchema)
+      if (zodSchema._zod.def.type === 'string') replacePattern(zodSchema, jsonSchema as unknown as StructuralSchema)
     },
   })
   const structural = json as unknown as StructuralSchema
@@ -56,7 +65,7 @@ export function structuralSchema(schema: z.ZodType): StructuralSchema {
   return structural
 }
 
-/** OpenAPI 3.0 has no word for the keys of a map, so their bound becomes a rule. */
+/** Returns the length bound of a map's keys as a CEL rule: OpenAPI 3.0 has no keyword for it. */
 function keyRule(keyType: z.core.$ZodType): Pick<StructuralSchema, 'x-kubernetes-validations'> {
   const { maxLength } = z.toJSONSchema(keyType)
   if (maxLength === undefined) return {}
@@ -64,34 +73,34 @@ function keyRule(keyType: z.core.$ZodType): Pick<StructuralSchema, 'x-kubernetes
   return { 'x-kubernetes-validations': [{ rule: `self.all(key, size(key) <= ${maxLength})`, message }] }
 }
 
-/** An API server names a broken pattern by its regular expression alone. One that has words for people becomes a rule that says them. */
-function sayPattern(schema: z.core.$ZodType, json: StructuralSchema): void {
+/** Replaces a pattern that has an error message by a CEL rule with that message: for a pattern, an API server reports only the expression. */
+function replacePattern(schema: z.core.$ZodType, json: StructuralSchema): void {
   const { pattern } = json
-  const words = pattern === undefined ? undefined : wordsOf(schema._zod.def as unknown as StringDef, pattern)
-  if (words === undefined) return
+  const message = pattern === undefined ? undefined : messageOf(schema._zod.def as unknown as StringDef, pattern)
+  if (message === undefined) return
   delete json.pattern
-  // A CEL rule sees a date-time as a point in time, and how it was written no more.
+  // CEL parses a date-time into a timestamp, on which `matches` does not work.
   if (json.format === 'date-time') delete json.format
-  json['x-kubernetes-validations'] = [{ rule: `self.matches(${JSON.stringify(pattern)})`, message: words }]
+  json['x-kubernetes-validations'] = [{ rule: `self.matches(${JSON.stringify(pattern)})`, message }]
 }
 
-/** What this file reads of a string's definition, or of one of its checks. */
+/** Parts of zod's definition of a string, or of one of its checks, that this file reads. */
 interface StringDef {
   readonly pattern?: RegExp
   readonly error?: (issue: object) => unknown
   readonly checks?: readonly { readonly _zod: { readonly def: StringDef } }[]
 }
 
-function wordsOf(def: StringDef, pattern: string): string | undefined {
+function messageOf(def: StringDef, pattern: string): string | undefined {
   const checks = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)]
-  const words = checks.find((check) => check.pattern?.source === pattern)?.error?.({})
-  return typeof words === 'string' ? words : undefined
+  const message = checks.find((check) => check.pattern?.source === pattern)?.error?.({})
+  return typeof message === 'string' ? message : undefined
 }
 
 function normalize(schema: StructuralSchema, path: string): void {
   const unfit = unfitKeyword(schema)
   if (unfit !== undefined) {
-    throw new MooringError('not_structural', `${path || 'the schema'}: a structural schema cannot hold ${unfit}`)
+    throw new SchemaError('not_structural', `${path || 'the schema'}: a structural schema cannot hold ${unfit}`)
   }
   if (schema.type === 'integer') normalizeInteger(schema)
   for (const [name, property] of Object.entries(schema.properties ?? {})) normalize(property, path ? `${path}.${name}` : name)
@@ -106,7 +115,7 @@ function unfitKeyword(schema: StructuralSchema): string | undefined {
 
 function normalizeInteger(schema: StructuralSchema): void {
   schema.format = 'int64'
-  // The bounds of JavaScript's own safe integers say nothing about the field.
+  // zod adds the bounds of JavaScript's safe integers; they are no rule of the field.
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
 }

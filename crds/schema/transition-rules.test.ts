@@ -17,10 +17,10 @@ const schema = () =>
   )
 
 test.each([
-  { does: 'on the field when it is required', path: 'spec.required', rule: 'self == oldSelf', fieldPath: undefined },
-  { does: 'on the field when it has a default', path: 'spec.defaulted', rule: 'self == oldSelf', fieldPath: undefined },
+  { does: 'to the field when it is required', path: 'spec.required', rule: 'self == oldSelf', fieldPath: undefined },
+  { does: 'to the field when it has a default', path: 'spec.defaulted', rule: 'self == oldSelf', fieldPath: undefined },
   {
-    does: 'on the parent of an optional field, against adding and removing it too',
+    does: 'to the parent of an optional field, and also forbids adding and removing it',
     path: 'spec.optional',
     rule: 'has(self.optional) ? has(oldSelf.optional) && self.optional == oldSelf.optional : !(has(oldSelf.optional))',
     fieldPath: '.optional',
@@ -34,12 +34,12 @@ test.each([
     fieldPath: '.group.inner',
   },
   {
-    does: 'on a parent that a default always provides',
+    does: 'to a parent that a default always provides',
     path: 'spec.always.inner',
     rule: 'has(self.inner) ? has(oldSelf.inner) && self.inner == oldSelf.inner : !(has(oldSelf.inner))',
     fieldPath: '.inner',
   },
-])('a transition rule stands $does', ({ path, rule, fieldPath }) => {
+])('a transition rule is attached $does', ({ path, rule, fieldPath }) => {
   const root = schema()
   addTransitionRule(root, path)
   const depth = fieldPath === undefined ? 0 : fieldPath.split('.').length - 1
@@ -59,6 +59,6 @@ test('a field named like a CEL keyword is escaped in the rule, not in its path',
   expect(rule?.fieldPath).toBe('.group.namespace')
 })
 
-test('a path that the schema does not have is refused', () => {
+test('addTransitionRule rejects a path that the schema does not have', () => {
   expect(() => addTransitionRule(schema(), 'spec.group.typo')).toThrow(expect.objectContaining({ code: 'unknown_path' }))
 })

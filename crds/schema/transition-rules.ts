@@ -1,7 +1,6 @@
-import { MooringError } from '../../shared/errors.ts'
-import type { StructuralSchema, ValidationRule } from './structural-schema.ts'
+import { SchemaError, type StructuralSchema, type ValidationRule } from './structural-schema.ts'
 
-/** What both stores say of a changed field that is immutable. */
+/** Message of both stores for a change of an immutable field. */
 export const IMMUTABLE_MESSAGE = 'is immutable'
 
 // Kubernetes, "Validation rules": property names that are CEL keywords are written between double underscores.
@@ -13,16 +12,16 @@ const CEL_KEYWORDS = new Set([
 /**
  * Adds the CEL rule that makes `path` (dotted, from the object's root: `spec.region`) immutable.
  *
- * A transition rule is only evaluated where a value stands both before and after a change. So it is put on the field itself when that
- * is always there (required or defaulted, and all above it too), else on the deepest ancestor that always is, where the rule also
- * forbids that the field is added or removed.
- * @throws MooringError `unknown_path` when the schema has no such field
+ * An API server evaluates a transition rule only where a value exists both before and after the change. The rule is therefore attached to
+ * the field itself when the field always exists (required or with a default, and all its ancestors too). Otherwise it is attached to the
+ * deepest ancestor that always exists, where it also forbids adding and removing the field.
+ * @throws SchemaError `unknown_path` when the schema has no such field
  */
 export function addTransitionRule(root: StructuralSchema, path: string): void {
   const segments = path.split('.')
   let anchor = root
   let depth = 0
-  for (let next = anchor; depth < segments.length && isAlwaysThere(next, segments[depth]); depth += 1) {
+  for (let next = anchor; depth < segments.length && alwaysExists(next, segments[depth]); depth += 1) {
     next = child(next, segments[depth], path)
     anchor = next
   }
@@ -30,7 +29,7 @@ export function addTransitionRule(root: StructuralSchema, path: string): void {
   addRule(anchor, ruleFor(segments.slice(depth)))
 }
 
-/** Appends a CEL rule to those that a schema has. */
+/** Appends a CEL rule to the rules of a schema. */
 export function addRule(schema: StructuralSchema, rule: ValidationRule): void {
   schema['x-kubernetes-validations'] = [...(schema['x-kubernetes-validations'] ?? []), rule]
 }
@@ -44,13 +43,13 @@ function ruleFor(rest: readonly string[]): ValidationRule {
   return { rule, message: IMMUTABLE_MESSAGE, fieldPath: `.${rest.join('.')}` }
 }
 
-function isAlwaysThere(schema: StructuralSchema, name: string | undefined): boolean {
+function alwaysExists(schema: StructuralSchema, name: string | undefined): boolean {
   if (name === undefined) return false
   return schema.required?.includes(name) === true || schema.properties?.[name]?.default !== undefined
 }
 
 function child(schema: StructuralSchema, name: string | undefined, path: string): StructuralSchema {
   const found = name === undefined ? undefined : schema.properties?.[name]
-  if (!found) throw new MooringError('unknown_path', `the schema has no field ${path}`)
+  if (!found) throw new SchemaError('unknown_path', `the schema has no field ${path}`)
   return found
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
-import { closerOf } from '../../process/closer.ts'
+import { closerOf } from '../../process/listeners.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/peer.ts'
 import { Counts } from '../counts.ts'

@@ -9,20 +9,23 @@ import { temporaryDir } from '../../test/support/store/temporary-store.ts'
 
 const program = fileURLToPath(new URL('../../test/support/store/endless-writer.ts', import.meta.url))
 
-/** What was last said of each name: its newest resourceVersion, or that it is being deleted (either may be true then), or is. */
-type Said = Map<string, number | 'deleting' | 'deleted'>
+/**
+ * Last line of the writer about each name: its acknowledged resourceVersion, `deleted`, or `deleting` for an unacknowledged deletion. An
+ * object in state `deleting` may exist or not.
+ */
+type Printed = Map<string, number | 'deleting' | 'deleted'>
 
-/** Runs the writer on the file until it has said `lines` lines, then kills it; returns all that it said. */
-async function killedAfter(lines: number, path: string, prefix: string): Promise<Said> {
+/** Runs the writer on the file until it has printed `lines` lines, then kills it. Returns its output. */
+async function killedAfter(lines: number, path: string, prefix: string): Promise<Printed> {
   const child = spawn(process.execPath, [program, path, prefix], { stdio: ['ignore', 'pipe', 'inherit'] })
   const exit = once(child, 'exit')
-  const said: Said = new Map()
+  const printed: Printed = new Map()
   let count = 0
   for await (const line of createInterface({ input: child.stdout })) {
-    // The last line may have been cut off.
+    // The last line may be incomplete.
     const [, act, name = '', revision] = /^(put|deleting|deleted) (\S+)(?: (\d+))?\.$/.exec(line) ?? []
-    if (act === 'put') said.set(name, Number(revision))
-    else if (act === 'deleting' || act === 'deleted') said.set(name, act)
+    if (act === 'put') printed.set(name, Number(revision))
+    else if (act === 'deleting' || act === 'deleted') printed.set(name, act)
     count += 1
     if (count === lines) {
       await expect(createEmbeddedStore({ path })).rejects.toMatchObject({ code: 'locked' })
@@ -30,21 +33,21 @@ async function killedAfter(lines: number, path: string, prefix: string): Promise
     }
   }
   expect(await exit).toEqual([null, 'SIGKILL'])
-  return said
+  return printed
 }
 
-test('what was acknowledged before kill -9 is there afterwards, time and again', async () => {
+test('acknowledged writes survive kill -9', async () => {
   await using dir = await temporaryDir()
-  const said: Said = new Map()
+  const printed: Printed = new Map()
   for (const [round, lines] of [50, 400, 1500].entries()) {
-    for (const [name, state] of await killedAfter(lines, dir.path, `r${round}`)) said.set(name, state)
+    for (const [name, state] of await killedAfter(lines, dir.path, `r${round}`)) printed.set(name, state)
     await using store = await createEmbeddedStore(dir)
     const { items, resourceVersion } = await store.list(SharedInstance)
     const found = new Map(items.map(({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]))
-    const lost = [...said].filter(([name, state]) => typeof state === 'number' && (found.get(name) ?? 0) < state)
-    const undead = [...said].filter(([name, state]) => state === 'deleted' && found.has(name))
+    const lost = [...printed].filter(([name, state]) => typeof state === 'number' && (found.get(name) ?? 0) < state)
+    const undead = [...printed].filter(([name, state]) => state === 'deleted' && found.has(name))
     expect({ lost, undead }).toEqual({ lost: [], undead: [] })
     expect(Math.max(...found.values())).toBeLessThanOrEqual(Number(resourceVersion))
   }
-  expect(said.size).toBeGreaterThan(500)
+  expect(printed.size).toBeGreaterThan(500)
 })

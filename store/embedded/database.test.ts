@@ -7,7 +7,7 @@ import { temporaryDir } from '../../test/support/store/temporary-store.ts'
 
 const namespace = (name: string) => ({ metadata: { name } })
 
-test('a store whose writing thread dies says so, goes on reading, and gives the file back to the next one', async () => {
+test('a store whose writer thread exits reports it, keeps reading, and unlocks the file', async () => {
   await using dir = await temporaryDir()
   const spawned = once(process, 'worker') as Promise<[Worker]>
   {
@@ -28,7 +28,7 @@ test('a store whose writing thread dies says so, goes on reading, and gives the 
   expect(await next.get(Namespace, { name: 'kept' })).toBeDefined()
 })
 
-test('a store that is closed has not lost anything', async () => {
+test('a closed store ends without an error', async () => {
   await using dir = await temporaryDir()
   const store = await createEmbeddedStore(dir)
   await store.close()

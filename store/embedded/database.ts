@@ -4,15 +4,15 @@ import { MooringError } from '../../shared/errors.ts'
 import { StoreError } from '../errors.ts'
 import type { Batch, Contents, Reply, Request } from './messages.ts'
 
-/** The durable half of the store, in its own thread: an fsync stalls nobody else. */
+/** Durable part of the store, in its own thread: an fsync does not block the event loop. */
 export interface Database {
-  /** What was in the file when it was opened. */
+  /** Contents of the file when it was opened. */
   readonly contents: Contents
-  /** Resolves when its thread has ended: with the reason when nobody asked for that, and nothing can be written any more. */
+  /** Resolves when the thread has exited; with an error when `close` was not called. No write is possible afterwards. */
   readonly ended: Promise<MooringError | undefined>
-  /** Resolves once the batch is on disk. One at a time. @throws StoreError `unavailable`: nothing of it was kept */
+  /** Resolves once the batch is on disk. Call it once at a time. @throws StoreError `unavailable`: no part of the batch is stored */
   commit(batch: Batch): Promise<void>
-  /** Ends the thread and gives the lock back. */
+  /** Ends the thread and releases the lock. */
   close(): Promise<void>
 }
 
@@ -24,10 +24,10 @@ function errorOf(code: string, message: string, path: string): MooringError {
 
 /**
  * Opens the file at `path`, whose directory must exist.
- * @throws MooringError `locked` when another process has it open, `newer_layout`; StoreError `unavailable` for all else
+ * @throws MooringError `locked` when another process has it open, `newer_layout`; StoreError `unavailable` for other errors
  */
 export async function openDatabase(path: string): Promise<Database> {
-  // Flags of this process (an inspector, a loader, --eval) are not for the thread.
+  // Without flags of this process (an inspector, a loader, --eval).
   const worker = new Worker(new URL('worker.ts', import.meta.url), { workerData: path, execArgv: [] })
   let waiting: PromiseWithResolvers<Reply> | undefined
   let ended: MooringError | undefined
@@ -35,10 +35,10 @@ export async function openDatabase(path: string): Promise<Database> {
   let closing = false
 
   function settle(reply: Reply): void {
-    const asked = waiting
+    const request = waiting
     waiting = undefined
-    if (reply.type === 'failed') asked?.reject(errorOf(reply.code, reply.message, path))
-    else asked?.resolve(reply)
+    if (reply.type === 'failed') request?.reject(errorOf(reply.code, reply.message, path))
+    else request?.resolve(reply)
   }
   function end(reason: string): void {
     ended ??= errorOf('unavailable', reason, path)

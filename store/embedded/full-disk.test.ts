@@ -7,10 +7,10 @@ import { createEmbeddedStore, type EmbeddedStore } from '../embedded.ts'
 import { isStoreError } from '../errors.ts'
 
 const namespace = 'test'
-/** Base64 of random bytes, so that nothing can make it smaller. */
+/** Base64 of random bytes, which cannot be compressed. */
 const bulk = (): { blob: string } => ({ blob: randomBytes(30_000).toString('base64') })
 
-/** The names that must be there: each change is acknowledged, or refused because there is no room. */
+/** Names of acknowledged objects. Every other write failed because the disk is full. */
 class Ledger {
   readonly #names = new Set<string>()
 
@@ -24,7 +24,7 @@ class Ledger {
     if (await acknowledged(store.delete(Secret, { namespace, name }))) this.#names.delete(name)
   }
 
-  /** Creates four at a time until one is refused. */
+  /** Creates objects, four at a time, until a write fails. */
   async fill(store: EmbeddedStore, prefix: string): Promise<void> {
     for (let round = 0, full = false; !full; round += 1) {
       const names = ['a', 'b', 'c', 'd'].map((letter) => `${prefix}-${round}-${letter}`)
@@ -48,14 +48,14 @@ async function acknowledged(write: Promise<unknown>): Promise<boolean> {
   }
 }
 
-test('a full disk fails writes and nothing else; with room they work again, and nothing acknowledged is lost', async () => {
+test('a full disk fails only writes; with free space they work again, and no acknowledged write is lost', async () => {
   await using disk = await smallDisk(3)
   const path = join(disk.dir, 'state.db')
   const ledger = new Ledger()
   {
     await using store = await createEmbeddedStore({ path })
     await store.create(Namespace, { metadata: { name: namespace } })
-    // Each time there is room for a whole write-ahead log more, which the file takes first.
+    // Each round frees space for a whole write-ahead log, which the checkpoint uses first.
     for (const mebibytes of [12, 30, 40]) {
       await ledger.fill(store, `before${mebibytes}`)
       await ledger.expectIn(store)
@@ -70,7 +70,7 @@ test('a full disk fails writes and nothing else; with room they work again, and 
   await ledger.expectIn(store)
 })
 
-test('a store on a full disk can be opened, read and closed, and written as soon as something else is removed', async () => {
+test('a store on a full disk can be opened, read and closed, and written once space is free', async () => {
   await using disk = await smallDisk(8)
   const path = join(disk.dir, 'state.db')
   const ledger = new Ledger()

@@ -15,7 +15,7 @@ function orphanOf(ownerReferences: Stored['metadata']['ownerReferences']): Store
   }
 }
 
-/** A collector whose first `failures` deletions are refused with `error`. */
+/** Garbage collector whose first `failures` deletions fail with `error`. */
 function collectorOver(object: Stored, failures: number, error = new Error('not expected')) {
   const table = new Table()
   table.put(Secret, object)
@@ -40,9 +40,9 @@ function collectorOver(object: Stored, failures: number, error = new Error('not 
 }
 
 test.each([
-  { what: 'could not be written', error: new StoreError('unavailable', 'disk full'), reported: 0 },
-  { what: 'failed for no known reason', error: new TypeError('a defect'), reported: 3 },
-])('a deletion that $what is tried again until it succeeds', async ({ error, reported }) => {
+  { what: 'fails because the store is unavailable', error: new StoreError('unavailable', 'disk full'), reported: 0 },
+  { what: 'fails for an unknown reason', error: new TypeError('a defect'), reported: 3 },
+])('a deletion that $what is retried until it succeeds', async ({ error, reported }) => {
   const { collector, observe, tried, errors, isGone } = collectorOver(orphanOf([owner]), 3, error)
   observe()
   await vi.waitFor(
@@ -56,9 +56,9 @@ test.each([
 })
 
 test.each([
-  { does: 'leaves alone what has no owner', owners: undefined },
+  { does: 'an object without owner is not deleted', owners: undefined },
   {
-    does: 'leaves alone what is owned by a kind that is not known here',
+    does: 'an object whose owner is of an unknown kind is not deleted',
     owners: [{ ...owner, apiVersion: 'apps/v1', kind: 'Deployment' }],
   },
 ])('$does', async ({ owners }) => {
@@ -68,7 +68,7 @@ test.each([
   expect(tried).toEqual([])
 })
 
-test('after close nothing is tried again', async () => {
+test('after close, no deletion is retried', async () => {
   const { collector, observe, tried } = collectorOver(orphanOf([owner]), 100, new StoreError('unavailable', 'disk full'))
   observe()
   await collector.close()

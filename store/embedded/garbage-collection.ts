@@ -5,16 +5,16 @@ import type { Key, Patch, Preconditions } from '../port.ts'
 import { type Change, keyOf, kindId, type Stored } from './object.ts'
 import type { Table } from './table.ts'
 
-/** What a key in the work set refers to. */
+/** Object in the work set. */
 interface Ref {
   readonly kind: Kind
   readonly key: Key
 }
 
 export interface GarbageCollector {
-  /** Looks at what a transaction changed; acts later. */
+  /** Queues work for the changes of a transaction. */
   observe(changes: readonly Change[]): void
-  /** Waits for the work under way. */
+  /** Stops, and waits for work in progress. */
   close(): Promise<void>
 }
 
@@ -23,9 +23,9 @@ export interface GarbageCollectorDeps {
   readonly head: () => Table
   readonly delete: (kind: Kind, key: Key, preconditions: Preconditions) => Promise<unknown>
   readonly patch: (kind: Kind, key: Key, patch: Patch, preconditions: Preconditions) => Promise<unknown>
-  /** Removes a Namespace that is being deleted, provided that nothing is in it and it has no finalizers. */
+  /** Removes a Namespace that is being deleted, if it is empty and has no finalizers. */
   readonly removeNamespace: (namespace: Stored) => Promise<unknown>
-  /** Pause before work that could not be written is tried again. */
+  /** Delay before failed work is retried, in milliseconds. */
   readonly retryMs: number
   readonly onError: (error: unknown) => void
 }
@@ -33,7 +33,7 @@ export interface GarbageCollectorDeps {
 const idOf = ({ kind, key }: Ref): string => `${kindId(kind)}/${key.namespace ?? ''}/${key.name}`
 const exactly = ({ metadata }: Stored): Preconditions => ({ uid: metadata.uid, resourceVersion: metadata.resourceVersion })
 
-/** All that is in a namespace, of every kind. */
+/** Returns all objects of a namespace, of every kind. */
 export function contentsOf(table: Table, kinds: readonly Kind[], namespace: string): (Ref & { readonly object: Stored })[] {
   return kinds
     .filter((kind) => kind.namespaced)
@@ -41,15 +41,15 @@ export function contentsOf(table: Table, kinds: readonly Kind[], namespace: stri
 }
 
 /**
- * Deletes dependants whose owners are all gone, and what is in a Namespace that is being deleted, then the Namespace itself.
- * Level-triggered: it keeps keys to look at, and decides on the newest state each time.
+ * Creates the garbage collector. It deletes dependants whose owners are all gone, the objects in a Namespace that is being deleted, and then
+ * the Namespace itself. Level-triggered: it queues keys, and decides on the newest state each time.
  */
 export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageCollector {
   const { kinds, head } = deps
   const dependants = new Map<string, Map<string, Ref>>()
   const work = new Map<string, Ref>()
-  /** What could not be written, until the next try. */
-  const later = new Map<string, Ref>()
+  /** Failed work, until the next attempt. */
+  const failed = new Map<string, Ref>()
   let running: Promise<void> | undefined
   let retry: NodeJS.Timeout | undefined
   let closed = false
@@ -68,7 +68,7 @@ export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageColle
     for (const ref of refs) work.set(idOf(ref), ref)
   }
 
-  function note({ kind, type, object, previous }: Change): void {
+  function track({ kind, type, object, previous }: Change): void {
     const ref = { kind, key: keyOf(object) }
     if (previous) index(ref, previous, 'unlink')
     if (type === 'deleted') {
@@ -80,8 +80,8 @@ export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageColle
     if (object.metadata.ownerReferences || kind === Namespace) enqueue([ref])
   }
 
-  /** An owner of a kind that the store does not know cannot be judged, so it counts as there. */
-  function isThere(owner: OwnerReference, namespace: string | undefined): boolean {
+  /** Whether an owner exists. An owner of an unknown kind counts as existing. */
+  function exists(owner: OwnerReference, namespace: string | undefined): boolean {
     const kind = kinds.find((each) => each.kind === owner.kind && apiVersionOf(each) === owner.apiVersion)
     if (!kind) return true
     return head().get(kind, { namespace: kind.namespaced ? namespace : undefined, name: owner.name })?.metadata.uid === owner.uid
@@ -89,7 +89,7 @@ export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageColle
 
   async function collectOrphan({ kind, key }: Ref, object: Stored): Promise<void> {
     const owners = object.metadata.ownerReferences ?? []
-    const left = owners.filter((owner) => isThere(owner, object.metadata.namespace))
+    const left = owners.filter((owner) => exists(owner, object.metadata.namespace))
     if (left.length === owners.length || object.metadata.deletionTimestamp !== undefined) return
     if (left.length === 0) await deps.delete(kind, key, exactly(object))
     else await deps.patch(kind, key, { metadata: { ownerReferences: left } }, exactly(object))
@@ -103,18 +103,18 @@ export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageColle
     await deps.removeNamespace(namespace)
   }
 
-  /** A conflict or a missing object is news on its way to `observe`; what could not be written is tried again. */
+  /** Handles errors of a write. A conflict or a missing object reaches `observe` as a change; other failures are retried. */
   async function settle(ref: Ref, act: Promise<unknown>): Promise<void> {
     try {
       await act
     } catch (error) {
       if (isStoreError(error, 'conflict') || isStoreError(error, 'not_found')) return
       if (!isStoreError(error, 'unavailable')) deps.onError(error)
-      later.set(idOf(ref), ref)
+      failed.set(idOf(ref), ref)
     }
   }
 
-  async function look(ref: Ref): Promise<void> {
+  async function reconcile(ref: Ref): Promise<void> {
     const object = head().get(ref.kind, ref.key)
     if (!object) return
     await settle(ref, collectOrphan(ref, object))
@@ -125,16 +125,16 @@ export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageColle
     while (work.size > 0 && !closed) {
       const refs = [...work.values()]
       work.clear()
-      await Promise.all(refs.map(look))
+      await Promise.all(refs.map(reconcile))
     }
     running = undefined
-    if (later.size > 0) retry ??= setTimeout(again, deps.retryMs).unref()
+    if (failed.size > 0) retry ??= setTimeout(retryFailed, deps.retryMs).unref()
   }
 
-  function again(): void {
+  function retryFailed(): void {
     retry = undefined
-    enqueue(later.values())
-    later.clear()
+    enqueue(failed.values())
+    failed.clear()
     start()
   }
 
@@ -144,7 +144,7 @@ export function createGarbageCollector(deps: GarbageCollectorDeps): GarbageColle
 
   return {
     observe(changes) {
-      for (const change of changes) note(change)
+      for (const change of changes) track(change)
       start()
     },
     async close() {

@@ -1,4 +1,4 @@
-/** One object as a row; `body` is its JSON. */
+/** Object as a row of the database; `body` is its JSON. */
 export interface Row {
   readonly kind: string
   readonly namespace: string
@@ -6,19 +6,20 @@ export interface Row {
   readonly body: string
 }
 
-/** What is committed in one transaction. `revision` is the newest one in it. */
+/** Contents of one transaction. `revision` is its newest revision. */
 export interface Batch {
   readonly revision: number
   readonly puts: readonly Row[]
   readonly removes: readonly Omit<Row, 'body'>[]
 }
 
+/** All objects in the file, and the revision of the last transaction. */
 export interface Contents {
   readonly revision: number
   readonly rows: readonly Row[]
 }
 
-/** Why the worker could not do what it was asked: `locked` (another process has the file open), `newer_layout` or `unavailable`. */
+/** Error of a request to the worker. `code`: `locked` (another process has the file open), `newer_layout` or `unavailable`. */
 export interface Failure {
   readonly type: 'failed'
   readonly code: string

@@ -7,7 +7,7 @@ import { StoreError } from '../errors.ts'
 import type { Store } from '../port.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 
-/** What the model knows of one object; everything else follows from it. */
+/** State of one object in the model. */
 interface Model {
   identifier: string
   host: string | undefined
@@ -31,7 +31,7 @@ const steps = fc.array(fc.record({ act: fc.constantFrom(...ACTS), name: fc.const
   maxLength: 40,
 })
 
-/** What a step does to an object that is there. */
+/** Effect of a step on an existing object. */
 const effects: Readonly<Record<Step['act'], (object: Model, value: string) => Partial<Model>>> = {
   create: () => ({}),
   spec: ({ identifier, generation }, value) => (identifier === value ? {} : { identifier: value, generation: generation + 1 }),
@@ -45,7 +45,7 @@ const effects: Readonly<Record<Step['act'], (object: Model, value: string) => Pa
 }
 const refusals: Partial<Record<Step['act'], string>> = { create: 'already_exists', stale: 'conflict' }
 
-/** The same step on the model. @returns the code of the refusal, if it is one */
+/** Applies a step to the model. @returns the error code of a rejected step */
 function foretell(state: State, { act, name, value }: Step): string | undefined {
   const object = state.get(name)
   if (!object) {
@@ -94,7 +94,7 @@ function modelOf(items: Items): [string, Model][] {
 const listAll = (store: Store, namespace: string, labels?: Record<string, string>) =>
   store.list(SharedInstance, { namespace, labels })
 
-/** Watches from a list taken earlier until the object `end` shows up, and applies the events to that list. */
+/** Watches from the revision of an earlier list until the object `end` appears, and applies the events to that list. */
 async function replay(
   store: Store,
   from: Awaited<ReturnType<typeof listAll>>,
@@ -112,7 +112,7 @@ async function replay(
   return objects
 }
 
-test('any sequence of writes does what a simple model does, and from any revision a watch leads to the same state as a list', async () => {
+test('any sequence of writes has the results of a simple model, and a watch from any revision leads to the state of a list', async () => {
   await using temporary = await openTemporaryStore()
   const { store } = temporary
   await fc.assert(

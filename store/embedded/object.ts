@@ -1,7 +1,7 @@
 import type { Kind, ObjectMeta } from '../../crds/kind.ts'
 import type { Key, ListOptions } from '../port.ts'
 
-/** An object of any kind as it lies in the store: plain JSON, deeply frozen. */
+/** Object of any kind as the store keeps it: plain JSON, deeply frozen. */
 export interface Stored {
   readonly apiVersion: string
   readonly kind: string
@@ -9,7 +9,7 @@ export interface Stored {
   readonly [field: string]: unknown
 }
 
-/** What a write does to one object. `object` is the state after it, or the last one when it is deleted. */
+/** Change of one object. `object` is the new state, or the last state of a deleted object. */
 export interface Change {
   readonly kind: Kind
   readonly type: 'added' | 'modified' | 'deleted'
@@ -18,19 +18,19 @@ export interface Change {
   readonly revision: number
 }
 
-/** `sharedinstances.mooring.dev`, `secrets`: names a kind on disk and in tables. */
+/** Returns the name of a kind on disk and in tables: `sharedinstances.mooring.dev`, `secrets`. */
 export const kindId = (kind: Pick<Kind, 'plural' | 'group'>): string =>
   kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`
 
 export const keyOf = ({ metadata }: Stored): Key => ({ namespace: metadata.namespace, name: metadata.name })
 
-/** A copy that shares nothing with `value` and holds what JSON can hold; undefined members are dropped. */
+/** Returns a deep copy of a JSON value, without undefined members. */
 export const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 
-/** RFC 3339 UTC in whole seconds, as Kubernetes writes times into metadata. */
+/** Formats a time as RFC 3339 UTC in whole seconds, as in Kubernetes' metadata. */
 export const wholeSeconds = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`
 
-/** Whether an object is in the part of a collection that the options name. */
+/** Whether an object is in the namespace and has the labels of the options. */
 export function isSelected({ metadata }: Stored, { namespace, labels = {} }: ListOptions): boolean {
   if (namespace !== undefined && metadata.namespace !== namespace) return false
   return Object.entries(labels).every(([name, value]) => metadata.labels?.[name] === value)

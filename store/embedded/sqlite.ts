@@ -3,9 +3,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { MooringError } from '../../shared/errors.ts'
 import type { Batch, Contents, Row } from './messages.ts'
 
-/** Layout of the file; a file of a newer one is refused rather than misread. */
+/** Version of the file's layout. A file of a newer layout is rejected. */
 const LAYOUT = 1
-/** After about this many bytes in the write-ahead log it is copied back into the file. */
+/** Approximate size of the write-ahead log, in bytes, at which a checkpoint copies it into the file. */
 const CHECKPOINT_BYTES = 4 * 1024 * 1024
 const PAGE_BYTES = 4096
 
@@ -17,38 +17,38 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 `
 
-/** The file itself. All calls block until the disk has answered, so this lives in a worker thread. */
+/** SQLite file. All calls block until the disk has responded, so they run in a worker thread. */
 export interface SqliteFile {
   read(): Contents
-  /** All or nothing; on disk (fsync) when it returns. A failed one leaves the file usable. */
+  /** Writes all of the batch or no part of it, and returns after fsync. The file stays usable after an error. */
   commit(batch: Batch): void
-  /** Brings a long write-ahead log back into the file. Never throws: a full disk only puts it off. */
-  tidy(): void
+  /** Copies a long write-ahead log into the file. Never throws: on a full disk the checkpoint is postponed. */
+  checkpoint(): void
   close(): void
 }
 
 /**
- * An empty file that its owner alone can read, if there is none. One that is there is not touched: closing it would give
- * back the locks that another connection of this process has on it (fcntl, POSIX).
+ * Creates an empty file that only its owner can read, unless the file exists. An existing file is not opened: closing it would release
+ * the locks that another connection of this process holds on it (fcntl(2)).
  */
 function make(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
 
 /**
- * Opens or makes the file, readable by its owner alone. The exclusive lock is held until `close` or the end of the process.
+ * Opens or creates the file, readable only by its owner. The exclusive lock is held until `close` or the end of the process.
  * @throws the errors of node:sqlite; errcode 5 (SQLITE_BUSY) when another connection has it open
  */
 export function openSqlite(path: string): SqliteFile {
   make(path)
   const db = new DatabaseSync(path, { timeout: 0 })
-  // EXCLUSIVE comes before WAL: then no shared memory is needed and the lock is taken at once. Checkpoints are run by
-  // `tidy`, after the answer, so that no writer waits for one.
+  // EXCLUSIVE is set before WAL: then SQLite needs no shared memory and takes the lock at once. `checkpoint` runs after the reply, so
+  // no writer waits for it.
   db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
     PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${2 * CHECKPOINT_BYTES}; PRAGMA temp_store = MEMORY;`)
   const layout = Number(db.prepare('PRAGMA user_version').get()?.user_version)
   if (layout > LAYOUT) throw new MooringError('newer_layout', `the state in ${path} was written by a newer version`)
-  // Only once: opening what is there must work on a full disk too.
+  // Only for a new file: opening an existing file must work on a full disk.
   if (layout === 0) db.exec(`BEGIN IMMEDIATE; ${TABLES} PRAGMA user_version = ${LAYOUT}; COMMIT`)
 
   const put = db.prepare('INSERT OR REPLACE INTO objects (kind, namespace, name, body) VALUES (?, ?, ?, ?)')
@@ -76,19 +76,19 @@ export function openSqlite(path: string): SqliteFile {
       } catch (error) {
         // SQLite itself has rolled back after some errors (disk full), but not after all.
         if (db.isTransaction) db.exec('ROLLBACK')
-        // A log that could not grow can be written from its start again once it is copied back.
+        // After a checkpoint, a log that could not grow is written from its start again.
         logged = CHECKPOINT_BYTES
         throw error
       }
       logged += batch.puts.reduce((sum, row) => sum + row.body.length + PAGE_BYTES, (batch.removes.length + 2) * PAGE_BYTES)
     },
-    tidy() {
+    checkpoint() {
       if (logged < CHECKPOINT_BYTES) return
       try {
         db.exec('PRAGMA wal_checkpoint(PASSIVE)')
         logged = 0
       } catch {
-        // No room to grow the file: the log keeps everything, and the next commit tries again.
+        // The file cannot grow: the log keeps all data, and the next commit tries again.
       }
     },
     close: () => db.close(),

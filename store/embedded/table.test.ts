@@ -12,7 +12,7 @@ const object = (namespace: string, name: string, resourceVersion: string): Store
 const keys = fc.record({ namespace: fc.constantFrom('a', 'a-b', 'b'), name: fc.constantFrom('x', 'x-y', 'x.y', 'y', 'a') })
 const acts = fc.array(fc.record({ remove: fc.boolean(), key: keys }), { maxLength: 60 })
 
-test('whatever is put and removed, a table is a map that lists by namespace, then name', () => {
+test('after any puts and removes, a table equals a map, and lists by namespace, then name', () => {
   fc.assert(
     fc.property(acts, (sequence) => {
       const table = new Table()
@@ -33,7 +33,7 @@ test('whatever is put and removed, a table is a map that lists by namespace, the
   )
 })
 
-test('a clone goes its own way', () => {
+test('a change of a clone does not affect the original, nor the reverse', () => {
   const table = new Table()
   table.put(Secret, object('a', 'x', '1'))
   const copy = table.clone()

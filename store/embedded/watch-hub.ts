@@ -3,52 +3,52 @@ import { StoreError } from '../errors.ts'
 import type { WatchOptions } from '../port.ts'
 import { type Change, isSelected, kindId, type Stored } from './object.ts'
 
-/** As in the port, for an object of any kind. */
+/** WatchEvent of the port, for an object of any kind. */
 export type StoredEvent =
   | { readonly type: 'added' | 'modified' | 'deleted'; readonly object: Stored }
   | { readonly type: 'bookmark'; readonly resourceVersion: string }
 
 export interface WatchHub {
-  /** Adds what was committed, in the order of its revisions, and wakes the watchers. */
+  /** Adds committed changes, in the order of their revisions, and wakes the watches. */
   publish(changes: readonly Change[], revision: number): void
   watch(kind: Kind, options: WatchOptions): AsyncGenerator<StoredEvent, void, undefined>
-  /** Forgets the past: every watch that is not up to date is `gone`. */
+  /** Drops the history: every watch that is not up to date is `gone`. */
   compact(): void
   /** Ends every watch without an error. */
   close(): void
 }
 
 export interface WatchHubDeps {
-  /** Revision that the history starts after. */
+  /** Revision before the first event of the history. */
   readonly revision: number
-  /** Events kept, of all kinds together. */
+  /** Maximum number of events, for all kinds together. */
   readonly limit: number
-  /** A watch that is up to date yields a bookmark this often. */
+  /** Interval of bookmarks of a watch that is up to date, in milliseconds. */
   readonly bookmarkMs: number
 }
 
 const gone = (): StoreError => new StoreError('gone', 'the revision is too old or not of this store: list again')
 
-/** What a change means to a watcher of a part of the collection: an object may also enter or leave that part. */
-function seen(change: Change, options: WatchOptions): StoredEvent | undefined {
+/** Returns the event of a change for a watch with these options: an object may also enter or leave the selection. */
+function eventFor(change: Change, options: WatchOptions): StoredEvent | undefined {
   const { object, previous, type } = change
   const was = previous !== undefined && isSelected(previous, options)
   const is = type !== 'deleted' && isSelected(object, options)
   if (is) return { type: was ? 'modified' : 'added', object }
   if (!was) return undefined
   if (type === 'deleted') return { type, object }
-  // As Kubernetes does: the last state that was selected, with the revision at which it left.
+  // Like Kubernetes: the last selected state, with the revision at which the object left the selection.
   const metadata = Object.freeze({ ...previous.metadata, resourceVersion: String(change.revision) })
   return { type: 'deleted', object: Object.freeze({ ...previous, metadata }) }
 }
 
 /**
- * A bounded history that every watch reads at its own pace: a watch is a position in it, so nothing can fall between replay
- * and following, and a slow reader costs no memory; one that is overtaken gets `gone`.
+ * Creates a bounded history that every watch reads at its own pace. A watch is a position in the history, so no event is lost between replay
+ * and live events, and a slow reader costs no memory. A watch whose position is dropped gets `gone`.
  */
 export function createWatchHub({ revision: start, limit, bookmarkMs }: WatchHubDeps): WatchHub {
   const history: Change[] = []
-  /** How many events were dropped from the front of `history`; positions count from the very first. */
+  /** Number of events dropped from the front of `history`. Positions count from the first event ever. */
   let dropped = 0
   let floor = start
   let revision = start
@@ -71,7 +71,7 @@ export function createWatchHub({ revision: start, limit, bookmarkMs }: WatchHubD
     floor = last.revision
   }
 
-  /** Position of the first event after the revision. @throws StoreError `gone` */
+  /** Returns the position of the first event after the revision. @throws StoreError `gone` */
   function positionAfter(text: string): number {
     const after = /^\d+$/.test(text) ? Number(text) : -1
     if (after < floor || after > revision) throw gone()
@@ -106,7 +106,7 @@ export function createWatchHub({ revision: start, limit, bookmarkMs }: WatchHubD
       const change = history[position - dropped]
       if (change) {
         position += 1
-        const event = kindId(change.kind) === id ? seen(change, options) : undefined
+        const event = kindId(change.kind) === id ? eventFor(change, options) : undefined
         if (event) yield event
       } else if (seenTicks !== ticks) {
         seenTicks = ticks

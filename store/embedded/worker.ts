@@ -3,7 +3,8 @@ import { MooringError } from '../../shared/errors.ts'
 import type { Failure, Reply, Request } from './messages.ts'
 import { openSqlite, type SqliteFile } from './sqlite.ts'
 
-/** Thread that owns the file. Requests come one at a time, each gets exactly one reply; `workerData` is the path. */
+// Thread that owns the file. It gets one request at a time and sends exactly one reply to each; `workerData` is the path.
+
 const SQLITE_BUSY = 5
 
 function failure(error: unknown): Failure {
@@ -38,6 +39,6 @@ if (file && opened.type === 'opened') {
   parentPort?.on('message', (request: Request) => {
     parentPort?.postMessage(attempt(() => answer(open, request)))
     if (request.type === 'close') parentPort?.close()
-    else open.tidy()
+    else open.checkpoint()
   })
 }

@@ -7,7 +7,7 @@ import { created, deleted } from './operations.ts'
 import { Table } from './table.ts'
 import { createWriter } from './writer.ts'
 
-/** A writer over a disk that the test answers for. */
+/** Writer over a disk whose responses the test controls. */
 function withDisk(observe: () => void = () => undefined) {
   const asked: { batch: Batch; answer: PromiseWithResolvers<undefined> }[] = []
   let arrived = Promise.withResolvers<undefined>()
@@ -55,7 +55,7 @@ function withDisk(observe: () => void = () => undefined) {
 const codes = (outcomes: PromiseSettledResult<unknown>[]): string[] =>
   outcomes.map((outcome) => (outcome.status === 'fulfilled' ? 'ok' : (outcome.reason as StoreError).code))
 
-test('a failed commit fails every write in flight, also those queued behind it, and the head falls back', async () => {
+test('a failed commit fails all writes in progress and queued behind it, and the head is reset', async () => {
   const { create, nextCommit, writer, failures } = withDisk()
   const first = create('a')
   const { answer } = await nextCommit()
@@ -66,7 +66,7 @@ test('a failed commit fails every write in flight, also those queued behind it, 
   expect([writer.head().list(Namespace), writer.visible().list(Namespace), writer.revision()]).toEqual([[], [], 7])
 })
 
-test('the next write after a failure works, at the revision that was free again', async () => {
+test('the next write after a failure succeeds, at the revision of the failed write', async () => {
   const { create, nextCommit, writer } = withDisk()
   const failing = Promise.allSettled([create('a')])
   ;(await nextCommit()).answer.reject(new Error('disk full'))
@@ -78,7 +78,7 @@ test('the next write after a failure works, at the revision that was free again'
   expect([batch.revision, batch.puts.length, writer.revision()]).toEqual([8, 1, 8])
 })
 
-test('"not found" is said only once the deletion it rests upon is durable', async () => {
+test('"not found" is returned only when the deletion that causes it is durable', async () => {
   const { create, remove, nextCommit } = withDisk()
   const creating = create('a')
   ;(await nextCommit()).answer.resolve(undefined)
@@ -91,7 +91,7 @@ test('"not found" is said only once the deletion it rests upon is durable', asyn
   expect(codes(await again)).toEqual(['ok', 'not_found'])
 })
 
-test('a write that changes nothing is acknowledged no sooner than the state it leaves as it is', async () => {
+test('a write that changes nothing is acknowledged only when the state that it saw is durable', async () => {
   const { create, nextCommit, writer } = withDisk()
   const creating = create('a')
   const noop = writer.write(Namespace, (head) => {
@@ -104,7 +104,7 @@ test('a write that changes nothing is acknowledged no sooner than the state it l
   expect(codes(await outcomes)).toEqual(['unavailable', 'unavailable'])
 })
 
-test('an observer that throws is reported; the write is done all the same, and the other observers hear of it', async () => {
+test('an error of an observer is reported; the write succeeds, and the other observers are called', async () => {
   const trouble = new Error('a watcher broke')
   const { create, nextCommit, writer, committed, complaints, failures } = withDisk(() => {
     throw trouble
@@ -118,7 +118,7 @@ test('an observer that throws is reported; the write is done all the same, and t
   expect((await next).metadata.resourceVersion).toBe('9')
 })
 
-test('of several changes of one object in a transaction the disk gets the last, watchers all', async () => {
+test('of several changes of an object in a transaction, the disk gets the last one, observers get all', async () => {
   const { create, remove, nextCommit, committed } = withDisk()
   const writes = [create('a'), remove('a'), create('b')]
   const { batch, answer } = await nextCommit()

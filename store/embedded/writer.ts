@@ -8,26 +8,26 @@ import { type Change, keyOf, kindId, type Stored } from './object.ts'
 import type { Outcome } from './operations.ts'
 import type { Table } from './table.ts'
 
-/** A write whose outcome is decided, waiting to be durable. Without a change it only waits for those before it. */
+/** Write whose outcome is decided and that waits to be durable. Without a change it waits only for the writes before it. */
 interface Pending {
   readonly change: Change | undefined
   readonly done: PromiseWithResolvers<undefined>
 }
 
 export interface Writer {
-  /** What is durable, and therefore what readers see. */
+  /** Durable state, which readers see. */
   readonly visible: () => Table
-  /** What is accepted: the visible state and the writes on their way to the disk, which new ones are checked against. */
+  /** Accepted state: the durable state with the writes that are not durable yet. New writes are checked against it. */
   readonly head: () => Table
   readonly revision: () => number
   /**
-   * Decides on the head, at once, and resolves with the resulting object when it is durable.
-   * @throws what `decide` throws, once the state it decided upon is durable; StoreError `unavailable` when that fails
+   * Calls `decide` with the head at once, and resolves with the resulting object when it is durable.
+   * @throws the error of `decide`, once the head that it saw is durable; StoreError `unavailable` when that commit fails
    */
   write(kind: Kind, decide: (head: Table) => Outcome): Promise<Stored>
-  /** Transactions committed so far. */
+  /** Number of committed transactions. */
   readonly transactions: () => number
-  /** Waits for what was accepted, then refuses all further writes. */
+  /** Rejects new writes, and waits for accepted ones. */
   close(): Promise<void>
 }
 
@@ -35,7 +35,7 @@ export interface WriterDeps {
   readonly database: Pick<Database, 'commit'>
   readonly table: Table
   readonly revision: number
-  /** Each is called after the changes of one transaction became visible. What one throws is reported, and neither undoes nor holds up anything. */
+  /** Called after the changes of a transaction have become visible. Errors of an observer are reported and have no other effect. */
   readonly observers: readonly ((changes: readonly Change[], revision: number) => void)[]
   readonly onObserverError: (error: unknown) => void
   readonly onFailure: (error: unknown, writes: number) => void
@@ -47,7 +47,7 @@ const idOf = ({ kind, object }: Change): Omit<Row, 'body'> => ({
   name: object.metadata.name,
 })
 
-/** Of several changes of one object only the last is worth a row. */
+/** Builds the batch of some changes; of several changes of one object, it has only the last. */
 function batchOf(changes: readonly Change[], revision: number): Batch {
   const last = new Map(changes.map((change) => [Object.values(idOf(change)).join('/'), change]))
   const puts: Row[] = []
@@ -64,7 +64,7 @@ function apply(table: Table, { type, kind, object }: Change): void {
   else table.put(kind, object)
 }
 
-/** Group commit: all writes that wait while one transaction is on its way to the disk share the next one and its fsync. */
+/** Creates a writer with group commit: all writes that arrive during one transaction share the next one and its fsync. */
 export function createWriter({ database, table, revision, observers, onObserverError, onFailure }: WriterDeps): Writer {
   const visible = table
   let head = table.clone()
@@ -93,10 +93,10 @@ export function createWriter({ database, table, revision, observers, onObserverE
     transactions += 1
     for (const change of changes) apply(visible, change)
     durableRevision = newest
-    for (const observe of observers) tell(() => observe(changes, newest))
+    for (const observe of observers) notify(() => observe(changes, newest))
   }
 
-  function tell(observe: () => void): void {
+  function notify(observe: () => void): void {
     try {
       observe()
     } catch (error) {
@@ -104,18 +104,18 @@ export function createWriter({ database, table, revision, observers, onObserverE
     }
   }
 
-  /** Later writes were decided on top of the ones that failed, so they fail along with them. */
+  /** Fails a batch and the writes behind it, which were decided on top of the batch. */
   function fail(batch: readonly Pending[], cause: unknown): void {
     const failed = [...batch, ...pending]
     pending = []
     head = visible.clone()
     headRevision = durableRevision
     onFailure(cause, failed.length)
-    for (const { done } of failed) done.reject(new StoreError('unavailable', 'the state cannot be written now', { cause }))
+    for (const { done } of failed) done.reject(new StoreError('unavailable', 'the state cannot be written at present', { cause }))
   }
 
   async function drain(): Promise<void> {
-    // Lets every write of this turn of the event loop into the first transaction.
+    // Collects all writes of this turn of the event loop in the first transaction.
     await setImmediate()
     while (pending.length > 0) {
       const batch = pending
@@ -126,7 +126,7 @@ export function createWriter({ database, table, revision, observers, onObserverE
       } catch (error) {
         fail(batch, error)
       }
-      // The writers that were just answered often write again: they get into the next transaction together.
+      // Callers whose write was committed often write again at once: their writes share the next transaction.
       await setImmediate()
     }
     running = undefined
@@ -151,7 +151,7 @@ export function createWriter({ database, table, revision, observers, onObserverE
       try {
         outcome = decide(head)
       } catch (error) {
-        // "Not found" must not be said on the strength of a deletion that may yet fail.
+        // A deletion that causes "not found" may still fail: the error waits until that deletion is durable.
         if (error instanceof StoreError) await durable(undefined)
         throw error
       }

@@ -34,7 +34,7 @@ const silence: Act = () => undefined
 interface Served {
   readonly client: KubernetesClient
   readonly server: Http2SecureServer
-  /** `GET token` of each request that arrived. */
+  /** Method and token of each received request: `GET token`. */
   readonly arrived: string[]
   readonly connections: () => number
 }
@@ -54,7 +54,7 @@ function clientOf(port: number, deps: Partial<KubernetesClientDeps> = {}): Kuber
   return client
 }
 
-/** A server that does the acts in turn, one a request, the last for ever. */
+/** Server that performs one act per request in turn, and repeats the last one. */
 async function serve(acts: Act[], deps: Partial<KubernetesClientDeps> = {}): Promise<Served> {
   const server = createSecureServer({ cert: pair.certificate, key: pair.key })
   const arrived: string[] = []
@@ -77,22 +77,22 @@ async function serve(acts: Act[], deps: Partial<KubernetesClientDeps> = {}): Pro
 const get = { method: 'GET', path: '/x' } as const
 const post = { method: 'POST', path: '/x', body: { a: 1 } } as const
 
-test('a request may have less time than the client gives', async () => {
+test('a request may have a shorter timeout than the client', async () => {
   const { client, arrived } = await serve([answer(200), silence])
-  // What takes time is to connect; that is done when it counts.
+  // Connects first: connecting would take part of the timeout.
   await client.request(get)
   await expect(client.request({ ...post, timeoutMs: 300 })).rejects.toMatchObject({ code: 'unavailable' })
   expect(arrived).toHaveLength(2)
 })
 
-test('many requests at once share one connection', async () => {
+test('concurrent requests share one connection', async () => {
   const { client, connections } = await serve([answer(200)])
   const answers = await Promise.all(Array.from({ length: 50 }, () => client.request(get)))
   expect(answers.every(({ status, body }) => status === 200 && JSON.stringify(body) === '{}')).toBe(true)
   expect(connections()).toBe(1)
 })
 
-test('method, path below the server’s own, query, body and credentials arrive', async () => {
+test('a request has its method, path below the server URL, query, body and credentials', async () => {
   const arrived = Promise.withResolvers<unknown[]>()
   const { client } = await serve([
     (stream, headers) => {
@@ -110,29 +110,29 @@ test('method, path below the server’s own, query, body and credentials arrive'
 test.each([
   { what: 'too many requests', acts: [answer(429, { 'retry-after': '0' }), answer(201)], request: post, tries: 2, ends: 201 },
   {
-    what: 'a stream that was refused',
+    what: 'a refused stream',
     acts: [reset(constants.NGHTTP2_REFUSED_STREAM), answer(201)],
     request: post,
     tries: 2,
     ends: 201,
   },
   {
-    what: 'a read that was cut off',
+    what: 'a read whose response breaks off',
     acts: [reset(constants.NGHTTP2_INTERNAL_ERROR), answer(200)],
     request: get,
     tries: 2,
     ends: 200,
   },
-  { what: 'a read that met trouble', acts: [answer(503), answer(200)], request: get, tries: 2, ends: 200 },
-  { what: 'a write that met trouble', acts: [answer(503), answer(201)], request: post, tries: 1, ends: 503 },
+  { what: 'a read with a server error', acts: [answer(503), answer(200)], request: get, tries: 2, ends: 200 },
+  { what: 'a write with a server error', acts: [answer(503), answer(201)], request: post, tries: 1, ends: 503 },
   {
-    what: 'a write that was cut off',
+    what: 'a write whose response breaks off',
     acts: [reset(constants.NGHTTP2_CANCEL), answer(201)],
     request: post,
     tries: 1,
     ends: 'unavailable',
   },
-])('$what: $tries tries, $ends', async ({ acts, request, tries, ends }) => {
+])('$what is sent $tries times and ends with $ends', async ({ acts, request, tries, ends }) => {
   const { client, arrived } = await serve(acts)
   const outcome = await client.request(request).then(
     ({ status }) => status,
@@ -141,14 +141,14 @@ test.each([
   expect([arrived.length, outcome]).toEqual([tries, ends])
 })
 
-test('credentials that were not accepted are read anew', async () => {
+test('rejected credentials are read again', async () => {
   const { client, arrived } = await serve([answer(401), answer(200)])
   expect((await client.request(get)).status).toBe(200)
-  // Once for the connection and the first request, once more after the refusal.
+  // Once for the connection and the first request, and once after the rejection.
   expect(arrived).toEqual(['GET token 1', 'GET token 2'])
 })
 
-test('a server that says goodbye is asked on another connection, and streams of the old one go on', async () => {
+test('after GOAWAY, requests use a new connection, and streams of the old one continue', async () => {
   const served = await serve([
     (stream) => {
       stream.respond({ ':status': 200 })
@@ -167,13 +167,13 @@ test('a server that says goodbye is asked on another connection, and streams of 
   stop.abort()
 })
 
-test('what is never answered is unavailable when its time is over, and so is a watch whose head does not come', async () => {
+test('a request without a response fails with unavailable after its timeout, and so does a watch', async () => {
   const { client } = await serve([silence], { timeoutMs: 100 })
   await expect(client.request(get)).rejects.toMatchObject({ code: 'unavailable' })
   await expect(client.open(get, new AbortController().signal)).rejects.toMatchObject({ code: 'unavailable' })
 })
 
-test('so is a server that accepts connections and says nothing', async () => {
+test('a server that accepts connections and sends no data is unavailable', async () => {
   const mute = createServer().listen(0, '127.0.0.1')
   await once(mute, 'listening')
   cleanup.push(async () => mute.close())
@@ -181,14 +181,14 @@ test('so is a server that accepts connections and says nothing', async () => {
   await expect(client.request(post)).rejects.toMatchObject({ code: 'unavailable' })
 })
 
-test('a closed client is unavailable at once', async () => {
+test('a request of a closed client fails with unavailable at once', async () => {
   const { client } = await serve([answer(200)])
   await client.request(get)
   await client.close()
   await expect(client.request(get)).rejects.toMatchObject({ code: 'unavailable' })
 })
 
-test.each(['', 'not a url', 'http://127.0.0.1:1'])('a server that is not reached by https is refused: "%s"', (server) => {
+test.each(['', 'not a url', 'http://127.0.0.1:1'])('a server URL that is not https is rejected: "%s"', (server) => {
   const getCurrentCluster = () => ({ name: 'test', server, skipTLSVerify: false })
   const config = { getCurrentCluster, applyToHTTPSOptions: async () => undefined }
   expect(() => createKubernetesClient({ config })).toThrow(expect.objectContaining({ code: 'invalid_settings' }))

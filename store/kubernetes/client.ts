@@ -8,28 +8,29 @@ import { createCredentialSource } from './credentials.ts'
 import { type Attempt, exchange, failed, headOfAnswer, openStream } from './exchange.ts'
 import { retryMs } from './retry.ts'
 
+/** Request to an API server. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** With its leading slash, segments already encoded. */
+  /** Path with a leading slash and encoded segments. */
   readonly path: string
   readonly query?: Readonly<Record<string, string | undefined>> | undefined
-  /** Sent as JSON. */
+  /** Body, which is sent as JSON. */
   readonly body?: unknown
-  /** `application/json` unless given. */
+  /** Content type of the body. Default `application/json`. */
   readonly contentType?: string | undefined
-  /** Whether it may be repeated when it is not known to have arrived; GETs may unless told otherwise. */
+  /** Whether the request may be repeated when it may have been carried out. Default: true for GET only. */
   readonly idempotent?: boolean | undefined
-  /** Longest time for it, all tries together, where that is shorter than the client's. */
+  /** Timeout for all attempts together, in milliseconds, if shorter than that of the client. */
   readonly timeoutMs?: number | undefined
 }
 
 export interface ApiAnswer {
   readonly status: number
-  /** The parsed JSON; undefined when the answer is none. */
+  /** Parsed JSON; undefined when the response is not JSON. */
   readonly body: unknown
 }
 
-/** The answer to a watch while it is still coming in. */
+/** Response of a watch, whose body is still arriving. */
 export interface ApiStream {
   readonly status: number
   readonly stream: ClientHttp2Stream
@@ -37,25 +38,25 @@ export interface ApiStream {
 
 export interface KubernetesClientDeps {
   readonly config: ClusterConfig
-  /** Longest time from a call to its end, all tries together. Default 20,000. */
+  /** Timeout of a request, all attempts together, in milliseconds. Default 20,000. */
   readonly timeoutMs?: number | undefined
-  /** As for the connection. */
+  /** See ConnectionDeps. */
   readonly connectMs?: number | undefined
   readonly pingMs?: number | undefined
   readonly clock?: Clock
   readonly random?: () => number
 }
 
-/** Calls to one API server over one HTTP/2 connection, as many at a time as it takes. */
+/** Client of one API server: concurrent requests over one HTTP/2 connection. */
 export interface KubernetesClient extends AsyncDisposable {
-  /** @throws StoreError `unavailable` when there is no answer; whatever was answered is returned */
+  /** Sends a request and returns the response, whatever its status. @throws StoreError `unavailable` when there is no response */
   request(request: ApiRequest): Promise<ApiAnswer>
-  /** Resolves with the head of an answer whose end is far. @throws StoreError `unavailable` */
+  /** Opens a stream and resolves when the head of the response has arrived. @throws StoreError `unavailable` */
   open(request: ApiRequest, signal: AbortSignal): Promise<ApiStream>
   close(): Promise<void>
 }
 
-/** @throws MooringError `invalid_settings` when the config has no cluster or one that is not reached by https */
+/** Creates the client. @throws MooringError `invalid_settings` when the config has no cluster or its URL is not https */
 export function createKubernetesClient(deps: KubernetesClientDeps): KubernetesClient {
   const { config, timeoutMs = 20_000, clock = systemClock, random = Math.random } = deps
   const base = baseOf(config)
@@ -150,7 +151,7 @@ export function createKubernetesClient(deps: KubernetesClientDeps): KubernetesCl
 function baseOf(config: ClusterConfig): { readonly origin: string; readonly path: string } {
   const server = config.getCurrentCluster()?.server ?? ''
   if (!URL.canParse(server) || new URL(server).protocol !== 'https:') {
-    throw new MooringError('invalid_settings', 'the kubeconfig names no API server that is reached by https')
+    throw new MooringError('invalid_settings', 'the kubeconfig names no API server with an https URL')
   }
   const { origin, pathname } = new URL(server)
   return { origin, path: pathname.replace(/\/$/, '') }
@@ -158,13 +159,13 @@ function baseOf(config: ClusterConfig): { readonly origin: string; readonly path
 
 const unanswered = (cause: unknown): StoreError => new StoreError('unavailable', 'the API server does not answer', { cause })
 
-/** @throws StoreError `unavailable` */
+/** Returns the response of an attempt. @throws StoreError `unavailable` */
 function answerOf(attempt: Attempt): ApiAnswer {
   if (attempt.type === 'failed') throw unanswered(attempt.error)
   return { status: attempt.status, body: parsed(attempt.body) }
 }
 
-/** Proxies between may answer in HTML. */
+/** Parses JSON. Returns undefined for other text: a proxy may respond with HTML. */
 function parsed(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString())
@@ -173,11 +174,11 @@ function parsed(body: Buffer): unknown {
   }
 }
 
-/** Rejects as soon as `signal` aborts: a credential plugin may hang for ever. */
+/** Settles like `promise`, or rejects as soon as `signal` aborts: a credential plugin may hang. */
 function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
-      reject(new Error('no connection in time'))
+      reject(new Error('no connection within the timeout'))
     }
     if (signal.aborted) onAbort()
     signal.addEventListener('abort', onAbort)
@@ -193,11 +194,11 @@ interface Head {
   readonly retryAfterMs: number | undefined
 }
 
-/** The head of the answer, as soon as it is there. */
+/** Resolves with the head of the response. */
 function headOf(stream: ClientHttp2Stream, signal: AbortSignal): Promise<Omit<Head, 'stream'>> {
   const { promise, resolve, reject } = Promise.withResolvers<Omit<Head, 'stream'>>()
   const onAbort = (): void => {
-    stream.destroy(new Error('the head of the answer did not come in time'))
+    stream.destroy(new Error('no response head within the timeout'))
   }
   signal.addEventListener('abort', onAbort)
   stream.once('response', (headers) => {
@@ -205,7 +206,7 @@ function headOf(stream: ClientHttp2Stream, signal: AbortSignal): Promise<Omit<He
   })
   stream.on('error', reject)
   stream.once('close', () => {
-    reject(new Error('the answer was cut off'))
+    reject(new Error('the response was cut off'))
   })
   return promise.finally(() => {
     signal.removeEventListener('abort', onAbort)

@@ -8,7 +8,7 @@ import { loadClusterConfig } from './cluster-config.ts'
 const POD = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' }
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'cluster-config-'))
 
-test('a pod uses its service account, and takes up each token that the kubelet puts in place', async () => {
+test('a pod uses its service account, and reads each token that kubelet renews', async () => {
   await using dir = await temporary()
   await writeFile(join(dir.path, 'ca.crt'), 'the CA')
   const config = await loadClusterConfig(POD, dir.path)
@@ -21,12 +21,12 @@ test('a pod uses its service account, and takes up each token that the kubelet p
   }
 })
 
-test('an IPv6 address stands in brackets', async () => {
+test('the server URL has an IPv6 address in brackets', async () => {
   const config = await loadClusterConfig({ ...POD, KUBERNETES_SERVICE_HOST: 'fd00::1' })
   expect(config.getCurrentCluster()?.server).toBe('https://[fd00::1]:443')
 })
 
-test('a kubeconfig wins over the pod', async () => {
+test('a kubeconfig takes precedence over the service account', async () => {
   await using dir = await temporary()
   const path = join(dir.path, 'config')
   await writeFile(
@@ -43,9 +43,9 @@ test('a kubeconfig wins over the pod', async () => {
 })
 
 test.each([
-  { when: 'there is neither', env: {}, says: 'KUBECONFIG' },
-  { when: 'the kubeconfig is not there', env: { KUBECONFIG: '/nowhere' }, says: '/nowhere' },
-])('when $when, that is said', async ({ env, says }) => {
+  { when: 'there is no kubeconfig and no pod', env: {}, says: 'KUBECONFIG' },
+  { when: 'the kubeconfig does not exist', env: { KUBECONFIG: '/nowhere' }, says: '/nowhere' },
+])('the error says when $when', async ({ env, says }) => {
   await expect(loadClusterConfig(env)).rejects.toMatchObject({
     code: 'invalid_settings',
     message: expect.stringContaining(says) as string,

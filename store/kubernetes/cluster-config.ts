@@ -3,16 +3,16 @@ import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
 import { MooringError } from '../../shared/errors.ts'
 
-/** Which API server, and as whom: as much of a kubeconfig as the store needs. */
+/** API server and credentials: the part of a kubeconfig that the store uses. */
 export type ClusterConfig = Pick<KubeConfig, 'getCurrentCluster' | 'applyToHTTPSOptions'>
 
-/** Where Kubernetes puts what a pod needs to reach the API server ("Accessing the Kubernetes API from a Pod"). */
+/** Directory of a pod's credentials for the API server (Kubernetes, "Accessing the Kubernetes API from a Pod"). */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The kubeconfig that `KUBECONFIG` names, else the service account of the pod that this process runs in.
+ * Loads the kubeconfig that `KUBECONFIG` names, otherwise the service account of this pod.
  * @throws MooringError `invalid_settings`
  */
 export async function loadClusterConfig(env: Environment, directory = SERVICE_ACCOUNT): Promise<ClusterConfig> {
@@ -20,10 +20,13 @@ export async function loadClusterConfig(env: Environment, directory = SERVICE_AC
   if (path !== undefined && path !== '') return fromFile(path)
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env
   if (host !== undefined && host !== '' && port !== undefined) return inCluster(host, { port, directory })
-  throw new MooringError('invalid_settings', 'this is no pod of a Kubernetes cluster: name a kubeconfig in KUBECONFIG')
+  throw new MooringError(
+    'invalid_settings',
+    'this process is not in a pod of a Kubernetes cluster: set KUBECONFIG to the path of a kubeconfig',
+  )
 }
 
-/** The library costs 85 MB and a second, so no pod loads it: it is for kubeconfigs, with their certificates and credential plugins. */
+/** Loads a kubeconfig, with its certificates and credential plugins. Pods do not load the library, which costs 85 MB and a second. */
 async function fromFile(path: string): Promise<ClusterConfig> {
   const { KubeConfig } = await import('@kubernetes/client-node')
   const config = new KubeConfig()

@@ -2,43 +2,43 @@ import { type ClientHttp2Session, connect, type SecureClientSessionOptions } fro
 import { type Clock, systemClock } from '../clock.ts'
 
 export interface ConnectionDeps {
-  /** `https://host:port` */
+  /** Origin of the API server: `https://host:port`. */
   readonly origin: string
   readonly tls: () => Promise<SecureClientSessionOptions>
   readonly clock?: Clock
-  /** Longest time for TCP, TLS and the first settings together. Default 5,000. */
+  /** Timeout for TCP, TLS and the first SETTINGS frame together, in milliseconds. Default 5,000. */
   readonly connectMs?: number | undefined
-  /** A ping is sent this often, and must be answered within the same time. Default 10,000. */
+  /** Interval of pings, and timeout of each, in milliseconds. Default 10,000. */
   readonly pingMs?: number | undefined
 }
 
 /**
- * One HTTP/2 connection to an API server, opened when it is needed and again when it broke: every request and watch is a stream of it.
- * Packets that vanish without a FIN are noticed by pings, end to end, after 2 × `pingMs` at the latest: then every stream of it fails.
+ * HTTP/2 connection to an API server, opened on demand and reopened after it broke. Every request and watch is a stream of it.
+ * Pings detect a connection that is lost without a FIN after at most 2 × `pingMs`; then all its streams fail.
  */
 export interface Connection {
-  /** @throws whatever connecting fails with */
+  /** Returns the open session, or opens one. @throws the error of the connection attempt */
   session(): Promise<ClientHttp2Session>
-  /** Ends all streams. */
+  /** Closes the connection and all its streams. */
   close(): Promise<void>
 }
 
-/** Streams of 64 KiB (HTTP/2's default) would make a list of some MB wait for the other side again and again. */
+/** Receive windows in bytes. With HTTP/2's default of 64 KiB, a list of several MB would need many round trips. */
 const STREAM_WINDOW = 1 << 20
 const CONNECTION_WINDOW = 1 << 24
 
 export function createConnection(deps: ConnectionDeps): Connection {
   const { origin, tls, clock = systemClock, connectMs = 5_000, pingMs = 10_000 } = deps
-  /** Those that were told to go away live on until their last stream ends. */
+  /** Open sessions. A session that received GOAWAY stays open until its last stream ends. */
   const sessions = new Set<ClientHttp2Session>()
   let current: { readonly opening: Promise<ClientHttp2Session>; session?: ClientHttp2Session } | undefined
   let closed = false
 
-  function watchOver(session: ClientHttp2Session): void {
+  function keepAlive(session: ClientHttp2Session): void {
     let disarm: () => void = () => undefined
     const ping = (): void => {
       disarm = clock.after(pingMs, () => {
-        // An answer may lie in the socket of a process that was itself held up: one turn to read it.
+        // When this process was blocked, the response may be waiting in the socket: allow one turn to read it.
         setImmediate(() => {
           if (answered) return
           session.destroy(new Error('the API server does not answer pings'))
@@ -72,12 +72,12 @@ export function createConnection(deps: ConnectionDeps): Connection {
       session.setLocalWindowSize(CONNECTION_WINDOW)
       resolve(session)
     })
-    // Stays on: an error of an open session reaches its streams, and without a listener would end the process.
+    // Stays registered: errors of an open session reach its streams, but without a listener they would end the process.
     session.on('error', reject)
     session.once('close', () => {
       reject(new Error('the connection was closed'))
     })
-    watchOver(session)
+    keepAlive(session)
     try {
       return await promise
     } finally {
@@ -86,7 +86,7 @@ export function createConnection(deps: ConnectionDeps): Connection {
   }
 
   function session(): Promise<ClientHttp2Session> {
-    if (closed) return Promise.reject(new Error('the connection is closed for good'))
+    if (closed) return Promise.reject(new Error('the client is closed'))
     const { session: known } = current ?? {}
     if (!current || known?.closed || known?.destroyed) {
       const mine: NonNullable<typeof current> = { opening: open() }

@@ -3,24 +3,24 @@ import type { RequestOptions } from 'node:https'
 import { type Clock, systemClock } from '../clock.ts'
 import type { ClusterConfig } from './cluster-config.ts'
 
-/** How this process proves to the API server who it is, and how it knows the API server. */
+/** Credentials of this process, and the certificates that verify the API server. */
 export interface Credentials {
   readonly tls: Pick<SecureClientSessionOptions, 'ca' | 'cert' | 'key' | 'servername' | 'rejectUnauthorized'>
-  /** `authorization` and impersonation, names in lower case. */
+  /** Headers for authorization and impersonation; names in lower case. */
   readonly headers: Readonly<Record<string, string>>
 }
 
 export interface CredentialSource {
-  /** @throws whatever reading a file or running a credential plugin fails with */
+  /** Returns the credentials. @throws the error of reading a file or running a credential plugin */
   current(): Promise<Credentials>
-  /** The next `current` reads anew: the API server did not accept the last ones. */
+  /** Drops the credentials after the API server has rejected them; the next `current` reads them again. */
   forget(): void
 }
 
-/** Short against the life of any token: the kubelet puts a new one in place when a fifth of the old one's life is left. */
+/** Time for which credentials are cached. It is short compared with tokens: kubelet renews one when 20 % of its lifetime is left. */
 const FRESH_MS = 10_000
 
-/** Credentials of the config's current context: certificates, tokens (from files that rotate too), credential plugins. */
+/** Creates the source of credentials of the config's current context: certificates, tokens (also from rotated files), credential plugins. */
 export function createCredentialSource(config: ClusterConfig, clock: Clock = systemClock): CredentialSource {
   let known: { readonly credentials: Promise<Credentials>; readonly since: number } | undefined
 
@@ -29,7 +29,7 @@ export function createCredentialSource(config: ClusterConfig, clock: Clock = sys
       if (!known || clock.now() - known.since > FRESH_MS) {
         const credentials = read(config)
         known = { credentials, since: clock.now() }
-        // A failure is not kept: the next caller tries again.
+        // A failure is not cached: the next call tries again.
         credentials.catch(() => {
           if (known?.credentials === credentials) known = undefined
         })
@@ -47,7 +47,7 @@ async function read(config: ClusterConfig): Promise<Credentials> {
   await config.applyToHTTPSOptions(options)
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(options.headers ?? {})) {
-    // A token file may end with a line break, which no header may hold.
+    // A token file may end with a line break, which is invalid in a header.
     if (typeof value === 'string') headers[name.toLowerCase()] = value.trim()
   }
   if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`

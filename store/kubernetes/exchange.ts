@@ -7,12 +7,13 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2'
 
-/** What became of one try to get an answer. */
+/** Result of one attempt of a request. */
 export type Attempt =
   | { readonly type: 'answered'; readonly status: number; readonly retryAfterMs: number | undefined; readonly body: Buffer }
-  /** `arrived` is false when the API server certainly did not begin with the request. */
+  /** `arrived` is false when the API server has certainly not processed the request. */
   | { readonly type: 'failed'; readonly arrived: boolean; readonly error: unknown }
 
+/** Request as it is sent. */
 export interface Exchange {
   readonly headers: OutgoingHttpHeaders
   readonly body?: string | undefined
@@ -21,7 +22,7 @@ export interface Exchange {
 
 export const failed = (error: unknown, arrived: boolean): Attempt => ({ type: 'failed', arrived, error })
 
-/** Opens a stream. @returns the stream, or the error when the connection takes no more of them */
+/** Opens a stream. @returns the stream, or the error when the connection allows no more streams */
 export function openStream(session: ClientHttp2Session, { headers, body, signal }: Exchange): ClientHttp2Stream | Error {
   try {
     const stream = session.request(headers, { signal, endStream: body === undefined })
@@ -32,7 +33,7 @@ export function openStream(session: ClientHttp2Session, { headers, body, signal 
   }
 }
 
-/** Status, and `Retry-After` in seconds as API servers send it. */
+/** Returns the status, and `Retry-After` (seconds in responses of API servers) in milliseconds. */
 export function headOfAnswer(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): {
   readonly status: number
   readonly retryAfterMs: number | undefined
@@ -41,7 +42,7 @@ export function headOfAnswer(headers: IncomingHttpHeaders & IncomingHttpStatusHe
   return { status: headers[':status'] ?? 0, retryAfterMs: /^\d+$/.test(after) ? Number(after) * 1_000 : undefined }
 }
 
-/** Sends one request and reads its whole answer. Never rejects. */
+/** Sends a request and reads the whole response. Never rejects. */
 export function exchange(session: ClientHttp2Session, request: Exchange): Promise<Attempt> {
   const stream = openStream(session, request)
   if (stream instanceof Error) return Promise.resolve(failed(stream, false))
@@ -65,8 +66,8 @@ export function exchange(session: ClientHttp2Session, request: Exchange): Promis
       if (head && ended && !error && rstCode === constants.NGHTTP2_NO_ERROR) {
         resolve({ type: 'answered', ...head, body: Buffer.concat(chunks) })
       } else {
-        // RFC 9113, 8.7: a refused stream was not processed.
-        resolve(failed(error ?? new Error('the answer was cut off'), rstCode !== constants.NGHTTP2_REFUSED_STREAM))
+        // RFC 9113, section 8.7: a refused stream was not processed.
+        resolve(failed(error ?? new Error('the response was cut off'), rstCode !== constants.NGHTTP2_REFUSED_STREAM))
       }
     })
   })

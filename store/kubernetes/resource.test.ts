@@ -5,7 +5,7 @@ import { resourceOf } from './resource.ts'
 
 const metadata = { name: 'a', namespace: 'n', uid: 'u', resourceVersion: '1', creationTimestamp: '2030-01-01T00:00:00Z' }
 
-test('what an API server adds to metadata is dropped, and what the port knows is completed', () => {
+test('metadata that the port does not have is dropped, and absent metadata gets defaults', () => {
   const sent = { metadata: { ...metadata, managedFields: [{ manager: 'x' }], selfLink: '/', deletionGracePeriodSeconds: 0 } }
   expect(resourceOf(Secret, sent)).toEqual({
     apiVersion: 'v1',
@@ -16,18 +16,18 @@ test('what an API server adds to metadata is dropped, and what the port knows is
   })
 })
 
-test('what an older schema let in is passed as it is, and a field of a newer one is kept', () => {
+test('a body of an older schema is unchanged, and a field of a newer schema is kept', () => {
   const spec = { motor: 'of-old-times', addedLater: { deep: true } }
   expect(resourceOf(SharedInstance, { metadata, spec }).spec).toEqual(spec)
 })
 
-test('what is no object at all is refused', () => {
+test('a value that is not a Kubernetes object is rejected', () => {
   expect(() => resourceOf(Secret, { kind: 'Status' })).toThrow()
 })
 
-test('an object out of a list, which does not say of which kind it is, reads the same as one by itself', () => {
+test('an item of a list, which has no kind, gives the same JSON as the object read by name', () => {
   const body = { metadata, data: {}, type: 'Opaque' }
   const one = resourceOf(Secret, { kind: 'Secret', apiVersion: 'v1', ...body })
-  // Whoever remembers a hash of an object goes by its text.
+  // Callers compare hashes of the JSON text.
   expect(JSON.stringify(resourceOf(Secret, body))).toBe(JSON.stringify(one))
 })

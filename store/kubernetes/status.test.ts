@@ -10,7 +10,7 @@ const status = (code: number, reason?: string, causes: readonly object[] = []) =
   body: { kind: 'Status', code, reason, message: 'a sentence of the API server', details: { causes } },
 })
 
-describe('the code of a refusal comes from its reason and status', () => {
+describe('the code of an error comes from its reason and status', () => {
   test.each([
     { what: status(404, 'NotFound'), code: 'not_found' },
     { what: status(409, 'AlreadyExists'), code: 'already_exists' },
@@ -28,7 +28,7 @@ describe('the code of a refusal comes from its reason and status', () => {
     { what: status(500, 'InternalError'), code: 'unavailable' },
     { what: status(503, 'ServiceUnavailable'), code: 'unavailable' },
     { what: status(504, 'Timeout'), code: 'unavailable' },
-    // What stands between, or a kind that is not defined: not the same as an object that is not there.
+    // A proxy, or a kind that the server does not serve; this differs from an object that does not exist.
     { what: { status: 404, body: undefined }, code: 'unavailable' },
     { what: { status: 502, body: '<html>' }, code: 'unavailable' },
   ])('$what.status $what.body.reason: $code', ({ what, code }) => {
@@ -37,16 +37,16 @@ describe('the code of a refusal comes from its reason and status', () => {
 })
 
 test.each([
-  { what: status(403, 'Forbidden'), says: 'the cluster does not allow this; who runs it can say why' },
+  { what: status(403, 'Forbidden'), says: 'the cluster does not allow this; its administrator can say why' },
   { what: status(422, 'Invalid'), says: 'SharedInstance is invalid' },
-  { what: status(500, 'InternalError'), says: 'the API server could not do this' },
+  { what: status(500, 'InternalError'), says: 'the API server failed to process the request' },
   { what: status(404, 'NotFound'), says: 'SharedInstance a or its namespace does not exist' },
-])('callers read a sentence of ours, $says; the text of the API server is the cause, for the log', ({ what, says }) => {
+])('the message is "$says"; the text of the API server is only in the cause', ({ what, says }) => {
   const error = storeErrorOf(what, subject)
   expect(error).toMatchObject({ message: says, cause: { message: 'a sentence of the API server' } })
 })
 
-test('causes name the fields, and only those of the spec, which are ours', () => {
+test('fields come from the causes, and are only fields of the spec', () => {
   const causes = [
     { reason: 'FieldValueInvalid', message: 'is immutable', field: 'spec.motor' },
     { reason: 'FieldValueInvalid', message: 'not on a Friday', field: 'metadata.labels[team]' },
@@ -55,14 +55,14 @@ test('causes name the fields, and only those of the spec, which are ours', () =>
   expect(storeErrorOf(status(422, 'Invalid', causes), subject).fields).toEqual([{ field: 'spec.motor', message: 'is immutable' }])
 })
 
-test('of a Secret nothing is repeated that the API server says, for it may repeat what was sent', () => {
+test('the error about a Secret has no text of the API server, which may quote the request', () => {
   const causes = [{ reason: 'FieldValueInvalid', message: 'Invalid value: "hunter2"', field: 'data' }]
   const error = storeErrorOf(status(422, 'Invalid', causes), { ...subject, kind: Secret })
   expect(inspect(error)).not.toMatch(/hunter2|sentence/)
   expect(error.fields).toEqual([])
 })
 
-test('a namespace that is being deleted is named', () => {
+test('the error names a namespace that is being deleted', () => {
   const error = storeErrorOf(status(403, 'Forbidden', [{ reason: 'NamespaceTerminating' }]), subject)
   expect(error.message).toBe('namespace n is being deleted')
 })

@@ -3,7 +3,7 @@ import type { Kind } from '../../crds/kind.ts'
 import { StoreCode, StoreError } from '../errors.ts'
 import type { ApiAnswer } from './client.ts'
 
-/** meta/v1 Status, as far as it decides anything. */
+/** Kubernetes meta/v1 Status; only the fields that are read. */
 const Status = z.object({
   kind: z.literal('Status'),
   code: z.int().optional(),
@@ -31,7 +31,7 @@ const BY_REASON: Readonly<Record<string, StoreCode>> = {
   Expired: StoreCode.gone,
 }
 
-/** Where a Status has no reason. */
+/** Codes for a Status without a reason. */
 const BY_STATUS: Readonly<Record<number, StoreCode>> = {
   400: StoreCode.invalid,
   403: StoreCode.forbidden,
@@ -45,12 +45,12 @@ const BY_STATUS: Readonly<Record<number, StoreCode>> = {
 const hasCause = ({ details }: Status, reason: string): boolean => details.causes.some((cause) => cause.reason === reason)
 
 function codeOf(status: Status, answered: number): StoreCode {
-  // Of a store that was put back to an older state: only a new list helps.
+  // The store was restored to an older state: only a new list helps.
   if (hasCause(status, 'ResourceVersionTooLarge')) return StoreCode.gone
   return BY_REASON[status.reason] ?? BY_STATUS[status.code ?? answered] ?? StoreCode.unavailable
 }
 
-/** What a refusal was about. */
+/** Object of a failed request. */
 export interface Subject {
   readonly kind: Pick<Kind, 'kind' | 'plural' | 'custom'>
   readonly name?: string | undefined
@@ -67,29 +67,29 @@ const SENTENCES: Readonly<Record<StoreCode, Sentence>> = {
   forbidden: (status, { namespace = '' }) =>
     hasCause(status, 'NamespaceTerminating')
       ? `namespace ${namespace} is being deleted`
-      : 'the cluster does not allow this; who runs it can say why',
+      : 'the cluster does not allow this; its administrator can say why',
   invalid: (_status, { kind }) => `${kind.kind} is invalid`,
-  unavailable: () => 'the API server could not do this',
+  unavailable: () => 'the API server failed to process the request',
 }
 
-/** Fields of our own schema. Of all others, such as those that a webhook of the cluster's owner names, callers are told nothing. */
+/** Fields of Mooring's schema. Other fields, such as those from a webhook of the cluster, are not reported to callers. */
 const OURS = /^spec(\.|$)/
 
 /**
- * The StoreError that an answer other than success stands for, by its reason and status alone. Its message is ours, for it may reach a
- * tenant; what the API server says (names of webhooks, quotas, service accounts) is in the cause, for the log.
+ * Converts a failed response into a StoreError, by its reason and status only. The message is Mooring's, because it may reach a tenant. The
+ * text of the API server (with names of webhooks, quotas and service accounts) is in the cause, for the log.
  */
 export function storeErrorOf({ status: answered, body }: ApiAnswer, subject: Subject): StoreError {
   const { data: status } = Status.safeParse(body)
-  // Every refusal of an API server is a Status. A bare 404 means that it does not serve the kind at all.
+  // Every error of an API server has a Status. A 404 without one means that the server does not serve the kind.
   if (!status) {
-    const hint = answered === 404 ? `; are the CustomResourceDefinitions of ${subject.kind.plural} there?` : ''
-    return new StoreError('unavailable', `the API server answered ${answered} and no reason${hint}`)
+    const hint = answered === 404 ? `; are the CustomResourceDefinitions of ${subject.kind.plural} installed?` : ''
+    return new StoreError('unavailable', `the API server answered ${answered} without a reason${hint}`)
   }
   const code = codeOf(status, answered)
   const { custom } = subject.kind
   const fields = status.details.causes.filter(({ field }) => custom && OURS.test(field))
-  // Of Kubernetes' own kinds a Secret is one, and the API server may repeat what was sent.
+  // For Kubernetes' kinds no text is kept: the API server may quote the request, which may be a Secret.
   const cause = code === 'invalid' && !custom ? undefined : new Error(status.message)
   return new StoreError(code, SENTENCES[code](status, subject), {
     ...(cause && { cause }),

@@ -5,7 +5,7 @@ import type { BindingCaches } from '../memberships.ts'
 import type { ApiAnswer, ApiRequest, KubernetesClient } from './client.ts'
 import { createSubjectAccess } from './subject-access.ts'
 
-/** An API server's answers in turn, the last for ever. */
+/** API server that gives the answers in turn, and repeats the last one. */
 function accessWith(answers: ApiAnswer[], limit = 10) {
   const asked: ApiRequest[] = []
   const request = async (wanted: ApiRequest): Promise<ApiAnswer> => {
@@ -21,7 +21,7 @@ const answer = (allowed: boolean): ApiAnswer => ({ status: 201, body: { status: 
 const alice = { user: 'local:alice', groups: ['local:b', 'local:a', 'local:a'] }
 const question: Question = { verb: 'create', resource: 'sharedinstances', namespace: 'acme--prod' }
 
-test('a question is put in Kubernetes’ own terms, and nothing is added to the caller', async () => {
+test('the review has the question in Kubernetes’ terms, and the caller unchanged', async () => {
   const { access, asked } = accessWith([answer(true)])
   await access.may(alice, question)
   await access.may(alice, { verb: 'patch', resource: 'sharedinstances/status' })
@@ -38,7 +38,7 @@ test('a question is put in Kubernetes’ own terms, and nothing is added to the 
 })
 
 describe('answers', () => {
-  test('a yes counts for five seconds from when it was asked', async () => {
+  test('a positive answer is valid for five seconds from its request', async () => {
     const { access, asked, clock } = accessWith([answer(true), answer(false)])
     await access.may(alice, question)
     await clock.advance(4_999)
@@ -48,12 +48,12 @@ describe('answers', () => {
     expect(await access.may(alice, question)).toBe(false)
   })
 
-  test('a no is asked again each time', async () => {
+  test('a negative answer is not cached', async () => {
     const { access } = accessWith([answer(false), answer(true)])
     expect([await access.may(alice, question), await access.may(alice, question)]).toEqual([false, true])
   })
 
-  test('a yes is for this caller and question alone', async () => {
+  test('a positive answer is cached per caller and question', async () => {
     const { access, asked } = accessWith([answer(true), answer(false)])
     await access.may(alice, question)
     expect(await access.may({ ...alice, user: 'local:bob' }, question)).toBe(false)
@@ -61,7 +61,7 @@ describe('answers', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('the oldest are forgotten first', async () => {
+  test('the oldest cached answer is dropped first', async () => {
     const { access, asked } = accessWith([answer(true)], 2)
     for (const namespace of ['a', 'b', 'c', 'c', 'b', 'a']) await access.may(alice, { ...question, namespace })
     expect(
@@ -69,7 +69,7 @@ describe('answers', () => {
     ).toEqual([...['a', 'b', 'c', 'a']])
   })
 
-  test('none at all is an error, never a yes', async () => {
+  test('a missing answer is an error, never access', async () => {
     const { access } = accessWith([{ status: 500, body: undefined }])
     await expect(access.may(alice, question)).rejects.toMatchObject({ code: 'unavailable' })
   })

@@ -1,18 +1,17 @@
 import { z } from 'zod'
-import type { Access, Caller, Question } from '../access.ts'
+import { type Access, type Caller, groupOf, type Question } from '../access.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type BindingCaches, createMemberships } from '../memberships.ts'
-import { groupOf } from '../resource-group.ts'
 import type { ApiRequest, KubernetesClient } from './client.ts'
 import { storeErrorOf } from './status.ts'
 
 export interface SubjectAccessDeps extends BindingCaches {
-  /** Its user needs `create subjectaccessreviews`. */
+  /** Client whose user may `create subjectaccessreviews`. */
   readonly client: KubernetesClient
   readonly clock?: Clock
-  /** How long a yes is good for; a no is asked again each time. Default 5,000. */
+  /** Time for which a positive answer is cached, in milliseconds. Negative answers are not cached. Default 5,000. */
   readonly freshMs?: number
-  /** Answers kept; the oldest go first. Default 10,000. */
+  /** Maximum number of cached answers; the oldest is dropped first. Default 10,000. */
   readonly limit?: number
 }
 
@@ -20,13 +19,13 @@ const Review = z.object({ status: z.object({ allowed: z.boolean() }) })
 const SUBJECT = { kind: { kind: 'SubjectAccessReview', plural: 'subjectaccessreviews', custom: false } }
 
 /**
- * {@link Access} for the cluster: the API server's own authorizers answer each question, so whatever an administrator of the cluster
- * binds counts. Memberships are read from the bindings to Mooring's ClusterRoles, as in the embedded home.
- * `may` throws StoreError `unavailable` when the API server does not answer: nobody may anything then.
+ * Creates {@link Access} for cluster mode. The API server's authorizers answer each question, so all bindings of the cluster count.
+ * Memberships are read from the bindings to Mooring's ClusterRoles, as in embedded mode.
+ * `may` throws StoreError `unavailable` when the API server does not respond: then no access is granted.
  */
 export function createSubjectAccess(deps: SubjectAccessDeps): Access {
   const { client, clock = systemClock, freshMs = 5_000, limit = 10_000 } = deps
-  /** Question → until when its yes counts; in the order in which they were given. */
+  /** Question → end of the validity of its positive answer; oldest answer first. */
   const allowed = new Map<string, number>()
 
   function remember(question: string, until: number): void {
@@ -49,7 +48,7 @@ export function createSubjectAccess(deps: SubjectAccessDeps): Access {
     const now = clock.now()
     if (now < (allowed.get(key) ?? -Infinity)) return true
     const answer = await ask(request)
-    // Counted from before the question: what it was answered from may be as old as that.
+    // Counted from before the request: the answer may be based on state of that time.
     if (answer) remember(key, now + freshMs)
     else allowed.delete(key)
     return answer
@@ -64,7 +63,7 @@ function reviewOf({ user, groups }: Caller, { verb, resource, namespace }: Quest
   return {
     method: 'POST',
     path: '/apis/authorization.k8s.io/v1/subjectaccessreviews',
-    // It changes nothing.
+    // A review changes nothing.
     idempotent: true,
     body: {
       apiVersion: 'authorization.k8s.io/v1',

@@ -4,7 +4,6 @@ import type { Kind } from '../../crds/kind.ts'
 import { StoreError } from '../errors.ts'
 import type { WatchEvent, WatchOptions } from '../port.ts'
 import type { ApiStream, KubernetesClient } from './client.ts'
-import { lines } from './lines.ts'
 import { collectionPath, labelSelector } from './paths.ts'
 import { resourceOf } from './resource.ts'
 import { storeErrorOf } from './status.ts'
@@ -12,11 +11,11 @@ import { storeErrorOf } from './status.ts'
 export interface WatchDeps {
   readonly client: KubernetesClient
   readonly random: () => number
-  /** A watch that brings nothing for so long, not even a bookmark, is taken for dead. */
+  /** Time without data, bookmarks included, after which a watch counts as broken, in milliseconds. */
   readonly silentMs: number
 }
 
-/** A watch lives 5 to 10 minutes: at random, so that those of one moment do not all begin anew in another. */
+/** Lifetime of a watch in seconds, chosen at random between these: watches that start together do not all restart together. */
 const SHORTEST_S = 300
 const LONGEST_S = 600
 
@@ -24,7 +23,7 @@ const Event = z.object({ type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK
 const Bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) })
 const TYPES = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
 
-/** @throws StoreError that an ERROR event stands for */
+/** Parses a line of a watch. @throws the StoreError of an ERROR event */
 function eventOf<K extends Kind>(kind: K, line: string): WatchEvent<K> {
   const { type, object } = Event.parse(JSON.parse(line))
   if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion: Bookmark.parse(object).metadata.resourceVersion }
@@ -32,10 +31,10 @@ function eventOf<K extends Kind>(kind: K, line: string): WatchEvent<K> {
   return { type: TYPES[type], object: resourceOf(kind, object) }
 }
 
-/** @throws StoreError `gone` for a revision that the API server does not take, `unavailable` */
+/** Opens a watch. @throws StoreError `gone` for a revision that the API server rejects, `unavailable` */
 async function started(deps: WatchDeps, kind: Kind, { signal, ...options }: WatchOptions): Promise<ApiStream> {
   const { client, random } = deps
-  // Without a revision an API server would begin with made-up additions of all there is.
+  // Without a revision an API server would begin with synthetic additions of all existing objects.
   if (options.resourceVersion === '') throw new StoreError('gone', 'a watch needs a revision to start from: list first')
   const query = {
     watch: 'true',
@@ -59,14 +58,14 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The watch of the port. Ends without an error when the signal aborts or the API server ends it in its time. */
+/** Implements `watch` of the port. Ends without an error when the signal aborts or the API server ends the watch at its timeout. */
 export async function* watchKind<K extends Kind>(deps: WatchDeps, kind: K, options: WatchOptions): AsyncGenerator<WatchEvent<K>> {
   const stopped = (): boolean => options.signal.aborted
   if (stopped()) return
   try {
     const { stream } = await started(deps, kind, options)
     stream.setTimeout(deps.silentMs, () => {
-      stream.destroy(new Error(`nothing was heard for ${deps.silentMs} ms`))
+      stream.destroy(new Error(`no data for ${deps.silentMs} ms`))
     })
     for await (const line of lines(stream)) {
       yield eventOf(kind, line)
@@ -78,4 +77,23 @@ export async function* watchKind<K extends Kind>(deps: WatchDeps, kind: K, optio
     if (error instanceof StoreError) throw error
     throw new StoreError('unavailable', `the watch of ${kind.plural} broke`, { cause: error })
   }
+}
+
+const LINE_FEED = 0x0a
+
+/** Yields the non-empty lines of a UTF-8 byte stream. The last line may lack its line feed. */
+export async function* lines(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest: Buffer[] = []
+  for await (const chunk of source) {
+    let from = 0
+    for (let to = chunk.indexOf(LINE_FEED); to >= 0; to = chunk.indexOf(LINE_FEED, from)) {
+      const line = Buffer.concat([...rest, chunk.subarray(from, to)]).toString()
+      rest = []
+      from = to + 1
+      if (line !== '') yield line
+    }
+    if (from < chunk.length) rest.push(chunk.subarray(from))
+  }
+  const last = Buffer.concat(rest).toString()
+  if (last !== '') yield last
 }

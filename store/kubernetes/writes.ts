@@ -4,7 +4,8 @@ import { type Clock, pause } from '../clock.ts'
 import { StoreError } from '../errors.ts'
 import type { Key, Preconditions } from '../port.ts'
 import type { ApiRequest, KubernetesClient } from './client.ts'
-import { readObject } from './read.ts'
+import { objectPath } from './paths.ts'
+import { readObject } from './reads.ts'
 import { resourceOf } from './resource.ts'
 import { storeErrorOf } from './status.ts'
 
@@ -17,22 +18,22 @@ export interface WriteDeps {
 export interface Write<K extends Kind> {
   readonly kind: K
   readonly key: Key
-  /** Made anew for each try. @throws StoreError when it is clear already that the write must fail */
+  /** Builds the request of each attempt. @throws StoreError when the write is known to fail */
   readonly request: () => ApiRequest | Promise<ApiRequest>
   readonly preconditions?: Preconditions | undefined
   /**
-   * The same write as the embedded store would judge it, which names every wrong field; an API server tells of unknown ones in prose.
-   * Gets the object as it is now, undefined for a creation.
+   * Checks the write like the embedded store, whose error names every invalid field; an API server reports unknown fields only in prose.
+   * The argument is the current object, undefined for a creation.
    */
-  readonly judge: (current: Resource<K> | undefined) => unknown
+  readonly check: (current: Resource<K> | undefined) => unknown
 }
 
-/** Tries of a patch that other writers overtake, beyond those that the API server itself makes. */
+/** Maximum number of attempts of a patch that conflicts with other writers, in addition to the attempts of the API server itself. */
 const MOST_TRIES = 20
 const BACKOFF = { baseMs: 10, maxMs: 200 }
 const never = new AbortController().signal
 
-/** Sends one write. @throws StoreError */
+/** Sends a write. @throws StoreError */
 export async function write<K extends Kind>(deps: WriteDeps, wanted: Write<K>): Promise<Resource<K>> {
   const { kind, key } = wanted
   for (let tries = 1; ; tries += 1) {
@@ -46,7 +47,7 @@ export async function write<K extends Kind>(deps: WriteDeps, wanted: Write<K>): 
   }
 }
 
-/** Whether a conflict is none of the caller's: it named no revision, and the object is still the one it meant. */
+/** Whether a conflict is only with other writers: the caller named no revision, and the object still has the uid of the preconditions. */
 async function isContention<K extends Kind>(
   client: KubernetesClient,
   { method }: ApiRequest,
@@ -58,20 +59,38 @@ async function isContention<K extends Kind>(
   return (await readObject(client, kind, key))?.metadata.uid === preconditions.uid
 }
 
-/** What to say of a write that was refused as invalid. */
+/** Returns the error for a write that was rejected as invalid, with every invalid field if possible. */
 async function explained<K extends Kind>(
   client: KubernetesClient,
   { method }: ApiRequest,
-  { kind, key, judge }: Write<K>,
-  refusal: StoreError,
+  { kind, key, check }: Write<K>,
+  rejection: StoreError,
 ): Promise<StoreError> {
   const current = method === 'POST' ? undefined : await readObject(client, kind, key)
-  if (method !== 'POST' && !current) return refusal
+  if (method !== 'POST' && !current) return rejection
   try {
-    judge(current)
+    check(current)
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    return new StoreError(error.code, error.message, { cause: refusal, fields: error.fields })
+    return new StoreError(error.code, error.message, { cause: rejection, fields: error.fields })
   }
-  return refusal
+  return rejection
+}
+
+/**
+ * Implements `delete` of the port. Kubernetes deletes dependants in the background.
+ * @throws StoreError
+ */
+export async function removeObject(client: KubernetesClient, kind: Kind, key: Key, preconditions: Preconditions): Promise<void> {
+  const { resourceVersion, uid } = preconditions
+  const conditions = { resourceVersion, uid }
+  const body = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', preconditions: conditions }
+  const answer = await client.request({ method: 'DELETE', path: objectPath(kind, key), body })
+  if (answer.status < 300) return
+  const error = storeErrorOf(answer, { kind, ...key })
+  if (error.code !== 'conflict') throw error
+  // Kubernetes answers 409 to the deletion of a Namespace that is already being deleted. The port treats that as success.
+  const current = await readObject(client, kind, key)
+  const isDeleting = current?.metadata.deletionTimestamp !== undefined
+  if (!isDeleting || resourceVersion !== undefined || (uid !== undefined && uid !== current.metadata.uid)) throw error
 }

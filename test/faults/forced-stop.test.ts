@@ -38,7 +38,7 @@ test('a second Ctrl-C ends all at once', async () => {
   mooring.process.kill('SIGINT')
   await expect.poll(() => mooring.process.kill('SIGINT') && mooring.process.exitCode === null, LOOK).toBe(false)
   expect(await ended).toEqual([130, null])
-  expect(mooring.output()).toContain('mooring: asked a second time')
+  expect(mooring.output()).toContain('mooring: second signal')
   expect(await engineProcesses(mooring.dataDir)).toEqual([])
 })
 

@@ -4,7 +4,7 @@ import {
   type Explanation,
   LOGIN_CHECKS,
   METHOD_MAX,
-  methodStop,
+  methodRejection,
   REQUEST_CHECKS,
 } from '../../../shared/tunnel-decisions.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
@@ -125,7 +125,7 @@ const SESSIONS_MAX = 10
 export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, asked: AskedRequest): Explanation {
   const host = `${tunnel.status?.hostname ?? ''}.${endpoint?.spec.domain ?? ''}`
   return explain(REQUEST_CHECKS, {
-    malformed: methodStop(asked.method),
+    malformed: methodRejection(asked.method),
     ...{ scheme: asked.scheme, serverName: asked.scheme === 'https' ? host : undefined, host },
     ...{ method: asked.method, path: asked.path, sourceIp: asked.sourceIp },
     challengeKnown: false,

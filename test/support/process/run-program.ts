@@ -1,34 +1,34 @@
-import type { Life } from '../../../process/life.ts'
+import type { ProcessLifetime } from '../../../process/process-lifetime.ts'
 import { type Running, runProgram } from '../../../process/run.ts'
 
 /**
- * A program for the tests of runProgram. `argv[2]` says how it behaves, `argv[3]` how many milliseconds it has for a stop. It says on stdout
- * what happens to it; a line on its stdin lets go of what it waits for.
+ * Program for the tests of runProgram. `argv[2]` selects its behaviour, `argv[3]` is the time for a stop in milliseconds. It
+ * prints what happens to it; a line on its stdin releases what it waits for.
  */
 const [, , behaviour = '', stopMs = '5000'] = process.argv
-const say = (word: string): void => void process.stdout.write(`${word}\n`)
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
 const never = new Promise<never>(() => undefined)
-const told = new Promise<void>((resolve) => process.stdin.once('data', () => resolve()))
+const released = new Promise<void>((resolve) => process.stdin.once('data', () => resolve()))
 
 const stopping = async (end: Promise<unknown>): Promise<void> => {
-  say('stopping')
+  print('stopping')
   await end
-  say('stopped')
+  print('stopped')
 }
 
-const BEHAVIOURS: Readonly<Record<string, (life: Life) => Promise<Running>>> = {
+const BEHAVIOURS: Readonly<Record<string, (lifetime: ProcessLifetime) => Promise<Running>>> = {
   stops: async () => ({ message: 'up\n', stop: () => stopping(Promise.resolve()) }),
-  'stops when told': async () => ({ message: 'up\n', stop: () => stopping(told) }),
+  'stops when released': async () => ({ message: 'up\n', stop: () => stopping(released) }),
   'never stops': async () => ({ message: 'up\n', stop: () => stopping(never) }),
   'fails to stop': async () => ({ message: 'up\n', stop: () => stopping(Promise.reject(new Error('no way'))) }),
   'never starts': async () => {
-    say('starting')
+    print('starting')
     return never
   },
-  'starts when told': async ({ stopping: signal }) => {
-    say('starting')
-    signal.addEventListener('abort', () => say('asked'))
-    await told
+  'starts when released': async ({ stopping: signal }) => {
+    print('starting')
+    signal.addEventListener('abort', () => print('asked'))
+    await released
     return { message: 'up\n', stop: () => stopping(Promise.resolve()) }
   },
   'loses its store and never stops': async () => ({
@@ -40,8 +40,8 @@ const BEHAVIOURS: Readonly<Record<string, (life: Life) => Promise<Running>>> = {
 await runProgram({
   parse: () => ({ ok: { logLevel: 'silent', logFormat: 'json' } }),
   stopMs: Number(stopMs),
-  async start(_settings, _log, life) {
-    life.onForcedEnd(async () => say('killed'))
-    return (await BEHAVIOURS[behaviour]?.(life)) ?? never
+  async start(_settings, _log, lifetime) {
+    lifetime.onForcedEnd(async () => print('killed'))
+    return (await BEHAVIOURS[behaviour]?.(lifetime)) ?? never
   },
 })

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { isStoreError } from '../errors.ts'
-import type { ListOptions, ListResult } from '../port.ts'
+import type { Key, ListOptions, ListResult } from '../port.ts'
 import type { KubernetesClient } from './client.ts'
-import { collectionPath, labelSelector } from './paths.ts'
+import { collectionPath, labelSelector, objectPath } from './paths.ts'
 import { resourceOf } from './resource.ts'
 import { storeErrorOf } from './status.ts'
 
-/** Objects a page, as client-go's pager asks for. */
+/** Objects per page, as in client-go's pager. */
 const PAGE = 500
 
 const List = z.object({
@@ -20,7 +20,8 @@ const order = <K extends Kind>({ metadata: a }: Resource<K>, { metadata: b }: Re
 const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b))
 
 /**
- * The list of the port: all pages at one revision. One whose revision is compacted between two pages is read again, in one piece.
+ * Implements `list` of the port: all pages at one revision. When the revision is compacted between two pages, the list is read again
+ * without pages.
  * @throws StoreError
  */
 export async function listKind<K extends Kind>(client: KubernetesClient, kind: K, options: ListOptions): Promise<ListResult<K>> {
@@ -50,6 +51,15 @@ async function pages<K extends Kind>(
     resourceVersion = page.metadata.resourceVersion
     from = page.metadata.continue
   } while (from !== '')
-  // An API server orders by the whole path, in which "/" stands between namespace and name and "-" before it.
+  // An API server orders by the whole path, where the "/" after the namespace sorts after "-".
   return { items: items.sort(order), resourceVersion }
+}
+
+/** Reads the newest state of an object. @returns undefined when it does not exist @throws StoreError */
+export async function readObject<K extends Kind>(client: KubernetesClient, kind: K, key: Key): Promise<Resource<K> | undefined> {
+  const answer = await client.request({ method: 'GET', path: objectPath(kind, key) })
+  if (answer.status === 200) return resourceOf(kind, answer.body)
+  const error = storeErrorOf(answer, { kind, ...key })
+  if (error.code === 'not_found') return undefined
+  throw error
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Secret } from '../../crds/core.ts'
 import type { ApiAnswer, ApiRequest, KubernetesClient } from './client.ts'
-import { listKind } from './lists.ts'
+import { listKind } from './reads.ts'
 
 const secret = (namespace: string, name: string) => ({
   metadata: { namespace, name, uid: name, resourceVersion: '1', creationTimestamp: '' },
@@ -21,7 +21,7 @@ function answering(answers: ApiAnswer[]) {
   return { client: { request } as unknown as KubernetesClient, asked }
 }
 
-test('pages are read to the last', async () => {
+test('listKind reads all pages', async () => {
   const { client, asked } = answering([page(['a'], 'next'), page(['b'])])
   const { items, resourceVersion } = await listKind(client, Secret, { namespace: 'n' })
   expect([items.map(({ metadata }) => metadata.name), resourceVersion]).toEqual([['a', 'b'], '7'])
@@ -31,13 +31,13 @@ test('pages are read to the last', async () => {
   ])
 })
 
-test('when the revision is compacted between pages, all is read anew in one piece', async () => {
+test('listKind reads everything again without pages when the revision is compacted between pages', async () => {
   const { client, asked } = answering([page(['a'], 'next'), expired, page(['c', 'd'])])
   expect((await listKind(client, Secret, {})).items.map(({ metadata }) => metadata.name)).toEqual(['c', 'd'])
   expect(asked[2]).toMatchObject({ limit: undefined, continue: undefined })
 })
 
-test('namespaces are in order whatever an API server thinks of "-" and "/"', async () => {
+test('listKind orders by namespace, where an API server orders by path', async () => {
   const items = [secret('a-b', 'x'), secret('a', 'z'), secret('a', 'y')]
   const { client } = answering([{ status: 200, body: { metadata: { resourceVersion: '7' }, items } }])
   const listed = await listKind(client, Secret, {})

@@ -49,13 +49,13 @@ function format(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidStringFormat>)
   return FORMATS[issue.format] ?? `must be a valid ${issue.format}`
 }
 
-/** A schema's own rule, for a value that is there; an absent one is said to be required. */
-export const ruled = (rule: string) => ({
+/** Makes a zod error option: `rule` for an invalid value, "is required" for an absent one. */
+export const ruleMessage = (rule: string) => ({
   error: ({ input }: { readonly input?: unknown }) => (input === undefined ? 'is required' : rule),
 })
 
-/** The rule that was broken, worded to follow the field's name: `must be a UUID`, `is required`. Never holds the value. */
-export function plainWords(issue: z.core.$ZodRawIssue): string {
+/** Returns the violated rule as text that follows the name of the field: `must be a UUID`, `is required`. Never contains the value. */
+function messageOf(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case 'invalid_type':
       return mistyped(issue)
@@ -76,5 +76,5 @@ export function plainWords(issue: z.core.$ZodRawIssue): string {
   }
 }
 
-// Set as zod's language, so that a schema's own message still goes first and every parse of the product speaks the same way.
-z.config({ localeError: plainWords })
+// Set as zod's locale: every parse uses these messages, and a schema's own message still takes precedence.
+z.config({ localeError: messageOf })

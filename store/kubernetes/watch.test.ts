@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { lines } from './lines.ts'
+import { lines } from './watch.ts'
 
 async function* inPieces(bytes: Buffer, cuts: readonly number[]): AsyncGenerator<Buffer> {
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
   for (const [index, place] of places.slice(1).entries()) yield bytes.subarray(places[index], place)
 }
 
-test('lines come out whole, however the bytes are cut, even within a character', async () => {
+test('lines are complete wherever the chunks are split, also within a character', async () => {
   const line = fc
     .string({ unit: 'grapheme' })
     .map((text) => text.replaceAll('\n', ''))
