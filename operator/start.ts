@@ -7,7 +7,7 @@ import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { starting } from '../process/starting.ts'
 import { type CacheSet, createCacheSet } from '../store/cache-set.ts'
-import { createKubernetesStore, createStoreOver, type KubernetesStore } from '../store/kubernetes.ts'
+import { createKubernetesStore, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { createOperatorCaches, createTunnelCaches, type OperatorCaches } from './caches.ts'
 import { createAdminCertificate } from './certificates/admin-certificate.ts'
@@ -22,7 +22,7 @@ import { keepCa } from './installation/ca.ts'
 import { restrictSystemNamespace } from './installation/system-namespace.ts'
 import { createClusterJournal } from './journal/cluster-journal.ts'
 import { createOperator } from './operator.ts'
-import { createFencedClient } from './runtime/fenced-kubernetes.ts'
+import { createFencedStore } from './runtime/fenced-client.ts'
 import { createLeaderElection } from './runtime/leader.ts'
 import { ADMIN_USER } from './server/credentials.ts'
 import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
@@ -62,10 +62,7 @@ async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: As
   const work = { begun: false, synced: false }
   const isReady = () => (work.begun ? work.synced : election.stands())
   cleanup.use(await startStatus({ registry, host: settings.listen, port: settings.metricsPort, isReady }))
-  const fenced = createStoreOver(
-    createFencedClient(store.client, () => election.writableMs()),
-    { fieldManager },
-  )
+  const fenced = createFencedStore(store.client, { election, fieldManager })
   const ended = election.run((signal) => {
     work.begun = true
     return lead({ settings, log, store: fenced, registry, leads, onSynced: () => (work.synced = true) }, signal)

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 import { Lease } from '../../crds/core.ts'
 import { StoreError } from '../../store/errors.ts'
+import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
 import type { Preconditions, Store } from '../../store/port.ts'
 import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
-import { createFencedStore } from './fenced-store.ts'
+import { createFencedStore } from './fenced-client.ts'
 import { createLeaderElection } from './leader.ts'
 
 const KEY = { namespace: 'n', name: 'l' }
@@ -193,13 +194,36 @@ test('a candidate that cannot reach the API server does not stand', async () => 
   await run
 })
 
-test('a fenced store writes only while its process leads, and always reads', async () => {
-  let leads = true
-  const { store, write } = leaseStore()
-  write({ holderIdentity: 'me' })
-  const fenced = createFencedStore(store, () => leads)
-  await fenced.mergePatch(Lease, KEY, { spec: { leaseTransitions: 1 } })
-  leads = false
-  expect((await fenced.get(Lease, KEY))?.spec.leaseTransitions).toBe(1)
-  await expect(fenced.mergePatch(Lease, KEY, { spec: {} })).rejects.toMatchObject({ code: 'unavailable' })
+/** A Kubernetes client that records its requests and answers 404. */
+function recordingClient() {
+  const requests: ApiRequest[] = []
+  const client = {
+    request: (request: ApiRequest) => {
+      requests.push(request)
+      return Promise.resolve({ status: 404, body: { kind: 'Status', reason: 'NotFound', message: 'not found', code: 404 } })
+    },
+  } as KubernetesClient
+  return { client, writes: () => requests.filter(({ method }) => method !== 'GET') }
+}
+
+test('the fenced store sends writes only while its process is leader, each within the time left, and always reads', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const { election, run } = candidate(lease.store, clock, 'me')
+  const { client, writes } = recordingClient()
+  const fenced = createFencedStore(client, { election, fieldManager: 'test' })
+  const write = () => fenced.mergePatch(Lease, KEY, { spec: { leaseTransitions: 1 } })
+  const rejected = { code: 'unavailable' }
+  const answered = { code: 'not_found' }
+  await expect(write()).rejects.toMatchObject(rejected)
+  await clock.advance(0)
+  await expect(write()).rejects.toMatchObject(answered)
+  lease.fail('unavailable')
+  await clock.advance(7_999)
+  await expect(write()).rejects.toMatchObject(answered)
+  await clock.advance(1)
+  await expect(write()).rejects.toMatchObject(rejected)
+  expect(writes().map(({ timeoutMs }) => timeoutMs)).toEqual([11_000, 3_001])
+  expect(await fenced.get(Lease, KEY)).toBeUndefined()
+  expect(await run).toBe('lease_lost')
 })

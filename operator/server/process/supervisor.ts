@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { type Backoff, backoffMs } from '../../../shared/backoff.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
-import { backoffMs } from './backoff.ts'
 import type { Serving } from './bring-up.ts'
 import { codeOf } from './error-code.ts'
 import type { LoginAnswer } from './programs/program.ts'
@@ -14,6 +14,8 @@ const SLOW_PROBE_MS = 250
 const SLOW_AFTER_MS = 5000
 /** Having run this long, a failure is the first of a new row. */
 const STEADY_MS = 60_000
+/** Wait before a failed server is started again. */
+export const RESTART_BACKOFF: Backoff = { baseMs: 250, maxMs: 30_000 }
 
 export interface SupervisorDeps {
   /** Callers' host. */
@@ -117,7 +119,7 @@ export class Supervisor {
     this.#runningSince = undefined
     this.#serving = undefined
     this.#failures += 1
-    const wait = backoffMs(this.#failures)
+    const wait = backoffMs(RESTART_BACKOFF, this.#failures)
     this.#retryAt = performance.now() + wait
     this.#deps.logger.warn({ err: error, failures: this.#failures }, 'database server failed')
     this.#set({ phase: 'failed', ...explain(error) })

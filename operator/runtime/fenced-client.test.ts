@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Organization } from '../../crds/organization.ts'
 import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
 import { createStoreOver } from '../../store/kubernetes.ts'
-import { createFencedClient } from './fenced-kubernetes.ts'
+import { createFencedClient } from './fenced-client.ts'
 
 /** A client that notes what it is asked, and knows nothing. */
 function stage(writableMs: number) {
