@@ -29,17 +29,17 @@ export interface CrdApplyDeps {
   readonly client: KubernetesClient
   readonly log: Pick<Logger, 'info'>
   readonly kinds?: readonly Kind[]
-  /** The program's own unless given. */
+  /** Version of Mooring. Default: the version of this program. */
   readonly version?: string
   readonly clock?: Clock
 }
 
 /**
- * Makes every CustomResourceDefinition what this version says and waits until the API server serves it; helm never touches them after
- * the first installation. The whole spec is replaced rather than merged: a rule or field of an older version would otherwise stay for as
- * long as whoever installed it owned it. The same spec again writes nothing. One of a newer version is left alone: amid an upgrade an
- * operator of the old version may lead once more, and what the new one wrote would not fit its definitions any more.
- * @throws MooringError `crd_refused` when the API server does not take one or does not serve it in 30 s; StoreError `unavailable`
+ * Applies every CustomResourceDefinition of this version and waits until the API server serves it; helm never updates them after the first
+ * installation. The whole spec is replaced, not merged: a rule or field of an older version would otherwise stay as long as its field
+ * manager owns it. An unchanged spec writes nothing. A definition of a newer version is kept: during an upgrade an operator of the old
+ * version may become leader again, and objects of the new version would not match its definitions.
+ * @throws MooringError `crd_refused` when the API server rejects one or does not serve it within 30 s; StoreError `unavailable`
  */
 export async function applyCrds(deps: CrdApplyDeps, signal: AbortSignal): Promise<void> {
   const { kinds = CUSTOM_KINDS } = deps
@@ -79,13 +79,13 @@ async function write(deps: CrdApplyDeps, wanted: Definition, live: Live | undefi
     return live
   }
   const query = { fieldManager: 'mooring-operator' }
-  // The operators of two versions may meet here; whoever comes second looks again.
+  // The operators of two versions may write at the same time: the second one reads again and decides anew.
   const answer = live
     ? await client.request({
         method: 'PUT',
         path: `${PATH}/${name}`,
         query,
-        // What the API server filled in itself stays, so that nothing changes when nothing is to change.
+        // Fields that the API server defaulted stay, so that an unchanged definition writes nothing.
         body: { ...live, metadata: { ...live.metadata, annotations: marks }, spec: { ...live.spec, ...wanted.spec } },
         idempotent: true,
       })

@@ -8,12 +8,12 @@ import type { Admins } from './server/admins.ts'
 export interface OperatorMetricsDeps {
   readonly registry: Registry
   readonly instances: Cache<typeof SharedInstance>
-  /** Absent where no tunnels are served. */
+  /** Tunnels; absent in deployments without tunnels. */
   readonly tunnels: Cache<typeof Tunnel> | undefined
   readonly admins: Admins
 }
 
-/** Registers what the operator knows of instances, pools and certificates (surface, section 7). */
+/** Registers the metrics of instances, pools and certificates. */
 export function createOperatorMetrics({ registry, instances, tunnels, admins }: OperatorMetricsDeps): {
   readonly claimed: (seconds: number) => void
 } {

@@ -37,9 +37,9 @@ import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
 import { createTransactionIdAlarm } from './watchdog/transaction-ids.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
 
-/** Connections that one tenant may hold; the servers' settings allow for this many each. */
+/** Connections that one tenant may hold; the servers' settings reserve this many for each. */
 const CONNECTIONS_PER_TENANT = 12
-/** After a claim, before its spare is replaced: a copy of a database keeps engine and disk busy, and the answer is on its way. */
+/** Delay between a claim and the replacement of its spare: copying a database loads engine and disk while the claim still needs them. */
 const REFILL_AFTER_MS = 100
 
 export interface OperatorDeps {
@@ -48,47 +48,47 @@ export interface OperatorDeps {
   readonly runtime: ServerRuntime
   readonly registry: Registry
   readonly log: Logger
-  /** PEM of the CA that callers check database servers by. */
+  /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
-  /** File of that CA, as callers are told in a connection string. */
+  /** File name of that CA in connection strings. */
   readonly caFile: string
   readonly settings: OperatorSettings
-  /** Whether the components run under service accounts, which need a RoleBinding of their own in each tenant namespace. */
+  /** Whether the components run under service accounts, which need a RoleBinding in each tenant namespace. */
   readonly serviceAccounts: boolean
-  /** Where failures are told beside the log. */
+  /** Sink of failures. Default: the log. */
   readonly events?: Events | undefined
-  /** What tunnels need; absent where there are no edges. */
+  /** Dependencies of tunnels; absent in deployments without edges. */
   readonly tunnels?: TunnelsDeps | undefined
-  /** Whether this process leads at this very moment; always, when absent. Asked before each step in an engine. */
+  /** Whether this process is leader now; called before each step in an engine. Default: always. */
   readonly leads?: (() => boolean) | undefined
 }
 
 export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> & {
   readonly journal: PresenceDeps['journal'] & UnseenChangesDeps['journal']
-  /** Of the audit log. */
+  /** Digest for the audit log. */
   readonly digest: UnseenChangesDeps['digest']
 }
 
 export interface OperatorSettings {
-  /** Spare databases on a server. */
+  /** Spare databases per server. */
   readonly warmPool: number
-  /** Shared instances on a server. */
+  /** Shared instances per server. */
   readonly capacity: number
-  /** Objects in a namespace, by kind. */
+  /** Maximum number of objects in a namespace, by kind. */
   readonly quotas: { readonly instances: number; readonly tunnels: number }
-  /** Bounds of tenants' sessions, and of their databases. */
+  /** Limits of tenants' sessions and databases. */
   readonly limits: SessionBounds
   readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
 }
 
 export interface Operator {
-  /** Ends when `signal` aborts and what was under way is done. */
+  /** Runs the controllers. Resolves when `signal` has aborted and the work under way is done. */
   run(signal: AbortSignal): Promise<void>
-  /** Resolves when `run` has found the first database server up. */
+  /** Resolves when the first database server is known to be up. */
   readonly firstServer: Promise<unknown>
 }
 
-/** Wires the operator's controllers. */
+/** Creates the operator's controllers and their sources. */
 export function createOperator(deps: OperatorDeps): Operator {
   const { store, caches, runtime, log, settings } = deps
   const { instances, servers, regions } = caches
@@ -117,14 +117,14 @@ export function createOperator(deps: OperatorDeps): Operator {
   const allRegions = () => regions.list().map(keyOf)
   const serverKey = (name: string): Key => ({ namespace: SHARED_NAMESPACE, name })
 
-  /** Who lives on a server that changed, and who waits for one like it. */
+  /** Instances on a server that changed, and instances that wait for a server like it. */
   function concernedByServer(key: Key): readonly Key[] {
     const server = servers.get(key)
     const waiting = server ? instances.byIndex('waiting', waitingFor(server.spec.region, server.spec.motor)) : []
     return [...onServer(key.name), ...waiting.map(keyOf)]
   }
 
-  /** Servers that wait for their last instance to go. */
+  /** Servers that are deleted when their last instance is. */
   const goingServers = () =>
     servers
       .list()
@@ -145,10 +145,10 @@ export function createOperator(deps: OperatorDeps): Operator {
 
   function poolOf(key: Key): readonly Key[] {
     const instance = instances.get(key)
-    // Of one that is gone nobody knows any more where it was.
+    // The server of a deleted instance is unknown.
     if (!instance) return servers.list().map(keyOf)
     const server = instance.status?.serverRef?.name
-    // It takes a spare soon; until then a look at the pools only keeps the servers from its claim.
+    // It takes a spare soon; reconciling the pools before that would only delay its claim.
     return server === undefined ? [] : [serverKey(server)]
   }
 
@@ -223,10 +223,11 @@ export function createOperator(deps: OperatorDeps): Operator {
         changesOf(servers, concernedByServer),
         changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),
         changesOf(regions, waitingIn),
-        // Who is gone has left a place.
+        // A deleted instance has freed a slot.
         changesOf(instances, (key) => (instances.get(key) ? [] : allRegions().flatMap(waitingIn))),
         eventsOf((enqueue) => watchdog.onSuspicion(enqueue)),
-        // After a failover its server is ready by its status before there is a way in: what was tried too soon need not wait its back-off out.
+        // After a failover a server's status is ready before its admin connection is: instances that failed meanwhile are reconciled at
+        // once.
         eventsOf((enqueue) => admins.onOpen((name) => concernedByServer(serverKey(name)).filter(isUnsettled).forEach(enqueue))),
       ],
     }),
@@ -260,14 +261,14 @@ export function createOperator(deps: OperatorDeps): Operator {
   }
 }
 
-/** The audit log is part of the journal, which is there where tunnels are. */
+/** Creates the audit of unseen changes. The audit log is part of the journal, which exists only with tunnels. */
 function auditFor({ caches, tunnels, log, registry }: OperatorDeps & { readonly tunnels: TunnelsDeps }, now: () => Date) {
   const audited = [caches.instances, caches.apiTokens, tunnels.tunnels, tunnels.tunnelPasswords]
   const { journal, digest } = tunnels
   return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal, digest, log, registry, now })
 }
 
-/** Starts once the cache has synced, unless it was stopped by then. Returns how to stop. */
+/** Calls `start` when the cache has synced, unless stopped before. @returns a function that stops */
 function whenSynced(cache: Cache<Kind>, start: () => () => void): () => void {
   let stop: (() => void) | undefined
   let stopped = false
@@ -280,7 +281,7 @@ function whenSynced(cache: Cache<Kind>, start: () => () => void): () => void {
   }
 }
 
-/** The runtime keeps its handlers for good; after the stop they do nothing. */
+/** Subscribes to the runtime, which has no way to unsubscribe; after the stop the handler does nothing. */
 function onRuntimeChange(runtime: ServerRuntime, handler: (name: string) => void): () => void {
   let active = true
   runtime.onChange((name) => {

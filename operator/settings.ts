@@ -15,7 +15,7 @@ const EVERY = { sessionsMs: 5_000, sweepMs: 60_000 }
 const count = (range: readonly [number, number], initial: string, about: string) =>
   withDefault(whole(...range), '<n>', [initial, about])
 
-/** What the operator is told in either home. */
+/** Settings of the operator in both deployment modes. */
 export const SERVER_SETTINGS = {
   serverCapacity: count([1, 20_000], '50', 'shared instances on one database server'),
   warmPool: count([0, 1_000], '5', 'spare databases kept ready on each warm server'),
@@ -91,7 +91,7 @@ function smallLimits(settings: ClusterOperatorSettings): readonly string[] {
 
 const MILLI = 1_000
 
-/** How database servers run as pods. */
+/** Settings of database servers as pods. */
 export function podSettings(settings: ClusterOperatorSettings): PodSettings {
   return {
     ...POD_SETTINGS,
@@ -111,7 +111,7 @@ export function podSettings(settings: ClusterOperatorSettings): PodSettings {
   }
 }
 
-/** Every name that the API's Service has, and those of callers outside. */
+/** Names in the API's certificate: those of its Service, and those for callers outside. */
 export function apiNames({ apiNames: outside, clusterDomain }: Pick<ClusterOperatorSettings, 'apiNames' | 'clusterDomain'>) {
   const service = 'mooring-apiserver'
   const inNamespace = `${service}.${SYSTEM_NAMESPACE}`

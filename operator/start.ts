@@ -39,10 +39,10 @@ export interface StartOperatorDeps {
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
 
 /**
- * Starts an operator of the cluster home: it stands for election, and does its work while it leads. It is ready when it stands, and, once
- * it leads, when it knows all there is.
- * `ended` rejects when leadership is lost or cannot be taken up: two that write would be worse than none. `stop` finishes the steps at
- * hand and gives the lease back.
+ * Starts an operator in a cluster: it stands for election, and runs the controllers while it is leader. A candidate is ready when it knows
+ * the leader; the leader is ready when its caches have synced.
+ * `ended` rejects when leadership is lost or cannot be taken up: two leaders would be worse than none. `stop` finishes the current steps
+ * and releases the lease.
  * @throws MooringError `port_in_use`, `invalid_settings`
  */
 export async function startOperator(deps: StartOperatorDeps): Promise<Running> {
@@ -54,7 +54,7 @@ async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: As
   cleanup.use(watchEventLoop(registry))
   const fieldManager = 'mooring-operator'
   const store = cleanup.use(createKubernetesStore({ config: await loadClusterConfig(env), fieldManager }))
-  // A process of the same pod, started anew, must not take the lease of its forerunner for its own: that one's last write may be on its way.
+  // A restarted process of the same pod must not take over its predecessor's lease: that process' last write may still be under way.
   const identity = `${settings.identity}_${crypto.randomUUID()}`
   const election = createLeaderElection({ store, lease: LEASE, identity, log })
   const stopping = new AbortController()
@@ -83,11 +83,11 @@ interface LeadDeps {
   readonly store: KubernetesStore
   readonly registry: Registry
   readonly leads: () => boolean
-  /** Called when all that there was at the start is known. */
+  /** Called when all objects present at the start are known. */
   readonly onSynced: () => void
 }
 
-/** What the leader alone does. Resolves when `signal` has aborted and the steps under way are done. */
+/** Work of the leader. Resolves when `signal` has aborted and the steps under way are done. */
 async function lead({ settings, log, store, registry, leads, onSynced }: LeadDeps, signal: AbortSignal): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
   await applyCrds({ client: store.client, log }, signal)
@@ -120,7 +120,7 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry, leads, tunnels },
     ca: () => ca.certificate,
-    // Its key in the credential Secret, and where a caller of the REST API is asked to save `tls.ca`.
+    // Name of the entry in the credential Secret, and of the file to which API callers are asked to save `tls.ca`.
     caFile: 'ca.crt',
     settings: operatorSettings(settings),
     serviceAccounts: true,
@@ -131,7 +131,7 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
 }
 
 const GIB = 1024 ** 3
-/** Of the volume of the journal's server; the rest is for what it writes ahead and sorts. */
+/** Share of the journal's volume for its database; the rest is for write-ahead log and sorting. */
 const JOURNAL_SHARE = 0.7
 
 interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'registry'> {
@@ -143,7 +143,7 @@ interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'reg
   readonly caches: OperatorCaches
 }
 
-/** What tunnels need: the edges of all endpoints, and the journal, both to be closed in the end. */
+/** Creates what tunnels need: the edges of all endpoints, and the journal. The caller closes both. */
 function openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, digest, following, caches }: TunnelParts) {
   const ofTunnels = createTunnelCaches(following)
   const { endpoints, tunnels } = ofTunnels

@@ -12,45 +12,45 @@ import { Backlog } from './backlog.ts'
 import { type Change, changesBetween, unseenEntry } from './unseen-change.ts'
 
 export interface UnseenChangesDeps {
-  /** Of the kinds that the audit log tells of. */
+  /** Caches of the audited kinds. */
   readonly caches: readonly Cache<Kind>[]
   readonly namespaces: Cache<typeof Namespace>
   readonly journal: Pick<Journal, 'audited' | 'audit'>
   readonly log: { warn(details: object, message: string): void }
   readonly registry: Registry
   readonly now: () => Date
-  /** What stands in an entry in place of a value that may be a secret. */
+  /** Digest that replaces a possibly secret value in an entry. */
   readonly digest: ValueDigest
   readonly clock?: Clock
-  /** Milliseconds that whoever made a change, or saw it made, has to record it. */
+  /** Milliseconds that the API and the webhook have to record a change. */
   readonly graceMs?: number
-  /** Changes that may wait for the journal, beside those that one look at all objects brings. */
+  /** Maximum number of changes that wait for the journal, in addition to those found by a check of all objects. */
   readonly most?: number
 }
 
 const GRACE_MS = 30_000
 const LOOK_MS = 1_000
-/** Changes that one question to the journal is about. */
+/** Changes in one query to the journal. */
 const BATCH = 500
-/** Each holds on to what its object was: some 4 KB, of a heap of 320 MiB. */
+/** Each pending change holds the former object: some 4 KB, of a heap of 320 MiB. */
 const MOST = 10_000
-/** Entries of older objects may be past their retention, a day less than which this is. */
+/** Age up to which objects are checked: one day less than the retention of entries. */
 const KEPT_MS = 399 * 86_400_000
 
-/** A change that is to be looked for in the journal. */
+/** Change whose audit entry has not been checked yet. */
 interface Pending {
   readonly change: Change
   readonly ofTenant: boolean
 }
 
 /**
- * Records what neither the API nor the webhook saw (design, "Permissions"): a change is never missing from the audit log. Each change that
- * the caches show is looked for in the journal a while later, and one without an entry gets one with actor null. At the start that is all
- * there is; from then on nothing is asked while nothing changes. A deletion that nobody recorded while no operator ran is not known here,
- * unless a finalizer held the object.
+ * Records the changes that neither the API nor the webhook recorded, so that the audit log is complete (docs/api.md, "Audit log"). Each
+ * change that a cache shows is looked up in the journal after a grace time; a change without an entry gets one with actor null. The first
+ * check covers all objects. Later checks cover only changes. A deletion that happened while no operator ran is found only if a finalizer
+ * held the object.
  *
- * While the journal is away changes wait, and past a number of them the oldest are forgotten. Once it is back all objects are looked at as
- * at the start: what is lost by then are deletions, and what a change was from and to.
+ * While the journal is unavailable, changes wait. Above a maximum number the oldest are dropped; all objects are then checked again when
+ * the journal is back. That check does not find deletions, nor the values before a change.
  */
 export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: AbortSignal): Promise<void> } {
   const { caches, namespaces, journal, log, now, digest, clock = systemClock, graceMs = GRACE_MS } = deps
@@ -67,7 +67,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     for (const change of changesBetween(before, after, now().getTime())) backlog.add({ change, ofTenant }, due)
   }
 
-  /** Expects all that led to what there is. */
+  /** Adds the writes that led to the present objects. */
   function expectAll(): void {
     const oldest = now().getTime() - KEPT_MS
     const before = backlog.size
@@ -77,7 +77,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     room = backlog.size - before + (deps.most ?? MOST)
   }
 
-  /** Returns how to stop. */
+  /** Follows the changes of a cache. @returns a function that unsubscribes */
   function follow(cache: Cache<Kind>): () => void {
     const known = new Map(cache.list().map((object) => [keyToString(keyOf(object)), object]))
     return cache.onChange((key: Key) => {
@@ -92,7 +92,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     })
   }
 
-  /** Owners that are on their way out count as gone: what they own goes first. */
+  /** Whether all owners are gone or being deleted: the objects that they own are deleted first. */
   function ownersGone({ object }: Change): boolean {
     const owners = object.metadata.ownerReferences ?? []
     const stays = ({ uid }: { readonly uid: string }) =>
@@ -114,7 +114,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     await Promise.all(unseen.map((change) => journal.audit(unseenEntry(change, { ownersGone: ownersGone(change), digest }))))
   }
 
-  /** Whoever has entries waiting for a journal to be back comes first: what could not be looked for is due again later. */
+  /** Checks all due changes. When the journal fails, the batch is due again after the grace time. */
   async function look(): Promise<void> {
     for (;;) {
       const batch = backlog.take(clock.now(), BATCH)
@@ -143,7 +143,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       await untilSynced([...caches, namespaces], signal)
       if (!signal.aborted) expectAll()
       const stops = signal.aborted ? [] : caches.map(follow)
-      // A journal that takes nothing is not waited for then: what is on its way is found again by the next operator.
+      // Shutdown does not wait for a journal that hangs: the next operator finds the same changes again.
       while (!signal.aborted) {
         await unlessAborted(step(), signal)
         await pause(clock, Math.min(LOOK_MS, graceMs), signal)
@@ -153,7 +153,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
   }
 }
 
-/** Counts what is forgotten, and says so once until it is settled. */
+/** Counts dropped changes, and logs the first of them until `settle`. */
 function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'registry'>) {
   const total = new Counter({
     name: 'mooring_audit_forgotten_changes_total',
@@ -168,7 +168,7 @@ function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'reg
       since += count
       total.inc(count)
     },
-    /** Whether something was forgotten since the last time. */
+    /** Whether changes were dropped since the last call. */
     settle(): boolean {
       if (since === 0) return false
       log.warn({ forgotten: since }, 'the journal is back: all objects are looked for in the audit log again')
@@ -180,7 +180,7 @@ function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'reg
 
 const nameOf = ({ resource, generation }: AuditedChange): string => `${resource} ${generation ?? 'deleted'}`
 
-/** Resolves when `work` has, or `signal` aborts. Not a race against one promise, which would keep each of a day's 86,400 looks in memory. */
+/** Resolves when `work` has, or `signal` aborts. A race against one promise would keep each of a day's 86,400 checks in memory. */
 function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => resolve()

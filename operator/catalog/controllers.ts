@@ -20,7 +20,7 @@ export interface CatalogControllersDeps {
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources'>) => Controller
 }
 
-/** One controller for each kind that is only data. */
+/** Creates a controller for each kind that is only data: regions, plans, organizations and API tokens. */
 export function createCatalogControllers(deps: CatalogControllersDeps): readonly Controller[] {
   const { regions, plans, organizations, apiTokens, report, controller } = deps
   const now = () => deps.now().getTime()

@@ -8,15 +8,15 @@ import type { Outcome } from '../runtime/controller.ts'
 export interface CatalogDeps<K extends Kind> {
   readonly cache: Cache<K>
   readonly report: Report
-  /** What the object comes to now. */
+  /** Decides the object's Ready condition. */
   readonly judge: (object: Resource<K>) => Verdict
-  /** What its status says beside. */
+  /** Other fields of its status. */
   readonly findings?: (object: Resource<K>) => Findings<K>
-  /** Milliseconds until that may be another without any change; undefined for never. */
+  /** Milliseconds until the condition may change without a change of the object; undefined for never. */
   readonly againInMs?: (object: Resource<K>) => number | undefined
 }
 
-/** Says of each object of a kind that is only data whether it can be used. */
+/** Creates the reconciler of a kind that is only data: it reports whether an object can be used. */
 export function createCatalogReconciler<K extends Kind>(deps: CatalogDeps<K>): (key: Key) => Promise<Outcome> {
   const { cache, report, judge, findings, againInMs = () => undefined } = deps
   return async function reconcileCatalog(key) {

@@ -4,7 +4,7 @@ import { type Plan, PlanReason } from '../../crds/plan.ts'
 import { type Region, RegionReason } from '../../crds/region.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 
-// What the kinds that are only data come to: nothing is made for them, but each says whether it can be used. All pure.
+// Ready conditions of the kinds that are only data: nothing is created for them. All functions are pure.
 
 export function regionVerdict({ spec }: Region): Verdict {
   const { length } = spec.motors
@@ -23,7 +23,7 @@ export function organizationVerdict(organization: Organization): Verdict {
   return ready(OrganizationReason.Active, `namespaces can be made in ${organization.metadata.name}`)
 }
 
-/** `now` in milliseconds since the epoch. */
+/** Ready condition of an API token at `now`, in milliseconds since the epoch. */
 export function apiTokenVerdict(token: ApiToken, now: number): Verdict {
   const end = endOfApiToken(token)
   const at = new Date(end).toISOString()

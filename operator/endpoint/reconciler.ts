@@ -16,14 +16,14 @@ export interface EndpointReconcilerDeps {
   readonly store: Store
   readonly endpoints: Cache<typeof TunnelEndpoint>
   readonly regions: Cache<typeof Region>
-  /** With the index `endpoint` of tunnel/indexes.ts. */
+  /** Tunnels, with the index `endpoint` of tunnel/indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
   readonly issuers: Issuers
   readonly runtime: EdgeRuntime
   readonly report: Report
 }
 
-/** Keeps an endpoint's host keys and edges, and says how many tunnels it serves. */
+/** Creates the reconciler of endpoints: it keeps their host keys and edges, and reports how many tunnels each serves. */
 export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Key) => Promise<Outcome> {
   const { store, endpoints, regions, tunnels, runtime, report } = deps
   const keyring = createHostKeyring(store)
@@ -53,7 +53,7 @@ interface Seen {
   readonly state: EdgeState
 }
 
-/** Pure. */
+/** Ready condition of an endpoint. Pure. */
 function verdictOf(endpoint: TunnelEndpoint, { regions, issuers, state }: Seen): Verdict {
   const { spec } = endpoint
   const { ready: edges, ...why } = state

@@ -10,7 +10,7 @@ import type { Key } from '../../store/port.ts'
 import { ISSUER_MISSING } from '../tunnel/issuer-missing.ts'
 import type { Events, Failure } from './events.ts'
 
-/** Reasons of `Ready` that somebody has to do something about; the others are steps on a way. */
+/** Reasons of `Ready` that need an action of a person; the other reasons are steps towards ready. */
 const FAILURES: ReadonlySet<string> = new Set([
   InstanceReason.QuotaExceeded,
   InstanceReason.ServerUnavailable,
@@ -34,15 +34,15 @@ const FAILURES: ReadonlySet<string> = new Set([
   ISSUER_MISSING.reason,
 ])
 
-/** Reason of the event about a certificate that could not be obtained: whether its tunnel is ready hangs on the one before. */
+/** Reason of the event about a certificate that could not be obtained. The tunnel stays ready while its former certificate is valid. */
 const CERTIFICATE_FAILED = 'CertificateFailed'
 
-/** Types of conditions that are there only while something is wrong. */
+/** Condition types that are present only while something is wrong. */
 const ALARMS = [KEYS_USABLE, TRANSACTION_IDS_LOW]
 
 type Told = Pick<Failure, 'reason' | 'note'>
 
-/** The failures that an object's status speaks of. Pure. */
+/** Failures in an object's status. Pure. */
 export function failuresOf(object: Resource<Kind>): readonly Told[] {
   const alarms = ALARMS.map((type) => conditionOf(object as Conditioned, type)).filter((condition) => condition !== undefined)
   const ready = whyNotReady(object)
@@ -58,14 +58,14 @@ function whyNotReady(object: Resource<Kind>): Told | undefined {
 }
 
 /**
- * Tells each failure that a status comes to speak of, once. What failed before this began is known already: it was told then.
- * Call it once the cache has synced. Returns how to stop.
+ * Reports each new failure in a status once. Failures present at the start were reported before it. Call it once the cache has synced.
+ * @returns a function that unsubscribes
  */
 export function tellFailures(cache: Cache<Kind>, events: Events): () => void {
   const told = new Map<string, ReadonlySet<string>>()
   const idOf = ({ namespace = '', name }: Key) => `${namespace}/${name}`
 
-  /** @returns what it speaks of and did not before */
+  /** @returns failures of the object that were not reported yet */
   function note(object: Resource<Kind>): readonly Told[] {
     const id = idOf(object.metadata)
     const before = told.get(id)

@@ -19,12 +19,12 @@ export interface FleetDeps {
   readonly instances: Cache<typeof SharedInstance>
   readonly places: Places
   readonly quota: Pick<Quota<SharedInstance>, 'countAdmissible'>
-  /** Shared instances on one server. */
+  /** Maximum number of shared instances on one server. */
   readonly capacity: number
   readonly now: () => Date
 }
 
-/** Sees to it that a region has as many shared servers of each motor as its instances need. */
+/** Creates the reconciler of regions: it creates the shared servers that each motor's instances need. */
 export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Outcome> {
   const { store, regions, servers, instances, places, quota } = deps
 
@@ -59,10 +59,10 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
       const ordinal = nextServer({
         motor,
         warm,
-        // A server takes a second or more to start, in which half of the one before can fill up.
+        // A server takes a second or more to start, in which half of the slots of the last one can fill up.
         headroom: Math.ceil(deps.capacity / 2),
         free: useful.reduce((sum, { server }) => sum + places.freeOn(server), 0),
-        // No server is started for those that their quota will keep out, and that nobody has told so yet.
+        // Instances above their quota do not count, even before their status says so.
         waiting: quota.countAdmissible(
           instances.byIndex('waiting', waitingFor(region.spec.id, motor)).filter(({ metadata }) => !places.has(metadata.uid)),
         ),

@@ -6,12 +6,12 @@ import { createCa, isPair, type KeyPair } from '../certificates/local-ca.ts'
 import { API_SECRET } from './api-secret.ts'
 import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 
-/** Only the operator reads it. */
+/** Secret of the CA. Only the operator reads it. */
 export const CA_SECRET = 'mooring-ca'
 
 const LOOK_MS = 10_000
 
-/** The CA of this installation: its certificate is what callers check every server by. One that is damaged is replaced. */
+/** Opens the CA of this installation, by which callers verify every server. A damaged one is replaced. */
 export async function openCa(store: Store): Promise<KeyPair> {
   const { certificate = '', key = '' } = await keptSecret(store, CA_SECRET, async () => ({ ...(await createCa(new Date())) }))
   if (isPair({ certificate, key })) return { certificate, key }
@@ -28,13 +28,13 @@ export interface KeptCaDeps {
 
 export interface KeptCa extends Disposable {
   readonly current: KeyPair
-  /** Puts the Secret back when it was deleted or damaged. A timer calls this. */
+  /** Restores the Secret when it was deleted or damaged. A timer calls this. */
   check(): Promise<void>
 }
 
 /**
- * {@link openCa}, and keeps it until it is disposed of. With a CA that was lost while no operator ran, every certificate is issued anew, and
- * callers have to fetch the new one: that is told loudly.
+ * Opens the CA ({@link openCa}) and keeps its Secret until it is disposed of. If the CA was lost while no operator ran, all certificates
+ * are issued anew and callers need the new CA: this is logged as a warning.
  */
 export async function keepCa({ store, log, everyMs = LOOK_MS }: KeptCaDeps): Promise<KeptCa> {
   const current = await openCa(store)

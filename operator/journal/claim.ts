@@ -2,9 +2,9 @@ import type pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 
 /**
- * Says in a database outside whose journal it is; two installations in one database would take each other's roles away.
+ * Records in an outside database which installation owns the journal: two installations in one database would revoke each other's roles.
  * @param installation uid of the namespace mooring-system
- * @throws MooringError `journal_taken` when it is another's; what the driver throws
+ * @throws MooringError `journal_taken` when another installation owns it; errors of the driver
  */
 export async function claim(client: pg.Client, installation: string): Promise<void> {
   await client.query(`

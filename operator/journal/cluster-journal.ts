@@ -18,33 +18,33 @@ import { redoAfter } from './redo.ts'
 import { createSteps } from './steps.ts'
 
 export interface ClusterJournalDeps extends OwnServerDeps {
-  /** Secret in mooring-system with `uri` and `ca.crt` of a PostgreSQL outside; Mooring runs one itself when undefined. */
+  /** Secret in mooring-system with `uri` and `ca.crt` of an outside PostgreSQL; undefined when Mooring runs its own server. */
   readonly outside: string | undefined
-  /** Bytes that the database on a server of Mooring's own may have; past it the oldest requests go. */
+  /** Maximum size, in bytes, of the journal's database on Mooring's own server; above it the oldest requests are removed. */
   readonly maxBytes?: number | undefined
   readonly log: { warn(details: object, message: string): void; info(details: object, message: string): void }
   readonly registry: Registry
   readonly clock?: Clock
-  /** In place of a DatabaseServer. */
+  /** Server of the journal, in place of a DatabaseServer. */
   readonly server?: OwnServer | undefined
-  /** How often all is looked at. */
+  /** Interval of reconciling. Default 10,000. */
   readonly lookMs?: number
 }
 
-/** The journal as the operator has it, who also looks after it. */
+/** Journal of the operator, which also maintains it. */
 export interface ClusterJournal extends Journal {
   /**
-   * Until `signal` aborts: keeps server, roles and Secrets, lays the journal out, removes what is past its retention, and ends the sessions
-   * of edges that are gone.
+   * Maintains the journal until `signal` aborts: keeps server, roles and Secrets, creates the tables, removes records past their retention,
+   * and ends the sessions of edges that are gone.
    */
   run(signal: AbortSignal): Promise<void>
 }
 
 const LOOK_MS = 10_000
-/** While it is being set up. */
+/** Interval of reconciling during the setup. */
 const SOON_MS = 1_000
 const SWEEP_MS = 3_600_000
-/** After a sweep that failed: each holds up readers of a piece for a moment. */
+/** Interval after a failed sweep: each sweep blocks readers of a partition for a moment. */
 const SWEEP_AGAIN_MS = 60_000
 const OWNERSHIP = { 'app.kubernetes.io/name': 'mooring-edge' }
 
@@ -54,7 +54,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   const places = createPlaceKeeper({ store, server, logins: createLoginKeeper(store), ca: deps.ca, outside: deps.outside })
   const patience = createPatience()
   let owner: JournalLogin | undefined
-  /** Keys of the places whose roles are as they should be, and whose tables are. */
+  /** Key of the location whose roles are prepared. */
   let prepared: string | undefined
   let migrated: string | undefined
   let isLaidOut = false
@@ -70,7 +70,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   const tables = createJournalOwner({ login })
   const endings = createEndings((end) => writer.connection(end))
 
-  /** Somebody may have changed a password, taken a role away, or dropped the schema. */
+  /** Schedules the preparation again after an error that shows a changed password, or a dropped role or schema. */
   function undo(error: unknown): void {
     failures += 1
     const redo = redoAfter(error)
@@ -78,7 +78,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     if (redo !== undefined) migrated = undefined
   }
 
-  /** Returns when to look again, in milliseconds. */
+  /** Reconciles once. @returns milliseconds until the next time */
   async function look(signal: AbortSignal): Promise<number> {
     const before = failures
     const place = await steps.run('find', () => places.find())
@@ -95,7 +95,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     await steps.run('end_lost', () => endLost(signal))
   }
 
-  /** Once for each place, and when it was undone. */
+  /** Prepares roles and tables of a location, once, and again after an error that requires it. */
   async function prepare(place: JournalPlace): Promise<void> {
     if (place.key !== prepared) {
       await place.prepare()
@@ -131,7 +131,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     const due = patience
       .due(lostSessions(open, items), performance.now())
       .filter(({ session }) => !underWay.has(session.sessionId))
-    // A journal that is read and cannot be written must not hold up what would mend it: the rest is for the next look.
+    // A journal that can be read but not written must not delay its own repair: remaining sessions are ended next time.
     const ended = endings.end(due).then((sessions) => {
       if (sessions > 0) log.info({ sessions }, 'sessions of edges that are gone were ended')
     })

@@ -10,15 +10,15 @@ import { type Login, type LoginKeeper, type Place, roleOf } from './logins.ts'
 import type { OwnServer } from './own-server.ts'
 import { claimOutside, prepareOutside, prepareServer, rightsOf } from './roles.ts'
 
-/** Where the journal is, and what it takes to let everybody in. */
+/** Location of the journal, and the preparation that gives all users their logins. */
 export interface JournalPlace {
-  /** Changes when anything of it does. */
+  /** Identity of the location; changes with any of its parts. */
   readonly key: string
-  /** As the operator logs in. */
+  /** Login of the operator. */
   readonly owner: JournalLogin
-  /** Undefined where all use the owner's login. */
+  /** Roles of edges and API servers. Undefined where all use the owner's login. */
   readonly roles: JournalRoles | undefined
-  /** Makes roles and database. Any number of times. Throws what the driver throws. */
+  /** Creates roles and database. Idempotent. Throws errors of the driver. */
   prepare(): Promise<void>
 }
 
@@ -30,7 +30,9 @@ export interface PlaceKeeperDeps {
   readonly outside: string | undefined
 }
 
-/** Finds the journal's place and keeps the three Secrets. Undefined from `find` while the server is not there yet. */
+/**
+ * Creates the finder of the journal's location, which also keeps the three Secrets. `find` returns undefined while the server is not ready.
+ */
 export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceKeeperDeps): {
   find(): Promise<JournalPlace | undefined>
 } {
@@ -39,7 +41,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
   async function own(): Promise<JournalPlace | undefined> {
     const { host, port } = server
     const place = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca(), roleOf }
-    // Before the server is there: pods that mount them need not wait for it.
+    // Before the server runs: pods that mount the Secrets do not wait for it.
     const made = {
       owner: await logins.keep('owner', place),
       edge: await logins.keep('edge', place),
@@ -60,7 +62,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
     const config = dialling(owner)
     const installation = await installationOf(store)
     if (admitted?.uri !== owner.uri) {
-      // Nobody is handed a login to what is another installation's.
+      // Users get no login to a database that another installation owns.
       await claimOutside(config, installation)
       admitted = { uri: owner.uri, ...(await rightsOf(config)) }
     }
@@ -83,7 +85,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
   return { find: () => (outside === undefined ? own() : elsewhere(outside)) }
 }
 
-/** The same login, at the address by which the operator itself dials. */
+/** Login with the host replaced by the address at which the operator dials. */
 function dialled({ uri, ca }: Login, { from, to }: { readonly from: string; readonly to: string }): JournalLogin {
   return { uri: uri.replace(`@${from}:`, () => `@${to.includes(':') ? `[${to}]` : to}:`), ca }
 }
@@ -110,7 +112,7 @@ const rolesOf = ({ edge, reader }: Readonly<Record<'edge' | 'reader', Login>>): 
   reader: reader.role,
 })
 
-/** uid of mooring-system. @throws MooringError `journal_namespace` */
+/** Uid of the namespace mooring-system. @throws MooringError `journal_namespace` */
 async function installationOf(store: Store): Promise<string> {
   const namespace = await store.get(Namespace, { name: SYSTEM_NAMESPACE })
   if (!namespace) throw new MooringError('journal_namespace', `the namespace ${SYSTEM_NAMESPACE} is not there`)

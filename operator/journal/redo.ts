@@ -1,16 +1,16 @@
 import { DatabaseError } from 'pg'
 
-/** What somebody has undone by hand, to be done again. */
+/** Part of the journal that was changed by hand and needs another preparation. */
 export type Redo = 'roles' | 'tables'
 
-/** invalid_authorization, invalid_catalog_name, insufficient_privilege */
+/** SQL states invalid_authorization, invalid_catalog_name and insufficient_privilege. */
 const OF_ROLES = /^(28...|3D000|42501)$/
-/** invalid_schema_name, undefined_table, undefined_function, undefined_column */
+/** SQL states invalid_schema_name, undefined_table, undefined_function and undefined_column. */
 const OF_TABLES = /^(3F000|42P01|42883|42703)$/
 
 /**
- * What an error of the journal says is not as it was made: a login, a database or a right; the schema. Undefined for all that passes by
- * itself, like a lock that was not had in time. Pure.
+ * Returns the part of the journal that an error shows to be missing or changed: roles (a login, a database or a privilege) or tables (the
+ * schema). Undefined for temporary errors, such as a lock timeout. Pure.
  */
 export function redoAfter(error: unknown): Redo | undefined {
   const states = sqlStates(error)
@@ -18,7 +18,7 @@ export function redoAfter(error: unknown): Redo | undefined {
   return states.some((state) => OF_TABLES.test(state)) ? 'tables' : undefined
 }
 
-/** Of an error, of what caused it, and of all that it is made of (PostgreSQL, appendix A). */
+/** SQL states of an error, of its causes, and of the errors that it aggregates (PostgreSQL, appendix A). */
 function sqlStates(error: unknown): readonly string[] {
   if (error instanceof AggregateError) return error.errors.flatMap(sqlStates)
   if (error instanceof DatabaseError) return error.code === undefined ? [] : [error.code]

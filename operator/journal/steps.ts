@@ -1,12 +1,12 @@
 export interface StepsDeps {
   readonly log: { warn(details: object, message: string): void; info(details: object, message: string): void }
-  /** Called with each error. */
+  /** Receives each error. */
   readonly onFailure: (error: unknown) => void
 }
 
-/** Runs what is to be done for the journal, so that what fails keeps nothing else from happening. */
+/** Runner of maintenance steps that isolates failures: a failed step does not prevent the others. */
 export interface Steps {
-  /** Returns what `step` does, undefined when it fails: that is told once, until it works again. */
+  /** Returns the result of `step`, or undefined when it fails. A failure is logged once until the step succeeds again. */
   run<T>(name: string, step: () => Promise<T>): Promise<T | undefined>
 }
 

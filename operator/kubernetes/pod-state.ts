@@ -1,12 +1,14 @@
 import type { ContainerStatus, Pod } from './kinds.ts'
 
-/** What a pod says of its program. `serving`: its port is open; whether it takes a login is another question. `message`: what it waits for, or died of. */
+/**
+ * State of a pod's program. `serving`: its port is open; logins may still fail. `message`: what it waits for, or the reason of its failure.
+ */
 export type PodState =
   | { readonly phase: 'serving' }
   | { readonly phase: 'starting'; readonly message: string }
   | { readonly phase: 'failed'; readonly reason: 'MotorUnavailable' | 'Crashed'; readonly message: string }
 
-/** The image is not to be had (kubelet's reasons; the last is Kubernetes 1.31's for a signature). */
+/** Waiting reasons of a missing image (kubelet; the last is Kubernetes 1.31's for a signature). */
 const NO_IMAGE = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -14,14 +16,14 @@ const NO_IMAGE = new Set([
   'ErrImageNeverPull',
   'SignatureValidationFailed',
 ])
-/** The container runtime cannot start it: the image lacks the program, or the node refuses what it is to run with. */
+/** Waiting reasons of a container that cannot start: the image lacks the program, or the node rejects the container's settings. */
 const NO_START = new Set(['CrashLoopBackOff', 'RunContainerError', 'CreateContainerError', 'StartError'])
-/** Fits a condition's message with room for a sentence before it. */
+/** Maximum length of a quotation: it fits a condition's message after a sentence. */
 const MOST_CHARS = 800
 
 const starting = (message: string): PodState => ({ phase: 'starting', message })
 
-/** Reads a pod. Pure. `isShowable`: whether a line of the engine's log may be shown. */
+/** Derives the state from a pod. Pure. `isShowable`: whether a line of the engine's log may be shown. */
 export function podState(pod: Pod | undefined, isShowable: (line: string) => boolean): PodState {
   if (!pod) return starting('its pod is not there yet')
   if (pod.metadata.deletionTimestamp !== undefined) return starting('its pod is being replaced')
@@ -49,7 +51,7 @@ function failureOf(container: ContainerStatus, isShowable: (line: string) => boo
   return { phase: 'failed', reason: 'Crashed', message: `${container.name} ${said}` }
 }
 
-/** The kubelet puts the end of the log of a container that failed into the pod's status. */
+/** Last log lines of a failed container, which the kubelet puts into the pod's status. */
 function lastWords({ state, lastState }: ContainerStatus, isShowable: (line: string) => boolean): string | undefined {
   const ended = state.terminated ?? lastState.terminated
   if (!ended) return undefined

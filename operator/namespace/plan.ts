@@ -6,33 +6,33 @@ import { type TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-n
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import { missingMarks, slugsOf } from './resources.ts'
 
-/** All that a decision may depend on, read once by observe.ts. */
+/** Observed state that a decision may depend on; read once by observe.ts. */
 export interface Observed {
   readonly tenant: TenantNamespace | undefined
   readonly namespace: Namespace | undefined
   /** RoleBindings in the Namespace, by name. */
   readonly bindings: ReadonlyMap<string, RoleBinding>
-  /** Those that it is to have. */
+  /** Desired RoleBindings. */
   readonly wanted: readonly Draft<typeof RoleBinding>[]
-  /** Whether the organization is there. */
+  /** Whether the organization exists. */
   readonly organization: boolean
-  /** What in the Namespace cannot be cleaned up now, in words. */
+  /** Reason why objects of the Namespace cannot be cleaned up now. */
   readonly blocked: string | undefined
 }
 
-/** What to do, in order. Each is a step after which a crash is harmless. */
+/** Actions in order. A crash after any of them is harmless. */
 export type Action =
-  /** Makes the TenantNamespace of a Namespace that came without. */
+  /** `adopt`: creates the TenantNamespace of a Namespace that was created without one. */
   | { readonly do: 'adopt' | 'add-finalizer' | 'make-namespace' | 'mark-namespace' | 'make-organization' }
   | { readonly do: 'bind'; readonly binding: Draft<typeof RoleBinding>; readonly found: RoleBinding | undefined }
-  /** `follow`: the Namespace goes or went, so its TenantNamespace is deleted. */
+  /** `follow`: the Namespace is deleted or being deleted, so its TenantNamespace is deleted. */
   | { readonly do: 'follow' | 'delete-namespace' | 'release' }
 
 export interface Plan {
   readonly actions: readonly Action[]
-  /** What the status will say; undefined when there is none to write. */
+  /** Ready condition; undefined when there is no status to write. */
   readonly verdict?: Verdict
-  /** In place of a verdict's. */
+  /** Reason of the result when there is no condition. */
   readonly reason?: string
 }
 
@@ -89,14 +89,14 @@ function furnish({ bindings, wanted, organization }: Observed): readonly Action[
   return organization ? bind : [...bind, { do: 'make-organization' }]
 }
 
-/** Subjects beside ours are somebody's own affair. */
+/** Whether a RoleBinding grants the role to the desired subjects. Further subjects are allowed. */
 function grants(found: RoleBinding, { roleRef, subjects = [] }: Draft<typeof RoleBinding>): boolean {
   return (
     found.roleRef.name === roleRef.name && found.roleRef.kind === roleRef.kind && missingSubjects(found, subjects).length === 0
   )
 }
 
-/** Of `wanted`, those that a RoleBinding does not name. */
+/** Subjects of `wanted` that a RoleBinding lacks. */
 export function missingSubjects(found: RoleBinding, wanted: RoleBinding['subjects']): RoleBinding['subjects'] {
   const names = ({ kind, name, namespace }: RoleBinding['subjects'][number]) => [kind, name, namespace]
   return wanted.filter((subject) => !found.subjects.some((known) => isDeepStrictEqual(names(known), names(subject))))
@@ -114,10 +114,10 @@ function planDeletion(tenant: TenantNamespace, { namespace, blocked }: Observed)
 
 const isTerminating = ({ metadata }: Namespace): boolean => metadata.deletionTimestamp !== undefined
 
-/** The very Namespace that was made or adopted for it. */
+/** Whether this is the Namespace that was created or adopted for the TenantNamespace. */
 const isItsOwn = ({ status }: TenantNamespace, { metadata }: Namespace): boolean => status?.namespaceUid === metadata.uid
 
-/** Its own, whatever became of the labels; or one with the labels, which a crash or a restored backup left behind. */
+/** Whether the Namespace belongs to the tenant: it is its own, or has its labels after a crash or a restored backup. */
 function isOurs(tenant: TenantNamespace, namespace: Namespace): boolean {
   return isItsOwn(tenant, namespace) || slugsOf(namespace) !== undefined
 }

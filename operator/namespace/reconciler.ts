@@ -12,11 +12,11 @@ export interface NamespaceDeps extends ObserveDeps {
 }
 
 /**
- * Keeps each TenantNamespace and its Namespace of the same name in step, with the RoleBindings that every tenant namespace has and its
- * organization. Keys are the names of either.
+ * Creates the reconciler that keeps each TenantNamespace in step with its Namespace of the same name, the RoleBindings of every tenant
+ * namespace, and its organization. Keys are the names of either.
  */
 export function createNamespaceReconciler(deps: NamespaceDeps): (key: Key) => Promise<Outcome> {
-  /** Carries the actions out and gives the Namespace as it is then. */
+  /** Carries the actions out. @returns the resulting Namespace */
   async function apply(observed: Observed, actions: readonly Action[]): Promise<Namespace | undefined> {
     let { namespace } = observed
     for (const action of actions) namespace = (await perform(deps.store, { ...observed, namespace }, action)) ?? namespace

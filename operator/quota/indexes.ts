@@ -2,16 +2,16 @@ import { type Conditioned, conditionOf } from '../../store/conditions.ts'
 import type { Limited, QuotaDeps } from './quota.ts'
 
 export interface QuotaIndexesOptions<T extends Limited> extends Pick<QuotaDeps<T>, 'hasBegun'> {
-  /** Of the `Ready` condition of one that waits for room. */
+  /** Reason of the `Ready` condition of an object that waits because its namespace is full. */
   readonly reason: string
 }
 
-/** Indexes, by namespace, that the cache of a kind with a quota is made with. */
+/** Indexes, by namespace, for the cache of a kind with a quota. */
 export function quotaIndexes<T extends Limited>({ hasBegun, reason }: QuotaIndexesOptions<T>) {
   const isOver = isOverQuota(reason)
   return {
     unbegun: (object: T): readonly string[] => (hasBegun(object) ? [] : [object.metadata.namespace ?? '']),
-    /** Those that were told so, and may be let in some day. */
+    /** Objects whose status says that the quota is exceeded, and that may be admitted later. */
     overQuota: (object: T): readonly string[] =>
       hasBegun(object) || !isOver(object) || object.metadata.deletionTimestamp !== undefined
         ? []
@@ -19,7 +19,7 @@ export function quotaIndexes<T extends Limited>({ hasBegun, reason }: QuotaIndex
   }
 }
 
-/** Whether an object said last that it waits for room. */
+/** Whether an object's status says that the quota is exceeded. */
 export const isOverQuota =
   (reason: string) =>
   (object: Conditioned): boolean =>

@@ -3,10 +3,10 @@ import type { Cache } from '../../store/cache.ts'
 import { aspectChangesOf, eventsOf, laterThan, type Source } from '../runtime/source.ts'
 import type { Quota } from './quota.ts'
 
-/** Some that go together make room by one look at those that wait: of thousands, each look sorts them all. */
+/** Delay in ms: objects deleted together are handled by one check of the waiting objects, which sorts all of them. */
 const LOOK_AFTER_MS = 50
 
-/** Keys of objects that waited for room in their namespace and may have it: one there has gone, is going, or has a successor. */
+/** Source of waiting objects that may be admitted since an object in their namespace was deleted, is being deleted, or was replaced. */
 export function roomIn<K extends Kind>(cache: Cache<K>, quota: Pick<Quota<never>, 'next'>): Source {
   const namespaces = aspectChangesOf(cache, presenceOf, ({ namespace = '' }) => [{ name: namespace }])
   return eventsOf((enqueue) => laterThan(namespaces, LOOK_AFTER_MS).subscribe(({ name }) => quota.next(name).forEach(enqueue)))

@@ -2,7 +2,7 @@ import { ServerReason } from '../../crds/database-server.ts'
 import { notReady, ready, type Verdict } from '../../store/conditions.ts'
 import type { ServerState } from './runtime.ts'
 
-/** What a server's state means for its `Ready` condition. Pure. */
+/** Ready condition of a server in a state. Pure. */
 export function serverVerdict(state: ServerState, engineVersion: string | undefined): Verdict {
   switch (state.phase) {
     case 'running':

@@ -18,29 +18,29 @@ import type { AdminCredentials, ServerRuntime, ServerState } from './runtime.ts'
 export interface ServerDeps {
   readonly store: Store
   readonly servers: Cache<typeof DatabaseServer>
-  /** With an index `server`: the DatabaseServer an instance lives on. */
+  /** Instances, with the index `server`: the DatabaseServer of an instance. */
   readonly instances: Cache<typeof SharedInstance>
   readonly runtime: ServerRuntime
   readonly admins: Admins
-  /** Ways into servers of Mooring's own, which nobody else may find: there are no tenants to look after. */
+  /** Admin connections of Mooring's own servers, kept apart from those of servers with tenants. */
   readonly ownAdmins?: Admins | undefined
   readonly now: () => Date
 }
 
-/** What a server reports of itself. */
+/** Properties that a running server reports. */
 type Offer = Pick<NonNullable<DatabaseServer['status']>, 'engineVersion' | 'extensions'>
 const NOTHING: Offer = { engineVersion: undefined, extensions: undefined }
 
-/** Errors that no repetition mends, with the reason that each becomes. */
+/** Errors that a retry does not resolve, each with its condition reason. */
 const UNUSABLE: ReadonlyMap<string, ServerReason> = new Map([
   [ADMIN_SECRET_LOST, ServerReason.AdminSecretLost],
   [EngineCode.unsafe, ServerReason.Unsafe],
 ])
 
-/** How soon a server that is starting or failed is looked at again when nothing calls before. */
+/** Interval of reconciling a server that is starting or failed, when no event comes earlier. */
 const LOOK_AGAIN_MS = 1_000
 
-/** Brings one DatabaseServer up, or away: what its runtime says goes into its status, and its admin connections are kept open. */
+/** Creates the reconciler that brings a DatabaseServer up or removes it, reports its state, and keeps its admin connection open. */
 export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<Outcome> {
   const { store, servers, instances, runtime } = deps
   const adminsOf = ({ spec }: DatabaseServer) => (spec.tenancy === 'internal' ? (deps.ownAdmins ?? deps.admins) : deps.admins)
@@ -71,7 +71,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     return { engineVersion, extensions }
   }
 
-  /** A way in that is kept is one to a hardened server. */
+  /** Hardens a server. A connection that is kept open belongs to a hardened server. */
   async function hardened(server: DatabaseServer, { admin }: OpenServer): Promise<Offer> {
     try {
       await admin.harden()
@@ -82,7 +82,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     }
   }
 
-  /** How many live on a server that is to go, unless somebody has said that their data may go along. */
+  /** Number of instances that delay the server's deletion; none when an annotation allows to delete their data. */
   function tenantsToWaitFor({ metadata }: DatabaseServer): number {
     return metadata.annotations?.[annotations.forceDelete] === 'true' ? 0 : instances.countByIndex('server', metadata.name)
   }
@@ -106,7 +106,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     await say(DatabaseServer, server, verdict, { ...address, ...offer, ...held(server) })
   }
 
-  /** The server's tenants stay connected; its status says why it takes no new ones. */
+  /** Reports why a server accepts no new tenants. Its present tenants stay connected. */
   async function unusable(server: DatabaseServer, reason: ServerReason, { message }: MooringError): Promise<Outcome> {
     const verdict = notReady(reason, message)
     await say(DatabaseServer, server, verdict)
@@ -127,7 +127,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   return async function reconcileServer(key) {
     const server = servers.get(key)
     if (!server) return { verdict: 'settled', reason: 'Gone' }
-    // While somebody lives on it it serves on: only so can they be moved out of it, and away.
+    // A server with instances keeps serving: only then can their data be moved to another server.
     if (server.metadata.deletionTimestamp !== undefined && tenantsToWaitFor(server) === 0) return remove(server)
     try {
       return await bringUp(server, await secrets.of(server))

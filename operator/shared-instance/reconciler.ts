@@ -18,19 +18,19 @@ import { type InForce, type Plan, planInstance, unreachable, type Observed } fro
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
-  /** Called with the seconds that a claim took. */
+  /** Receives the duration of a claim in seconds. */
   readonly onClaim?: (seconds: number) => void
 }
 
 const NO_ACCESS = 'its namespace is none of an organization, so the operator may not keep Secrets there'
 
-/** What an engine can find out about a template; nothing was done by then that is not done again (plan.ts). */
+/** Errors of an engine about a template, with its observed state. The plan is then made again, and repeats no completed action. */
 const TEMPLATES: ReadonlyMap<string, Observed['template']> = new Map([
   [EngineCode.templateInUse, 'in-use'],
   [EngineCode.templateMissing, 'missing'],
 ])
 
-/** Observe, plan, apply, report. The status is written last, and only then is a claim known to anyone. */
+/** Creates the reconciler: observe, plan, apply, report. The status is written last; only then is a claim visible. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
   async function report(
     { instance, refusedExtensions }: Pick<Observed, 'instance'> & Pick<Changed, 'refusedExtensions'>,
@@ -54,7 +54,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
-  /** What an engine's refusal comes to. @throws the error, when it is to be tried again after a back-off */
+  /** Handles an engine's error. @throws the error, when the reconcile is to be repeated after a back-off */
   async function recover(seen: Observation, error: MooringError): Promise<Outcome> {
     const template = TEMPLATES.get(error.code)
     if (template) {
@@ -65,11 +65,11 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     const isGoing = seen.observed.instance.metadata.deletionTimestamp !== undefined
     if (error.code !== EngineCode.unavailable && error.code !== EngineCode.failed) throw error
     if (!isGoing) {
-      // It has been let in: saying that it waits for room, it would be woken by no server.
+      // The instance has been admitted: with a status of an exceeded quota, no server would trigger it.
       if (isOver(seen.observed.instance)) await report(seen.observed, unreachable)
       throw error
     }
-    // Said to be up, but it does not drop: to the tenant that is the same as a server that is down.
+    // The server is up but fails to drop the database: for the tenant that equals a server that is down.
     const plan = planInstance({ ...seen.observed, placement: { found: 'down' } })
     await carryOut(seen, plan)
     if (plan.verdict) throw error
@@ -90,7 +90,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     return outcomeOf(plan)
   }
 
-  /** Says so when it is the right to Secrets that is missing: tried again after a back-off, it may have come by then. */
+  /** Reports a missing permission for Secrets, and repeats the reconcile after a back-off. */
   async function withAccess(instance: SharedInstance): Promise<Outcome> {
     try {
       return await handle(instance)
@@ -106,7 +106,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     if (!instance) return { verdict: 'settled', reason: 'Gone' }
     const outcome = await withAccess(instance)
     const isGone = instance.metadata.deletionTimestamp !== undefined && outcome.verdict === 'settled'
-    // From here on the status itself counts, or nothing does.
+    // From here on the status holds the slot, or the instance is gone.
     if (instance.status?.serverRef !== undefined || isGone) deps.places.release(instance.metadata.uid)
     return outcome
   }
@@ -117,7 +117,7 @@ function outcomeOf({ verdict, requeueAfterMs }: Plan): Outcome {
   return { verdict: isStanding(verdict) ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs }
 }
 
-/** Its conditions beside Ready: that the clean-up is blocked is one that can be waited for by itself. */
+/** Conditions beside Ready: a blocked clean-up has its own, so that clients can wait for it. */
 function alarms(
   conditions: readonly Condition[] | undefined,
   { metadata }: SharedInstance,
@@ -129,7 +129,7 @@ function alarms(
   return withCondition(conditions, blocked, { type, generation: metadata.generation, now })
 }
 
-/** The conditions with the one about extensions, as the last attempt to install some left it. */
+/** Conditions with the one about extensions, as the last attempt to install them ended. */
 function extensionAlarm(
   { status, metadata }: SharedInstance,
   refused: Changed['refusedExtensions'],
@@ -148,12 +148,12 @@ function extensionAlarm(
 const installedOf = ({ spec }: SharedInstance, refused: NonNullable<Changed['refusedExtensions']>): readonly string[] =>
   spec.extensions.filter((name) => !refused.some((each) => each.name === name))
 
-/** Verdicts that say the wish has been carried out as far as it can be. */
+/** Whether a condition means that the desired state is in force as far as possible. */
 function isStanding({ reason }: Verdict): boolean {
   return reason === InstanceReason.Claimed || reason === InstanceReason.Disabled || reason === InstanceReason.SizeExceeded
 }
 
-/** The part of the status that says where the database is and what of the wish is in force. */
+/** Status fields with the database's address and the desired state that is in force. */
 function standingOf({ observed, server }: Observation, { credentials, inForce }: { credentials: Credentials; inForce: InForce }) {
   const { name, passwordVersion, server: serverName } = credentials
   const { host, port } = observed.placement.found === 'reachable' ? observed.placement : credentials

@@ -23,44 +23,46 @@ export interface TunnelControllersDeps {
   readonly store: Store
   readonly regions: Cache<typeof Region>
   readonly endpoints: Cache<typeof TunnelEndpoint>
-  /** With the indexes of indexes.ts, as the next. */
+  /** Caches with the indexes of indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
   readonly issuers: Issuers
-  /** Tunnels in a namespace. */
+  /** Maximum number of tunnels in a namespace. */
   readonly max: number
   readonly runtime: EdgeRuntime
   readonly report: Report
   readonly now: () => Date
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) => Controller
-  /** Where what a reconcile of an object of that cache threw is told, beside the log. */
+  /** Handler that reports the failures of a cache's objects, in addition to the log. */
   readonly toldOf: (cache: Cache<Kind>) => ControllerDeps['onFailure']
 }
 
-/** How many tunnels an endpoint has is for people and for the next choice, which counts by itself: no write for each. */
+/** Delay of an endpoint's tunnel count, which is for people only: changes within it are one write. */
 const COUNT_AFTER_MS = 2_000
-/** Some that come together are let in by one write. */
+/** Delay of permissions: tunnels created together are admitted by one write. */
 const ADMIT_AFTER_MS = 100
 
-/** Tunnels, their passwords, and the endpoints that serve them. */
+/** Creates the controllers of tunnels, their passwords, and the endpoints that serve them. */
 export function createTunnelControllers(deps: TunnelControllersDeps): readonly Controller[] {
   const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, toldOf } = deps
   const quota = createQuota({ cache: tunnels, max: deps.max, hasBegun: hasHostname })
 
-  /** Tunnels that had no endpoint to be assigned to, or whose endpoint this is. */
+  /** Tunnels of an endpoint, and tunnels that wait for one. */
   const aroundEndpoint = ({ name }: Key): readonly Key[] => [...tunnels.byIndex('endpoint', name).map(keyOf), ...waiting()]
   const waiting = (): readonly Key[] =>
     regions.list().flatMap(({ spec }) => tunnels.byIndex('waiting', String(spec.regionId)).map(keyOf))
   const endpointOf = (key: Key): readonly Key[] => {
     const tunnel = tunnels.get(key)
-    // Of one that is gone nobody knows any more where it was.
+    // The endpoint of a deleted tunnel is unknown.
     if (!tunnel) return endpoints.list().map(keyOf)
     return tunnel.status?.endpointRef ? [{ name: tunnel.status.endpointRef.name }] : []
   }
-  /** What its endpoint has to do with. */
+  /** Aspect of a tunnel that its endpoint depends on. */
   const placeOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
   const passwordsOf = (tunnel: Key): readonly Key[] => tunnelPasswords.byIndex('tunnel', keyToString(tunnel)).map(keyOf)
-  /** One that goes makes room for the next; it does not say of which tunnel it was. One that comes may be before others of its second. */
+  /**
+   * Passwords that a change of one concerns. A deleted one frees a slot, of an unknown tunnel. A new one may precede others of its second.
+   */
   const besidePassword = (key: Key): readonly Key[] => {
     const password = tunnelPasswords.get(key)
     if (!password || password.metadata.deletionTimestamp !== undefined)

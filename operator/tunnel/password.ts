@@ -13,15 +13,15 @@ import type { Outcome } from '../runtime/controller.ts'
 export interface PasswordReconcilerDeps {
   readonly store: Store
   readonly tunnels: Cache<typeof Tunnel>
-  /** With the indexes of indexes.ts. */
+  /** Passwords, with the indexes of indexes.ts. */
   readonly passwords: Cache<typeof TunnelPassword>
   readonly report: Report
   readonly now: () => Date
 }
 
 /**
- * Says of each temporary password whether it opens its tunnel, gives it that tunnel as its owner, and removes it once its time has
- * passed. The edge decides by the same functions, and waits for none of this.
+ * Creates the reconciler of temporary passwords: it reports whether a password is active, sets its tunnel as its owner, and deletes it when
+ * it has expired. Edges decide by the same functions and do not wait for the status.
  */
 export function createPasswordReconciler({ store, tunnels, passwords, report, now }: PasswordReconcilerDeps) {
   return async function reconcilePassword(key: Key): Promise<Outcome> {
@@ -51,7 +51,10 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
     }
   }
 
-  /** One that kubectl made goes with its tunnel, too. @returns it as it is then; undefined: it is gone */
+  /**
+   * Sets the owner of a password made with kubectl, so that it is deleted with its tunnel.
+   * @returns the password; undefined when it is gone
+   */
   async function adopt(password: TunnelPassword, tunnel: Tunnel | undefined): Promise<TunnelPassword | undefined> {
     const { uid, resourceVersion, ownerReferences = [] } = password.metadata
     if (!tunnel || tunnelOwnersOf(password.metadata).length > 0 || !isPasswordOf(password, tunnel)) return password
@@ -65,19 +68,19 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
   }
 }
 
-/** All that a password's verdict depends on. */
+/** Observed state that a password's condition depends on. */
 export interface ObservedPassword {
-  /** One that has not ended. */
+  /** Password that has not expired. */
   readonly password: TunnelPassword
-  /** What has the name that it names. */
+  /** Tunnel of the name in its spec. */
   readonly tunnel: Tunnel | undefined
-  /** All that name this name, itself among them. */
+  /** All passwords for this name, itself included. */
   readonly named: readonly TunnelPassword[]
-  /** Milliseconds since the epoch, as `until`. */
+  /** Milliseconds since the epoch, like `until`. */
   readonly now: number
 }
 
-/** What a password comes to, and until when without any change. Pure. */
+/** Condition of a password, and the time until which it holds without any change. Pure. */
 export function passwordVerdict(observed: ObservedPassword): { readonly verdict: Verdict; readonly until: number } {
   const { password, tunnel, named, now } = observed
   const { name } = password.spec.tunnelRef

@@ -18,9 +18,9 @@ export interface TunnelReconcilerDeps extends ObserveDeps, AdmitDeps {
 const MESSAGE_MAX = 1024
 const GONE: Outcome = { verdict: 'settled', reason: 'Gone' }
 
-/** Observe, plan, apply, report; again from the start after what changes the observed, until nothing is left to do. */
+/** Creates the reconciler: observe, plan, apply, report; repeated after actions that change the observed state, until no action is left. */
 export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) => Promise<Outcome> {
-  /** Carries the actions out and gives the tunnel as it is then. */
+  /** Carries the actions out. @returns the resulting tunnel */
   async function apply(tunnel: Tunnel, actions: readonly Action[]): Promise<Tunnel> {
     let current = tunnel
     for (const action of actions) {
@@ -30,7 +30,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     return current
   }
 
-  /** One that is still good serves on; what is said of it is only that it could not be renewed. */
+  /** Reports a failed attempt. A valid certificate stays in use: only the failed renewal is reported. */
   async function failed(observed: Observed, planned: Verdict, error: unknown): Promise<Outcome> {
     const { tunnel, now } = observed
     const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX)
@@ -39,7 +39,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: AGAIN_MS }
   }
 
-  /** Says that a valid certificate is about to be renewed: that may take long. Gives the tunnel that says so; undefined when it is gone. */
+  /** Reports that a valid certificate is being renewed, which may take long. @returns the resulting tunnel; undefined when it is gone */
   async function announce(observed: Observed, verdict: Verdict, renewing: Verdict): Promise<Tunnel | undefined> {
     const { tunnel } = observed
     await deps.report(Tunnel, tunnel, verdict, { conditions: conditionsOf(observed, renewing), ...changedAt(observed) })
@@ -67,7 +67,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     const tunnel = renewing ? await announce(observed, verdict, renewing) : observed.tunnel
     if (!tunnel) return { outcome: GONE }
     try {
-      // Else an authority that signs what is no good would be asked without end.
+      // Otherwise an issuer of invalid certificates would be asked endlessly.
       if (hasObtained) throw new MooringError('certificate_unusable', 'the certificate that was signed is no good')
       return goingOn({ tunnel: await apply(tunnel, actions), hasObtained: true }, verdict)
     } catch (error) {
@@ -79,7 +79,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     let tunnel = deps.tunnels.get(key)
     if (!tunnel) return GONE
     let hasObtained = false
-    // To assign and to obtain are each done once, so this ends.
+    // Terminates: a hostname is assigned and a certificate obtained at most once each.
     for (;;) {
       const { next, outcome } = await step(tunnel, hasObtained)
       if (!next) return outcome
@@ -97,7 +97,7 @@ interface Obtaining {
 }
 
 interface Step {
-  /** What to go on with; undefined: it is done for now. */
+  /** Input of the next step; undefined when no step follows. */
   readonly next?: { readonly tunnel: Tunnel; readonly hasObtained: boolean }
   readonly outcome: Outcome
 }

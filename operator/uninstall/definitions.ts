@@ -6,7 +6,7 @@ import { countOf, inWords } from './inventory.ts'
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const CRD = { kind: { kind: 'CustomResourceDefinition', plural: 'customresourcedefinitions', custom: false } }
 
-/** Removes the CustomResourceDefinitions, which helm leaves; not while there is still an object of theirs, which would go along. */
+/** Removes the CustomResourceDefinitions, which helm keeps, unless objects of theirs exist, which would be deleted with them. */
 export async function removeDefinitions({ store, log }: UninstallDeps): Promise<void> {
   const there = inWords(await countOf(store, CUSTOM_KINDS))
   if (there !== undefined) {

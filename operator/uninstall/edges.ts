@@ -16,15 +16,15 @@ const KINDS: readonly Kind[] = [
   ...[RoleBinding, Role, ServiceAccount],
 ]
 
-/** Names of the Secrets of endpoints' edges. Their owners' end takes them along; whoever made one by hand gave it no owner. */
+/** Names of the Secrets of endpoints' edges. Kubernetes deletes them with their owner, but a Secret made by hand has none. */
 export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
   endpoints.flatMap(({ metadata: { name } }) =>
     [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(name)),
   )
 
 /**
- * Waits until Kubernetes' garbage collection has taken away all that edges consist of. Their TunnelEndpoints must be gone; so long as their
- * CustomResourceDefinition is there, what they own is known to be ownerless.
+ * Waits until Kubernetes' garbage collection has removed all objects of edges. Their TunnelEndpoints must be gone. The collection needs the
+ * CustomResourceDefinition of the owners to exist.
  */
 export async function edgesGone({ store, log, clock = systemClock }: UninstallDeps): Promise<void> {
   const scope = { namespace: SYSTEM_NAMESPACE, labels: OWNERSHIP }

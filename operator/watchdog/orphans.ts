@@ -3,8 +3,8 @@ import type { Store } from '../../store/port.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/naming.ts'
 
 /**
- * Which of the names in an engine's catalog belong to no SharedInstance. The store is read after the catalog, and not from a cache: a
- * database exists only after its resource, so one whose resource is not there now has lost it.
+ * Returns the names of an engine's catalog that belong to no SharedInstance. The store, not a cache, is read after the catalog: a database
+ * is created after its resource, so a database whose resource is missing now is an orphan.
  */
 export async function findOrphans(store: Store, names: Iterable<string>): Promise<readonly string[]> {
   const ours = [...names].flatMap((name) => {

@@ -3,9 +3,9 @@ import { hostKeysSecret, meshSecret, unknownHostsSecret } from '../../../shared/
 import type { Store } from '../../../store/port.ts'
 import { keyIn } from './names.ts'
 
-/** The Secrets of an endpoint, which are not watched: whether they are others than at the last look, or gone. */
+/** Detects changes of an endpoint's Secrets, which are not watched. */
 export interface SecretLooks {
-  /** True at the first look. */
+  /** Whether a Secret changed or was deleted since the last call. True at the first call. */
   differ(endpoint: string): Promise<boolean>
   forget(endpoint: string): void
 }

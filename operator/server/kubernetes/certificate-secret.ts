@@ -6,7 +6,7 @@ import { childMetadata, childNames } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import type { Wanted } from './wanted.ts'
 
-/** `ca.crt` is what the server checks the operator's certificate by. */
+/** Secret of a server's certificate; its `ca.crt` is the CA of the operator's client certificate. */
 export function certificateSecretOf({ server }: Wanted, { certificate, key }: KeyPair, ca: string): Plain<V1Secret> {
   return {
     apiVersion: 'v1',
@@ -17,7 +17,7 @@ export function certificateSecretOf({ server }: Wanted, { certificate, key }: Ke
   }
 }
 
-/** The pair that a Secret of {@link certificateSecretOf} holds; undefined when it lacks a part. */
+/** Key pair in a Secret of {@link certificateSecretOf}; undefined when it is incomplete. */
 export function certificateIn(secret: Secret | undefined): KeyPair | undefined {
   const certificate = secret && decodeSecret(secret.data, 'tls.crt')
   const key = secret && decodeSecret(secret.data, 'tls.key')

@@ -31,9 +31,9 @@ export interface KubernetesRuntimeDeps extends PlacementFacts {
   readonly store: KubernetesStore
   /** Namespaces of the tenants on a server, by its object name. */
   readonly tenants: (server: string) => readonly string[]
-  /** The installation's authority, with its key. */
+  /** CA of the installation, with its key. */
   readonly ca: () => KeyPair | Promise<KeyPair>
-  /** By which servers know the operator. */
+  /** Client certificate by which servers authenticate the operator. */
   readonly adminCertificate: () => Promise<KeyPair>
   readonly logger: Logger
   readonly now?: () => Date
@@ -41,16 +41,16 @@ export interface KubernetesRuntimeDeps extends PlacementFacts {
 }
 
 export interface KubernetesRuntime extends ServerRuntime {
-  /** A tenant came to a server, by its object name, or left it: lets those in who are on it now. @throws StoreError */
+  /** Admits exactly the present tenants of a server, given by its object name, after their set changed. @throws StoreError */
   tenantsChanged(server: string): Promise<void>
 }
 
-/** How soon it is looked whether a server took its new certificate. */
+/** Delay of the check whether a server loaded its new certificate. */
 const RELOAD_MS = 2_000
 
 /**
- * Servers as StatefulSets, for the cluster home. What is in the API server is what there is: nothing is kept here but what can be read
- * again. Objects that were changed by hand are put back. `close` leaves the servers alone.
+ * Creates the runtime of servers as StatefulSets in a cluster. It keeps only state that can be read again: the API server has all objects.
+ * Objects that were changed by hand are restored. `close` leaves the servers running.
  */
 export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): KubernetesRuntime {
   const { store, settings, logger, now = () => new Date(), clock = systemClock } = deps
@@ -107,7 +107,7 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     const surroundings = await surroundingsOf(wanted, await applier.apply(services, serviceOf(wanted)))
     await admit(wanted, surroundings)
     const address = callersAddress(wanted, surroundings)
-    // Its certificate must be for the address, which nobody knows before the load balancer is there.
+    // Its certificate must contain the address, which is unknown before the load balancer exists.
     if (typeof address === 'string' && wanted.exposure === 'LoadBalancer') return { phase: 'starting', message: address }
 
     const ca = await deps.ca()

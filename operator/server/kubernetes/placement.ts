@@ -11,22 +11,22 @@ import type { Wanted } from './wanted.ts'
 
 export interface PlacementFacts {
   readonly settings: PodSettings
-  /** By id. @returns undefined when there is none */
+  /** Region by id; undefined when it does not exist. */
   readonly region: (id: string) => Region | undefined
-  /** By name. */
+  /** Plan by name; undefined when it does not exist. */
   readonly plan: (name: string) => Plan | undefined
 }
 
-/** What there is of the server already. */
+/** Existing objects of the server. */
 export interface Existing {
   readonly statefulSet: StatefulSet | undefined
   readonly service: Service | undefined
 }
 
 /**
- * What a server is to be. Pure. A Region that was deleted leaves its servers as they are.
- * @returns the failure when no image or engine is known for its motor
- * @throws MooringError `unknown_plan`: nothing is changed at a server whose size is not known
+ * Desired placement and size of a server. Pure. When its Region was deleted, a server stays as it is.
+ * @returns a failure when no image or engine is known for the motor
+ * @throws MooringError `unknown_plan`: a server of unknown size is not changed
  */
 export function placementOf(
   server: DatabaseServer,
@@ -48,7 +48,7 @@ export function placementOf(
 type Place = Pick<Wanted, 'exposure' | 'host' | 'nodeSelector'>
 
 function placeIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Place {
-  // Nobody from outside has business on a server of Mooring's own.
+  // A server of Mooring's own has no callers from outside.
   if (spec.tenancy === 'internal') return { exposure: 'ClusterIP', host: undefined, nodeSelector }
   return { exposure: databases?.exposure ?? 'ClusterIP', host: databases?.host, nodeSelector }
 }

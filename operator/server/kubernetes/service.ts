@@ -4,8 +4,8 @@ import type { Plain } from '../../kubernetes/plain.ts'
 import type { Wanted } from './wanted.ts'
 
 /**
- * What callers and the operator connect to. From outside, traffic goes to the server's own node and keeps its source address, so that
- * the NetworkPolicy can tell a caller from a pod of another tenant.
+ * Service for callers and the operator. Traffic from outside goes to the server's own node and keeps its source address, so that the
+ * NetworkPolicy distinguishes callers from pods of other tenants.
  */
 export function serviceOf({ server, engine, exposure }: Wanted): Plain<V1Service> {
   const { name } = server.metadata
@@ -22,7 +22,7 @@ export function serviceOf({ server, engine, exposure }: Wanted): Plain<V1Service
   }
 }
 
-/** Gives the pod its DNS name; nobody connects by it. */
+/** Headless Service that gives the pod its DNS name; no client uses it. */
 export function podsServiceOf({ server, engine }: Wanted): Plain<V1Service> {
   const { name } = server.metadata
   return {

@@ -21,21 +21,21 @@ import { openDirectory, spawnEngine, type Spawned } from './spawn/spawn-engine.t
 import { withLock } from './spawn/start-lock.ts'
 import { IN_GOOD_ORDER, stopServing } from './spawn/stop-serving.ts'
 
-/** How often a process that is not our child is looked at. */
+/** Interval of polling a process that is not our child. */
 const WATCH_MS = 1000
 
 export interface BringUpDeps {
   readonly paths: ServerPaths
-  /** What servers of its version are copied from. */
+  /** Blank data directory from which servers of the version are copied. */
   readonly blank: ServerPaths
   readonly program: EngineProgram
   readonly binaries: Binaries
-  /** Directory of the binaries, ready to run. */
+  /** Prepares the binaries. @returns their directory */
   readonly install: () => Promise<string>
   readonly confinement: Confinement
-  /** The server's own (confinement/). */
+  /** Unix user of this server alone (confinement/). */
   readonly user: EngineUser
-  /** Tenants it is made for. */
+  /** Number of tenants that the server is sized for. */
   readonly capacity: number
   readonly listen: string
   readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
@@ -44,7 +44,7 @@ export interface BringUpDeps {
   readonly logger: Logger
 }
 
-/** A server whose process runs; whether it answers yet is another question. */
+/** Server whose process runs; it may not accept logins yet. */
 export interface Serving {
   readonly process: ProcessId
   readonly port: number
@@ -53,9 +53,9 @@ export interface Serving {
 }
 
 /**
- * Adopts the server that runs on a data directory, or starts one. Any step may be the last before a crash: data gets its name when it
- * is whole, the port is recorded before the start and the process after it, and a process is found even without its record.
- * @throws MooringError what the parts throw, and `engine_exited`; the signal's reason when it aborts
+ * Adopts the server that runs on a data directory, or starts one. A crash after any step is harmless: data gets its final name when it is
+ * complete, the port is recorded before the start and the process after it, and a process is found even without its record.
+ * @throws MooringError of the steps, and `engine_exited`; the signal's reason when it aborts
  */
 export async function bringUp(deps: BringUpDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<Serving> {
   const installation = await deps.install()
@@ -81,7 +81,7 @@ interface Adoption {
 async function adopt(deps: BringUpDeps, { main, record, admin }: Adoption, signal: AbortSignal): Promise<Serving> {
   const { paths, program, logger } = deps
   await writeRecord(paths, { ...record, process: main })
-  // A certificate renewed meanwhile, and settings that a reload can change, apply without ending a session.
+  // Renewed certificates, and settings that a reload can change, apply without ending a session.
   await configure(deps, record.port, admin)
   await sendSignal(main, program.signals.reload)
   logger.info({ serverPid: main.pid, port: record.port }, 'database server adopted')
@@ -111,7 +111,7 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   await writeRecord(paths, record)
   signal.throwIfAborted()
   const { child, exited } = await serve(deps, installation)
-  // It is meant to outlive us.
+  // The server outlives this process.
   child.unref()
   const main = child.pid === undefined ? undefined : await mainProcess(child.pid, exited)
   if (!main) {
@@ -124,13 +124,13 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   return { process: main, port, exited }
 }
 
-/** Data that an older version, or one started by another user, left: the server's processes have ended by now. */
+/** Gives the server's user data of an older version or of another user; the former server's processes have ended by now. */
 async function takeOver({ paths, user }: BringUpDeps): Promise<void> {
   if ((await lstat(paths.data)).uid !== user.uid) await giveTo(paths.data, user)
   await giveTo(paths.log, user)
 }
 
-/** In the order of `at`. */
+/** Starts the server; `inherit` has the order of the descriptors in `at`. */
 async function serve({ paths, program, user, confinement }: BringUpDeps, installation: string): Promise<Spawned> {
   await using data = await openDirectory(paths.data)
   await using config = await openDirectory(paths.config)

@@ -9,16 +9,16 @@ import { codeOf } from './error-code.ts'
 import type { LoginAnswer } from './programs/program.ts'
 
 const PROBE_MS = 25
-/** Recovery after a crash can take minutes: then there is no hurry any more. */
+/** Polling interval of a slow start: recovery after a crash can take minutes. */
 const SLOW_PROBE_MS = 250
 const SLOW_AFTER_MS = 5000
-/** Having run this long, a failure is the first of a new row. */
+/** Running time after which the count of failures starts anew. */
 const STEADY_MS = 60_000
 /** Wait before a failed server is started again. */
 export const RESTART_BACKOFF: Backoff = { baseMs: 250, maxMs: 30_000 }
 
 export interface SupervisorDeps {
-  /** Callers' host. */
+  /** Host for callers. */
   readonly host: string
   readonly admin: () => Promise<Pick<AdminTarget, 'host' | 'ca'>>
   readonly bringUp: (credentials: AdminCredentials, signal: AbortSignal) => Promise<Serving>
@@ -29,7 +29,7 @@ export interface SupervisorDeps {
 }
 
 /**
- * Keeps one server going.
+ * Keeps one server running.
  *
  *     absent ─ensure─▶ starting ─login accepted─▶ running
  *                       ▲    │                      │
@@ -37,7 +37,7 @@ export interface SupervisorDeps {
  *        back-off ended │                     ▼     ▼
  *                       └──────────────────── failed
  *
- * `release` ends all of this and leaves the process alone.
+ * `release` stops the supervision and leaves the process running.
  */
 export class Supervisor {
   readonly #deps: SupervisorDeps
@@ -53,7 +53,7 @@ export class Supervisor {
     this.#deps = deps
   }
 
-  /** Where the server is now; sets it going when it is not. */
+  /** Returns the server's state; starts the server if it is absent or due for a restart. */
   ensure(credentials: AdminCredentials): ServerState {
     const { phase } = this.#state
     const due = phase === 'absent' || (phase === 'failed' && performance.now() >= this.#retryAt)
@@ -64,7 +64,7 @@ export class Supervisor {
     return this.#state
   }
 
-  /** Stops looking after the server. Resolves when no step of a start is under way any more. */
+  /** Ends the supervision. Resolves when no step of a start is under way. */
   async release(): Promise<void> {
     this.#released.abort()
     await this.#bringing
@@ -124,7 +124,7 @@ export class Supervisor {
     this.#deps.logger.warn({ err: error, failures: this.#failures }, 'database server failed')
     this.#set({ phase: 'failed', ...explain(error) })
     setTimeout(() => {
-      // A timer may be early by a part of a millisecond, and nobody would come back then.
+      // A timer may fire a fraction of a millisecond early; `ensure` would then refuse the restart, and no later event would repeat it.
       this.#retryAt = 0
       if (!this.#released.signal.aborted) this.#deps.changed()
     }, wait).unref()
