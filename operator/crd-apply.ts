@@ -11,7 +11,7 @@ import type { ApiAnswer, KubernetesClient } from '../store/kubernetes/client.ts'
 
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const ESTABLISHED_MS = 30_000
-const LOOK_AGAIN_MS = 100
+const RETRY_MS = 100
 const CONFLICT = 409
 
 const Live = z.looseObject({
@@ -48,18 +48,18 @@ export async function applyCrds(deps: CrdApplyDeps, signal: AbortSignal): Promis
 
 type Definition = ReturnType<typeof customResourceDefinition>
 
-async function applyCrd(deps: CrdApplyDeps, wanted: Definition, signal: AbortSignal): Promise<void> {
+async function applyCrd(deps: CrdApplyDeps, desired: Definition, signal: AbortSignal): Promise<void> {
   const { log, clock = systemClock } = deps
-  const { name } = wanted.metadata
+  const { name } = desired.metadata
   const before = await read(deps.client, name)
-  let live = await write(deps, wanted, before)
+  let live = await write(deps, desired, before)
   if (live.metadata.resourceVersion !== before?.metadata.resourceVersion) {
     log.info({ name }, before ? 'a CustomResourceDefinition was brought up to date' : 'a CustomResourceDefinition was made')
   }
   const deadline = clock.now() + ESTABLISHED_MS
   while (!isEstablished(live) && !signal.aborted) {
     if (clock.now() > deadline) throw new MooringError('crd_refused', `the API server does not serve ${name}`)
-    await pause(clock, LOOK_AGAIN_MS, signal)
+    await pause(clock, RETRY_MS, signal)
     live = (await read(deps.client, name)) ?? live
   }
 }
@@ -69,9 +69,9 @@ async function read(client: KubernetesClient, name: string): Promise<Live | unde
   return answer.status === 404 ? undefined : parse(answer, name)
 }
 
-async function write(deps: CrdApplyDeps, wanted: Definition, live: Live | undefined): Promise<Live> {
+async function write(deps: CrdApplyDeps, desired: Definition, live: Live | undefined): Promise<Live> {
   const { client, log, version = PROGRAM_VERSION } = deps
-  const { name } = wanted.metadata
+  const { name } = desired.metadata
   const marks = { ...live?.metadata.annotations, [annotations.version]: version }
   const other = live?.metadata.annotations?.[annotations.version] ?? ''
   if (live && isNewer(other, version)) {
@@ -86,12 +86,12 @@ async function write(deps: CrdApplyDeps, wanted: Definition, live: Live | undefi
         path: `${PATH}/${name}`,
         query,
         // Fields that the API server defaulted stay, so that an unchanged definition writes nothing.
-        body: { ...live, metadata: { ...live.metadata, annotations: marks }, spec: { ...live.spec, ...wanted.spec } },
+        body: { ...live, metadata: { ...live.metadata, annotations: marks }, spec: { ...live.spec, ...desired.spec } },
         idempotent: true,
       })
-    : await client.request({ method: 'POST', path: PATH, query, body: { ...wanted, metadata: { name, annotations: marks } } })
+    : await client.request({ method: 'POST', path: PATH, query, body: { ...desired, metadata: { name, annotations: marks } } })
   if (answer.status !== CONFLICT) return parse(answer, name)
-  return write(deps, wanted, await read(client, name))
+  return write(deps, desired, await read(client, name))
 }
 
 function parse({ status, body }: ApiAnswer, name: string): Live {

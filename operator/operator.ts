@@ -10,9 +10,9 @@ import type { OperatorCaches } from './caches.ts'
 import { createUnseenChanges, type UnseenChangesDeps } from './audit/unseen-changes.ts'
 import { createCatalogControllers } from './catalog/controllers.ts'
 import type { SessionBounds } from './engines/engine.ts'
-import { tellFailures } from './events/condition-failures.ts'
+import { reportFailures } from './events/condition-failures.ts'
 import { createLogEvents, type Events } from './events/events.ts'
-import { toldBy } from './events/reconcile-failures.ts'
+import { reporterOf } from './events/reconcile-failures.ts'
 import { createFleetReconciler } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
@@ -28,7 +28,7 @@ import { createPoolReconciler } from './server/pool.ts'
 import { createServerReconciler } from './server/reconciler.ts'
 import type { ServerRuntime } from './server/runtime.ts'
 import { isSettled, waitingFor } from './shared-instance/indexes.ts'
-import { createPlaces } from './shared-instance/places.ts'
+import { createSlots } from './shared-instance/slots.ts'
 import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createSuspicions } from './shared-instance/suspicions.ts'
 import { createCertificateSweep } from './tunnel/certificate-sweep.ts'
@@ -60,7 +60,7 @@ export interface OperatorDeps {
   /** Dependencies of tunnels; absent in deployments without edges. */
   readonly tunnels?: TunnelsDeps | undefined
   /** Whether this process is leader now; called before each step in an engine. Default: always. */
-  readonly leads?: (() => boolean) | undefined
+  readonly isLeader?: (() => boolean) | undefined
 }
 
 export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> & {
@@ -98,7 +98,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const admins = createAdmins()
   const ownAdmins = createAdmins()
   const suspicions = createSuspicions()
-  const places = createPlaces({ servers, instances })
+  const slots = createSlots({ servers, instances })
   const quota = createQuota({ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed })
   const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, tunnels: deps.tunnels?.tunnels, admins })
   const watchdog = createWatchdog({
@@ -111,7 +111,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const controller = (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) =>
     createController({ ...about, log, ...metrics })
 
-  const toldOf = (cache: Cache<Kind>) => deps.events && toldBy(deps.events, cache)
+  const failureReporter = (cache: Cache<Kind>) => deps.events && reporterOf(deps.events, cache)
 
   const onServer = (name: string) => instances.byIndex('server', name).map(keyOf)
   const allRegions = () => regions.list().map(keyOf)
@@ -163,7 +163,7 @@ export function createOperator(deps: OperatorDeps): Operator {
           report,
           now,
           controller,
-          toldOf,
+          failureReporter,
         })
       : []),
     controller({
@@ -175,13 +175,13 @@ export function createOperator(deps: OperatorDeps): Operator {
     controller({
       name: 'fleet',
       concurrency: 1,
-      reconcile: createFleetReconciler({ store, regions, servers, instances, places, quota, now, capacity: settings.capacity }),
+      reconcile: createFleetReconciler({ store, regions, servers, instances, slots, quota, now, capacity: settings.capacity }),
       sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
     }),
     controller({
       name: 'server',
       concurrency: 4,
-      onFailure: toldOf(servers),
+      onFailure: failureReporter(servers),
       reconcile: createServerReconciler({ store, servers, instances, runtime, admins, ownAdmins, now }),
       sources: [
         objectsOf(servers),
@@ -198,23 +198,23 @@ export function createOperator(deps: OperatorDeps): Operator {
     controller({
       name: 'admission',
       concurrency: 2,
-      onFailure: toldOf(servers),
+      onFailure: failureReporter(servers),
       async reconcile({ name }) {
         await runtime.tenantsChanged?.(name)
-        return { verdict: 'settled', reason: 'TenantsAdmitted' }
+        return { result: 'settled', reason: 'TenantsAdmitted' }
       },
       sources: [changesOf(instances, poolOf)],
     }),
     controller({
       name: 'shared-instance',
       concurrency: 16,
-      onFailure: toldOf(instances),
+      onFailure: failureReporter(instances),
       reconcile: createInstanceReconciler({
-        ...{ store, instances, servers, regions, admins, places, quota, suspicions, now, report },
+        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, now, report },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
         caFile: deps.caFile,
-        mayAct: deps.leads,
+        mayAct: deps.isLeader,
         onClaim: claimed,
       }),
       sources: [
@@ -243,10 +243,10 @@ export function createOperator(deps: OperatorDeps): Operator {
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
-      const told = [instances, servers, caches.tenantNamespaces, deps.tunnels?.tunnels, deps.tunnels?.endpoints]
-      const telling = told
+      const reported = [instances, servers, caches.tenantNamespaces, deps.tunnels?.tunnels, deps.tunnels?.endpoints]
+      const reporting = reported
         .filter((cache) => cache !== undefined)
-        .map((cache) => whenSynced(cache, () => tellFailures(cache, events)))
+        .map((cache) => whenSynced(cache, () => reportFailures(cache, events)))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),
         watchdog.run(signal),
@@ -254,7 +254,7 @@ export function createOperator(deps: OperatorDeps): Operator {
         certificates?.run(signal),
         unseen?.run(signal),
       ])
-      for (const stop of telling) stop()
+      for (const stop of reporting) stop()
       await admins[Symbol.asyncDispose]()
       await ownAdmins[Symbol.asyncDispose]()
     },

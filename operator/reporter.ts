@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Condition, Kind, Resource, StatusOf } from '../crds/kind.ts'
-import { type Conditioned, type Verdict, withCondition } from '../store/conditions.ts'
+import { type Conditioned, type Decision, withCondition } from '../store/conditions.ts'
 import { isStoreError } from '../store/errors.ts'
 import { keyOf } from '../store/key-string.ts'
 import type { Store } from '../store/port.ts'
@@ -14,7 +14,7 @@ export interface ReporterDeps {
  * Fields of a status beside its `Ready` condition: `null` removes a field, undefined keeps it. `conditions` replaces all other conditions;
  * without it, they stay.
  */
-export type Findings<K extends Kind> = { readonly [P in keyof StatusOf<K>]?: StatusOf<K>[P] | null | undefined }
+export type StatusFields<K extends Kind> = { readonly [P in keyof StatusOf<K>]?: StatusOf<K>[P] | null | undefined }
 
 /**
  * Writes the `Ready` condition of an object, with other fields of its status. A status that would not change is not sent, so that a restart
@@ -22,16 +22,16 @@ export type Findings<K extends Kind> = { readonly [P in keyof StatusOf<K>]?: Sta
  * reconcile, or one of a former leader, overwrites nothing newer.
  * @throws StoreError `conflict` when another object has the name now, or the status has changed
  */
-export type Report = <K extends Kind>(kind: K, object: Resource<K>, verdict: Verdict, findings?: Findings<K>) => Promise<void>
+export type Report = <K extends Kind>(kind: K, object: Resource<K>, decision: Decision, fields?: StatusFields<K>) => Promise<void>
 
 export function createReporter({ store, now }: ReporterDeps): Report {
-  return async function report(kind, object, verdict, findings) {
+  return async function report(kind, object, decision, fields) {
     const { generation, uid } = object.metadata
     const before: Conditioned['status'] = (object as Conditioned).status
-    const { conditions: others, ...rest } = (findings ?? {}) as { readonly conditions?: readonly Condition[] }
-    const conditions = withCondition(others ?? before?.conditions, verdict, { type: 'Ready', generation, now: now() })
+    const { conditions: others, ...rest } = (fields ?? {}) as { readonly conditions?: readonly Condition[] }
+    const conditions = withCondition(others ?? before?.conditions, decision, { type: 'Ready', generation, now: now() })
     const status = { observedGeneration: generation, conditions, ...rest }
-    if (says(before ?? {}, status)) return
+    if (isIncluded(before ?? {}, status)) return
     try {
       await write(kind, object, { uid, status })
     } catch (error) {
@@ -39,7 +39,7 @@ export function createReporter({ store, now }: ReporterDeps): Report {
     }
   }
 
-  async function write<K extends Kind>(kind: K, object: Resource<K>, { uid, status }: Said): Promise<void> {
+  async function write<K extends Kind>(kind: K, object: Resource<K>, { uid, status }: StatusWrite): Promise<void> {
     const key = keyOf(object)
     let { resourceVersion } = object.metadata
     for (;;) {
@@ -57,7 +57,7 @@ export function createReporter({ store, now }: ReporterDeps): Report {
   }
 }
 
-interface Said {
+interface StatusWrite {
   readonly uid: string
   readonly status: object
 }
@@ -68,7 +68,9 @@ function hasSameStatus(current: Resource<Kind>, object: Resource<Kind>): boolean
 }
 
 /** Whether a merge patch with `wanted` would leave `before` unchanged. */
-function says(before: object, wanted: object): boolean {
+function isIncluded(before: object, desired: object): boolean {
   const known = new Map<string, unknown>(Object.entries(before))
-  return Object.entries(wanted).every(([name, value]) => value === undefined || isDeepStrictEqual(known.get(name) ?? null, value))
+  return Object.entries(desired).every(
+    ([name, value]) => value === undefined || isDeepStrictEqual(known.get(name) ?? null, value),
+  )
 }

@@ -58,14 +58,14 @@ async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: As
   const identity = `${settings.identity}_${crypto.randomUUID()}`
   const election = createLeaderElection({ store, lease: LEASE, identity, log })
   const stopping = new AbortController()
-  const leads = () => election.leads()
+  const isLeader = () => election.isLeader()
   const work = { begun: false, synced: false }
-  const isReady = () => (work.begun ? work.synced : election.stands())
+  const isReady = () => (work.begun ? work.synced : election.knowsHolder())
   cleanup.use(await startStatus({ registry, host: settings.listen, port: settings.metricsPort, isReady }))
   const fenced = createFencedStore(store.client, { election, fieldManager })
   const ended = election.run((signal) => {
     work.begun = true
-    return lead({ settings, log, store: fenced, registry, leads, onSynced: () => (work.synced = true) }, signal)
+    return lead({ settings, log, store: fenced, registry, isLeader, onSynced: () => (work.synced = true) }, signal)
   }, stopping.signal)
   return {
     ended,
@@ -82,13 +82,13 @@ interface LeadDeps {
   readonly log: Logger
   readonly store: KubernetesStore
   readonly registry: Registry
-  readonly leads: () => boolean
+  readonly isLeader: () => boolean
   /** Called when all objects present at the start are known. */
   readonly onSynced: () => void
 }
 
 /** Work of the leader. Resolves when `signal` has aborted and the steps under way are done. */
-async function lead({ settings, log, store, registry, leads, onSynced }: LeadDeps, signal: AbortSignal): Promise<void> {
+async function lead({ settings, log, store, registry, isLeader, onSynced }: LeadDeps, signal: AbortSignal): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
   await applyCrds({ client: store.client, log }, signal)
   await restrictSystemNamespace(store)
@@ -118,7 +118,7 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
     cleanup.use(tunnels.journal)
   }
   const operator = createOperator({
-    ...{ store, caches, runtime, log, registry, leads, tunnels },
+    ...{ store, caches, runtime, log, registry, isLeader, tunnels },
     ca: () => ca.certificate,
     // Name of the entry in the credential Secret, and of the file to which API callers are asked to save `tls.ca`.
     caFile: 'ca.crt',

@@ -36,8 +36,8 @@ export function changesBetween(
   if (!object || (before && isDeleting(before))) return []
   const of = (generation: number | null): Change => ({ resource: object.metadata.uid, generation, object, before, seenAt })
   if (!after) return [of(null)]
-  const last = wishes(after)
-  const first = Math.max(before ? wishes(before) + 1 : 1, last - MOST + 1)
+  const last = specWrites(after)
+  const first = Math.max(before ? specWrites(before) + 1 : 1, last - MOST + 1)
   const written = Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => of(first + index))
   return isDeleting(after) ? [...written, of(null)] : written
 }
@@ -45,7 +45,7 @@ export function changesBetween(
 const isDeleting = ({ metadata }: Resource<Kind>): boolean => metadata.deletionTimestamp !== undefined
 
 /** Number of writes to the spec. Kubernetes counts the mark of a deletion as one more generation. */
-const wishes = (object: Resource<Kind>): number => object.metadata.generation - (isDeleting(object) ? 1 : 0)
+const specWrites = (object: Resource<Kind>): number => object.metadata.generation - (isDeleting(object) ? 1 : 0)
 
 /**
  * Returns the audit entry of a write that neither the API nor the webhook recorded. Its id is derived from the write and its time, so that
@@ -93,9 +93,9 @@ function idOf({ resource, generation }: AuditedChange, at: number): string {
 function changesOf({ object, before, generation }: Change, digest: ValueDigest): AuditRecord['changes'] {
   const audited = auditedObject(object)
   if (generation === null) return auditChanges(audited, undefined, digest)
-  if (wishes(object) !== generation) return []
+  if (specWrites(object) !== generation) return []
   if (generation === 1) return auditChanges(undefined, audited, digest)
-  return before && wishes(before) === generation - 1 ? auditChanges(auditedObject(before), audited, digest) : []
+  return before && specWrites(before) === generation - 1 ? auditChanges(auditedObject(before), audited, digest) : []
 }
 
 /** Whether the expiry of the object, or the deadline of its claim, had passed. */

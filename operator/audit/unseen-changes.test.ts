@@ -69,8 +69,8 @@ const entries = async () =>
       `${actor?.name ?? 'nobody'} ${via} ${action} ${resource.kind} ${resource.name} ${generation ?? '-'}`,
   )
 
-const untilThere = (...wanted: readonly string[]) =>
-  vi.waitFor(async () => expect(await entries()).toEqual(expect.arrayContaining([...wanted])), { timeout: 10_000, interval: 20 })
+const untilThere = (...desired: readonly string[]) =>
+  vi.waitFor(async () => expect(await entries()).toEqual(expect.arrayContaining([...desired])), { timeout: 10_000, interval: 20 })
 
 test('what nobody recorded gets an entry, what somebody did gets no second one', async () => {
   const seen = await tunnel('seen')

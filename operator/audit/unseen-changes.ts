@@ -29,7 +29,7 @@ export interface UnseenChangesDeps {
 }
 
 const GRACE_MS = 30_000
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /** Changes in one query to the journal. */
 const BATCH = 500
 /** Each pending change holds the former object: some 4 KB, of a heap of 320 MiB. */
@@ -55,8 +55,8 @@ interface Pending {
 export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: AbortSignal): Promise<void> } {
   const { caches, namespaces, journal, log, now, digest, clock = systemClock, graceMs = GRACE_MS } = deps
   const backlog = new Backlog<Pending>()
-  const forgotten = createForgotten(deps)
-  let room = 0
+  const dropped = createDropCounter(deps)
+  let limit = 0
 
   const isTenant = (namespace: string | undefined): boolean =>
     namespaces.get({ name: namespace ?? '' })?.metadata.labels?.[labels.organization] !== undefined
@@ -74,7 +74,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     for (const object of caches.flatMap((cache) => cache.list())) {
       if (Date.parse(object.metadata.creationTimestamp) > oldest) expect(undefined, object)
     }
-    room = backlog.size - before + (deps.most ?? MOST)
+    limit = backlog.size - before + (deps.most ?? MOST)
   }
 
   /** Follows the changes of a cache. @returns a function that unsubscribes */
@@ -88,7 +88,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       const isSame = before?.metadata.uid === after?.metadata.uid
       if (before && !isSame) expect(before, undefined)
       if (after) expect(isSame ? before : undefined, after)
-      forgotten.add(backlog.trim(room))
+      dropped.add(backlog.trim(limit))
     })
   }
 
@@ -108,14 +108,14 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       .filter(({ change, ofTenant }) => ofTenant || isTenant(change.object.metadata.namespace))
       .map(({ change }) => change)
     if (changes.length === 0) return
-    const told = await journal.audited(changes.map(({ resource, generation }) => ({ resource, generation })))
-    const isTold = new Set(told.map(nameOf))
-    const unseen = changes.filter((change) => !isTold.has(nameOf(change)))
+    const recorded = await journal.audited(changes.map(({ resource, generation }) => ({ resource, generation })))
+    const isRecorded = new Set(recorded.map(nameOf))
+    const unseen = changes.filter((change) => !isRecorded.has(nameOf(change)))
     await Promise.all(unseen.map((change) => journal.audit(unseenEntry(change, { ownersGone: ownersGone(change), digest }))))
   }
 
   /** Checks all due changes. When the journal fails, the batch is due again after the grace time. */
-  async function look(): Promise<void> {
+  async function checkDue(): Promise<void> {
     for (;;) {
       const batch = backlog.take(clock.now(), BATCH)
       if (batch.length === 0) return
@@ -123,7 +123,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
         await record(batch)
       } catch (error) {
         backlog.putBack(batch, clock.now() + graceMs)
-        forgotten.add(backlog.trim(room))
+        dropped.add(backlog.trim(limit))
         throw error
       }
     }
@@ -131,8 +131,8 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
 
   async function step(): Promise<void> {
     try {
-      await look()
-      if (backlog.size === 0 && forgotten.settle()) expectAll()
+      await checkDue()
+      if (backlog.size === 0 && dropped.settle()) expectAll()
     } catch (error) {
       log.warn({ err: error }, 'the audit log could not be checked for changes that nobody recorded')
     }
@@ -146,7 +146,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       // Shutdown does not wait for a journal that hangs: the next operator finds the same changes again.
       while (!signal.aborted) {
         await unlessAborted(step(), signal)
-        await pause(clock, Math.min(LOOK_MS, graceMs), signal)
+        await pause(clock, Math.min(POLL_MS, graceMs), signal)
       }
       for (const stop of stops) stop()
     },
@@ -154,7 +154,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
 }
 
 /** Counts dropped changes, and logs the first of them until `settle`. */
-function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'registry'>) {
+function createDropCounter({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'registry'>) {
   const total = new Counter({
     name: 'mooring_audit_forgotten_changes_total',
     help: 'Changes that were not looked for in the audit log, as too many waited for the journal.',
@@ -171,7 +171,7 @@ function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'reg
     /** Whether changes were dropped since the last call. */
     settle(): boolean {
       if (since === 0) return false
-      log.warn({ forgotten: since }, 'the journal is back: all objects are looked for in the audit log again')
+      log.warn({ dropped: since }, 'the journal is back: all objects are looked for in the audit log again')
       since = 0
       return true
     },

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
 import { serverNames } from '../../embedded/server-names.ts'
 import { createCa, issueCertificate, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
-import { createCertificates } from './renewing.ts'
+import { createCertificates } from './renewing-certificate.ts'
 
 const run = promisify(execFile)
 const NAMES = ['localhost', '127.0.0.1', '::1', 'host.example']

@@ -48,11 +48,11 @@ export function createHostKeyring(store: Store): HostKeyring {
       const before = known.get(name) ?? {}
       const about = { ownerReferences: owners, labels: { [labels.endpoint]: name } }
       const kept = await keptSecret(store, hostKeysSecret(name), () => whole([before]), about)
-      const wanted = await whole([kept, before])
-      if (Object.entries(wanted).some(([entry, value]) => kept[entry] !== value))
-        await keepSecret(store, hostKeysSecret(name), wanted)
-      known.set(name, wanted)
-      return keysOf(wanted)
+      const desired = await whole([kept, before])
+      if (Object.entries(desired).some(([entry, value]) => kept[entry] !== value))
+        await keepSecret(store, hostKeysSecret(name), desired)
+      known.set(name, desired)
+      return keysOf(desired)
     },
     forget: (endpoint) => void known.delete(endpoint),
   }

@@ -2,7 +2,7 @@ import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
@@ -32,18 +32,18 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
     if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) {
       keyring.forget(key.name)
       await runtime.forget?.(key.name)
-      return { verdict: 'settled', reason: 'Gone' }
+      return { result: 'settled', reason: 'Gone' }
     }
     const { publicKeys } = await keyring.open({ name: endpoint.metadata.name, owners: ownersOf(endpoint) })
     const state = await runtime.ensure(endpoint)
-    const verdict = verdictOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state })
-    await report(TunnelEndpoint, endpoint, verdict, {
+    const decision = decisionOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state })
+    await report(TunnelEndpoint, endpoint, decision, {
       hostKeys: publicKeys,
       readyReplicas: state.ready,
       strangersCertificate: state.strangersCertificate,
       tunnels: tunnels.countByIndex('endpoint', key.name),
     })
-    return { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason }
+    return { result: decision.status === 'True' ? 'settled' : 'waiting', reason: decision.reason }
   }
 }
 
@@ -54,7 +54,7 @@ interface Seen {
 }
 
 /** Ready condition of an endpoint. Pure. */
-function verdictOf(endpoint: TunnelEndpoint, { regions, issuers, state }: Seen): Verdict {
+function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state }: Seen): Decision {
   const { spec } = endpoint
   const { ready: edges, ...why } = state
   if (!regions.some((region) => region.spec.id === spec.region)) {

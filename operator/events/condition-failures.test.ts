@@ -12,9 +12,9 @@ import { sharedInstance } from '../../test/builders/shared-instance.ts'
 import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
 import { settableCache } from '../../test/support/store/settable-cache.ts'
-import { failuresOf, tellFailures } from './condition-failures.ts'
+import { failuresOf, reportFailures } from './condition-failures.ts'
 import type { Failure } from './events.ts'
-import { toldBy } from './reconcile-failures.ts'
+import { reporterOf } from './reconcile-failures.ts'
 
 const condition = (status: Condition['status'], reason: string, message = 'why'): Condition => ({
   ...{ type: 'Ready', status, reason, message },
@@ -91,7 +91,7 @@ test('a failure is told when a status comes to speak of it, once, and again afte
   const running = following.run(stopping.signal)
   await following.synced()
   const told: Failure[] = []
-  const stop = tellFailures(cache, { failure: (failure) => void told.push(failure) })
+  const stop = reportFailures(cache, { failure: (failure) => void told.push(failure) })
   const become = async (...conditions: Condition[]) => {
     const { metadata } = await store.patchStatus(SharedInstance, key, { conditions })
     const seen = (instance?: SharedInstance) =>
@@ -124,6 +124,6 @@ test.each([
   held.put(sharedInstance())
   const told: Failure[] = []
   const { name, namespace } = sharedInstance().metadata
-  toldBy({ failure: (failure) => void told.push(failure) }, held.cache)({ name, namespace }, error)
+  reporterOf({ failure: (failure) => void told.push(failure) }, held.cache)({ name, namespace }, error)
   expect(told.map((failure) => failure.note)).toEqual(note === undefined ? [] : [note])
 })

@@ -40,16 +40,16 @@ const CERTIFICATE_FAILED = 'CertificateFailed'
 /** Condition types that are present only while something is wrong. */
 const ALARMS = [KEYS_USABLE, TRANSACTION_IDS_LOW]
 
-type Told = Pick<Failure, 'reason' | 'note'>
+type ConditionFailure = Pick<Failure, 'reason' | 'note'>
 
 /** Failures in an object's status. Pure. */
-export function failuresOf(object: Resource<Kind>): readonly Told[] {
+export function failuresOf(object: Resource<Kind>): readonly ConditionFailure[] {
   const alarms = ALARMS.map((type) => conditionOf(object as Conditioned, type)).filter((condition) => condition !== undefined)
   const ready = whyNotReady(object)
   return [...(ready ? [ready] : []), ...alarms.map(({ reason, message }) => ({ reason, note: message }))]
 }
 
-function whyNotReady(object: Resource<Kind>): Told | undefined {
+function whyNotReady(object: Resource<Kind>): ConditionFailure | undefined {
   const ready = conditionOf(object as Conditioned, 'Ready')
   if (ready?.status === 'False' && FAILURES.has(ready.reason)) return { reason: ready.reason, note: ready.message }
   const { lastError } = (object as Partial<Tunnel>).status?.certificate ?? {}
@@ -61,17 +61,17 @@ function whyNotReady(object: Resource<Kind>): Told | undefined {
  * Reports each new failure in a status once. Failures present at the start were reported before it. Call it once the cache has synced.
  * @returns a function that unsubscribes
  */
-export function tellFailures(cache: Cache<Kind>, events: Events): () => void {
-  const told = new Map<string, ReadonlySet<string>>()
+export function reportFailures(cache: Cache<Kind>, events: Events): () => void {
+  const reported = new Map<string, ReadonlySet<string>>()
   const idOf = ({ namespace = '', name }: Key) => `${namespace}/${name}`
 
   /** @returns failures of the object that were not reported yet */
-  function note(object: Resource<Kind>): readonly Told[] {
+  function note(object: Resource<Kind>): readonly ConditionFailure[] {
     const id = idOf(object.metadata)
-    const before = told.get(id)
+    const before = reported.get(id)
     const now = new Map(failuresOf(object).map((failure) => [JSON.stringify([object.metadata.uid, failure]), failure]))
-    if (now.size === 0) told.delete(id)
-    else told.set(id, new Set(now.keys()))
+    if (now.size === 0) reported.delete(id)
+    else reported.set(id, new Set(now.keys()))
     return [...now].flatMap(([text, failure]) => (before?.has(text) ? [] : [failure]))
   }
 
@@ -79,6 +79,6 @@ export function tellFailures(cache: Cache<Kind>, events: Events): () => void {
   return cache.onChange((key) => {
     const object = cache.get(key)
     if (object) for (const failure of note(object)) events.failure({ kind: cache.kind, metadata: object.metadata, ...failure })
-    else told.delete(idOf(key))
+    else reported.delete(idOf(key))
   })
 }

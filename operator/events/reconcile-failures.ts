@@ -9,7 +9,7 @@ import type { Events } from './events.ts'
 export const RECONCILE_FAILED = 'ReconcileFailed'
 
 /** Creates a handler that reports the error of a failed reconcile of an object of `cache`. Write conflicts are not reported. */
-export function toldBy(events: Events, cache: Cache<Kind>): (key: Key, error: unknown) => void {
+export function reporterOf(events: Events, cache: Cache<Kind>): (key: Key, error: unknown) => void {
   return function tell(key, error) {
     const object = cache.get(key)
     if (!object || (error instanceof MooringError && error.code === StoreCode.conflict)) return

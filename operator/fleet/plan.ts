@@ -32,8 +32,8 @@ export function usefulForMs(server: DatabaseServer, now: number): number {
 
 /** Ordinal of the server to create, or undefined. A warm motor keeps free slots; a cold one gets a server on demand. Pure. */
 export function nextServer({ warm, headroom, free, waiting, ordinals }: ObservedMotor): number | undefined {
-  const wanted = Math.max(waiting, warm ? headroom : 0)
-  if (free >= wanted) return undefined
+  const desired = Math.max(waiting, warm ? headroom : 0)
+  if (free >= desired) return undefined
   let ordinal = 1
   while (ordinals.includes(ordinal)) ordinal += 1
   return ordinal

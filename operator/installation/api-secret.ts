@@ -5,7 +5,7 @@ import { createValueDigest, type ValueDigest } from '../../shared/audit-digest.t
 import { auditPath } from '../../shared/audit-path.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
-import { createCertificates } from '../certificates/renewing.ts'
+import { createCertificates } from '../certificates/renewing-certificate.ts'
 import { generateIssuerKey, publicKeySet } from './issuer-key.ts'
 import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 
@@ -16,7 +16,7 @@ export const ISSUER_ENTRY = 'issuer'
 export const API_SECRET = 'mooring-apiserver'
 
 const TOKEN_SECRET_BYTES = 32
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** Format that the API server accepts. */
 const TOKEN_SECRET = /^([0-9a-f]{2}){32,}$/
 
@@ -55,7 +55,7 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
     ...{ ca, names, stored: storedIn(kept) },
     onError: (error) => log.error({ err: error }, 'the certificate of the API could not be renewed'),
   })
-  const wanted = () => ({
+  const desired = () => ({
     'token-secret': tokenSecret,
     'tls.crt': certificates.current().certificate,
     'tls.key': certificates.current().key,
@@ -66,12 +66,12 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
 
   async function keep(): Promise<void> {
     // The Secret may have been deleted: running pods still have its files, new pods would wait for it.
-    await keptSecret(store, API_SECRET, async () => wanted())
-    await keepSecret(store, API_SECRET, wanted())
+    await keptSecret(store, API_SECRET, async () => desired())
+    await keepSecret(store, API_SECRET, desired())
   }
 
   async function check(): Promise<void> {
-    await restoreSecret(store, API_SECRET, wanted())
+    await restoreSecret(store, API_SECRET, desired())
     await restoreSecret(store, ISSUER_SECRET, { [ISSUER_ENTRY]: opened })
   }
 
@@ -80,7 +80,7 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   }
   await keep()
   certificates.onRenew(() => tried(keep()))
-  const timer = setInterval(() => tried(check()), LOOK_MS).unref()
+  const timer = setInterval(() => tried(check()), POLL_MS).unref()
   return {
     auditPath: auditPath(Buffer.from(tokenSecret, 'hex')),
     digest: createValueDigest(Buffer.from(tokenSecret, 'hex')),

@@ -9,9 +9,9 @@ const NAME = 'mooring-audit'
 const WEBHOOK = 'audit.mooring.dev'
 const PATH = `/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${NAME}`
 const KIND = { kind: { kind: 'ValidatingWebhookConfiguration', plural: 'validatingwebhookconfigurations', custom: false } }
-const LOOK_MS = 60_000
+const POLL_MS = 60_000
 /** Fields of the webhook that the operator sets. */
-const Told = z.object({
+const Webhooks = z.object({
   webhooks: z.array(
     z.object({
       name: z.string(),
@@ -42,16 +42,16 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposab
   const caBundle = Buffer.from(ca).toString('base64')
   const body = { webhooks: [{ name: WEBHOOK, clientConfig: { caBundle, service } }] }
 
-  async function isTold(): Promise<boolean> {
+  async function isConfigured(): Promise<boolean> {
     const { status, body: found } = await client.request({ method: 'GET', path: PATH, idempotent: true })
     if (status !== 200) return false
-    const config = Told.parse(found).webhooks.find(({ name }) => name === WEBHOOK)?.clientConfig
+    const config = Webhooks.parse(found).webhooks.find(({ name }) => name === WEBHOOK)?.clientConfig
     return config?.caBundle === caBundle && config.service?.path === path
   }
 
   async function keep(): Promise<void> {
     // A write without a change is invisible in the object, but not in the audit log of the cluster.
-    if (await isTold()) return
+    if (await isConfigured()) return
     const answer = await client.request({
       ...{ method: 'PATCH', path: PATH, body, idempotent: true },
       // Strategic merge identifies webhooks by name.
@@ -69,6 +69,6 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposab
   }
 
   await tried()
-  const timer = setInterval(() => void tried(), LOOK_MS).unref()
+  const timer = setInterval(() => void tried(), POLL_MS).unref()
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

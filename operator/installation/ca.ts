@@ -9,7 +9,7 @@ import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 /** Secret of the CA. Only the operator reads it. */
 export const CA_SECRET = 'mooring-ca'
 
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 
 /** Opens the CA of this installation, by which callers verify every server. A damaged one is replaced. */
 export async function openCa(store: Store): Promise<KeyPair> {
@@ -36,7 +36,7 @@ export interface KeptCa extends Disposable {
  * Opens the CA ({@link openCa}) and keeps its Secret until it is disposed of. If the CA was lost while no operator ran, all certificates
  * are issued anew and callers need the new CA: this is logged as a warning.
  */
-export async function keepCa({ store, log, everyMs = LOOK_MS }: KeptCaDeps): Promise<KeptCa> {
+export async function keepCa({ store, log, everyMs = POLL_MS }: KeptCaDeps): Promise<KeptCa> {
   const current = await openCa(store)
   const before = (await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: API_SECRET }))?.data['ca.crt']
   if (before !== undefined && before !== Buffer.from(current.certificate).toString('base64'))

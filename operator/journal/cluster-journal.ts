@@ -13,8 +13,8 @@ import { Pod } from '../kubernetes/kinds.ts'
 import { createLoginKeeper } from './logins.ts'
 import { createEndings, createPatience, lostSessions } from './lost-sessions.ts'
 import { createOwnServer, type OwnServer, type OwnServerDeps } from './own-server.ts'
-import { createPlaceKeeper, type JournalPlace } from './place.ts'
-import { redoAfter } from './redo.ts'
+import { createLocationFinder, type JournalLocation } from './location.ts'
+import { repairAfter } from './repair.ts'
 import { createSteps } from './steps.ts'
 
 export interface ClusterJournalDeps extends OwnServerDeps {
@@ -28,7 +28,7 @@ export interface ClusterJournalDeps extends OwnServerDeps {
   /** Server of the journal, in place of a DatabaseServer. */
   readonly server?: OwnServer | undefined
   /** Interval of reconciling. Default 10,000. */
-  readonly lookMs?: number
+  readonly intervalMs?: number
 }
 
 /** Journal of the operator, which also maintains it. */
@@ -40,7 +40,7 @@ export interface ClusterJournal extends Journal {
   run(signal: AbortSignal): Promise<void>
 }
 
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** Interval of reconciling during the setup. */
 const SOON_MS = 1_000
 const SWEEP_MS = 3_600_000
@@ -49,9 +49,9 @@ const SWEEP_AGAIN_MS = 60_000
 const OWNERSHIP = { 'app.kubernetes.io/name': 'mooring-edge' }
 
 export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
-  const { store, server = createOwnServer(deps), log, registry, clock = systemClock, lookMs = LOOK_MS, maxBytes } = deps
+  const { store, server = createOwnServer(deps), log, registry, clock = systemClock, intervalMs = POLL_MS, maxBytes } = deps
   const steps = createSteps({ log, onFailure: undo })
-  const places = createPlaceKeeper({ store, server, logins: createLoginKeeper(store), ca: deps.ca, outside: deps.outside })
+  const locations = createLocationFinder({ store, server, logins: createLoginKeeper(store), ca: deps.ca, outside: deps.outside })
   const patience = createPatience()
   let owner: JournalLogin | undefined
   /** Key of the location whose roles are prepared. */
@@ -73,38 +73,38 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   /** Schedules the preparation again after an error that shows a changed password, or a dropped role or schema. */
   function undo(error: unknown): void {
     failures += 1
-    const redo = redoAfter(error)
-    if (redo === 'roles') prepared = undefined
-    if (redo !== undefined) migrated = undefined
+    const repair = repairAfter(error)
+    if (repair === 'roles') prepared = undefined
+    if (repair !== undefined) migrated = undefined
   }
 
   /** Reconciles once. @returns milliseconds until the next time */
-  async function look(signal: AbortSignal): Promise<number> {
+  async function reconcile(signal: AbortSignal): Promise<number> {
     const before = failures
-    const place = await steps.run('find', () => places.find())
-    if (place) await steps.run('prepare', () => prepare(place))
+    const location = await steps.run('find', () => locations.find())
+    if (location) await steps.run('prepare', () => prepare(location))
     const hasFailed = failures > before
-    const isThere = isLaidOut && (place !== undefined || hasFailed)
-    if (isThere) await lookAfter(signal)
-    return isThere || hasFailed ? lookMs : Math.min(SOON_MS, lookMs)
+    const isThere = isLaidOut && (location !== undefined || hasFailed)
+    if (isThere) await maintain(signal)
+    return isThere || hasFailed ? intervalMs : Math.min(SOON_MS, intervalMs)
   }
 
-  async function lookAfter(signal: AbortSignal): Promise<void> {
+  async function maintain(signal: AbortSignal): Promise<void> {
     if (performance.now() >= sweepAt) await steps.run('sweep', sweep)
     await steps.run('make_room', makeRoom)
     await steps.run('end_lost', () => endLost(signal))
   }
 
   /** Prepares roles and tables of a location, once, and again after an error that requires it. */
-  async function prepare(place: JournalPlace): Promise<void> {
-    if (place.key !== prepared) {
-      await place.prepare()
-      owner = place.owner
-      prepared = place.key
+  async function prepare(location: JournalLocation): Promise<void> {
+    if (location.key !== prepared) {
+      await location.prepare()
+      owner = location.owner
+      prepared = location.key
     }
-    if (place.key === migrated) return
-    await tables.migrate(place.roles)
-    migrated = place.key
+    if (location.key === migrated) return
+    await tables.migrate(location.roles)
+    migrated = location.key
     isLaidOut = true
     sweepAt = -Infinity
     log.info({}, 'the journal is ready')
@@ -135,7 +135,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     const ended = endings.end(due).then((sessions) => {
       if (sessions > 0) log.info({ sessions }, 'sessions of edges that are gone were ended')
     })
-    await Promise.race([ended, pause(clock, lookMs, signal)])
+    await Promise.race([ended, pause(clock, intervalMs, signal)])
   }
 
   return {
@@ -144,7 +144,7 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     connection: (record) => writer.connection(record),
     audit: (record) => writer.audit(record),
     async run(signal) {
-      while (!signal.aborted) await pause(clock, await look(signal), signal)
+      while (!signal.aborted) await pause(clock, await reconcile(signal), signal)
     },
     async [Symbol.asyncDispose]() {
       await writer[Symbol.asyncDispose]()

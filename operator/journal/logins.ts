@@ -28,7 +28,7 @@ export interface Login extends JournalLogin {
 }
 
 /** Address of the journal's database, as pods reach it. */
-export interface Place {
+export interface DatabaseAddress {
   readonly host: string
   readonly port: number
   readonly database: string
@@ -45,7 +45,7 @@ export interface LoginKeeper {
    * Returns the login of a user and writes it into its Secret. An existing password stays. A deleted password is restored from the memory
    * of this process, otherwise generated anew. @throws StoreError
    */
-  keep(user: User, place: Place): Promise<Login>
+  keep(user: User, address: DatabaseAddress): Promise<Login>
   /** Writes a login given from outside into the Secret of a user. @throws StoreError */
   hand(user: User, login: JournalLogin): Promise<void>
 }
@@ -54,18 +54,18 @@ export function createLoginKeeper(store: Store): LoginKeeper {
   const known = new Map<User, string>()
 
   async function write(user: User, { uri, ca = '' }: JournalLogin): Promise<void> {
-    const wanted = { uri, 'ca.crt': ca }
+    const desired = { uri, 'ca.crt': ca }
     const found = await read(store, user)
     if (found?.uri === uri && found.ca === ca) return
-    if (found) await keepSecret(store, secretOf(user), wanted)
-    else await keptSecret(store, secretOf(user), () => Promise.resolve(wanted))
+    if (found) await keepSecret(store, secretOf(user), desired)
+    else await keptSecret(store, secretOf(user), () => Promise.resolve(desired))
   }
 
   return {
-    async keep(user, place) {
-      const role = place.roleOf(user)
+    async keep(user, address) {
+      const role = address.roleOf(user)
       const password = passwordIn((await read(store, user))?.uri, role) ?? known.get(user) ?? randomPassword()
-      const login = { uri: uriOf(place, role, password), ca: place.ca, role, password }
+      const login = { uri: uriOf(address, role, password), ca: address.ca, role, password }
       await write(user, login)
       known.set(user, password)
       return login
@@ -86,6 +86,6 @@ function passwordIn(uri: string | undefined, role: string): string | undefined {
   return url?.username === role && /^[A-Za-z0-9]{16,}$/.test(url.password) ? url.password : undefined
 }
 
-function uriOf({ host, port, database, options }: Place, role: string, password: string): string {
+function uriOf({ host, port, database, options }: DatabaseAddress, role: string, password: string): string {
   return `postgresql://${role}:${password}@${host}:${port}/${encodeURIComponent(database)}${options}`
 }

@@ -46,13 +46,13 @@ export function createOwnServer({ store, regions, servers, ca, adminCertificate,
   const host = serviceName(KEY)
 
   async function make(): Promise<void> {
-    const home = homeOf(regions.list())
+    const placement = placementFor(regions.list())
     // Without a region there are no tunnels either; the next reconcile finds a new region.
-    if (!home) return
+    if (!placement) return
     try {
       await store.create(DatabaseServer, {
         metadata: { ...KEY, finalizers: [FINALIZER] },
-        spec: { motor: home.motor, region: home.region.spec.id, tenancy: 'internal', capacity: CAPACITY },
+        spec: { motor: placement.motor, region: placement.region.spec.id, tenancy: 'internal', capacity: CAPACITY },
       })
     } catch (error) {
       if (!isStoreError(error, 'already_exists')) throw error
@@ -78,10 +78,10 @@ export function createOwnServer({ store, regions, servers, ca, adminCertificate,
 }
 
 /** Region and motor of the journal's server: the newest PostgreSQL in the region with the lowest number that has one. Pure. */
-export function homeOf(regions: readonly Region[]): { readonly region: Region; readonly motor: Motor } | undefined {
+export function placementFor(regions: readonly Region[]): { readonly region: Region; readonly motor: Motor } | undefined {
   const preferred = MOTORS.filter((motor) => partsOf(motor).family === 'postgresql').toReversed()
   for (const region of regions.toSorted((a, b) => a.spec.regionId - b.spec.regionId)) {
-    const motor = preferred.find((wanted) => region.spec.motors.some(({ id }) => id === wanted))
+    const motor = preferred.find((desired) => region.spec.motors.some(({ id }) => id === desired))
     if (motor && region.metadata.deletionTimestamp === undefined) return { region, motor }
   }
   return undefined

@@ -50,7 +50,7 @@ function stage() {
 
 test('an object is applied once, and again only when it or the manifest has changed', async () => {
   const { applier, live, sent, edit, report } = stage()
-  const apply = (wanted = manifest) => applier.apply({ kind: StatefulSet, live }, wanted)
+  const apply = (desired = manifest) => applier.apply({ kind: StatefulSet, live }, desired)
   await apply()
   expect(sent()).toEqual(['PATCH'])
   report({ readyReplicas: 1 })

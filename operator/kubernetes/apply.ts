@@ -40,7 +40,7 @@ const OURS_ALONE = new Set(['StatefulSet', 'Deployment', 'NetworkPolicy'])
 
 interface Done {
   /** Hash of the manifest, which may contain a key. */
-  readonly wanted: string
+  readonly desired: string
   /** Hash of the resulting object. */
   readonly left: string
   readonly isThere: () => boolean
@@ -72,11 +72,11 @@ export function createApplier(client: KubernetesClient): Applier {
       const key = { name, namespace }
       const id = `${kind.kind} ${namespace ?? ''}/${name}`
       const [known, found] = [done.get(id), live.get(key)]
-      const wanted = hash(manifest)
-      if (found && known?.wanted === wanted && known.left === hash(ownPart(found))) return found
+      const desired = hash(manifest)
+      if (found && known?.desired === desired && known.left === hash(ownPart(found))) return found
       const object = resourceOf(kind, await send(kind, key, manifest))
       live.remember(object)
-      done.set(id, { wanted, left: hash(ownPart(object)), isThere: () => live.get(key) !== undefined })
+      done.set(id, { desired, left: hash(ownPart(object)), isThere: () => live.get(key) !== undefined })
       return object
     },
     prune() {

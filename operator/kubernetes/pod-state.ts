@@ -47,12 +47,12 @@ function failureOf(container: ContainerStatus, isShowable: (line: string) => boo
     return { phase: 'failed', reason: 'MotorUnavailable', message: text }
   }
   if (!NO_START.has(reason) && !terminated?.exitCode) return undefined
-  const said = lastWords(container, isShowable) ?? `cannot be started: ${clipped(message)}`
+  const said = lastOutput(container, isShowable) ?? `cannot be started: ${clipped(message)}`
   return { phase: 'failed', reason: 'Crashed', message: `${container.name} ${said}` }
 }
 
 /** Last log lines of a failed container, which the kubelet puts into the pod's status. */
-function lastWords({ state, lastState }: ContainerStatus, isShowable: (line: string) => boolean): string | undefined {
+function lastOutput({ state, lastState }: ContainerStatus, isShowable: (line: string) => boolean): string | undefined {
   const ended = state.terminated ?? lastState.terminated
   if (!ended) return undefined
   const { exitCode, message = '', reason = 'Error' } = ended

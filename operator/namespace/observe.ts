@@ -29,7 +29,7 @@ export async function observe(deps: ObserveDeps, name: string): Promise<Observed
     tenant,
     namespace,
     bindings: new Map(deps.roleBindings.list({ namespace: name }).map((binding) => [binding.metadata.name, binding])),
-    wanted: bindingsOf(name, deps),
+    desired: bindingsOf(name, deps),
     organization: organization === undefined || deps.organizations.get({ name: organization }) !== undefined,
     blocked: blockedBy(deps, name),
   }

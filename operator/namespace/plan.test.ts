@@ -29,15 +29,15 @@ function namespace(more: object = {}): Namespace {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: metadata({ uid: 'n-1', labels: LABELS, annotations, ...more }) }
 }
 
-const wanted = bindingsOf(NAME, { serviceAccounts: false })
+const desired = bindingsOf(NAME, { serviceAccounts: false })
 const bound = new Map(
-  wanted.map((binding) => [binding.metadata.name, { ...binding, metadata: metadata(binding.metadata) } as RoleBinding]),
+  desired.map((binding) => [binding.metadata.name, { ...binding, metadata: metadata(binding.metadata) } as RoleBinding]),
 )
 const without = (name: string) => new Map([...bound].filter(([known]) => known !== name))
 const withChanged = (name: string, change: Partial<RoleBinding>) =>
   new Map([...bound].map(([known, binding]) => [known, known === name ? { ...binding, ...change } : binding]))
 
-const nothing = { tenant: undefined, namespace: undefined, bindings: new Map(), wanted, organization: true, blocked: undefined }
+const nothing = { tenant: undefined, namespace: undefined, bindings: new Map(), desired, organization: true, blocked: undefined }
 const settled = { ...nothing, tenant: tenant({}, { namespaceUid: 'n-1' }), namespace: namespace(), bindings: bound }
 
 const BIND = ['bind mooring-viewer', 'bind mooring-editor', 'bind mooring-admin']
@@ -202,7 +202,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
   expect(plan.actions.map((action) => (action.do === 'bind' ? `bind ${action.binding.metadata.name}` : action.do))).toEqual(
     actions,
   )
-  expect(plan.verdict?.reason ?? plan.reason).toBe(reason)
+  expect(plan.decision?.reason ?? plan.reason).toBe(reason)
 })
 
 test('in a cluster the two components are bound in each tenant namespace as well', () => {

@@ -3,7 +3,7 @@ import type { Namespace, RoleBinding } from '../../crds/core.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import { type TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { missingMarks, slugsOf } from './resources.ts'
 
 /** Observed state that a decision may depend on; read once by observe.ts. */
@@ -13,7 +13,7 @@ export interface Observed {
   /** RoleBindings in the Namespace, by name. */
   readonly bindings: ReadonlyMap<string, RoleBinding>
   /** Desired RoleBindings. */
-  readonly wanted: readonly Draft<typeof RoleBinding>[]
+  readonly desired: readonly Draft<typeof RoleBinding>[]
   /** Whether the organization exists. */
   readonly organization: boolean
   /** Reason why objects of the Namespace cannot be cleaned up now. */
@@ -31,7 +31,7 @@ export type Action =
 export interface Plan {
   readonly actions: readonly Action[]
   /** Ready condition; undefined when there is no status to write. */
-  readonly verdict?: Verdict
+  readonly decision?: Decision
   /** Reason of the result when there is no condition. */
   readonly reason?: string
 }
@@ -61,29 +61,29 @@ function planLiving(tenant: TenantNamespace, observed: Observed): Plan {
   const { namespace } = observed
   if (!namespace) {
     if (tenant.status?.namespaceUid !== undefined) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
-    return { actions: [{ do: 'make-namespace' }, ...furnish(observed)], verdict: bound }
+    return { actions: [{ do: 'make-namespace' }, ...furnish(observed)], decision: bound }
   }
   if (isTerminating(namespace)) {
     if (isItsOwn(tenant, namespace)) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
     return {
       actions: [],
-      verdict: notReady(TenantNamespaceReason.NamespaceTerminating, 'an earlier Namespace of this name is going'),
+      decision: notReady(TenantNamespaceReason.NamespaceTerminating, 'an earlier Namespace of this name is going'),
     }
   }
   if (!isOurs(tenant, namespace)) {
     return {
       actions: [],
-      verdict: notReady(TenantNamespaceReason.NamespaceTaken, 'a Namespace of this name is there without our labels'),
+      decision: notReady(TenantNamespaceReason.NamespaceTaken, 'a Namespace of this name is there without our labels'),
     }
   }
   const marks: readonly Action[] = missingMarks(tenant, namespace) ? [{ do: 'mark-namespace' }] : []
-  return { actions: [...marks, ...furnish(observed)], verdict: bound }
+  return { actions: [...marks, ...furnish(observed)], decision: bound }
 }
 
 const bound = ready(TenantNamespaceReason.Bound, 'the Namespace is there, with its roles')
 
-function furnish({ bindings, wanted, organization }: Observed): readonly Action[] {
-  const bind = wanted
+function furnish({ bindings, desired, organization }: Observed): readonly Action[] {
+  const bind = desired
     .map((binding) => ({ do: 'bind' as const, binding, found: bindings.get(binding.metadata.name) }))
     .filter(({ binding, found }) => !found || !grants(found, binding))
   return organization ? bind : [...bind, { do: 'make-organization' }]
@@ -97,19 +97,19 @@ function grants(found: RoleBinding, { roleRef, subjects = [] }: Draft<typeof Rol
 }
 
 /** Subjects of `wanted` that a RoleBinding lacks. */
-export function missingSubjects(found: RoleBinding, wanted: RoleBinding['subjects']): RoleBinding['subjects'] {
+export function missingSubjects(found: RoleBinding, desired: RoleBinding['subjects']): RoleBinding['subjects'] {
   const names = ({ kind, name, namespace }: RoleBinding['subjects'][number]) => [kind, name, namespace]
-  return wanted.filter((subject) => !found.subjects.some((known) => isDeepStrictEqual(names(known), names(subject))))
+  return desired.filter((subject) => !found.subjects.some((known) => isDeepStrictEqual(names(known), names(subject))))
 }
 
 function planDeletion(tenant: TenantNamespace, { namespace, blocked }: Observed): Plan {
   if (!tenant.metadata.finalizers?.includes(FINALIZER)) return { actions: [], reason: TenantNamespaceReason.Deleting }
   if (!namespace || !isOurs(tenant, namespace)) return { actions: [{ do: 'release' }], reason: TenantNamespaceReason.Deleting }
-  const verdict =
+  const decision =
     blocked === undefined
       ? notReady(TenantNamespaceReason.Deleting, 'the Namespace is being removed with all that is in it')
       : notReady(TenantNamespaceReason.CleanupBlocked, blocked)
-  return { actions: isTerminating(namespace) ? [] : [{ do: 'delete-namespace' }], verdict }
+  return { actions: isTerminating(namespace) ? [] : [{ do: 'delete-namespace' }], decision }
 }
 
 const isTerminating = ({ metadata }: Namespace): boolean => metadata.deletionTimestamp !== undefined

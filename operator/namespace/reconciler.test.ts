@@ -52,8 +52,8 @@ async function start({ serviceAccounts = false, wrap = (store) => store }: Optio
   const work = Promise.all([set.run(stop.signal), controller.run(stop.signal)])
   await set.synced()
 
-  function until<K extends Kind>(cache: Cache<K>, wanted: (object: Resource<K> | undefined) => boolean): Promise<object> {
-    return cache.waitFor({ name: NAME }, (object) => (wanted(object) ? { done: true } : undefined), stop.signal)
+  function until<K extends Kind>(cache: Cache<K>, desired: (object: Resource<K> | undefined) => boolean): Promise<object> {
+    return cache.waitFor({ name: NAME }, (object) => (desired(object) ? { done: true } : undefined), stop.signal)
   }
   return {
     store,

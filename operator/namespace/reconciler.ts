@@ -25,11 +25,11 @@ export function createNamespaceReconciler(deps: NamespaceDeps): (key: Key) => Pr
 
   return async function reconcileNamespace({ name }) {
     const observed = await observe(deps, name)
-    const { actions, verdict, reason = verdict?.reason ?? 'Nothing' } = planNamespace(observed)
+    const { actions, decision, reason = decision?.reason ?? 'Nothing' } = planNamespace(observed)
     const namespace = await apply(observed, actions)
-    if (!verdict || !observed.tenant) return { verdict: 'settled', reason }
-    const isBound = verdict.reason === TenantNamespaceReason.Bound
-    await deps.report(TenantNamespace, observed.tenant, verdict, isBound ? { namespaceUid: namespace?.metadata.uid } : {})
-    return { verdict: isBound ? 'settled' : 'waiting', reason }
+    if (!decision || !observed.tenant) return { result: 'settled', reason }
+    const isBound = decision.reason === TenantNamespaceReason.Bound
+    await deps.report(TenantNamespace, observed.tenant, decision, isBound ? { namespaceUid: namespace?.metadata.uid } : {})
+    return { result: isBound ? 'settled' : 'waiting', reason }
   }
 }

@@ -37,15 +37,17 @@ export function missingMarks(
   { spec }: TenantNamespace,
   { metadata }: Namespace,
 ): Pick<DraftMeta, 'labels' | 'annotations'> | undefined {
-  const wanted = {
+  const desired = {
     labels: { [labels.organization]: spec.organization, [labels.namespace]: spec.namespace },
     annotations: displayName(spec),
   }
   const has = {
-    labels: { ...metadata.labels, ...wanted.labels },
-    annotations: { ...metadata.annotations, ...wanted.annotations },
+    labels: { ...metadata.labels, ...desired.labels },
+    annotations: { ...metadata.annotations, ...desired.annotations },
   }
-  return isDeepStrictEqual(has, { labels: { ...metadata.labels }, annotations: { ...metadata.annotations } }) ? undefined : wanted
+  return isDeepStrictEqual(has, { labels: { ...metadata.labels }, annotations: { ...metadata.annotations } })
+    ? undefined
+    : desired
 }
 
 /**

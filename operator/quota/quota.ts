@@ -72,17 +72,17 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
   function fullFor({ metadata }: T, others: ReadonlySet<string>): Full | undefined {
     const { namespace = '' } = metadata
     const taken = begunIn(namespace) + others.size
-    const room = max - taken
+    const free = max - taken
     let older = 0
     // Runs for each of thousands of waiting objects: they are not listed in a full namespace, and not sorted in any other.
-    if (room > 0) {
+    if (free > 0) {
       for (const { metadata: other } of cache.byIndex('unbegun', namespace)) {
         const isBefore = other.deletionTimestamp === undefined && !others.has(other.uid) && byAge(other, metadata) < 0
         if (isBefore) older += 1
-        if (older === room) break
+        if (older === free) break
       }
     }
-    return older < room ? undefined : { taken: Math.max(taken, max), max }
+    return older < free ? undefined : { taken: Math.max(taken, max), max }
   }
 
   function countAdmissible(objects: readonly T[]): number {
@@ -90,8 +90,8 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     for (const [namespace, some = []] of Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? '')) {
       const here = admittedIn(namespace)
       const unknown = some.filter(({ metadata }) => !here.has(metadata.uid)).length
-      const room = Math.max(0, max - begunIn(namespace) - here.size)
-      count += some.length - unknown + Math.min(unknown, room)
+      const free = Math.max(0, max - begunIn(namespace) - here.size)
+      count += some.length - unknown + Math.min(unknown, free)
     }
     return count
   }
@@ -100,11 +100,11 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     // Runs after each deletion: this call forgets the admissions of an empty namespace.
     admittedIn(namespace)
     const waiting = cache.byIndex('overQuota', namespace)
-    const room = waiting.length === 0 ? 0 : max - begunIn(namespace)
-    if (room <= 0) return []
+    const free = waiting.length === 0 ? 0 : max - begunIn(namespace)
+    if (free <= 0) return []
     return waiting
       .toSorted((a, b) => byAge(a.metadata, b.metadata))
-      .slice(0, room)
+      .slice(0, free)
       .map(keyOf)
   }
 

@@ -11,7 +11,7 @@ import { type ControllerDeps, createController, type Outcome, type ReconcileResu
 import { createControllerMetrics } from './metrics.ts'
 import { changesOf, eventsOf, objectsOf, type Source } from './source.ts'
 
-const settled: Outcome = { verdict: 'settled', reason: 'Fine' }
+const settled: Outcome = { result: 'settled', reason: 'Fine' }
 
 /** A controller that runs in virtual time until disposed, and all that it did. */
 function start(sources: readonly Source[], options: Partial<ControllerDeps> = {}) {
@@ -95,7 +95,7 @@ test('a change of another kind wakes the objects that it concerns', async () => 
 })
 
 test('reports outcomes, and looks again when the outcome says so', async () => {
-  const outcomes: Outcome[] = [{ verdict: 'waiting', reason: 'WaitingForServer', requeueAfterMs: 500 }, settled]
+  const outcomes: Outcome[] = [{ result: 'waiting', reason: 'WaitingForServer', requeueAfterMs: 500 }, settled]
   await using controller = start([once({ name: 'a' })], { reconcile: () => Promise.resolve(outcomes.shift() ?? settled) })
   await controller.clock.advance(10_000)
   expect(controller.results).toEqual([

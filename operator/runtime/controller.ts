@@ -10,7 +10,7 @@ import type { Source } from './source.ts'
 
 /** Result of a reconcile. `waiting`: another event must happen first, which `reason` names. */
 export interface Outcome {
-  readonly verdict: 'settled' | 'waiting'
+  readonly result: 'settled' | 'waiting'
   /** Documented reason of a condition, in CamelCase. */
   readonly reason: string
   /** Time after which the object is reconciled again even without a change. */
@@ -20,7 +20,7 @@ export interface Outcome {
 /** Finished reconcile. For `failed`, `reason` is the error's code, or `unexpected` for an error that is not a MooringError. */
 export interface ReconcileResult {
   readonly controller: string
-  readonly result: Outcome['verdict'] | 'failed'
+  readonly result: Outcome['result'] | 'failed'
   readonly reason: string
   readonly seconds: number
 }
@@ -64,7 +64,7 @@ export function createController(deps: ControllerDeps): Controller {
     }
     try {
       const outcome = await deps.reconcile(keyFromString(text), signal)
-      report(outcome.verdict, outcome.reason)
+      report(outcome.result, outcome.reason)
       return outcome
     } catch (error) {
       // A reconcile that a stop interrupted has not failed: the first pass of the next start repeats it.

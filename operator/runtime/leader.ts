@@ -4,7 +4,7 @@ import { MooringError } from '../../shared/errors.ts'
 import { type Clock, pause, systemClock } from '../../store/clock.ts'
 import { isStoreError, StoreCode } from '../../store/errors.ts'
 import type { Key, Store } from '../../store/port.ts'
-import { microTime, nextMove, type Sighting, sight, takenBy } from './lease.ts'
+import { microTime, nextMove, type Observation, observe, takenBy } from './lease.ts'
 
 export interface LeaderElectionDeps {
   readonly store: Store
@@ -27,11 +27,11 @@ export interface LeaderElectionDeps {
 /** One candidate for leadership. */
 export interface LeaderElection {
   /** Whether this process is leader at this moment: it holds the lease, and other candidates will respect it for a while. */
-  readonly leads: () => boolean
+  readonly isLeader: () => boolean
   /** Milliseconds from now for which a write may be under way: until shortly before another process may be leader. 0 when not leader. */
   readonly writableMs: () => number
   /** Whether this process knows the holder of the lease: it has reached the API server and would take over. */
-  readonly stands: () => boolean
+  readonly knowsHolder: () => boolean
   /**
    * Stands for election until `signal` aborts; runs `lead` once elected. The signal of `lead` aborts when leadership ends. When `signal`
    * aborts, the lease is kept until `lead` has settled and then released, so that a successor starts at once; `run` then resolves. Call it
@@ -57,11 +57,11 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
   let held: Lease | undefined
   /** Monotonic time until which this process is leader, counted from before the request that renewed the lease. */
   let until = -Infinity
-  let stands = false
+  let knowsHolder = false
 
-  const leads = (): boolean => held !== undefined && clock.now() < until
+  const isLeader = (): boolean => held !== undefined && clock.now() < until
 
-  const writableMs = (): number => (leads() ? Math.max(0, until + leaseMs - renewDeadlineMs - MARGIN_MS - clock.now()) : 0)
+  const writableMs = (): number => (isLeader() ? Math.max(0, until + leaseMs - renewDeadlineMs - MARGIN_MS - clock.now()) : 0)
 
   function hold(lease: Lease, asked: number): void {
     held = lease
@@ -88,10 +88,12 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
   }
 
   /** Checks the lease once, and takes it if allowed. @returns the time until the next check */
-  async function attempt(before: Sighting | undefined): Promise<{ readonly seen: Sighting | undefined; readonly ms: number }> {
+  async function attempt(
+    before: Observation | undefined,
+  ): Promise<{ readonly seen: Observation | undefined; readonly ms: number }> {
     const lease = await store.get(Lease, key)
-    stands = true
-    const seen = lease && sight(lease, before, clock.now())
+    knowsHolder = true
+    const seen = lease && observe(lease, before, clock.now())
     const move = seen ? nextMove(seen, identity, clock.now()) : ({ type: 'take' } as const)
     if (move.type === 'wait') return { seen, ms: Math.min(retryMs, move.ms) }
     await take(lease)
@@ -99,12 +101,12 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
   }
 
   async function elected(signal: AbortSignal): Promise<boolean> {
-    let seen: Sighting | undefined
+    let seen: Observation | undefined
     while (!signal.aborted) {
       let ms = retryMs
       try {
         const outcome = await attempt(seen)
-        if (leads()) return true
+        if (isLeader()) return true
         if (outcome.seen?.lease.spec.holderIdentity !== seen?.lease.spec.holderIdentity) {
           log.info({ leader: outcome.seen?.lease.spec.holderIdentity ?? '' }, 'another leads')
         }
@@ -197,7 +199,7 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     await leading
   }
 
-  return { leads, writableMs, stands: () => stands, run }
+  return { isLeader, writableMs, knowsHolder: () => knowsHolder, run }
 }
 
 /** Time for an aborted write to reach the API server, which may still carry it out. */

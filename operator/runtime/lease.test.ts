@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Lease } from '../../crds/core.ts'
-import { microTime, nextMove, sight, takenBy } from './lease.ts'
+import { microTime, nextMove, observe, takenBy } from './lease.ts'
 
 function lease(spec: Lease['spec'], resourceVersion = '1', uid = 'u'): Lease {
   const metadata = { name: 'l', namespace: 'n', uid, resourceVersion, generation: 1, creationTimestamp: '' }
@@ -27,10 +27,10 @@ test.each([
 })
 
 test('time counts from when the record was last seen to change, whatever its own clock says', () => {
-  const first = sight(lease({ ...others, renewTime: '1999-01-01T00:00:00.000000Z' }), undefined, 100)
-  expect(sight(lease(others), first, 200).since).toBe(100)
-  expect(sight(lease(others, '2'), first, 300).since).toBe(300)
-  expect(sight(lease(others, '1', 'recreated'), first, 400).since).toBe(400)
+  const first = observe(lease({ ...others, renewTime: '1999-01-01T00:00:00.000000Z' }), undefined, 100)
+  expect(observe(lease(others), first, 200).since).toBe(100)
+  expect(observe(lease(others, '2'), first, 300).since).toBe(300)
+  expect(observe(lease(others, '1', 'recreated'), first, 400).since).toBe(400)
 })
 
 test('a lease that changes hands counts it, and names times as Kubernetes does', () => {

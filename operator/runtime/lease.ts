@@ -2,7 +2,7 @@ import type { Lease } from '../../crds/core.ts'
 import type { DeepReadonly } from '../../crds/kind.ts'
 
 /** Lease as a candidate observed it, and the monotonic time in ms at which it observed the last change. */
-export interface Sighting {
+export interface Observation {
   readonly lease: Lease
   readonly since: number
 }
@@ -17,7 +17,7 @@ export type Move =
  * Decides whether a candidate may take the lease. Clocks of two machines are never compared: the holder has the duration in its own record,
  * counted from when this candidate observed the last change. Pure.
  */
-export function nextMove({ lease, since }: Sighting, identity: string, now: number): Move {
+export function nextMove({ lease, since }: Observation, identity: string, now: number): Move {
   const { holderIdentity = '', leaseDurationSeconds = 0 } = lease.spec
   // A lease of its own comes from a request whose response was lost.
   if (holderIdentity === '' || holderIdentity === identity) return { type: 'take' }
@@ -26,7 +26,7 @@ export function nextMove({ lease, since }: Sighting, identity: string, now: numb
 }
 
 /** Returns the new sighting. Any write to the lease, by any client, restarts the holder's duration. */
-export function sight(lease: Lease, before: Sighting | undefined, now: number): Sighting {
+export function observe(lease: Lease, before: Observation | undefined, now: number): Observation {
   const { uid, resourceVersion } = lease.metadata
   const same = before?.lease.metadata.uid === uid && before.lease.metadata.resourceVersion === resourceVersion
   return { lease, since: same ? before.since : now }

@@ -61,7 +61,7 @@ export function aspectChangesOf<K extends Kind>(
 }
 
 /** Aspect that changes with the spec and with the mark of a deletion (Kubernetes, "API conventions": `generation`). */
-export const wishOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
+export const specOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
   `${uid} ${generation} ${deletionTimestamp}`
 
 /** Delays a source by `ms` milliseconds, for work that must not delay the handling of the change itself. */

@@ -27,7 +27,7 @@ async function reconcile(server: DatabaseServer, way: 'open' | 'none', more = fa
 }
 
 test('a pool that is full is left alone until something changes', async () => {
-  expect(await reconcile(up, 'open')).toEqual({ verdict: 'settled', reason: 'Full' })
+  expect(await reconcile(up, 'open')).toEqual({ result: 'settled', reason: 'Full' })
 })
 
 test('a pool that is not is gone on with at once', async () => {
@@ -35,9 +35,9 @@ test('a pool that is not is gone on with at once', async () => {
 })
 
 test('a server that is down wakes its pool when it comes up', async () => {
-  expect(await reconcile(down, 'none')).toEqual({ verdict: 'waiting', reason: 'ServerNotReady' })
+  expect(await reconcile(down, 'none')).toEqual({ result: 'waiting', reason: 'ServerNotReady' })
 })
 
 test('a server that has been up since before the operator started wakes nobody, so it is tried again', async () => {
-  expect(await reconcile(up, 'none')).toEqual({ verdict: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: 1_000 })
+  expect(await reconcile(up, 'none')).toEqual({ result: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: 1_000 })
 })

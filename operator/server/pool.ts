@@ -16,7 +16,7 @@ export interface PoolDeps {
 }
 
 /** Interval of retries for a server whose status is ready but which has no admin connection yet. */
-const LOOK_AGAIN_MS = 1_000
+const RETRY_MS = 1_000
 
 /**
  * Creates the reconciler that keeps the warm pool of one server full, with one unit of work per call, so that other work waits only
@@ -26,13 +26,13 @@ export function createPoolReconciler({ servers, instances, admins, size }: PoolD
   return async function reconcilePool(key) {
     const server = servers.get(key)
     const open = admins.get(key.name)
-    if (server?.spec.tenancy === 'internal') return { verdict: 'settled', reason: 'NoTenants' }
+    if (server?.spec.tenancy === 'internal') return { result: 'settled', reason: 'NoTenants' }
     if (!server || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
-      return { verdict: 'waiting', reason: 'ServerNotReady' }
+      return { result: 'waiting', reason: 'ServerNotReady' }
     // After a start of the operator, finding that a server is up changes no object, so no event triggers this reconcile.
-    if (!open) return { verdict: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: LOOK_AGAIN_MS }
+    if (!open) return { result: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: RETRY_MS }
     const free = Math.max(0, server.spec.capacity - instances.countByIndex('server', key.name))
     const more = await open.admin.tidy(Math.min(size, free))
-    return more ? { verdict: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { verdict: 'settled', reason: 'Full' }
+    return more ? { result: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { result: 'settled', reason: 'Full' }
   }
 }

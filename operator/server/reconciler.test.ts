@@ -98,20 +98,20 @@ async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
   }
 }
 
-test.each<{ does: string; state: ServerState; verdict: string; reason: string; ready: string }>([
-  { does: 'looks again while it starts', state: { phase: 'starting' }, verdict: 'waiting', reason: 'Starting', ready: 'False' },
+test.each<{ does: string; state: ServerState; result: string; reason: string; ready: string }>([
+  { does: 'looks again while it starts', state: { phase: 'starting' }, result: 'waiting', reason: 'Starting', ready: 'False' },
   {
     does: 'says why it failed',
     state: { phase: 'failed', reason: 'Crashed', message: 'it ended' },
-    verdict: 'waiting',
+    result: 'waiting',
     reason: 'Crashed',
     ready: 'False',
   },
-  { does: 'is settled when it runs', state: RUNNING, verdict: 'settled', reason: 'Running', ready: 'True' },
-])('$does', async ({ state, verdict, reason, ready }) => {
+  { does: 'is settled when it runs', state: RUNNING, result: 'settled', reason: 'Running', ready: 'True' },
+])('$does', async ({ state, result, reason, ready }) => {
   await using it = await bench()
   it.seen.state = state
-  expect(await it.reconcile()).toMatchObject({ verdict, reason })
+  expect(await it.reconcile()).toMatchObject({ result, reason })
   expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: ready, reason })
 })
 
@@ -189,7 +189,7 @@ test('after a restart no other password is drawn for an engine that keeps its ow
   await it.reconcile()
   await it.store.delete(Secret, adminSecret)
   it.restart()
-  expect(await it.reconcile()).toMatchObject({ verdict: 'waiting', reason: 'AdminSecretLost' })
+  expect(await it.reconcile()).toMatchObject({ result: 'waiting', reason: 'AdminSecretLost' })
   expect(await it.store.get(Secret, adminSecret)).toBeUndefined()
   expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'False', reason: 'AdminSecretLost' })
 })
@@ -200,17 +200,17 @@ test('after a restart another is drawn for an engine that takes it', async () =>
   await it.reconcile()
   await it.store.delete(Secret, adminSecret)
   it.restart()
-  expect(await it.reconcile()).toMatchObject({ verdict: 'settled', reason: 'Running' })
+  expect(await it.reconcile()).toMatchObject({ result: 'settled', reason: 'Running' })
   expect(await passwordIn(it.store)).toMatch(/^[0-9A-Za-z]{24}$/)
 })
 
 test('one that is going is let go only when nothing of it is left', async () => {
   await using it = await bench()
   await it.store.delete(DatabaseServer, it.key)
-  expect(await it.reconcile()).toMatchObject({ verdict: 'waiting', reason: 'Stopping' })
+  expect(await it.reconcile()).toMatchObject({ result: 'waiting', reason: 'Stopping' })
   expect(await it.store.get(DatabaseServer, it.key)).toBeDefined()
   it.seen.removed = true
-  expect(await it.reconcile()).toMatchObject({ verdict: 'settled' })
+  expect(await it.reconcile()).toMatchObject({ result: 'settled' })
   expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
 })
 

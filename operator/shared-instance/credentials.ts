@@ -9,7 +9,7 @@ import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { Engine } from '../engines/engine.ts'
 import { encodeSecret } from '../secret-data.ts'
-import { type Credentials, type Judgement, judgeSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
+import { type Credentials, type Expected, checkSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
 import { tenantName } from './naming.ts'
 
 /** Values from which the other entries of the Secret are built. */
@@ -30,10 +30,10 @@ const secretKey = (instance: SharedInstance) => ({ namespace: instance.metadata.
 /** Reads the instance's Secret (kept-secret.ts); undefined when there is none. */
 export async function readCredentials(
   store: Store,
-  judgement: Judgement,
+  expected: Expected,
 ): Promise<Credentials | 'damaged' | 'foreign' | undefined> {
-  const secret = await store.get(Secret, secretKey(judgement.instance))
-  return secret && judgeSecret(secret, judgement)
+  const secret = await store.get(Secret, secretKey(expected.instance))
+  return secret && checkSecret(secret, expected)
 }
 
 /** Generates name and password and records them with the chosen server, once: an existing Secret wins. */
@@ -47,8 +47,8 @@ export async function createCredentials(store: Store, instance: SharedInstance, 
     })
     return credentials
   } catch (error) {
-    const judgement = { instance, ca: address.ca }
-    const found = isStoreError(error, 'already_exists') ? await readCredentials(store, judgement) : undefined
+    const expected = { instance, ca: address.ca }
+    const found = isStoreError(error, 'already_exists') ? await readCredentials(store, expected) : undefined
     // A Secret that names another server than this claim: the next reconcile starts from the Secret.
     if (typeof found !== 'object' || found.server !== address.server.metadata.name) throw error
     return found

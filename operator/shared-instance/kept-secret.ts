@@ -18,7 +18,7 @@ export interface Credentials {
 }
 
 /** Instance and CA that a Secret must agree with. */
-export interface Judgement {
+export interface Expected {
   readonly instance: SharedInstance
   /** CA, in PEM, by which callers verify the server. */
   readonly ca: string
@@ -32,7 +32,7 @@ export const PROVIDER = 'mooring'
  * Checks a Secret with the name of an instance's credentials. @returns the credentials; `damaged` when name or password are missing or
  * contradictory; `foreign` when it belongs to another owner, which may need it. Pure.
  */
-export function judgeSecret(secret: Secret, { instance, ca }: Judgement): Credentials | 'damaged' | 'foreign' {
+export function checkSecret(secret: Secret, { instance, ca }: Expected): Credentials | 'damaged' | 'foreign' {
   if (ownerOf(secret, instance) === 'other') return 'foreign'
   const text = textsOf(secret)
   const server = serverOf(secret, instance)

@@ -10,7 +10,7 @@ import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
-import type { Places } from './places.ts'
+import type { Slots } from './slots.ts'
 import type { Placement, Observed } from './plan.ts'
 import type { Suspicions } from './suspicions.ts'
 
@@ -20,7 +20,7 @@ export interface ObserveDeps {
   readonly servers: Cache<typeof DatabaseServer>
   readonly regions: Cache<typeof Region>
   readonly admins: Admins
-  readonly places: Places
+  readonly slots: Slots
   readonly quota: Pick<Quota<SharedInstance>, 'admit'>
   readonly suspicions: Suspicions
   /** CA, in PEM, by which callers verify database servers. */
@@ -44,7 +44,7 @@ export interface Observation {
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const mayWait = !isClaimed(instance) && instance.metadata.deletionTimestamp === undefined
   const full = mayWait ? deps.quota.admit(instance) : undefined
-  return full ? { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : look(deps, instance)
+  return full ? { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : read(deps, instance)
 }
 
 /** Observation of an instance above its quota, for which nothing is read: there may be thousands. */
@@ -60,7 +60,7 @@ const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
   extensionDropped: false,
 }
 
-async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
+async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const secret = whereItMayLive(deps, instance, await secretOf(deps, instance))
   const credentials = typeof secret === 'object' ? secret : undefined
   const template = templateOf(deps, instance)
@@ -86,11 +86,11 @@ async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
 
 /** Reads the Secret. Clean-up does not depend on it: in a namespace that is being deleted, it may be gone or not readable. */
 async function secretOf({ store, ca }: ObserveDeps, instance: SharedInstance): Promise<Kept> {
-  const judgement = { instance, ca: ca() }
-  if (instance.metadata.deletionTimestamp === undefined) return readCredentials(store, judgement)
+  const expected = { instance, ca: ca() }
+  if (instance.metadata.deletionTimestamp === undefined) return readCredentials(store, expected)
   if (isClaimed(instance)) return undefined
   try {
-    return await readCredentials(store, judgement)
+    return await readCredentials(store, expected)
   } catch (error) {
     if (!isStoreError(error, 'forbidden')) throw error
     return undefined
@@ -125,21 +125,21 @@ interface Chosen {
 
 /** Server of the instance; without one, and unless it is being deleted, that of its template, or one with a free slot. */
 function serverOf(deps: ObserveDeps, { instance, credentials, template }: Chosen): DatabaseServer | undefined {
-  const { servers, places } = deps
+  const { servers, slots } = deps
   const { uid, deletionTimestamp } = instance.metadata
   const placed = instance.status?.serverRef?.name
   const name = placed ?? credentials?.server
   if (name === undefined) {
     if (deletionTimestamp === undefined) return newServerOf(deps, { instance, credentials, template })
     // An instance deleted during its claim, with its Secret gone, may have its database on the server where its slot is reserved.
-    return servers.get({ namespace: SHARED_NAMESPACE, name: places.of(uid) ?? '' })
+    return servers.get({ namespace: SHARED_NAMESPACE, name: slots.of(uid) ?? '' })
   }
-  if (placed === undefined) places.hold(uid, name)
+  if (placed === undefined) slots.hold(uid, name)
   return servers.get({ namespace: SHARED_NAMESPACE, name })
 }
 
 function newServerOf(deps: ObserveDeps, { instance, template }: Chosen): DatabaseServer | undefined {
-  return instance.spec.templateRef === undefined ? deps.places.choose(instance) : serverOfTemplate(deps, template)
+  return instance.spec.templateRef === undefined ? deps.slots.choose(instance) : serverOfTemplate(deps, template)
 }
 
 function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | undefined): DatabaseServer | undefined {

@@ -362,7 +362,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
 ])('$does', ({ given, actions, reason }) => {
   const plan = planInstance(given)
   expect(plan.actions).toEqual(actions)
-  expect(plan.verdict?.reason).toBe(reason)
+  expect(plan.decision?.reason).toBe(reason)
 })
 
 test.each([

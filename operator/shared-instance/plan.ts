@@ -1,6 +1,6 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
 import type { Credentials } from './kept-secret.ts'
 
@@ -59,7 +59,7 @@ export type Action =
 export interface Plan {
   readonly actions: readonly Action[]
   /** Ready condition after the actions; undefined when there is no status to write. */
-  readonly verdict: Verdict | undefined
+  readonly decision: Decision | undefined
   readonly requeueAfterMs?: number | undefined
   /** Part of the desired state that is in force after the actions, beside the password; undefined: as in the status. */
   readonly inForce?: InForce | undefined
@@ -70,9 +70,9 @@ export interface InForce {
   readonly resetVersion: number
 }
 
-const doing = (actions: readonly Action[], verdict?: Verdict, requeueAfterMs?: number): Plan => ({
+const doing = (actions: readonly Action[], decision?: Decision, requeueAfterMs?: number): Plan => ({
   actions,
-  verdict,
+  decision,
   requeueAfterMs,
 })
 
@@ -124,8 +124,8 @@ function refusal({ instance, region }: Observed): Plan | undefined {
 
 function planClaim(observed: Observed): Plan {
   const { instance, placement } = observed
-  const hindrance = HINDRANCES.get(observed.template)
-  if (hindrance) return { actions: [], ...hindrance }
+  const blocker = TEMPLATE_BLOCKERS.get(observed.template)
+  if (blocker) return { actions: [], ...blocker }
   if (placement.found === 'none' || placement.found === 'removed') {
     return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free place yet'))
   }
@@ -134,7 +134,7 @@ function planClaim(observed: Observed): Plan {
   const secret = observed.secret === 'damaged' ? 'renew-secret' : 'secret'
   const { enabled: login, resetVersion } = instance.spec
   const extensions = instance.spec.extensions.length > 0 ? (['extensions'] as const) : []
-  const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], standing(observed, login))
+  const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], loginDecision(observed, login))
   return { ...plan, inForce: { login, resetVersion } }
 }
 
@@ -149,34 +149,34 @@ const serverGone = notReady(InstanceReason.DatabaseMissing, 'the database server
 export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
 /** Conditions for templates that cannot be copied now. They are checked again, as no event shows that they can be. */
-const HINDRANCES: ReadonlyMap<Observed['template'], Pick<Plan, 'verdict' | 'requeueAfterMs'>> = new Map([
+const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision' | 'requeueAfterMs'>> = new Map([
   // The template may appear later, when kubectl applies several objects at once.
   [
     'missing',
-    { verdict: notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready'), requeueAfterMs: 5_000 },
+    { decision: notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready'), requeueAfterMs: 5_000 },
   ],
-  ['in-use', { verdict: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
+  ['in-use', { decision: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
 ])
 
 function planClaimed(observed: Observed): Plan {
   const { placement, missing } = observed
   if (placement.found !== 'reachable') return doing([], placement.found === 'down' ? unreachable : serverGone)
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
-  const hindrance = hindranceOf(observed)
-  if (!missing || resetsNow(observed)) return { ...planPresent(observed, placement), ...hindrance }
-  return hindrance ? { actions: [], ...hindrance } : doing([], databaseMissing)
+  const blocker = blockerOf(observed)
+  if (!missing || resetsNow(observed)) return { ...planPresent(observed, placement), ...blocker }
+  return blocker ? { actions: [], ...blocker } : doing([], databaseMissing)
 }
 
 /** Plans for an instance whose database exists or is made anew. A reset that waits for its template delays nothing else. */
 function planPresent(observed: Observed, at: Address): Plan {
   const { status, spec } = observed.instance
-  const login = loginWanted(observed)
+  const login = wantsLogin(observed)
   const steps = [...resetSteps(observed), ...extensionSteps(observed), ...passwordSteps(observed, at)]
   // Logins are disabled before a reset, which may fail or take long.
   const actions = login ? [...steps, ...loginSteps(observed, login)] : [...loginSteps(observed, login), ...steps]
   if (login && actions.some((action) => !KEEPS_LOGIN.has(action))) actions.push('verify')
-  const resetVersion = hindranceOf(observed) ? (status?.resetVersion ?? 0) : spec.resetVersion
-  return { actions, verdict: standing(observed, login), inForce: { login, resetVersion } }
+  const resetVersion = blockerOf(observed) ? (status?.resetVersion ?? 0) : spec.resetVersion
+  return { actions, decision: loginDecision(observed, login), inForce: { login, resetVersion } }
 }
 
 /** Actions that leave the login unchanged. */
@@ -193,19 +193,19 @@ function extensionSteps(observed: Observed): readonly Action[] {
 const wantsReset = ({ instance }: Observed): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion
 
 /** Reason why a desired reset cannot be carried out now. */
-const hindranceOf = (observed: Observed) => (wantsReset(observed) ? HINDRANCES.get(observed.template) : undefined)
+const blockerOf = (observed: Observed) => (wantsReset(observed) ? TEMPLATE_BLOCKERS.get(observed.template) : undefined)
 
-const resetsNow = (observed: Observed): boolean => wantsReset(observed) && !hindranceOf(observed)
+const resetsNow = (observed: Observed): boolean => wantsReset(observed) && !blockerOf(observed)
 
 /** Whether logins should be enabled. A database above its size limit gets none, unless a reset empties it. */
-const loginWanted = (observed: Observed): boolean => observed.instance.spec.enabled && (!observed.oversize || resetsNow(observed))
+const wantsLogin = (observed: Observed): boolean => observed.instance.spec.enabled && (!observed.oversize || resetsNow(observed))
 
 const resetSteps = (observed: Observed): readonly Action[] => (resetsNow(observed) ? ['reset'] : [])
 
 function passwordSteps({ instance, secret, passwordChanged }: Observed, at: Address): readonly Action[] {
-  const wished = instance.spec.passwordVersion
-  const isInForce = instance.status?.passwordVersion === wished
-  const draw = drawing(secret, wished)
+  const desired = instance.spec.passwordVersion
+  const isInForce = instance.status?.passwordVersion === desired
+  const draw = drawing(secret, desired)
   if (draw) return isInForce ? ['doubt-password', draw, 'password'] : [draw, 'password']
   if (!isInForce || passwordChanged) return ['password']
   return isAsWritten(secret, at) ? [] : ['move-secret']
@@ -214,22 +214,22 @@ function passwordSteps({ instance, secret, passwordChanged }: Observed, at: Addr
 type Address = Pick<Credentials, 'host' | 'port'>
 
 /** Action for a deleted or damaged Secret: it is created with a new password, as the old one is stored nowhere else. */
-function drawing(secret: Observed['secret'], wished: number): 'secret' | 'renew-secret' | undefined {
+function drawing(secret: Observed['secret'], desired: number): 'secret' | 'renew-secret' | undefined {
   if (typeof secret !== 'object') return secret === undefined ? 'secret' : 'renew-secret'
-  return secret.passwordVersion === wished ? undefined : 'renew-secret'
+  return secret.passwordVersion === desired ? undefined : 'renew-secret'
 }
 
 function isAsWritten(secret: Observed['secret'], { host, port }: Address): boolean {
   return typeof secret === 'object' && secret.tidy && secret.host === host && secret.port === port
 }
 
-function loginSteps({ instance }: Observed, wanted: boolean): readonly Action[] {
-  if (instance.status?.isEnabled === wanted) return []
-  return [wanted ? 'enable' : 'disable']
+function loginSteps({ instance }: Observed, desired: boolean): readonly Action[] {
+  if (instance.status?.isEnabled === desired) return []
+  return [desired ? 'enable' : 'disable']
 }
 
-function standing(observed: Observed, wanted: boolean): Verdict {
-  if (wanted) return ready(InstanceReason.Claimed, 'the database is there and its login works')
+function loginDecision(observed: Observed, desired: boolean): Decision {
+  if (desired) return ready(InstanceReason.Claimed, 'the database is there and its login works')
   if (observed.instance.spec.enabled)
     return notReady(InstanceReason.SizeExceeded, 'the database grew past its limit; reset or delete it')
   return notReady(InstanceReason.Disabled, 'disabled: no logins')

@@ -18,7 +18,7 @@ import { type EngineAdmin, EngineCode } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { type Admins, createAdmins } from '../server/admins.ts'
 import { instanceIndexes, waitingFor } from './indexes.ts'
-import { createPlaces } from './places.ts'
+import { createSlots } from './slots.ts'
 import { createInstanceReconciler } from './reconciler.ts'
 import { createSuspicions } from './suspicions.ts'
 
@@ -45,7 +45,7 @@ function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Ad
   const caches = { instances: instances.cache, servers: servers.cache, regions: regions.cache }
   const now = () => NOW
   return createInstanceReconciler({
-    ...{ store, now, ...caches, admins, places: createPlaces(caches), suspicions: createSuspicions() },
+    ...{ store, now, ...caches, admins, slots: createSlots(caches), suspicions: createSuspicions() },
     quota: { admit: () => undefined },
     report: createReporter({ store, now }),
     limits: { connections: 1 },
@@ -98,7 +98,7 @@ test.each([
   const admin = { reset, disableLogin: done, setPassword: done } as unknown as EngineAdmin
   const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
   const reconcile = reconcilerOver(store, isKnown ? [copy, template] : [copy], admins)
-  expect(await reconcile(keyOf(copy))).toMatchObject({ verdict: 'waiting', reason, requeueAfterMs: expect.any(Number) as number })
+  expect(await reconcile(keyOf(copy))).toMatchObject({ result: 'waiting', reason, requeueAfterMs: expect.any(Number) as number })
   const now = await store.get(SharedInstance, keyOf(copy))
   expect(now?.status).toMatchObject({ isEnabled: false, passwordVersion: 2, resetVersion: 0 })
   expect(conditionOf(now ?? {}, 'Ready')).toMatchObject({ status: 'False', reason })

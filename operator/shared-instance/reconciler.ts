@@ -1,13 +1,13 @@
 import { MooringError } from '../../shared/errors.ts'
 import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Condition } from '../../crds/kind.ts'
-import { notReady, ready, type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
+import { notReady, ready, type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 import { stepDone } from '../../store/steps.ts'
 import { EngineCode } from '../engines/engine.ts'
-import type { Findings, Report } from '../reporter.ts'
+import type { StatusFields, Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { applyActions, type ApplyDeps, type Changed } from './apply.ts'
 import { secretName } from './credentials.ts'
@@ -34,23 +34,23 @@ const TEMPLATES: ReadonlyMap<string, Observed['template']> = new Map([
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
   async function report(
     { instance, refusedExtensions }: Pick<Observed, 'instance'> & Pick<Changed, 'refusedExtensions'>,
-    verdict: Verdict,
-    standing: Findings<typeof SharedInstance> = {},
+    decision: Decision,
+    fields: StatusFields<typeof SharedInstance> = {},
   ): Promise<void> {
     const others = extensionAlarm(instance, refusedExtensions, deps.now())
-    const conditions = alarms(others, instance, { verdict, now: deps.now() })
-    await deps.report(SharedInstance, instance, verdict, { ...standing, conditions })
+    const conditions = alarms(others, instance, { decision, now: deps.now() })
+    await deps.report(SharedInstance, instance, decision, { ...fields, conditions })
   }
 
   async function carryOut(seen: Observation, plan: Plan): Promise<void> {
     const { observed } = seen
     const key = keyToString(keyOf(observed.instance))
     const { credentials, instance, refusedExtensions } = await applyActions(deps, seen, plan.actions)
-    if (!plan.verdict) return
+    if (!plan.decision) return
     const { inForce } = plan
-    const standing = inForce && credentials ? standingOf(seen, { credentials, inForce }) : {}
+    const fields = inForce && credentials ? inForceFields(seen, { credentials, inForce }) : {}
     const extensions = refusedExtensions && installedOf(instance, refusedExtensions)
-    await report({ instance, refusedExtensions }, plan.verdict, { ...standing, extensions })
+    await report({ instance, refusedExtensions }, plan.decision, { ...fields, extensions })
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
@@ -72,8 +72,8 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     // The server is up but fails to drop the database: for the tenant that equals a server that is down.
     const plan = planInstance({ ...seen.observed, placement: { found: 'down' } })
     await carryOut(seen, plan)
-    if (plan.verdict) throw error
-    return { verdict: 'settled', reason: InstanceReason.Deleting }
+    if (plan.decision) throw error
+    return { result: 'settled', reason: InstanceReason.Deleting }
   }
 
   async function handle(instance: SharedInstance): Promise<Outcome> {
@@ -103,25 +103,25 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
 
   return async function reconcileInstance(key) {
     const instance = deps.instances.get(key)
-    if (!instance) return { verdict: 'settled', reason: 'Gone' }
+    if (!instance) return { result: 'settled', reason: 'Gone' }
     const outcome = await withAccess(instance)
-    const isGone = instance.metadata.deletionTimestamp !== undefined && outcome.verdict === 'settled'
+    const isGone = instance.metadata.deletionTimestamp !== undefined && outcome.result === 'settled'
     // From here on the status holds the slot, or the instance is gone.
-    if (instance.status?.serverRef !== undefined || isGone) deps.places.release(instance.metadata.uid)
+    if (instance.status?.serverRef !== undefined || isGone) deps.slots.release(instance.metadata.uid)
     return outcome
   }
 }
 
-function outcomeOf({ verdict, requeueAfterMs }: Plan): Outcome {
-  if (!verdict) return { verdict: 'settled', reason: InstanceReason.Deleting }
-  return { verdict: isStanding(verdict) ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs }
+function outcomeOf({ decision, requeueAfterMs }: Plan): Outcome {
+  if (!decision) return { result: 'settled', reason: InstanceReason.Deleting }
+  return { result: isFinal(decision) ? 'settled' : 'waiting', reason: decision.reason, requeueAfterMs }
 }
 
 /** Conditions beside Ready: a blocked clean-up has its own, so that clients can wait for it. */
 function alarms(
   conditions: readonly Condition[] | undefined,
   { metadata }: SharedInstance,
-  { verdict: { reason, message }, now }: { readonly verdict: Verdict; readonly now: Date },
+  { decision: { reason, message }, now }: { readonly decision: Decision; readonly now: Date },
 ): readonly Condition[] {
   const type = InstanceReason.CleanupBlocked
   if (reason !== type) return withoutCondition(conditions, type)
@@ -149,12 +149,15 @@ const installedOf = ({ spec }: SharedInstance, refused: NonNullable<Changed['ref
   spec.extensions.filter((name) => !refused.some((each) => each.name === name))
 
 /** Whether a condition means that the desired state is in force as far as possible. */
-function isStanding({ reason }: Verdict): boolean {
+function isFinal({ reason }: Decision): boolean {
   return reason === InstanceReason.Claimed || reason === InstanceReason.Disabled || reason === InstanceReason.SizeExceeded
 }
 
 /** Status fields with the database's address and the desired state that is in force. */
-function standingOf({ observed, server }: Observation, { credentials, inForce }: { credentials: Credentials; inForce: InForce }) {
+function inForceFields(
+  { observed, server }: Observation,
+  { credentials, inForce }: { credentials: Credentials; inForce: InForce },
+) {
   const { name, passwordVersion, server: serverName } = credentials
   const { host, port } = observed.placement.found === 'reachable' ? observed.placement : credentials
   return {

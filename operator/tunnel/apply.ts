@@ -4,7 +4,7 @@ import { annotations, FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
 import { ownCertificate } from '../../shared/edge-objects.ts'
-import { type Verdict, withCondition } from '../../store/conditions.ts'
+import { type Decision, withCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { hostnameMark, markedHostname } from './hostname-mark.ts'
@@ -71,7 +71,7 @@ async function mark(deps: ObserveDeps, tunnel: Tunnel, { refused }: Of<'mark'>):
   return deps.store.mergePatch(Tunnel, keyOf(tunnel), { metadata }, { uid, resourceVersion })
 }
 
-function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Verdict): Promise<Tunnel> {
+function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Decision): Promise<Tunnel> {
   const { uid, resourceVersion, generation } = tunnel.metadata
   const stamp = { type: HOSTNAME_KEPT, generation, now: now() }
   const conditions = withCondition(tunnel.status?.conditions, refused, stamp)

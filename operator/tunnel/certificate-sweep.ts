@@ -8,7 +8,7 @@ import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import { signsFor } from './certificate-issuer.ts'
-import { changedAt } from './findings.ts'
+import { changedAt } from './status-fields.ts'
 import { certificateIn, type ObserveDeps } from './observe.ts'
 import { isGood } from './plan.ts'
 import { certificateKey, hostOf } from './resources.ts'
@@ -25,11 +25,11 @@ export interface CertificateSweepDeps extends Omit<ObserveDeps, 'regions' | 'sto
  * Number of checks at a time. Each costs the API server a read; ten thousand tunnels are checked in an hour and a half. Batches are large
  * and rare: a single read takes an idle process a millisecond, one of twenty a third of that.
  */
-const LOOKS = 20
-const LOOK_MS = 10_000
+const BATCH = 20
+const POLL_MS = 10_000
 /** Number and interval after a correction: thousands of Secrets may have been lost together. */
-const LOOKS_AFTER_A_LOSS = 50
-const LOOK_AFTER_A_LOSS_MS = 1_000
+const BATCH_AFTER_LOSS = 50
+const AFTER_LOSS_MS = 1_000
 
 /** Certificate that is valid by its tunnel's status. */
 interface Claim {
@@ -65,7 +65,7 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
   }
 
   /** @returns whether the certificate is valid */
-  async function look(claim: Claim): Promise<boolean> {
+  async function check(claim: Claim): Promise<boolean> {
     const { tunnel, endpoint, hostname } = claim
     const { uid } = tunnel.metadata
     const secret = await store.get(Secret, certificateKey(endpoint, hostname))
@@ -93,17 +93,17 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
   }
 
   function startRound(): void {
-    nextRound = clock.now() + LOOK_MS
+    nextRound = clock.now() + POLL_MS
     round = tunnels.list().map(keyOf)
     next = 0
     for (const uid of [...sound.keys()]) if (!tunnels.byUid(uid)) sound.delete(uid)
   }
 
   /** @returns whether the next certificates of the round are all valid */
-  async function lookAtSome(looks: number): Promise<boolean> {
+  async function checkNext(count: number): Promise<boolean> {
     if (next >= round.length && clock.now() >= nextRound) startRound()
-    const claims = round.slice(next, next + looks).flatMap((key) => claimOf(key) ?? [])
-    next += looks
+    const claims = round.slice(next, next + count).flatMap((key) => claimOf(key) ?? [])
+    next += count
     // Without an issuer, no other certificate could be obtained.
     const mendable = claims.filter(({ endpoint }) => signsFor(deps.issuers, endpoint))
     return (await Promise.all(mendable.map(isWell))).every(Boolean)
@@ -111,7 +111,7 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
 
   async function isWell(claim: Claim): Promise<boolean> {
     try {
-      return await look(claim)
+      return await check(claim)
     } catch (error) {
       onError(error)
       return true
@@ -121,8 +121,8 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
   async function run(signal: AbortSignal): Promise<void> {
     let isAllWell = true
     while (!signal.aborted) {
-      isAllWell = await lookAtSome(isAllWell ? LOOKS : LOOKS_AFTER_A_LOSS)
-      await pause(clock, isAllWell ? LOOK_MS : LOOK_AFTER_A_LOSS_MS, signal)
+      isAllWell = await checkNext(isAllWell ? BATCH : BATCH_AFTER_LOSS)
+      await pause(clock, isAllWell ? POLL_MS : AFTER_LOSS_MS, signal)
     }
   }
 

@@ -13,7 +13,7 @@ import { createQuota } from '../quota/quota.ts'
 import { roomIn } from '../quota/room.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
-import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, wishOf } from '../runtime/source.ts'
+import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, specOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
 import { hasHostname } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
@@ -34,7 +34,7 @@ export interface TunnelControllersDeps {
   readonly now: () => Date
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) => Controller
   /** Handler that reports the failures of a cache's objects, in addition to the log. */
-  readonly toldOf: (cache: Cache<Kind>) => ControllerDeps['onFailure']
+  readonly failureReporter: (cache: Cache<Kind>) => ControllerDeps['onFailure']
 }
 
 /** Delay of an endpoint's tunnel count, which is for people only: changes within it are one write. */
@@ -44,7 +44,7 @@ const ADMIT_AFTER_MS = 100
 
 /** Creates the controllers of tunnels, their passwords, and the endpoints that serve them. */
 export function createTunnelControllers(deps: TunnelControllersDeps): readonly Controller[] {
-  const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, toldOf } = deps
+  const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, failureReporter } = deps
   const quota = createQuota({ cache: tunnels, max: deps.max, hasBegun: hasHostname })
 
   /** Tunnels of an endpoint, and tunnels that wait for one. */
@@ -58,7 +58,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     return tunnel.status?.endpointRef ? [{ name: tunnel.status.endpointRef.name }] : []
   }
   /** Aspect of a tunnel that its endpoint depends on. */
-  const placeOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
+  const addressOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
   const passwordsOf = (tunnel: Key): readonly Key[] => tunnelPasswords.byIndex('tunnel', keyToString(tunnel)).map(keyOf)
   /**
    * Passwords that a change of one concerns. A deleted one frees a slot, of an unknown tunnel. A new one may precede others of its second.
@@ -76,33 +76,33 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     controller({
       name: 'tunnel-endpoint',
       concurrency: 1,
-      onFailure: toldOf(endpoints),
+      onFailure: failureReporter(endpoints),
       reconcile: createEndpointReconciler(deps),
       sources: [
         objectsOf(endpoints),
         changesOf(regions, () => endpoints.list().map(keyOf)),
-        laterThan(aspectChangesOf(tunnels, placeOf, endpointOf), COUNT_AFTER_MS),
+        laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), COUNT_AFTER_MS),
         eventsOf((enqueue) => runtime.onChange((name) => enqueue({ name }))),
       ],
     }),
     controller({
       name: 'tunnel-admission',
       concurrency: 1,
-      onFailure: toldOf(endpoints),
+      onFailure: failureReporter(endpoints),
       async reconcile({ name }) {
         await runtime.tunnelsChanged?.(name)
-        return { verdict: 'settled', reason: 'TunnelsAdmitted' }
+        return { result: 'settled', reason: 'TunnelsAdmitted' }
       },
-      sources: [laterThan(aspectChangesOf(tunnels, placeOf, endpointOf), ADMIT_AFTER_MS)],
+      sources: [laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), ADMIT_AFTER_MS)],
     }),
     controller({
       name: 'tunnel',
       concurrency: 8,
-      onFailure: toldOf(tunnels),
+      onFailure: failureReporter(tunnels),
       reconcile: createTunnelReconciler({ ...deps, quota }),
       sources: [
         objectsOf(tunnels),
-        aspectChangesOf(endpoints, (endpoint) => `${wishOf(endpoint)} ${takesTunnels(endpoint)}`, aroundEndpoint),
+        aspectChangesOf(endpoints, (endpoint) => `${specOf(endpoint)} ${takesTunnels(endpoint)}`, aroundEndpoint),
         changesOf(regions, waiting),
         roomIn(tunnels, quota),
       ],
@@ -110,11 +110,11 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     controller({
       name: 'tunnel-password',
       concurrency: 2,
-      onFailure: toldOf(tunnelPasswords),
+      onFailure: failureReporter(tunnelPasswords),
       reconcile: createPasswordReconciler({ ...deps, passwords: tunnelPasswords }),
       sources: [
         objectsOf(tunnelPasswords),
-        aspectChangesOf(tunnelPasswords, wishOf, besidePassword),
+        aspectChangesOf(tunnelPasswords, specOf, besidePassword),
         aspectChangesOf(tunnels, ({ metadata }) => metadata.uid, passwordsOf),
       ],
     }),

@@ -5,7 +5,7 @@ import { conditionOf } from '../../store/conditions.ts'
 import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
 import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
-import { passwordVerdict, type ObservedPassword } from './password.ts'
+import { passwordDecision, type ObservedPassword } from './password.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 
@@ -48,10 +48,10 @@ describe('a password', () => {
       ...{ seen: { named: [mine, ...older], now: Date.parse('2026-01-01T13:00:00Z') }, reason: 'Active', until: FOUR },
     },
   ])('$does', ({ seen, reason, message, until }) => {
-    const is = passwordVerdict({ password: mine, tunnel: tunnel(), named: [mine], now: NOW, ...seen })
-    expect([is.verdict.reason, is.until]).toEqual([reason, until])
-    expect(is.verdict.status).toBe(reason === 'Active' ? 'True' : 'False')
-    if (message !== undefined) expect(is.verdict.message).toBe(message)
+    const is = passwordDecision({ password: mine, tunnel: tunnel(), named: [mine], now: NOW, ...seen })
+    expect([is.decision.reason, is.until]).toEqual([reason, until])
+    expect(is.decision.status).toBe(reason === 'Active' ? 'True' : 'False')
+    if (message !== undefined) expect(is.decision.message).toBe(message)
   })
 })
 

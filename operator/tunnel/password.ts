@@ -3,7 +3,7 @@ import { ownerReferenceTo } from '../../crds/kind.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
@@ -26,21 +26,21 @@ export interface PasswordReconcilerDeps {
 export function createPasswordReconciler({ store, tunnels, passwords, report, now }: PasswordReconcilerDeps) {
   return async function reconcilePassword(key: Key): Promise<Outcome> {
     const password = passwords.get(key)
-    if (!password || password.metadata.deletionTimestamp !== undefined) return { verdict: 'settled', reason: 'Gone' }
+    if (!password || password.metadata.deletionTimestamp !== undefined) return { result: 'settled', reason: 'Gone' }
     const at = now().getTime()
     const end = endOfPassword(password)
     if (end <= at) {
       await remove(password)
-      return { verdict: 'settled', reason: PasswordReason.Expired }
+      return { result: 'settled', reason: PasswordReason.Expired }
     }
     const tunnelKey = tunnelNamedBy(password)
     const tunnel = tunnels.get(tunnelKey)
     const named = passwords.byIndex('tunnel', keyToString(tunnelKey))
-    const { verdict, until } = passwordVerdict({ password, tunnel, named, now: at })
+    const { decision, until } = passwordDecision({ password, tunnel, named, now: at })
     const owned = await adopt(password, tunnel)
-    if (!owned) return { verdict: 'settled', reason: 'Gone' }
-    await report(TunnelPassword, owned, verdict, { expiresAt: new Date(end).toISOString() })
-    return { verdict: 'settled', reason: verdict.reason, requeueAfterMs: until - at }
+    if (!owned) return { result: 'settled', reason: 'Gone' }
+    await report(TunnelPassword, owned, decision, { expiresAt: new Date(end).toISOString() })
+    return { result: 'settled', reason: decision.reason, requeueAfterMs: until - at }
   }
 
   async function remove(password: TunnelPassword): Promise<void> {
@@ -81,18 +81,18 @@ export interface ObservedPassword {
 }
 
 /** Condition of a password, and the time until which it holds without any change. Pure. */
-export function passwordVerdict(observed: ObservedPassword): { readonly verdict: Verdict; readonly until: number } {
+export function passwordDecision(observed: ObservedPassword): { readonly decision: Decision; readonly until: number } {
   const { password, tunnel, named, now } = observed
   const { name } = password.spec.tunnelRef
   const until = endOfPassword(password)
-  if (!tunnel) return { verdict: notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`), until }
+  if (!tunnel) return { decision: notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`), until }
   if (!isPasswordOf(password, tunnel)) {
-    return { verdict: notReady(PasswordReason.TunnelMissing, `it is not for this tunnel ${name}, which is another one`), until }
+    return { decision: notReady(PasswordReason.TunnelMissing, `it is not for this tunnel ${name}, which is another one`), until }
   }
   const before = passwordsBefore(password, { tunnel, named, now })
   if (before.length < LIVE_PASSWORDS_MAX) {
-    return { verdict: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
+    return { decision: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
   }
   const message = `${name} has ${before.length} live passwords that are older, and may have no more: it is refused until one of them ends`
-  return { verdict: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...before.map(endOfPassword)) }
+  return { decision: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...before.map(endOfPassword)) }
 }

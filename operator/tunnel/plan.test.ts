@@ -191,7 +191,7 @@ test.each([
 ])('a tunnel $does', ({ seen, actions, reason, ...rest }) => {
   const plan = planTunnel(observed(seen))
   expect(plan.actions.map((action) => action.do)).toEqual(actions)
-  expect(plan.verdict?.reason).toBe(reason)
+  expect(plan.decision?.reason).toBe(reason)
   if ('again' in rest) expect(plan.requeueAfterMs).toBe(rest.again)
 })
 

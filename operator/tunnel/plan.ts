@@ -1,7 +1,7 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { RenewingReason, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
 import { ISSUER_MISSING } from './issuer-missing.ts'
 import { certificateName, hostOf, urlOf } from './resources.ts'
@@ -40,13 +40,13 @@ export interface Observed {
 
 /** Hostname that a restored tunnel gets back, or the reason why not. */
 export type KeptHostname =
-  { readonly hostname: string; readonly refused?: undefined } | { readonly refused: Verdict; readonly hostname?: undefined }
+  { readonly hostname: string; readonly refused?: undefined } | { readonly refused: Decision; readonly hostname?: undefined }
 
 /** Actions in order. A crash after any of them is harmless. */
 export type Action =
   | { readonly do: 'add-finalizer' | 'expire' | 'forget-certificate' | 'release' }
   /** Writes the hostname, generated if necessary, into the annotation, with the finalizer; before that, reports a rejected annotation. */
-  | { readonly do: 'mark'; readonly refused: Verdict | undefined }
+  | { readonly do: 'mark'; readonly refused: Decision | undefined }
   /** Records hostname and endpoint in the status before either is used. */
   | { readonly do: 'assign'; readonly endpoint: TunnelEndpoint }
   /** Obtains a certificate and stores it. */
@@ -55,9 +55,9 @@ export type Action =
 export interface Plan {
   readonly actions: readonly Action[]
   /** Ready condition; undefined when there is no status to write. */
-  readonly verdict?: Verdict | undefined
+  readonly decision?: Decision | undefined
   /** Condition `Renewing`, set while a valid certificate is obtained anew. */
-  readonly renewing?: Verdict | undefined
+  readonly renewing?: Decision | undefined
   readonly requeueAfterMs?: number | undefined
 }
 
@@ -117,13 +117,13 @@ function planLiving(observed: Observed): Plan {
   if (endpoint)
     return {
       actions: [{ do: 'assign', endpoint }],
-      verdict: notReady(TunnelReason.DrawingHostname, 'its hostname is being drawn'),
+      decision: notReady(TunnelReason.DrawingHostname, 'its hostname is being drawn'),
     }
   if (!region) return wait(TunnelReason.UnknownRegion, `there is no region ${tunnel.spec.regionId}`)
   return wait(TunnelReason.NoActiveEndpoint, `region ${tunnel.spec.regionId} has no active endpoint with edges`)
 }
 
-const wait = (reason: string, message: string): Plan => ({ actions: [], verdict: notReady(reason, message) })
+const wait = (reason: string, message: string): Plan => ({ actions: [], decision: notReady(reason, message) })
 
 /** Whether the tunnel has a certificate that visitors accept. */
 export const isGood = ({ certificate, now }: Pick<Observed, 'certificate' | 'now'>): boolean =>
@@ -135,19 +135,19 @@ function planCertificate(observed: Observed, endpoint: TunnelEndpoint): Plan {
   if (!observed.isSigned) return planUnsigned(observed, endpoint)
   if (!isGood(observed)) {
     const message = `a certificate for ${hostOf(endpoint, hostname)} is being obtained`
-    return planAttempt(observed, endpoint, { verdict: notReady(TunnelReason.ObtainingCertificate, message) })
+    return planAttempt(observed, endpoint, { decision: notReady(TunnelReason.ObtainingCertificate, message) })
   }
-  const verdict = servedVerdict(endpoint, hostname)
+  const decision = servedDecision(endpoint, hostname)
   const inMs = (certificate?.renewAt ?? now) - now
-  if (inMs > 0) return { actions: [], verdict, requeueAfterMs: inMs }
-  return planAttempt(observed, endpoint, { verdict, renewing: renewal(tunnel.status?.certificate?.lastError) })
+  if (inMs > 0) return { actions: [], decision, requeueAfterMs: inMs }
+  return planAttempt(observed, endpoint, { decision, renewing: renewal(tunnel.status?.certificate?.lastError) })
 }
 
 /** Plans without an issuer: the present certificate serves until it expires. No attempt is made until the endpoint changes. */
 function planUnsigned(observed: Observed, endpoint: TunnelEndpoint): Plan {
   const inMs = leftMs(observed, endpoint)
-  if (!(inMs > 0)) return { actions: [], verdict: ISSUER_MISSING }
-  return { actions: [], verdict: servedVerdict(endpoint, hostnameOf(observed.tunnel)), requeueAfterMs: inMs }
+  if (!(inMs > 0)) return { actions: [], decision: ISSUER_MISSING }
+  return { actions: [], decision: servedDecision(endpoint, hostnameOf(observed.tunnel)), requeueAfterMs: inMs }
 }
 
 /** Milliseconds until the certificate in the status expires; 0 or less when it is not valid. */
@@ -157,13 +157,13 @@ export function leftMs({ tunnel, now }: Pick<Observed, 'tunnel' | 'now'>, endpoi
   return Date.parse(expiresAt) - now
 }
 
-function servedVerdict(endpoint: TunnelEndpoint, hostname: string): Verdict {
+function servedDecision(endpoint: TunnelEndpoint, hostname: string): Decision {
   if (isServed(endpoint)) return ready(TunnelReason.Assigned, urlOf(endpoint, hostname))
   return notReady(TunnelReason.EndpointNotServed, `no edge serves ${endpoint.spec.domain}`)
 }
 
 /** Plans an attempt. After a failure, the next one is made at the time in the status, whatever changes meanwhile. */
-function planAttempt({ tunnel, now }: Observed, endpoint: TunnelEndpoint, said: Pick<Plan, 'verdict' | 'renewing'>): Plan {
+function planAttempt({ tunnel, now }: Observed, endpoint: TunnelEndpoint, said: Pick<Plan, 'decision' | 'renewing'>): Plan {
   const inMs = Date.parse(tunnel.status?.certificate?.nextAttemptAt ?? '') - now
   // A longer wait than that means that the clock was set back.
   if (inMs > 0 && inMs <= AGAIN_MS) return { actions: [], ...said, requeueAfterMs: inMs }
@@ -171,7 +171,7 @@ function planAttempt({ tunnel, now }: Observed, endpoint: TunnelEndpoint, said: 
 }
 
 /** Condition `Renewing` of a valid certificate that is obtained anew. */
-export function renewal(lastError: string | undefined): Verdict {
+export function renewal(lastError: string | undefined): Decision {
   if (lastError !== undefined) return { status: 'True', reason: RenewingReason.AttemptFailed, message: lastError }
   return { status: 'True', reason: RenewingReason.Due, message: 'two thirds of the lifetime of its certificate are over' }
 }

@@ -7,7 +7,7 @@ import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelIndexes } from './indexes.ts'
 import { createPresence, presenceOf } from './presence.ts'
 
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 
 afterEach(() => {
   vi.useRealTimers()
@@ -40,7 +40,7 @@ test('those are written whose status says something else than the journal: who c
     onError: (error) => expect.unreachable(String(error)),
   })
   const running = presence.run(stop.signal)
-  await vi.advanceTimersByTimeAsync(LOOK_MS)
+  await vi.advanceTimersByTimeAsync(POLL_MS)
   stop.abort()
   await running
   expect(Object.fromEntries(written)).toEqual({ came: there, 'came-again': there, went: { connected: false, sessions: 0 } })
@@ -57,11 +57,11 @@ test('while a look is under way none follows: a journal that is slow is not aske
     onError: (error) => expect.unreachable(String(error)),
   })
   const running = presence.run(stop.signal)
-  await vi.advanceTimersByTimeAsync(5 * LOOK_MS)
+  await vi.advanceTimersByTimeAsync(5 * POLL_MS)
   answer.resolve([])
-  await vi.advanceTimersByTimeAsync(LOOK_MS / 2)
+  await vi.advanceTimersByTimeAsync(POLL_MS / 2)
   expect(openSessions).toHaveBeenCalledTimes(1)
-  await vi.advanceTimersByTimeAsync(LOOK_MS)
+  await vi.advanceTimersByTimeAsync(POLL_MS)
   expect(openSessions).toHaveBeenCalledTimes(2)
   stop.abort()
   await running

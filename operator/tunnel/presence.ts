@@ -16,7 +16,7 @@ export interface PresenceDeps {
 }
 
 /** Interval of polling the journal. */
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** Minimum interval of writes to a tunnel's status: a client that reconnects repeatedly must not load the store. */
 const WRITE_MS = 30_000
 
@@ -31,7 +31,7 @@ interface Presence {
 export function createPresence({ store, tunnels, journal, onError }: PresenceDeps): { run(signal: AbortSignal): Promise<void> } {
   const writtenAt = new Map<string, number>()
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const open = Map.groupBy(await journal.openSessions(), ({ tunnel }) => tunnel)
     const at = performance.now()
     for (const [uid, then] of writtenAt) if (at - then > WRITE_MS) writtenAt.delete(uid)
@@ -55,10 +55,10 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
 
   async function run(signal: AbortSignal): Promise<void> {
     const ended = Promise.withResolvers<undefined>()
-    const looking = every(LOOK_MS, () => look().catch(onError))
+    const polling = every(POLL_MS, () => poll().catch(onError))
     signal.addEventListener('abort', () => ended.resolve(undefined), { once: true })
     if (!signal.aborted) await ended.promise
-    await looking[Symbol.asyncDispose]()
+    await polling[Symbol.asyncDispose]()
   }
 
   return { run }

@@ -44,6 +44,6 @@ test.each([
     ...{ issuers: { local, acme: undefined }, now: () => new Date(at.getTime() + 70 * DAY), quota: { admit: () => undefined } },
     report: async () => undefined,
   })
-  expect(await reconcile(before.metadata)).toEqual({ verdict: 'settled', reason: 'Gone' })
+  expect(await reconcile(before.metadata)).toEqual({ result: 'settled', reason: 'Gone' })
   expect(written).toEqual([])
 })

@@ -21,7 +21,7 @@ import { countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
 import { scaleDeployment, stopDeployment } from './deployments.ts'
 import { edgeSecrets, edgesGone } from './edges.ts'
 
-const LOOK_AGAIN_MS = 500
+const RETRY_MS = 500
 /** Time after which the finalizer of a remaining object is removed without its server, which is deleted next. */
 const PATIENCE_MS = 20_000
 
@@ -101,7 +101,7 @@ async function removeAll(deps: UninstallDeps, kind: Kind): Promise<void> {
       else if (clock.now() - began > PATIENCE_MS) await letGo(store, kind, keyOf(object))
     }
     log.info({ left: objects.length, kind: kind.kind }, 'waiting for them to be cleaned up')
-    await pause(clock, LOOK_AGAIN_MS, never)
+    await pause(clock, RETRY_MS, never)
   }
 }
 

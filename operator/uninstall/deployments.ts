@@ -5,7 +5,7 @@ import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
 import type { UninstallDeps } from './inventory.ts'
 
-const LOOK_AGAIN_MS = 500
+const RETRY_MS = 500
 const List = z.object({ items: z.array(z.unknown()) })
 const DEPLOYMENT = { kind: { kind: 'Deployment', plural: 'deployments', custom: false }, namespace: SYSTEM_NAMESPACE }
 
@@ -57,6 +57,6 @@ export async function stopDeployment(
       query: { labelSelector },
     })
     if (pods.status === 200 && List.parse(pods.body).items.length === 0) return before
-    await pause(clock, LOOK_AGAIN_MS, never)
+    await pause(clock, RETRY_MS, never)
   }
 }

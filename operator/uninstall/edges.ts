@@ -10,7 +10,7 @@ import { NetworkPolicy, Pod, Service } from '../kubernetes/kinds.ts'
 import type { UninstallDeps } from './inventory.ts'
 import { listed } from './inventory.ts'
 
-const LOOK_AGAIN_MS = 500
+const RETRY_MS = 500
 const KINDS: readonly Kind[] = [
   ...[Deployment, Pod, Service, PodDisruptionBudget, NetworkPolicy],
   ...[RoleBinding, Role, ServiceAccount],
@@ -34,6 +34,6 @@ export async function edgesGone({ store, log, clock = systemClock }: UninstallDe
     const left = found.reduce((sum, count) => sum + count, 0)
     if (left === 0) return
     log.info({ left }, 'waiting for edges to be gone')
-    await pause(clock, LOOK_AGAIN_MS, never)
+    await pause(clock, RETRY_MS, never)
   }
 }

@@ -34,8 +34,8 @@ async function installation(there: { organization?: boolean } = {}) {
   await store.create(Region, { metadata: { name: 'here' }, spec: { id: REGION_ID, regionId: 1, name: 'here' } })
   if (there.organization) await store.create(Organization, { metadata: { name: 'acme' }, spec: { name: 'Acme' } })
   const deps = { store, log }
-  const answering = (wanted: typeof answer) => {
-    answer = wanted
+  const answering = (desired: typeof answer) => {
+    answer = desired
   }
   return { ...deps, deps, requests, answering, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }

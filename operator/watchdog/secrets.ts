@@ -4,7 +4,7 @@ import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { secretName } from '../shared-instance/credentials.ts'
-import { type Credentials, judgeSecret, MANAGED_BY } from '../shared-instance/kept-secret.ts'
+import { type Credentials, checkSecret, MANAGED_BY } from '../shared-instance/kept-secret.ts'
 
 export interface SecretSearch {
   readonly store: Store
@@ -48,7 +48,7 @@ async function readNamespace({ store, ca }: SecretSearch, namespace: string, cla
   const secrets = new Map(items.map((secret) => [secret.metadata.name, secret]))
   return claimed.map((instance) => {
     const secret = secrets.get(secretName(instance))
-    const found = secret && judgeSecret(secret, { instance, ca: ca() })
+    const found = secret && checkSecret(secret, { instance, ca: ca() })
     return { instance, credentials: typeof found === 'object' && found.tidy ? found : undefined }
   })
 }

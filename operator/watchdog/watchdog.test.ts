@@ -37,10 +37,10 @@ async function lookAt(given: SharedInstance, during: (put: (instance: SharedInst
   return suspicions.oversize.has(given.metadata.uid)
 }
 
-function instance(wished: number, done: number): SharedInstance {
+function instance(desired: number, done: number): SharedInstance {
   const { metadata } = sharedInstance()
   const status = { ...claimedStatus, name: tenantName('pr-42', metadata.uid), serverRef: { name: 's' }, resetVersion: done }
-  return sharedInstance({ spec: { resetVersion: wished }, status })
+  return sharedInstance({ spec: { resetVersion: desired }, status })
 }
 
 test('an instance that is too large is suspected, whether it was ever reset or not', async () => {

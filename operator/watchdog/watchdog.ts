@@ -137,9 +137,9 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
 
   async function checkExtensions(server: string, { admin }: OpenServer): Promise<void> {
     const having = instances.byIndex('server', server).filter(({ status }) => (status?.extensions?.length ?? 0) > 0)
-    const wanted = new Map(having.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
-    if (wanted.size === 0) return
-    for (const name of await admin.findMissingExtensions(wanted)) {
+    const desired = new Map(having.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
+    if (desired.size === 0) return
+    for (const name of await admin.findMissingExtensions(desired)) {
       const owner = ownerOf(name)
       if (!owner) continue
       log.info({ server, instance: keyOf(owner) }, 'extension dropped by the tenant')

@@ -5,7 +5,7 @@ import { Region } from '../../../crds/region.ts'
 import { Tunnel, TunnelReason } from '../../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { openTemporaryJournal } from '../../../test/support/journal/temporary-journal.ts'
-import { notReady, type Verdict, withCondition } from '../../../store/conditions.ts'
+import { notReady, type Decision, withCondition } from '../../../store/conditions.ts'
 import type { Store } from '../../../store/port.ts'
 import { codeOf, fieldsOf } from '../../../test/support/api/http-app.ts'
 import { serveAcme } from '../../../test/support/api/tenancy-app.ts'
@@ -113,11 +113,11 @@ test.each([{}, { 'Idempotency-Key': 'once' }])(
 )
 
 /** The operator's word on the next tunnel that is made. */
-async function refuseNext(signal: AbortSignal, verdict: Verdict): Promise<Tunnel> {
+async function refuseNext(signal: AbortSignal, decision: Decision): Promise<Tunnel> {
   const { resourceVersion } = await store.list(Tunnel)
   for await (const event of store.watch(Tunnel, { resourceVersion, signal })) {
     if (event.type !== 'added') continue
-    const conditions = withCondition([], verdict, { type: 'Ready', generation: 1, now: new Date() })
+    const conditions = withCondition([], decision, { type: 'Ready', generation: 1, now: new Date() })
     return store.patchStatus(Tunnel, event.object.metadata, { conditions })
   }
   throw new Error('no tunnel was made')

@@ -14,17 +14,17 @@ export async function bindEdges(store: Store, endpoints: () => readonly TunnelEn
   const key = { name: EDGE_CLUSTER_ROLE }
   const found = await store.get(ClusterRoleBinding, key)
   const living = endpoints().filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-  const wanted = living
+  const desired = living
     .map(({ metadata }) => metadata.name)
     .sort()
     .map(subjectOf)
-  if (found && isSame(found.subjects, wanted)) return
-  await store.mergePatch(ClusterRoleBinding, key, { subjects: wanted })
+  if (found && isSame(found.subjects, desired)) return
+  await store.mergePatch(ClusterRoleBinding, key, { subjects: desired })
 }
 
 type Subjects = ClusterRoleBinding['subjects']
 
-const isSame = (found: Subjects, wanted: Subjects): boolean => textOf(found) === textOf(wanted)
+const isSame = (found: Subjects, desired: Subjects): boolean => textOf(found) === textOf(desired)
 
 const textOf = (subjects: Subjects): string =>
   JSON.stringify(subjects.map(({ kind, namespace, name }) => [kind, namespace, name]).sort())

@@ -13,7 +13,7 @@ import { createKubernetesEdges } from './kubernetes-edges.ts'
 import { EDGE_CLUSTER_ROLE } from './names.ts'
 
 const ca = await createCa(new Date())
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 
 /** An API server's answer to an object that is applied. */
 const request: KubernetesClient['request'] = async ({ body }) => {
@@ -71,7 +71,7 @@ test('an endpoint that is gone is looked at no more', async () => {
   await edges.forget('eu')
   const told = vi.fn()
   edges.onChange(told)
-  await clock.advance(2 * LOOK_MS)
+  await clock.advance(2 * POLL_MS)
   expect(told).not.toHaveBeenCalled()
 })
 
@@ -81,11 +81,11 @@ test('a binding of the edges that somebody has emptied by hand is mended within 
   const subjects = async () =>
     (await store.get(ClusterRoleBinding, { name: EDGE_CLUSTER_ROLE }))?.subjects.map(({ name }) => name)
   // Before its endpoints are known nobody can say whose it is.
-  await clock.advance(LOOK_MS)
+  await clock.advance(POLL_MS)
   expect(await subjects()).toEqual([])
   await edges.ensure(eu)
   expect(await subjects()).toEqual(['edge-eu'])
   await store.mergePatch(ClusterRoleBinding, { name: EDGE_CLUSTER_ROLE }, { subjects: [] })
-  await clock.advance(LOOK_MS)
+  await clock.advance(POLL_MS)
   await expect.poll(subjects).toEqual(['edge-eu'])
 })

@@ -18,7 +18,7 @@ import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from './kinds.t
 import { createMeshKeeper } from './mesh-secret.ts'
 import { keyIn } from './names.ts'
 import { networkPolicyOf } from './network-policy.ts'
-import { createSecretLooks } from './secret-looks.ts'
+import { createSecretChanges } from './secret-changes.ts'
 import { meshServiceOf, serviceOf } from './services.ts'
 import type { EdgePodSettings } from './settings.ts'
 import { createUnknownHostsKeeper } from './unknown-hosts-secret.ts'
@@ -54,7 +54,7 @@ export interface KubernetesEdges extends EdgeRuntime {
  */
 const MS_A_NAME = 0.5
 /** Interval of polling Secrets, which are not watched. */
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** Interval of checking certificates in Secrets for renewal, far shorter than their remaining lifetime. */
 const RENEWAL_MS = 3_600_000
 
@@ -76,16 +76,16 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   }
   const onError = (error: unknown) => logger.warn({ err: error }, 'a watch of edges was restarted')
   const children = createChildren({ store, onError, onChange: changed })
-  const secrets = createSecretLooks(store)
-  const running = Promise.all([children.run(stopping.signal), look()])
+  const secrets = createSecretChanges(store)
+  const running = Promise.all([children.run(stopping.signal), poll()])
   const meshSecrets = createMeshKeeper({ store, now })
-  const keepStrangersSecret = createUnknownHostsKeeper({ store, ca: deps.ca, now })
+  const keepUnknownHostsSecret = createUnknownHostsKeeper({ store, ca: deps.ca, now })
   const find = (name: string) => deps.endpoints().find(({ metadata }) => metadata.name === name)
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     let renewalAt = clock.now() + RENEWAL_MS
     while (!stopping.signal.aborted) {
-      await pause(clock, LOOK_MS, stopping.signal)
+      await pause(clock, POLL_MS, stopping.signal)
       applier.prune()
       const mayBeDue = clock.now() >= renewalAt
       if (mayBeDue) renewalAt = clock.now() + RENEWAL_MS
@@ -144,10 +144,10 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   async function keepUnknownHosts(endpoint: TunnelEndpoint) {
     const { name } = endpoint.metadata
     try {
-      return await keepStrangersSecret(endpoint)
+      return await keepUnknownHostsSecret(endpoint)
     } catch (err) {
       logger.warn({ err, endpoint: name }, 'the certificate for unknown hosts could not be kept')
-      later(name, LOOK_MS)
+      later(name, POLL_MS)
       return endpoint.status?.strangersCertificate
     }
   }

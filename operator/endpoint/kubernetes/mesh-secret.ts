@@ -31,12 +31,12 @@ export interface MeshKeeper {
 export function createMeshKeeper({ store, now }: MeshSecretDeps): MeshKeeper {
   const known = new Map<string, Texts>()
 
-  async function write(endpoint: TunnelEndpoint, wanted: Texts, isThere: boolean): Promise<void> {
+  async function write(endpoint: TunnelEndpoint, desired: Texts, isThere: boolean): Promise<void> {
     const { name } = endpoint.metadata
-    if (isThere) await keepSecret(store, meshSecret(name), wanted)
+    if (isThere) await keepSecret(store, meshSecret(name), desired)
     else {
       const about = { ownerReferences: ownersOf(endpoint), labels: selectorOf(name) }
-      await keptSecret(store, meshSecret(name), () => Promise.resolve(wanted), about)
+      await keptSecret(store, meshSecret(name), () => Promise.resolve(desired), about)
     }
   }
 
@@ -46,9 +46,9 @@ export function createMeshKeeper({ store, now }: MeshSecretDeps): MeshKeeper {
       const found = await store.get(Secret, keyIn(meshSecret(name)))
       const texts = textsOf(found)
       const isWhole = isGood(texts, name, now())
-      const wanted = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())
-      known.set(name, wanted)
-      if (!isWhole) await write(endpoint, wanted, found !== undefined)
+      const desired = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())
+      known.set(name, desired)
+      if (!isWhole) await write(endpoint, desired, found !== undefined)
     },
     forget: (endpoint) => void known.delete(endpoint),
   }

@@ -35,7 +35,7 @@ export function serviceOf(endpoint: TunnelEndpoint, { service }: EdgePodSettings
 }
 
 function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spec'], type: string): Plain<V1ServicePort>[] {
-  const wanted: readonly (readonly [string, number, Target])[] = [
+  const desired: readonly (readonly [string, number, Target])[] = [
     ['ssh', ports.ssh, 'ssh'],
     ['http', ports.http, 'http'],
     ['https', ports.https, 'https'],
@@ -43,7 +43,7 @@ function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spe
     ['public-https', publicHttpsPort, 'https'],
   ]
   const taken = new Set<number>()
-  return wanted.flatMap(([name, port, target]) => {
+  return desired.flatMap(([name, port, target]) => {
     if (taken.has(port)) return []
     taken.add(port)
     const nodePort = type !== 'ClusterIP' && port >= NODE_PORTS.first && port <= NODE_PORTS.last ? { nodePort: port } : {}

@@ -38,7 +38,7 @@ export function createUnknownHostsKeeper(
     }
   }
 
-  return async function keepStrangersSecret(endpoint) {
+  return async function keepUnknownHostsSecret(endpoint) {
     const request = { ca: deps.ca(), names: unknownHostNames(endpoint.spec.domain), now: now() }
     const found = await store.get(Secret, keyIn(unknownHostsSecret(endpoint.metadata.name)))
     const kept = found && keyPairIn(found)

@@ -1,6 +1,6 @@
 import type { Node, Pod, Service } from '../../kubernetes/kinds.ts'
 import { childNames } from './names.ts'
-import type { Exposure, Wanted } from './wanted.ts'
+import type { Exposure, DesiredServer } from './desired-server.ts'
 
 export interface Address {
   readonly host: string
@@ -18,10 +18,10 @@ export interface Surroundings {
 const MOST_NODES = 20
 
 /** Address of a server for callers, or a sentence that says what is missing. */
-export function callersAddress(wanted: Wanted, surroundings: Surroundings): Address | string {
-  const host = wanted.host ?? ownHost(wanted, surroundings)
-  if (host === undefined) return WAITS[wanted.exposure]
-  if (wanted.exposure !== 'NodePort') return { host, port: wanted.engine.port }
+export function callersAddress(desired: DesiredServer, surroundings: Surroundings): Address | string {
+  const host = desired.host ?? ownHost(desired, surroundings)
+  if (host === undefined) return WAITS[desired.exposure]
+  if (desired.exposure !== 'NodePort') return { host, port: desired.engine.port }
   const port = surroundings.service.spec.ports[0]?.nodePort
   return port === undefined ? 'its Service has no port on the nodes yet' : { host, port }
 }
@@ -32,7 +32,7 @@ const WAITS = {
   NodePort: 'no node is chosen for it yet',
 } as const satisfies Record<Exposure, string>
 
-function ownHost({ server, exposure }: Wanted, surroundings: Surroundings): string | undefined {
+function ownHost({ server, exposure }: DesiredServer, surroundings: Surroundings): string | undefined {
   switch (exposure) {
     case 'ClusterIP':
       return serviceName(server.metadata)
@@ -44,8 +44,8 @@ function ownHost({ server, exposure }: Wanted, surroundings: Surroundings): stri
 }
 
 /** Names and addresses in a server's certificate: all by which it is dialled. */
-export function certificateNames(wanted: Wanted, { service, pod, nodes }: Surroundings): readonly string[] {
-  const { server, exposure, host, settings, nodeSelector } = wanted
+export function certificateNames(desired: DesiredServer, { service, pod, nodes }: Surroundings): readonly string[] {
+  const { server, exposure, host, settings, nodeSelector } = desired
   const { name, namespace = '' } = server.metadata
   const inCluster = serviceName(server.metadata)
   const names = [name, `${name}.${namespace}`, inCluster, `${inCluster}.${settings.clusterDomain}`]
@@ -77,7 +77,7 @@ function nodeAddress({ pod, nodes }: Surroundings): string | undefined {
 
 /** Addresses of a node, external ones first. */
 function addressesOf({ status }: Node): readonly string[] {
-  const of = (wanted: string) => (status?.addresses ?? []).filter(({ type }) => type === wanted).map(({ address }) => address)
+  const of = (desired: string) => (status?.addresses ?? []).filter(({ type }) => type === desired).map(({ address }) => address)
   return [...of('ExternalIP'), ...of('InternalIP')]
 }
 

@@ -33,7 +33,7 @@ export interface Serving {
 interface Refusal {
   readonly code: string
   /** Fingerprint of the needed certificate, or hash of the needed password. */
-  readonly wanted: string
+  readonly desired: string
   readonly fault: string
 }
 
@@ -78,19 +78,19 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
    * Restarts a server that rejects the login because its certificate is not trusted or its password differs from its Secret: it loads both
    * when it starts. One restart per certificate or password: when it does not help, another one will not either.
    */
-  async function restart({ pod }: Serving, { code, wanted, fault }: Refusal): Promise<ServerState> {
+  async function restart({ pod }: Serving, { code, desired, fault }: Refusal): Promise<ServerState> {
     const { name, uid } = pod.metadata
-    if (restarted.get(name) === wanted) return { phase: 'failed', reason: 'Crashed', message: `${fault} (${code})` }
-    restarted.set(name, wanted)
+    if (restarted.get(name) === desired) return { phase: 'failed', reason: 'Crashed', message: `${fault} (${code})` }
+    restarted.set(name, desired)
     logger.warn({ pod: name, code }, `a database server is restarted: ${fault}`)
     await ignoringGone(store.delete(Pod, keyOf(pod), { uid }))
     return { phase: 'starting', message: `it is restarted: ${fault}` }
   }
 
   async function refused(serving: Serving, newest: string, code: string): Promise<ServerState> {
-    if (NOT_TRUSTED.has(code)) return restart(serving, { code, wanted: newest, fault: 'its certificate is not trusted' })
-    const wanted = createHash('sha256').update(serving.target.password).digest('hex')
-    if (code === WRONG_PASSWORD) return restart(serving, { code, wanted, fault: 'it does not have the password of its Secret' })
+    if (NOT_TRUSTED.has(code)) return restart(serving, { code, desired: newest, fault: 'its certificate is not trusted' })
+    const desired = createHash('sha256').update(serving.target.password).digest('hex')
+    if (code === WRONG_PASSWORD) return restart(serving, { code, desired, fault: 'it does not have the password of its Secret' })
     return { phase: 'failed', reason: 'Crashed', message: `it refuses the admin's login (${code})` }
   }
 

@@ -4,10 +4,10 @@ import type { KeyPair } from '../../certificates/local-ca.ts'
 import { decodeSecret, encodeSecret } from '../../secret-data.ts'
 import { childMetadata, childNames } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 /** Secret of a server's certificate; its `ca.crt` is the CA of the operator's client certificate. */
-export function certificateSecretOf({ server }: Wanted, { certificate, key }: KeyPair, ca: string): Plain<V1Secret> {
+export function certificateSecretOf({ server }: DesiredServer, { certificate, key }: KeyPair, ca: string): Plain<V1Secret> {
   return {
     apiVersion: 'v1',
     kind: 'Secret',

@@ -3,8 +3,8 @@ import { isIP } from 'node:net'
 import { isPair, issueCertificate, type IssueRequest, type KeyPair, stillGood } from '../../certificates/local-ca.ts'
 
 /** Returns the stored certificate while it may stay in use, otherwise a new one. */
-export async function currentCertificate(stored: KeyPair | undefined, wanted: IssueRequest): Promise<KeyPair> {
-  return stored && isPair(stored) && stillGood(stored, wanted) ? stored : issueCertificate(wanted)
+export async function currentCertificate(stored: KeyPair | undefined, desired: IssueRequest): Promise<KeyPair> {
+  return stored && isPair(stored) && stillGood(stored, desired) ? stored : issueCertificate(desired)
 }
 
 /** Fingerprint of a certificate: 32 hex digits of its SHA-256. */

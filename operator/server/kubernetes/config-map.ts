@@ -3,10 +3,10 @@ import type { V1ConfigMap } from '@kubernetes/client-node'
 import { JOURNAL_DATABASE } from '../../../crds/names.ts'
 import { childMetadata, childNames } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 /** ConfigMap of the engine's configuration and the script that creates its data directory. Holds no secret. */
-export function configMapOf({ server, engine, admin, replaced }: Wanted): Plain<V1ConfigMap> {
+export function configMapOf({ server, engine, admin, replaced }: DesiredServer): Plain<V1ConfigMap> {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -15,7 +15,7 @@ export function configMapOf({ server, engine, admin, replaced }: Wanted): Plain<
   }
 }
 
-const ownDatabases = ({ spec }: Wanted['server']): readonly string[] | undefined =>
+const ownDatabases = ({ spec }: DesiredServer['server']): readonly string[] | undefined =>
   spec.tenancy === 'internal' ? [JOURNAL_DATABASE] : undefined
 
 /** Hash of a configuration, set on the pod: a changed configuration restarts the server. */

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
-import { server, wanted } from '../../../test/support/operator/server-objects.ts'
+import { server, desired } from '../../../test/support/operator/server-objects.ts'
 import { networkPolicyOf } from './network-policy.ts'
 
 const nobody = { namespaces: [], podNetworks: [] }
-const fromOf = (callers: Parameters<typeof networkPolicyOf>[1]) => networkPolicyOf(wanted(), callers).spec.ingress[0]?.from
+const fromOf = (callers: Parameters<typeof networkPolicyOf>[1]) => networkPolicyOf(desired(), callers).spec.ingress[0]?.from
 const OPERATOR = {
   namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'mooring-system' } },
   podSelector: { matchLabels: { 'app.kubernetes.io/name': 'mooring', 'app.kubernetes.io/component': 'operator' } },
 }
 
 test('the server may connect to nobody, and is connected to at its port alone', () => {
-  const { spec } = networkPolicyOf(wanted(), nobody)
+  const { spec } = networkPolicyOf(desired(), nobody)
   expect(spec.policyTypes).toEqual(['Ingress', 'Egress'])
   expect(spec.egress).toEqual([])
   expect(spec.ingress).toHaveLength(1)
@@ -48,7 +48,7 @@ test.each([
 })
 
 test('to a server of Mooring’s own connect its components alone, whoever lives elsewhere', () => {
-  const own = wanted({ server: { ...server, spec: { ...server.spec, tenancy: 'internal' } } })
+  const own = desired({ server: { ...server, spec: { ...server.spec, tenancy: 'internal' } } })
   const { spec } = networkPolicyOf(own, { namespaces: ['a--x'], podNetworks: ['10.244.0.0/16'] })
   expect(spec.ingress[0]?.from).toEqual([
     {

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { childMetadata, childNames, selectorOf } from './names.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 /** Clients that may connect to a server. */
 export interface Callers {
@@ -43,7 +43,7 @@ const COMPONENTS: Selector = {
  * tenants, and to addresses outside the pod networks: callers from outside, however the Service is exposed. All other pods are rejected
  * (docs/isolation.md, "In a cluster: who reaches a server"). A server of Mooring's own is open only to Mooring's components.
  */
-export function networkPolicyOf({ server, engine, settings }: Wanted, callers: Callers): NetworkPolicyManifest {
+export function networkPolicyOf({ server, engine, settings }: DesiredServer, callers: Callers): NetworkPolicyManifest {
   const { name } = server.metadata
   const { operator } = settings
   const namespaceSelector = { matchLabels: { [NAME]: operator.namespace } }

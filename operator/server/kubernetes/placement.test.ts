@@ -4,7 +4,7 @@ import { region as regionWith } from '../../../test/builders/region.ts'
 import { server, service } from '../../../test/support/operator/server-objects.ts'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { type Existing, type PlacementFacts, placementOf } from './placement.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 import { POD_SETTINGS } from './settings.ts'
 
 const nothing: Existing = { statefulSet: undefined, service: undefined }
@@ -20,7 +20,7 @@ interface Placement {
   readonly does: string
   readonly more: Partial<PlacementFacts>
   readonly existing?: Existing
-  readonly expected: Partial<Wanted>
+  readonly expected: Partial<DesiredServer>
 }
 
 const PLACEMENTS: readonly Placement[] = [

@@ -7,7 +7,7 @@ import type { ServerState } from '../runtime.ts'
 import { ENGINE_PODS } from './engine-pods.ts'
 import type { Service, StatefulSet } from '../../kubernetes/kinds.ts'
 import type { PodSettings, ServerSize } from './settings.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 export interface PlacementFacts {
   readonly settings: PodSettings
@@ -32,7 +32,7 @@ export function placementOf(
   server: DatabaseServer,
   { settings, ...facts }: PlacementFacts,
   existing: Existing,
-): Omit<Wanted, 'admin'> | Extract<ServerState, { readonly phase: 'failed' }> {
+): Omit<DesiredServer, 'admin'> | Extract<ServerState, { readonly phase: 'failed' }> {
   const { motor } = server.spec
   const engine = ENGINE_PODS[partsOf(motor).family]
   const region = facts.region(server.spec.region)
@@ -42,18 +42,18 @@ export function placementOf(
   }
   const size = sizeOf(server, settings, facts.plan)
   const replaced = region?.spec.motors.find(({ id }) => id === motor)?.extensionDirectory ?? engine.replaces?.(motor)
-  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? placeIn(region, server) : placeOf(existing)) }
+  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? exposedIn(region, server) : exposedAs(existing)) }
 }
 
-type Place = Pick<Wanted, 'exposure' | 'host' | 'nodeSelector'>
+type Exposed = Pick<DesiredServer, 'exposure' | 'host' | 'nodeSelector'>
 
-function placeIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Place {
+function exposedIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Exposed {
   // A server of Mooring's own has no callers from outside.
   if (spec.tenancy === 'internal') return { exposure: 'ClusterIP', host: undefined, nodeSelector }
   return { exposure: databases?.exposure ?? 'ClusterIP', host: databases?.host, nodeSelector }
 }
 
-function placeOf({ service }: Existing): Place {
+function exposedAs({ service }: Existing): Exposed {
   const exposure = EXPOSURES.find((exposure) => exposure === service?.spec.type) ?? 'ClusterIP'
   return { exposure, host: undefined, nodeSelector: {} }
 }

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
-import { server, wanted } from '../../../test/support/operator/server-objects.ts'
+import { server, desired } from '../../../test/support/operator/server-objects.ts'
 import { statefulSetOf } from './stateful-set.ts'
 import { POD_SETTINGS } from './settings.ts'
 
 const facts = { configHash: 'abc', live: undefined }
 
-function podOf(traits: Parameters<typeof wanted>[0] = {}) {
-  const pod = statefulSetOf(wanted(traits), facts).spec?.template.spec
+function podOf(traits: Parameters<typeof desired>[0] = {}) {
+  const pod = statefulSetOf(desired(traits), facts).spec?.template.spec
   if (!pod) throw new Error('there is no pod')
   return { pod, containers: [...(pod.initContainers ?? []), ...pod.containers] }
 }
@@ -49,7 +49,7 @@ test('requests and limits come from the size', () => {
     expect(resources).toEqual({ requests: { cpu: '250m', memory: '300Mi' }, limits: { cpu: '2000m', memory: '1000Mi' } })
   }
   expect(pod.volumes?.find(({ name }) => name === 'shm')?.emptyDir).toEqual({ medium: 'Memory', sizeLimit: '250Mi' })
-  const claims = statefulSetOf(wanted({ size }), facts).spec?.volumeClaimTemplates
+  const claims = statefulSetOf(desired({ size }), facts).spec?.volumeClaimTemplates
   expect(claims?.[0]?.spec?.resources?.requests).toEqual({ storage: '7Gi' })
 })
 
@@ -62,13 +62,13 @@ test('claims stay what they are, whatever the size and class would be now: Kuber
   } as unknown as StatefulSet
   const settings = { ...POD_SETTINGS, storageClass: 'slow' }
   const spec = (known: StatefulSet | undefined) =>
-    statefulSetOf(wanted({ settings }), { ...facts, live: known }).spec?.volumeClaimTemplates?.[0]?.spec
+    statefulSetOf(desired({ settings }), { ...facts, live: known }).spec?.volumeClaimTemplates?.[0]?.spec
   expect(spec(live)).toMatchObject({ storageClassName: 'fast', resources: { requests: { storage: '1Gi' } } })
   expect(spec(undefined)).toMatchObject({ storageClassName: 'slow', resources: { requests: { storage: '10Gi' } } })
 })
 
 test('it belongs to its DatabaseServer, its pod carries what a change of which needs a restart, and its data outlives it', () => {
-  const { metadata, spec } = statefulSetOf(wanted(), facts)
+  const { metadata, spec } = statefulSetOf(desired(), facts)
   expect(metadata?.ownerReferences).toEqual([
     { apiVersion: 'mooring.dev/v1alpha1', kind: 'DatabaseServer', name: 'pg-1', uid: server.metadata.uid, controller: true },
   ])

@@ -4,7 +4,7 @@ import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { childMetadata, childNames, selectorOf } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import type { ServerSize } from './settings.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 export const podAnnotations = {
   /** Hash of the configuration that the pod was started with. */
@@ -23,8 +23,8 @@ const DATA = 'data'
 /** Seconds for a checkpoint of the whole memory on a slow disk. */
 const GRACE_S = 120
 
-export function statefulSetOf(wanted: Wanted, facts: StatefulSetFacts): Plain<V1StatefulSet> {
-  const { server } = wanted
+export function statefulSetOf(desired: DesiredServer, facts: StatefulSetFacts): Plain<V1StatefulSet> {
+  const { server } = desired
   const { name } = server.metadata
   const names = childNames(name)
   return {
@@ -45,15 +45,15 @@ export function statefulSetOf(wanted: Wanted, facts: StatefulSetFacts): Plain<V1
           labels: selectorOf(name),
           annotations: { [podAnnotations.config]: facts.configHash },
         },
-        spec: podSpec(wanted),
+        spec: podSpec(desired),
       },
-      volumeClaimTemplates: [claimOf(wanted, facts.live)],
+      volumeClaimTemplates: [claimOf(desired, facts.live)],
     },
   }
 }
 
-function podSpec(wanted: Wanted): Plain<V1PodSpec> {
-  const { server, settings, nodeSelector, size, admin } = wanted
+function podSpec(desired: DesiredServer): Plain<V1PodSpec> {
+  const { server, settings, nodeSelector, size, admin } = desired
   const { uid, gid } = settings.user
   const names = childNames(server.metadata.name)
   return {
@@ -71,13 +71,13 @@ function podSpec(wanted: Wanted): Plain<V1PodSpec> {
     },
     ...(Object.keys(nodeSelector).length > 0 && { nodeSelector: { ...nodeSelector } }),
     ...(settings.pullSecrets.length > 0 && { imagePullSecrets: settings.pullSecrets.map((name) => ({ name })) }),
-    initContainers: [initialise(wanted)],
-    containers: [serve(wanted)],
+    initContainers: [initialise(desired)],
+    containers: [serve(desired)],
     volumes: [
       { name: 'config', configMap: { name: names.config } },
       { name: 'certificate', secret: { secretName: names.certificate, defaultMode: 0o440 } },
       { name: 'admin', secret: { secretName: admin.secret, defaultMode: 0o440, items: [{ key: 'password', path: 'password' }] } },
-      ...(wanted.replaced === undefined ? [] : [{ name: 'replacement', emptyDir: { sizeLimit: '64Mi' } }]),
+      ...(desired.replaced === undefined ? [] : [{ name: 'replacement', emptyDir: { sizeLimit: '64Mi' } }]),
       { name: 'tmp', emptyDir: { sizeLimit: '1Gi' } },
       // The runtime's own /dev/shm has 64 MB, too little for parallel queries. It counts as the server's memory.
       { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${Math.ceil(size.memoryLimitMiB / 4)}Mi` } },
@@ -85,7 +85,7 @@ function podSpec(wanted: Wanted): Plain<V1PodSpec> {
   }
 }
 
-function initialise({ engine, image, size, replaced }: Wanted): Plain<V1Container> {
+function initialise({ engine, image, size, replaced }: DesiredServer): Plain<V1Container> {
   return {
     ...confined(image, size),
     name: 'initialise',
@@ -98,7 +98,7 @@ function initialise({ engine, image, size, replaced }: Wanted): Plain<V1Containe
   }
 }
 
-function serve({ engine, image, size, replaced }: Wanted): Plain<V1Container> {
+function serve({ engine, image, size, replaced }: DesiredServer): Plain<V1Container> {
   const tcpSocket = { port: engine.port }
   return {
     ...confined(image, size),
@@ -146,7 +146,7 @@ function confined(image: string, size: ServerSize): Omit<Plain<V1Container>, 'na
 
 const cpu = (cores: number): string => `${Math.round(cores * 1000)}m`
 
-function claimOf({ server, settings, size }: Wanted, live: StatefulSet | undefined): Plain<V1PersistentVolumeClaim> {
+function claimOf({ server, settings, size }: DesiredServer, live: StatefulSet | undefined): Plain<V1PersistentVolumeClaim> {
   const known = live?.spec.volumeClaimTemplates[0]?.spec
   const storageClassName = known ? known.storageClassName : settings.storageClass
   return {

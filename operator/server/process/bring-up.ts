@@ -7,7 +7,7 @@ import type { Binaries } from './programs/binaries.ts'
 import type { Confinement } from './confinement/confinement.ts'
 import { giveTo } from './confinement/users.ts'
 import { writeDurably } from './files/durable-file.ts'
-import { keepLogsBounded, lastWords } from './spawn/engine-log.ts'
+import { keepLogsBounded, lastOutput } from './spawn/engine-log.ts'
 import type { EngineUser } from './spawn/engine-user.ts'
 import { findServing } from './spawn/find-serving.ts'
 import { initialiseData } from './data/initialise.ts'
@@ -19,7 +19,7 @@ import { type Record, writeRecord } from './files/record.ts'
 import { reserveOf } from './files/reserve.ts'
 import { openDirectory, spawnEngine, type Spawned } from './spawn/spawn-engine.ts'
 import { withLock } from './spawn/start-lock.ts'
-import { IN_GOOD_ORDER, stopServing } from './spawn/stop-serving.ts'
+import { CLEAN_SHUTDOWN, stopServing } from './spawn/stop-serving.ts'
 
 /** Interval of polling a process that is not our child. */
 const WATCH_MS = 1000
@@ -61,12 +61,12 @@ export async function bringUp(deps: BringUpDeps, credentials: AdminCredentials, 
   const installation = await deps.install()
   return withLock(deps.paths.root, signal, async () => {
     const { main, record } = await findServing(deps.paths, deps.program)
-    if (main && record && isAsWanted(record, deps)) return adopt(deps, { main, record, admin: credentials.user }, signal)
+    if (main && record && isAsDesired(record, deps)) return adopt(deps, { main, record, admin: credentials.user }, signal)
     return start(deps, { installation, credentials, preferred: record?.port }, signal)
   })
 }
 
-function isAsWanted(record: Record, { binaries, listen, confinement, user }: BringUpDeps): boolean {
+function isAsDesired(record: Record, { binaries, listen, confinement, user }: BringUpDeps): boolean {
   const isProgram = record.package === binaries.package && record.version === binaries.version
   const isConfined = record.confinement === confinement.kind && record.uid === user.uid
   return isProgram && isConfined && record.listen === listen
@@ -98,7 +98,7 @@ interface Start {
 
 async function start(deps: BringUpDeps, { installation, credentials, preferred }: Start, signal: AbortSignal): Promise<Serving> {
   const { paths, program, binaries, listen, logger } = deps
-  await stopServing(paths, program, IN_GOOD_ORDER)
+  await stopServing(paths, program, CLEAN_SHUTDOWN)
   await makeDirectories(paths, deps.user)
   if (await exists(paths.data)) await takeOver(deps)
   else await initialiseData({ ...deps, maker: deps.confinement.maker, installation }, credentials, signal)
@@ -115,7 +115,7 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   child.unref()
   const main = child.pid === undefined ? undefined : await mainProcess(child.pid, exited)
   if (!main) {
-    throw new MooringError('engine_exited', `it ended at once: ${await lastWords(paths, (line) => program.isShowable(line))}`)
+    throw new MooringError('engine_exited', `it ended at once: ${await lastOutput(paths, (line) => program.isShowable(line))}`)
   }
   await writeRecord(paths, { ...record, process: main })
   logger.info({ serverPid: main.pid, port, version: binaries.version }, 'database server started')

@@ -8,14 +8,14 @@ import { adminHost } from './address.ts'
 import { type Binaries, BINARIES, binariesFor, type CompatibleMotors, servableMotors } from './programs/binaries.ts'
 import { bringUp } from './bring-up.ts'
 import type { Confinement } from './confinement/confinement.ts'
-import { lastWords } from './spawn/engine-log.ts'
+import { lastOutput } from './spawn/engine-log.ts'
 import { installEngine } from './programs/installation.ts'
 import { blankPaths, type ServerPaths, serverPaths } from './files/paths.ts'
 import type { EngineCertificate, EngineProgram } from './programs/program.ts'
 import { PROGRAMS } from './programs/programs.ts'
 import { readRecords, type Record } from './files/record.ts'
 import { withLock } from './spawn/start-lock.ts'
-import { AT_ONCE, IN_GOOD_ORDER, stopServing } from './spawn/stop-serving.ts'
+import { IMMEDIATE_SHUTDOWN, CLEAN_SHUTDOWN, stopServing } from './spawn/stop-serving.ts'
 import { Supervisor } from './supervisor.ts'
 
 export interface ProcessRuntimeDeps {
@@ -86,7 +86,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
         )
       },
       logIn: async (target) => program.logIn(target),
-      lastWords: () => lastWords(paths, (line) => program.isShowable(line)),
+      lastOutput: () => lastOutput(paths, (line) => program.isShowable(line)),
       changed: () => {
         for (const handler of handlers) handler(metadata.name)
       },
@@ -111,7 +111,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const paths = serverPaths(directory, metadata.uid)
     const program = PROGRAMS[partsOf(spec.motor).family]
     return withLock(paths.root, AbortSignal.timeout(LOCK_MS), async () => {
-      if (program && !(await stopServing(paths, program, AT_ONCE))) return false
+      if (program && !(await stopServing(paths, program, IMMEDIATE_SHUTDOWN))) return false
       await rm(paths.root, { recursive: true, force: true, maxRetries: 3 })
       logger.info({ server: metadata.name }, 'database server removed')
       return true
@@ -123,7 +123,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const binaries = BINARIES.find((binaries) => binaries.package === name)
     const program = binaries && PROGRAMS[binaries.family]
     if (!program) return
-    await withLock(paths.root, AbortSignal.timeout(LOCK_MS), () => stopServing(paths, program, IN_GOOD_ORDER))
+    await withLock(paths.root, AbortSignal.timeout(LOCK_MS), () => stopServing(paths, program, CLEAN_SHUTDOWN))
   }
 
   async function close(): Promise<void> {

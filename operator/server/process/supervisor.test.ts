@@ -23,7 +23,7 @@ function staged({ bringUp, answers = [] }: Script) {
     admin: () => Promise.resolve({ host: '127.0.0.1' }),
     bringUp: bringUp ?? (() => Promise.resolve({ process: { pid: 2, startTime: '1' }, port: 5432, exited: end.promise })),
     logIn: () => Promise.resolve(answers.shift() ?? { login: 'accepted' }),
-    lastWords: () => Promise.resolve('out of memory'),
+    lastOutput: () => Promise.resolve('out of memory'),
     changed: () => wake(),
     logger: pino({ level: 'silent' }),
   })

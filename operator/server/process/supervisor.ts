@@ -23,7 +23,7 @@ export interface SupervisorDeps {
   readonly admin: () => Promise<Pick<AdminTarget, 'host' | 'ca'>>
   readonly bringUp: (credentials: AdminCredentials, signal: AbortSignal) => Promise<Serving>
   readonly logIn: (target: AdminTarget) => Promise<LoginAnswer>
-  readonly lastWords: () => Promise<string>
+  readonly lastOutput: () => Promise<string>
   readonly changed: () => void
   readonly logger: Logger
 }
@@ -110,7 +110,7 @@ export class Supervisor {
   async #exited(serving: Serving): Promise<void> {
     if (!this.#isServing(serving)) return
     this.#serving = undefined
-    const words = await this.#deps.lastWords()
+    const words = await this.#deps.lastOutput()
     this.#fail(new MooringError('engine_exited', words === '' ? 'it ended without a word' : `it ended: ${words}`))
   }
 

@@ -7,9 +7,9 @@ import { hasCode } from '../error-code.ts'
 import { serverPaths } from '../files/paths.ts'
 
 /** User ids that no distribution assigns (systemd, "Users, Groups, UIDs and GIDs on systemd Systems": above those of containers). */
-const ROOMY = { first: 1_900_000_000, count: 200_000_000 }
+const FULL_RANGE = { first: 1_900_000_000, count: 200_000_000 }
 /** User ids in a container whose user namespace has 65,536: above those of people and services, below that of `nobody`. */
-const TIGHT = { first: 20_000, count: 40_000 }
+const CONTAINER_RANGE = { first: 20_000, count: 40_000 }
 
 interface Range {
   readonly first: number
@@ -24,7 +24,7 @@ export function usableRange(map: string): Range | undefined {
     .map((line) => line.trim().split(/\s+/).map(Number))
   const holds = ({ first, count }: Range): boolean =>
     mapped.some(([inside = 0, , length = 0]) => inside <= first && first + count <= inside + length)
-  return [ROOMY, TIGHT].find(holds)
+  return [FULL_RANGE, CONTAINER_RANGE].find(holds)
 }
 
 /** Id of a server: derived from the server's uid, so that it need not be stored, and different from the `taken` ids. */

@@ -7,7 +7,7 @@ import type { Binaries } from '../programs/binaries.ts'
 import { copyBlank, keepBlank } from './blank.ts'
 import { giveTo } from '../confinement/users.ts'
 import { syncDirectory } from '../files/durable-file.ts'
-import { lastWords } from '../spawn/engine-log.ts'
+import { lastOutput } from '../spawn/engine-log.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
 import { namelessFile } from '../files/nameless-file.ts'
 import { makeEmpty, type ServerPaths } from '../files/paths.ts'
@@ -41,7 +41,7 @@ export async function initialiseData(deps: InitialiseDeps, credentials: AdminCre
   if (!made) {
     throw new MooringError(
       'initialise_failed',
-      `the data directory could not be made: ${await lastWords(paths, (line) => program.isShowable(line))}`,
+      `the data directory could not be made: ${await lastOutput(paths, (line) => program.isShowable(line))}`,
     )
   }
   await giveTo(paths.unfinished, deps.user)

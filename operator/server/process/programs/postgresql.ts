@@ -4,14 +4,14 @@ import pg from 'pg'
 import { createScram } from '../../../engines/postgresql/scram.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../engines/postgresql/settings.ts'
 import { isLoopback } from '../../../../shared/loopback.ts'
-import type { Cloneable, ConfigFile, EngineProgram, Wanted } from './program.ts'
+import type { Cloneable, ConfigFile, EngineProgram, DesiredConfig } from './program.ts'
 import { at } from './program.ts'
 import { logInToPostgresql } from './postgresql-login.ts'
 
 const CONFIG = 'postgresql.conf'
 const HBA = 'pg_hba.conf'
 
-function configure({ listen, port, admin, capacity, certificate, sharedMemory }: Wanted): readonly ConfigFile[] {
+function configure({ listen, port, admin, capacity, certificate, sharedMemory }: DesiredConfig): readonly ConfigFile[] {
   const settings = postgresqlSettings({
     listen,
     port,

@@ -35,7 +35,7 @@ export interface ConfigFile {
 }
 
 /** Desired configuration of a server. */
-export interface Wanted {
+export interface DesiredConfig {
   readonly listen: string
   readonly port: number
   /** Name of the admin. */
@@ -68,7 +68,7 @@ export interface EngineProgram {
   /** Absent when data directories cannot be copied; `initialise` then creates each of them. */
   readonly cloneable?: Cloneable
   /** Content of the config directory, written at each start. */
-  configure(wanted: Wanted): readonly ConfigFile[]
+  configure(desired: DesiredConfig): readonly ConfigFile[]
   readonly serve: Command
   /** Pid that the engine wrote into its data directory. Untrusted: a tenant that compromised the engine may have written it. */
   mainPid(data: string): Promise<number | undefined>

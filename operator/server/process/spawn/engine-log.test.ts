@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { keepLogsBounded, lastWords } from './engine-log.ts'
+import { keepLogsBounded, lastOutput } from './engine-log.ts'
 import { serverPaths, type ServerPaths } from '../files/paths.ts'
 
 async function scratch(): Promise<AsyncDisposable & { readonly paths: ServerPaths }> {
@@ -19,7 +19,7 @@ test('the last words are the early ones, then the end of the newest log', async 
   await writeFile(at.paths.early, 'early\n')
   await writeFile(join(at.paths.log, '1.log'), 'old\n')
   await writeFile(join(at.paths.log, '2.log'), `${'x'.repeat(10_000)}\nSTATEMENT: secret\nLOG: last\n`)
-  const words = await lastWords(at.paths, (line) => /^(early|LOG)/.test(line))
+  const words = await lastOutput(at.paths, (line) => /^(early|LOG)/.test(line))
   expect(words).toBe('early\nLOG: last')
 })
 
@@ -28,13 +28,13 @@ test('a log of a former start is not among them', async () => {
   await writeFile(join(at.paths.log, '1.log'), 'former\n')
   await utimes(join(at.paths.log, '1.log'), 1, 1)
   await writeFile(at.paths.early, 'early\n')
-  expect(await lastWords(at.paths, all)).not.toContain('former')
+  expect(await lastOutput(at.paths, all)).not.toContain('former')
 })
 
 test('a link that the engine put into its log directory is not followed', async () => {
   await using at = await scratch()
   await symlink('/etc/passwd', join(at.paths.log, '1.log'))
-  expect(await lastWords(at.paths, all)).toBe('')
+  expect(await lastOutput(at.paths, all)).toBe('')
 })
 
 test('old log files go when new ones come', async () => {

@@ -7,7 +7,7 @@ const KEPT_FILES = 5
 const TAIL_BYTES = 4096
 /** Size above which a file is emptied: a tenant may log a message of 1 GB (RAISE LOG). */
 const LARGEST_BYTES = 64 * 1_048_576
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 /** Maximum length of a quotation: it fits a condition's message after a sentence. */
 const TAIL_CHARS = 800
 
@@ -39,7 +39,7 @@ async function tailOf(path: string): Promise<Tail> {
 }
 
 /** Last output of an engine: what it wrote before it opened its log, then the end of the log, as far as it may be shown. */
-export async function lastWords(paths: ServerPaths, isShowable: (line: string) => boolean): Promise<string> {
+export async function lastOutput(paths: ServerPaths, isShowable: (line: string) => boolean): Promise<string> {
   const newest = (await logFiles(paths)).at(-1)
   const early = await tailOf(paths.early)
   const log = newest === undefined ? NOTHING : await tailOf(join(paths.log, newest))
@@ -66,7 +66,7 @@ async function boundNewest(paths: ServerPaths): Promise<void> {
 /** Bounds the log until the engine has exited or `signal` aborts: prunes when a file appears, and checks the newest file regularly. */
 export function keepLogsBounded(paths: ServerPaths, exited: Promise<unknown>, signal: AbortSignal): void {
   const prune = (): void => void pruneLogs(paths).catch(() => undefined)
-  const timer = setInterval(() => void boundNewest(paths).catch(() => undefined), LOOK_MS).unref()
+  const timer = setInterval(() => void boundNewest(paths).catch(() => undefined), POLL_MS).unref()
   const stop = (): void => clearInterval(timer)
   signal.addEventListener('abort', stop, { once: true })
   const watcher = watch(paths.log, { persistent: false, signal }, (event) => {

@@ -96,13 +96,13 @@ export const DATA_FD = 3
  * directory, from its first instruction and through every fork, whatever the files in it say.
  */
 export async function holdersOf(directory: string): Promise<readonly ProcessId[]> {
-  const wanted = await stat(directory).catch(() => undefined)
-  if (!wanted) return []
+  const desired = await stat(directory).catch(() => undefined)
+  if (!desired) return []
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
   const found = await Promise.all(
     pids.map(async (pid) => {
       const held = await stat(`/proc/${pid}/fd/${DATA_FD}`).catch(() => undefined)
-      return held?.ino === wanted.ino && held.dev === wanted.dev ? processOf(Number(pid)) : undefined
+      return held?.ino === desired.ino && held.dev === desired.dev ? processOf(Number(pid)) : undefined
     }),
   )
   return found.filter((id) => id !== undefined)

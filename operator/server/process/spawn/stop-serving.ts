@@ -12,12 +12,12 @@ interface Step {
 }
 
 /** Steps of a clean shutdown; with the final kill, at most 5 s. */
-export const IN_GOOD_ORDER: readonly Step[] = [
+export const CLEAN_SHUTDOWN: readonly Step[] = [
   { signal: 'fast', ms: 4000 },
   { signal: 'immediate', ms: 400 },
 ]
 /** Steps for a server whose data will be removed. */
-export const AT_ONCE: readonly Step[] = [{ signal: 'immediate', ms: 5000 }]
+export const IMMEDIATE_SHUTDOWN: readonly Step[] = [{ signal: 'immediate', ms: 5000 }]
 
 /** Time for children that end by themselves, such as the logger. */
 const GRACE_MS = 200

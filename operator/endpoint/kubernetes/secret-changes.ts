@@ -4,7 +4,7 @@ import type { Store } from '../../../store/port.ts'
 import { keyIn } from './names.ts'
 
 /** Detects changes of an endpoint's Secrets, which are not watched. */
-export interface SecretLooks {
+export interface SecretChanges {
   /** Whether a Secret changed or was deleted since the last call. True at the first call. */
   differ(endpoint: string): Promise<boolean>
   forget(endpoint: string): void
@@ -12,7 +12,7 @@ export interface SecretLooks {
 
 const NAMES = [hostKeysSecret, meshSecret, unknownHostsSecret]
 
-export function createSecretLooks(store: Pick<Store, 'get'>): SecretLooks {
+export function createSecretChanges(store: Pick<Store, 'get'>): SecretChanges {
   const seen = new Map<string, string>()
 
   async function versionOf(name: string): Promise<string> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { notReady, ready, withCondition } from '../../store/conditions.ts'
-import { createFirstLook } from './first-look.ts'
+import { createFirstObservation } from './first-observation.ts'
 import type { ServerState } from './runtime.ts'
 
 const UP = ready('Running', 'the server reports version 15.4')
@@ -10,8 +10,8 @@ const starting: ServerState = { phase: 'starting' }
 const running: ServerState = { phase: 'running', host: '127.0.0.1', port: 5432, admin: { host: '127.0.0.1', port: 5432 } }
 const failed: ServerState = { phase: 'failed', reason: 'Crashed', message: 'it ended' }
 
-function server(verdict: typeof UP): DatabaseServer {
-  const conditions = [...withCondition([], verdict, { type: 'Ready', generation: 1, now: new Date(0) })]
+function server(decision: typeof UP): DatabaseServer {
+  const conditions = [...withCondition([], decision, { type: 'Ready', generation: 1, now: new Date(0) })]
   return {
     apiVersion: 'mooring.dev/v1alpha1',
     kind: DatabaseServer.kind,
@@ -62,7 +62,7 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
   { does: 'one that was not ready before is starting', looks: [{ state: starting, said: DOWN, at: 0 }], unknown: [false] },
 ])('$does', ({ looks, unknown }) => {
   let at = 0
-  const { isUnknown } = createFirstLook(() => new Date(at))
+  const { isUnknown } = createFirstObservation(() => new Date(at))
   const seen = looks.map((look) => {
     at = look.at
     return isUnknown(server(look.said), look.state)
@@ -71,7 +71,7 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
 })
 
 test('of a server that is gone nothing is kept', () => {
-  const { isUnknown, forget } = createFirstLook(() => new Date(0))
+  const { isUnknown, forget } = createFirstObservation(() => new Date(0))
   isUnknown(server(UP), running)
   expect(isUnknown(server(UP), starting)).toBe(false)
   forget(server(UP))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { apiToken } from '../../test/builders/api-token.ts'
-import { apiTokenVerdict } from './verdicts.ts'
+import { apiTokenDecision } from './decisions.ts'
 
 test.each([
   {
@@ -24,7 +24,7 @@ test.each([
   },
 ])('an API token $does', ({ expiresAt, now, end }) => {
   const isOver = Date.parse(now) >= Date.parse(end)
-  expect(apiTokenVerdict(apiToken({ spec: { expiresAt } }), Date.parse(now))).toEqual({
+  expect(apiTokenDecision(apiToken({ spec: { expiresAt } }), Date.parse(now))).toEqual({
     ...(isOver ? { status: 'False', reason: 'Expired' } : { status: 'True', reason: 'Active' }),
     message: isOver ? `it expired at ${end}` : `it is accepted until ${end}`,
   })

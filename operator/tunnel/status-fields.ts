@@ -3,25 +3,25 @@ import { annotations } from '../../crds/names.ts'
 import { KEYS_USABLE, KeysUsableReason, RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
-import type { Findings } from '../reporter.ts'
+import { type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
+import type { StatusFields } from '../reporter.ts'
 import { ISSUER_MISSING } from './issuer-missing.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 import { certificateName, urlOf } from './resources.ts'
 
 /** Conditions beside `Ready`. */
-export function conditionsOf({ tunnel, now }: Observed, renewing: Verdict | undefined): readonly Condition[] {
+export function conditionsOf({ tunnel, now }: Observed, renewing: Decision | undefined): readonly Condition[] {
   const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
-  const verdicts = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
-  return Object.entries(verdicts).reduce(
-    (conditions, [type, verdict]) =>
-      verdict ? withCondition(conditions, verdict, { type, ...stamp }) : withoutCondition(conditions, type),
+  const decisions = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
+  return Object.entries(decisions).reduce(
+    (conditions, [type, decision]) =>
+      decision ? withCondition(conditions, decision, { type, ...stamp }) : withoutCondition(conditions, type),
     tunnel.status?.conditions ?? [],
   )
 }
 
 /** Condition about unusable SSH keys; undefined when all of them are valid. */
-function unusableKeys({ spec }: Tunnel): Verdict | undefined {
+function unusableKeys({ spec }: Tunnel): Decision | undefined {
   const broken = brokenItems(KEY_RULE, spec.config.authorizedKeys)
   if (broken.length === 0) return undefined
   // The rule comes first, as long messages are cut.
@@ -34,22 +34,22 @@ function unusableKeys({ spec }: Tunnel): Verdict | undefined {
 }
 
 /** Status fields beside the conditions (docs/api.md, "Tunnels"). */
-export function findings(observed: Observed): Findings<typeof Tunnel> {
+export function statusFields(observed: Observed): StatusFields<typeof Tunnel> {
   const { tunnel, assigned, certificate, now } = observed
   const { hostname, certificate: before } = tunnel.status ?? {}
-  const place = placeOf(observed)
-  if (!assigned || hostname === undefined) return place
-  if (!observed.isSigned) return { ...place, certificate: unsigned(observed, assigned) }
+  const address = addressFields(observed)
+  if (!assigned || hostname === undefined) return address
+  if (!observed.isSigned) return { ...address, certificate: unsigned(observed, assigned) }
   // For an invalid certificate, the failed attempt has written the status already.
-  if (!certificate || !isGood(observed)) return place
+  if (!certificate || !isGood(observed)) return address
   const status = certificateStatus(certificate, certificateName(assigned, hostname))
   // A reported failure of the renewal stays until it succeeds; null removes it in a merge patch.
   const isMended = certificate.renewAt > now && hasFailure(before)
-  return { ...place, certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
+  return { ...address, certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
 }
 
 /** Endpoint and URL. The endpoint is permanent, but may be recreated with another domain. */
-function placeOf({ tunnel, assigned }: Observed): Findings<typeof Tunnel> {
+function addressFields({ tunnel, assigned }: Observed): StatusFields<typeof Tunnel> {
   const { hostname } = tunnel.status ?? {}
   return assigned && hostname !== undefined ? { url: urlOf(assigned, hostname) } : {}
 }
@@ -61,7 +61,7 @@ function placeOf({ tunnel, assigned }: Observed): Findings<typeof Tunnel> {
 export function changedAt({
   tunnel: { metadata, status },
   now,
-}: Pick<Observed, 'tunnel' | 'now'>): Pick<Findings<typeof Tunnel>, 'updatedAt'> {
+}: Pick<Observed, 'tunnel' | 'now'>): Pick<StatusFields<typeof Tunnel>, 'updatedAt'> {
   const { generation } = metadata
   if (generation === 1 || status?.observedGeneration === generation) return {}
   const said = Date.parse(metadata.annotations?.[annotations.updatedAt] ?? '')
@@ -74,11 +74,11 @@ const hasFailure = (before: TunnelCertificate | undefined): boolean => (before?.
 const NO_FAILURE = { lastError: null, nextAttemptAt: null }
 
 /** Status after a failed attempt to obtain a certificate. A valid certificate stays in use. */
-export function failure(observed: Observed, lastError: string, nextAttemptAt: number): Findings<typeof Tunnel> {
+export function failure(observed: Observed, lastError: string, nextAttemptAt: number): StatusFields<typeof Tunnel> {
   const good = isGood(observed)
   const status = good ? 'valid' : observed.certificate?.fits === true ? 'expired' : 'failed'
   return {
-    ...placeOf(observed),
+    ...addressFields(observed),
     conditions: conditionsOf(observed, good ? renewal(lastError) : undefined),
     certificate: { ...observed.tunnel.status?.certificate, status, lastError, nextAttemptAt: at(nextAttemptAt) },
   }

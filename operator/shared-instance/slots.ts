@@ -3,14 +3,14 @@ import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
 
-export interface PlacesDeps {
+export interface SlotsDeps {
   readonly servers: Cache<typeof DatabaseServer>
   /** Instances, with the indexes of indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
 }
 
 /** Free slots of servers. A slot is reserved here, by uid, between the choice of a server and the status that records it. */
-export interface Places {
+export interface Slots {
   /** Chooses the fullest ready server of the instance's region and motor with a free slot, and reserves that. */
   choose(instance: SharedInstance): DatabaseServer | undefined
   /** Reserves a slot on a server that was chosen before, e.g. by a former process. */
@@ -22,7 +22,7 @@ export interface Places {
   freeOn(server: DatabaseServer): number
 }
 
-export function createPlaces({ servers, instances }: PlacesDeps): Places {
+export function createSlots({ servers, instances }: SlotsDeps): Slots {
   const held = new Map<string, string>()
 
   function freeOn(server: DatabaseServer): number {

@@ -5,7 +5,7 @@ import { databaseServer } from '../../test/builders/database-server.ts'
 import { readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { settableCache } from '../../test/support/store/settable-cache.ts'
 import { instanceIndexes } from './indexes.ts'
-import { createPlaces } from './places.ts'
+import { createSlots } from './slots.ts'
 
 const server = (name: string, traits: Parameters<typeof databaseServer>[0] = {}) =>
   databaseServer({ ...traits, metadata: { name, ...traits.metadata } })
@@ -17,7 +17,7 @@ function observed(servers: readonly DatabaseServer[], instances: readonly Shared
   const [serverCache, instanceCache] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
   serverCache.put(...servers)
   instanceCache.put(...instances)
-  return { places: createPlaces({ servers: serverCache.cache, instances: instanceCache.cache }), instances: instanceCache }
+  return { slots: createSlots({ servers: serverCache.cache, instances: instanceCache.cache }), instances: instanceCache }
 }
 
 const down = { conditions: [readyCondition('False', 'Crashed')] }
@@ -38,36 +38,36 @@ test.each([
   { does: 'passes over one that is somebody’s own', servers: [server('a', { spec: { tenancy: 'dedicated' } })], living: [] },
 ])('$does', ({ servers, living, chosen }) => {
   const newcomer = named('new')
-  const { places } = observed(servers, [newcomer, ...living.map((on, index) => named(`old-${index}`, on))])
-  expect(places.choose(newcomer)?.metadata.name).toBe(chosen)
+  const { slots } = observed(servers, [newcomer, ...living.map((on, index) => named(`old-${index}`, on))])
+  expect(slots.choose(newcomer)?.metadata.name).toBe(chosen)
 })
 
 test('a place is held from the choice until the status tells of it, and counted once', () => {
   const a = server('a')
   const [first, second, third] = [named('first'), named('second'), named('third')]
-  const { places, instances } = observed([a], [first, second, third])
-  expect(places.choose(first)).toBe(a)
-  expect(places.choose(first)).toBe(a)
-  expect(places.freeOn(a)).toBe(1)
+  const { slots, instances } = observed([a], [first, second, third])
+  expect(slots.choose(first)).toBe(a)
+  expect(slots.choose(first)).toBe(a)
+  expect(slots.freeOn(a)).toBe(1)
 
   instances.remove(first)
   instances.put(named('first', 'a'))
-  expect(places.freeOn(a)).toBe(1)
-  places.release(first.metadata.uid)
-  expect(places.freeOn(a)).toBe(1)
+  expect(slots.freeOn(a)).toBe(1)
+  slots.release(first.metadata.uid)
+  expect(slots.freeOn(a)).toBe(1)
 
-  expect(places.choose(second)).toBe(a)
-  expect(places.choose(third)).toBeUndefined()
-  places.release(second.metadata.uid)
-  expect(places.choose(third)).toBe(a)
+  expect(slots.choose(second)).toBe(a)
+  expect(slots.choose(third)).toBeUndefined()
+  slots.release(second.metadata.uid)
+  expect(slots.choose(third)).toBe(a)
 })
 
 test('a place held for an instance that went without a word is free again', () => {
   const a = server('a')
   const gone = named('gone')
-  const { places, instances } = observed([a], [gone])
-  places.hold(gone.metadata.uid, 'a')
-  expect([places.has(gone.metadata.uid), places.freeOn(a)]).toEqual([true, 1])
+  const { slots, instances } = observed([a], [gone])
+  slots.hold(gone.metadata.uid, 'a')
+  expect([slots.has(gone.metadata.uid), slots.freeOn(a)]).toEqual([true, 1])
   instances.remove(gone)
-  expect([places.freeOn(a), places.has(gone.metadata.uid)]).toEqual([2, false])
+  expect([slots.freeOn(a), slots.has(gone.metadata.uid)]).toEqual([2, false])
 })

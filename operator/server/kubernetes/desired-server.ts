@@ -6,7 +6,7 @@ import type { PodSettings, ServerSize } from './settings.ts'
 export type Exposure = NonNullable<Region['spec']['databases']>['exposure']
 
 /** Desired state of a server that its builders depend on. */
-export interface Wanted {
+export interface DesiredServer {
   readonly server: DatabaseServer
   readonly engine: EnginePod
   readonly image: string

@@ -5,7 +5,7 @@ import type { ServerState } from './runtime.ts'
 /** Time for a server to be observed after the operator's start, before a status from before the start is taken back. */
 const GRACE_MS = 15_000
 
-export interface FirstLook {
+export interface FirstObservation {
   readonly isUnknown: (server: DatabaseServer, state: ServerState) => boolean
   /** Forgets a deleted server. */
   readonly forget: (server: DatabaseServer) => void
@@ -16,7 +16,7 @@ export interface FirstLook {
  * first observation; written to the status at once, that would change every instance of every server twice at each restart of the operator,
  * which restarts no server.
  */
-export function createFirstLook(now: () => Date): FirstLook {
+export function createFirstObservation(now: () => Date): FirstObservation {
   /** End of the wait for the first observation, by uid of the server; 0 after the observation. */
   const deadlines = new Map<string, number>()
 

@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 
 /** Part of the journal that was changed by hand and needs another preparation. */
-export type Redo = 'roles' | 'tables'
+export type Repair = 'roles' | 'tables'
 
 /** SQL states invalid_authorization, invalid_catalog_name and insufficient_privilege. */
 const OF_ROLES = /^(28...|3D000|42501)$/
@@ -12,7 +12,7 @@ const OF_TABLES = /^(3F000|42P01|42883|42703)$/
  * Returns the part of the journal that an error shows to be missing or changed: roles (a login, a database or a privilege) or tables (the
  * schema). Undefined for temporary errors, such as a lock timeout. Pure.
  */
-export function redoAfter(error: unknown): Redo | undefined {
+export function repairAfter(error: unknown): Repair | undefined {
   const states = sqlStates(error)
   if (states.some((state) => OF_ROLES.test(state))) return 'roles'
   return states.some((state) => OF_TABLES.test(state)) ? 'tables' : undefined

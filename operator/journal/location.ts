@@ -6,12 +6,12 @@ import { dialling } from '../../journal/postgresql/login.ts'
 import type { JournalRoles } from '../../journal/postgresql/owner.ts'
 import type { Store } from '../../store/port.ts'
 import { decodeSecret } from '../secret-data.ts'
-import { type Login, type LoginKeeper, type Place, roleOf } from './logins.ts'
+import { type Login, type LoginKeeper, type DatabaseAddress, roleOf } from './logins.ts'
 import type { OwnServer } from './own-server.ts'
 import { claimOutside, prepareOutside, prepareServer, rightsOf } from './roles.ts'
 
 /** Location of the journal, and the preparation that gives all users their logins. */
-export interface JournalPlace {
+export interface JournalLocation {
   /** Identity of the location; changes with any of its parts. */
   readonly key: string
   /** Login of the operator. */
@@ -22,7 +22,7 @@ export interface JournalPlace {
   prepare(): Promise<void>
 }
 
-export interface PlaceKeeperDeps {
+export interface LocationFinderDeps {
   readonly store: Store
   readonly server: OwnServer
   readonly logins: LoginKeeper
@@ -33,19 +33,19 @@ export interface PlaceKeeperDeps {
 /**
  * Creates the finder of the journal's location, which also keeps the three Secrets. `find` returns undefined while the server is not ready.
  */
-export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceKeeperDeps): {
-  find(): Promise<JournalPlace | undefined>
+export function createLocationFinder({ store, server, logins, ca, outside }: LocationFinderDeps): {
+  find(): Promise<JournalLocation | undefined>
 } {
   let admitted: { readonly uri: string; readonly makesRoles: boolean } | undefined
 
-  async function own(): Promise<JournalPlace | undefined> {
+  async function own(): Promise<JournalLocation | undefined> {
     const { host, port } = server
-    const place = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca(), roleOf }
+    const address = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca(), roleOf }
     // Before the server runs: pods that mount the Secrets do not wait for it.
     const made = {
-      owner: await logins.keep('owner', place),
-      edge: await logins.keep('edge', place),
-      reader: await logins.keep('reader', place),
+      owner: await logins.keep('owner', address),
+      edge: await logins.keep('edge', address),
+      reader: await logins.keep('reader', address),
     }
     const admin = (await server.ensure()) ? await server.admin() : undefined
     if (!admin) return undefined
@@ -57,7 +57,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
     }
   }
 
-  async function elsewhere(name: string): Promise<JournalPlace> {
+  async function elsewhere(name: string): Promise<JournalLocation> {
     const owner = await givenLogin(store, name)
     const config = dialling(owner)
     const installation = await installationOf(store)
@@ -71,8 +71,8 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
       for (const user of ['edge', 'reader'] as const) await logins.hand(user, owner)
       return { key: JSON.stringify(owner), owner, roles: undefined, prepare: () => claimOutside(config, installation) }
     }
-    const place = placeIn(owner)
-    const made = { edge: await logins.keep('edge', place), reader: await logins.keep('reader', place) }
+    const address = addressIn(owner)
+    const made = { edge: await logins.keep('edge', address), reader: await logins.keep('reader', address) }
     return {
       ...{ key: JSON.stringify([owner, made]), owner, roles: rolesOf(made) },
       async prepare() {
@@ -101,7 +101,7 @@ async function givenLogin(store: Store, name: string): Promise<JournalLogin> {
   return { uri: uri.trim(), ca: ca === '' ? undefined : ca }
 }
 
-function placeIn({ uri, ca = '' }: JournalLogin): Place {
+function addressIn({ uri, ca = '' }: JournalLogin): DatabaseAddress {
   const { hostname, port, search } = new URL(uri)
   const { database } = dialling({ uri })
   return { host: hostname, port: Number(port || 5_432), database, options: search, ca, roleOf: (user) => roleOf(user, database) }
