@@ -65,7 +65,7 @@ test('a namespace deleted with 20 instances in it leaves no database and no logi
   expect(await tenants()).toEqual([])
 })
 
-test('an instance in a namespace where the operator may not use Secrets says so, and is claimed once it may', async () => {
+test('an instance in a namespace without permission for Secrets reports that, and is claimed when permission is granted', async () => {
   let closed = true
   await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => closed) })
   await operator.create('outside')
@@ -76,7 +76,7 @@ test('an instance in a namespace where the operator may not use Secrets says so,
   await gone(operator, 'outside')
 })
 
-test('a TenantNamespace deleted by kubectl takes its Namespace and the databases in it along', async () => {
+test('a TenantNamespace deleted by kubectl deletes its Namespace and the databases in it', async () => {
   await using operator = await startOperator({ target: server.target })
   await Promise.all(['a', 'b'].map((name) => operator.create(name)))
   await Promise.all(['a', 'b'].map((name) => ready(operator, name)))
@@ -135,7 +135,7 @@ test('a server that is down blocks a deletion, visibly, until it is back or the 
   for (const name of left) await admin.drop(name)
 })
 
-test('a server that is said to be up but does not answer blocks a deletion just as visibly, and can be forced', async () => {
+test('an unreachable server with a ready status blocks a deletion visibly, until the deletion is forced', async () => {
   const operatorOf = async () => startOperator({ target: server.target })
   await using operator = await operatorOf()
   await operator.create('stuck')

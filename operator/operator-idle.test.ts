@@ -39,7 +39,7 @@ function counting(store: Store) {
   return { counted, writes, seen }
 }
 
-test('an operator that starts over settled objects, and sweeps, asks for no write at all', async () => {
+test('an operator that starts over settled objects, and sweeps, writes nothing', async () => {
   await using place = await openTemporaryStore()
   const names = ['s-1', 's-2', 's-3', 's-4', 's-5']
   {

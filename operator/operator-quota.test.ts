@@ -54,7 +54,7 @@ function viewOf(operator: RunningOperator) {
   }
 }
 
-test('of eight at once as many get a database as there may be; the others say why, and have nothing', async () => {
+test('of eight concurrent instances those within the quota get a database; the others report the quota and get nothing', async () => {
   await using operator = await start(2)
   await Promise.all(NAMES.map((name) => operator.apply(name)))
   expect(await operator.those('Claimed', NAMES)).toHaveLength(2)
@@ -69,7 +69,7 @@ test('of eight at once as many get a database as there may be; the others say wh
   expect((await operator.store.list(DatabaseServer)).items).toHaveLength(1)
 })
 
-test('one that goes makes room for one that waits, and one that never had a place makes none', async () => {
+test('the deletion of an admitted instance admits a waiting one; that of a waiting instance admits none', async () => {
   await using operator = await start(2)
   const [one = '', other] = await operator.those('Claimed', NAMES)
   const [neverBegun = '', ...waiting] = await operator.those('QuotaExceeded', NAMES)
@@ -79,7 +79,7 @@ test('one that goes makes room for one that waits, and one that never had a plac
   expect(await operator.those('QuotaExceeded', waiting)).toHaveLength(4)
 })
 
-test('a quota that was lowered takes none away, and lets none in until there are fewer', async () => {
+test('a lowered quota deletes no instance, and admits none until there are fewer', async () => {
   await using operator = await start(1)
   const { items } = await operator.store.list(SharedInstance)
   const names = items.map(({ metadata }) => metadata.name)

@@ -7,7 +7,7 @@ import { startPostgres } from '../test/support/postgresql/postgres.ts'
 
 const MIB = 2 ** 20
 
-test('the watchdog switches an instance off that outgrows its size, and a neighbour stays; emptied by a reset it works again', async () => {
+test('the watchdog disables only an instance above its size limit; a reset enables it again', async () => {
   await using server = await startPostgres('15')
   await using operator = await startOperator({
     target: server.target,
@@ -54,7 +54,7 @@ test('a tenant that writes fast is disabled between two sweeps', async () => {
   await expect(session.query('SELECT 1')).rejects.toThrow()
 })
 
-test('a password that the tenant changed by itself is that of the Secret again', async () => {
+test('a password that the tenant changed is set to that of the Secret again', async () => {
   await using server = await startPostgres('15')
   await using operator = await startOperator({
     target: server.target,

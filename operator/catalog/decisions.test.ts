@@ -9,15 +9,15 @@ test.each([
     now: '2026-02-28T23:59:59Z',
     end: '2026-03-01T00:00:00.000Z',
   },
-  { does: 'ends', expiresAt: '2026-03-01T00:00:00Z', now: '2026-03-01T00:00:00Z', end: '2026-03-01T00:00:00.000Z' },
+  { does: 'expires', expiresAt: '2026-03-01T00:00:00Z', now: '2026-03-01T00:00:00Z', end: '2026-03-01T00:00:00.000Z' },
   {
-    does: 'that is to last for years is accepted for one',
+    does: 'with an expiry in years is accepted for one year',
     expiresAt: '2030-01-01T00:00:00Z',
     now: '2027-01-01T11:59:59Z',
     end: '2027-01-01T12:00:00.000Z',
   },
   {
-    does: 'that is to last for years ends after one',
+    does: 'with an expiry in years expires after one year',
     expiresAt: '2030-01-01T00:00:00Z',
     now: '2027-01-01T12:00:00Z',
     end: '2027-01-01T12:00:00.000Z',

@@ -44,7 +44,7 @@ async function fleet() {
   }
 }
 
-test('a server that does not come back is made up for, once it has had the time of a restart', async () => {
+test('a server that does not come back is replaced after the time of a restart', async () => {
   await using it = await fleet()
   expect(await it.reconcile()).toEqual({ result: 'settled', reason: 'Enough', requeueAfterMs: 30_000 })
   it.clock.ms += 30_000
@@ -52,7 +52,7 @@ test('a server that does not come back is made up for, once it has had the time 
   expect(await it.made()).toEqual(['postgresql-15-4-0-r1-2'])
 })
 
-test('no server is started for instances that the quota of their namespace keeps out', async () => {
+test('no server is started for instances above the quota of their namespace', async () => {
   await using it = await fleet()
   const wish = (name: string, namespace: string) => it.instances.put(sharedInstance({ metadata: { name, uid: name, namespace } }))
   for (let n = 0; n < 60; n++) wish(`i${n}`, 'acme--prod')

@@ -20,7 +20,7 @@ async function keep(status: number, there: object = webhooks({ service: { name: 
   return { kept, requests, lines }
 }
 
-test('the cluster is told where to report writes, and whom to trust there', async () => {
+test('the webhook gets the path and the CA', async () => {
   const { requests } = await keep(200)
   expect(requests).toMatchObject([
     { method: 'GET' },
@@ -32,16 +32,16 @@ test('the cluster is told where to report writes, and whom to trust there', asyn
   ])
 })
 
-test('nothing is written when the cluster knows', async () => {
+test('a configured webhook is not written', async () => {
   const { requests } = await keep(200, webhooks({ caBundle: 'UEVN', service }))
   expect(requests.map(({ method }) => method)).toEqual(['GET'])
 })
 
 test.each([
-  { status: 404, does: 'an installation without the webhook is left so', said: [] },
+  { status: 404, does: 'a missing webhook is not created', said: [] },
   {
     status: 403,
-    does: 'what prevents it is said, and holds up nothing',
+    does: 'an error is logged, and does not throw',
     said: ['writes by kubectl are not told to the audit log: its webhook could not be set up'],
   },
 ])('$does', async ({ status, said }) => {

@@ -8,7 +8,7 @@ const away = (cause: Error) => new MooringError('journal_away', 'away', { cause 
 
 test.each([
   { what: 'a wrong password', error: said('28P01'), repair: 'roles' },
-  { what: 'a right that was taken away', error: away(said('42501')), repair: 'roles' },
+  { what: 'a revoked privilege', error: away(said('42501')), repair: 'roles' },
   { what: 'a database that is gone', error: said('3D000'), repair: 'roles' },
   { what: 'a table that is gone', error: away(said('42P01')), repair: 'tables' },
   {
@@ -17,9 +17,9 @@ test.each([
     repair: 'tables',
   },
   { what: 'both', error: new AggregateError([said('42P01'), said('42501')]), repair: 'roles' },
-  { what: 'a lock that was not had in time', error: said('55P03'), repair: undefined },
-  { what: 'a server that is away', error: away(new Error('ECONNREFUSED')), repair: undefined },
-  { what: 'what is no error', error: 'text', repair: undefined },
+  { what: 'a lock timeout', error: said('55P03'), repair: undefined },
+  { what: 'an unreachable server', error: away(new Error('ECONNREFUSED')), repair: undefined },
+  { what: 'a value that is not an error', error: 'text', repair: undefined },
 ])('after $what: $repair', ({ error, repair }) => {
   expect(repairAfter(error)).toBe(repair)
 })

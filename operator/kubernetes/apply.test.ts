@@ -63,14 +63,14 @@ test('an object is applied once, and again only when it or the manifest has chan
   expect(sent()).toEqual(['PATCH'])
 })
 
-test('what others have put beside ours is taken away by replacing the whole', async () => {
+test('fields added by other writers are removed by a replacement', async () => {
   const { applier, live, sent, meddle } = stage()
   meddle()
   await applier.apply({ kind: StatefulSet, live }, manifest)
   expect(sent()).toEqual(['PATCH', 'PUT'])
 })
 
-test('of an object that is gone nothing is kept', async () => {
+test('a deleted object is forgotten', async () => {
   const { applier, live, remove } = stage()
   await applier.apply({ kind: StatefulSet, live }, manifest)
   applier.prune()

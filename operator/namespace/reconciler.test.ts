@@ -103,7 +103,7 @@ test('a conflict on every write only delays it', async () => {
   expect(await at.store.get(Namespace, { name: NAME })).toBeUndefined()
 })
 
-test('a deleted TenantNamespace goes when its Namespace and all in it have gone', async () => {
+test('a deleted TenantNamespace is removed after its Namespace and all objects in it', async () => {
   await using at = await start()
   await at.store.create(TenantNamespace, { metadata: { name: NAME, finalizers: [FINALIZER] }, spec })
   await at.reason('Bound')
@@ -129,7 +129,7 @@ test('a deleted TenantNamespace goes when its Namespace and all in it have gone'
   expect(await at.store.get(Namespace, { name: NAME })).toBeUndefined()
 })
 
-test('a labelled Namespace is adopted as it is, what its POST left on it included', async () => {
+test('a labelled Namespace is adopted with the annotations of its POST', async () => {
   await using at = await start()
   const made = await at.store.create(Namespace, {
     metadata: {
@@ -155,7 +155,7 @@ test('a labelled Namespace is adopted as it is, what its POST left on it include
   expect(await at.store.get(Namespace, { name: NAME })).toEqual(made)
 })
 
-test('a Namespace that is deleted takes its TenantNamespace along, and neither comes back', async () => {
+test('a deleted Namespace deletes its TenantNamespace, and neither comes back', async () => {
   await using at = await start()
   await at.store.create(TenantNamespace, { metadata: { name: NAME }, spec })
   await at.reason('Bound')
@@ -169,7 +169,7 @@ test('a Namespace that is deleted takes its TenantNamespace along, and neither c
   expect([await get(at.store), await at.store.get(Namespace, { name: NAME })]).toEqual([undefined, undefined])
 })
 
-test('a Namespace of the name that is not ours is left alone, then and when the TenantNamespace goes', async () => {
+test('a Namespace of the name without our labels stays unchanged, also when the TenantNamespace is deleted', async () => {
   await using at = await start()
   const foreign = await at.store.create(Namespace, { metadata: { name: NAME } })
   await at.store.create(TenantNamespace, { metadata: { name: NAME }, spec })
@@ -180,7 +180,7 @@ test('a Namespace of the name that is not ours is left alone, then and when the 
   expect(await at.store.get(Namespace, { name: NAME })).toEqual(foreign)
 })
 
-test('what somebody deletes of it comes back: a role, a label, the organization', async () => {
+test('a deleted RoleBinding, label or organization is restored', async () => {
   await using at = await start()
   await at.store.create(TenantNamespace, { metadata: { name: NAME }, spec })
   await at.reason('Bound')

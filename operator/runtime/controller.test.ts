@@ -75,7 +75,7 @@ test('does nothing before all of its sources have synced', async () => {
   expect(controller.reconciled).toEqual(['a', 'b'])
 })
 
-test('a change of another kind wakes the objects that it concerns', async () => {
+test('a change of another kind reconciles the objects that it concerns', async () => {
   const scripted = createScriptedStore()
   scripted.put('server')
   await using running = startCache(scripted.store)
@@ -94,7 +94,7 @@ test('a change of another kind wakes the objects that it concerns', async () => 
   expect(controller.reconciled).toEqual(['x/on-server', 'event'])
 })
 
-test('reports outcomes, and looks again when the outcome says so', async () => {
+test('reports outcomes, and reconciles again when the outcome requests it', async () => {
   const outcomes: Outcome[] = [{ result: 'waiting', reason: 'WaitingForServer', requeueAfterMs: 500 }, settled]
   await using controller = start([once({ name: 'a' })], { reconcile: () => Promise.resolve(outcomes.shift() ?? settled) })
   await controller.clock.advance(10_000)
@@ -107,7 +107,7 @@ test('reports outcomes, and looks again when the outcome says so', async () => {
 test.each([
   { does: 'a conflict only at debug level', error: new StoreError('conflict', 'stale'), level: 'debug', code: 'conflict' },
   {
-    does: 'what Mooring refused as a warning',
+    does: 'an error of Mooring as a warning',
     error: new MooringError('engine_unavailable', 'no'),
     level: 'warn',
     code: 'engine_unavailable',
@@ -136,7 +136,7 @@ test('the fields of a foreign error are not logged, for they may hold a password
   expect(JSON.stringify(controller.lines)).not.toContain('hunter2')
 })
 
-test('a stop lets running reconciles end and says nothing of what it cut short', async () => {
+test('a stop lets running reconciles end and reports no interrupted ones', async () => {
   const reconcile = (_: Key, signal: AbortSignal) =>
     new Promise<Outcome>((_resolve, reject) => {
       signal.addEventListener('abort', () => {

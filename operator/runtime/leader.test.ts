@@ -74,7 +74,7 @@ function candidate(store: Store, clock: VirtualClock, identity: string) {
   return { election, seen, run, stop: () => stop.abort(), finish: () => finish.resolve(undefined) }
 }
 
-test('of two candidates one leads, and goes on leading', async () => {
+test('one of two candidates becomes and stays leader', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const first = candidate(lease.store, clock, 'first')
@@ -84,7 +84,7 @@ test('of two candidates one leads, and goes on leading', async () => {
   expect([first.election.isLeader(), second.election.isLeader()]).toEqual([true, false])
 })
 
-test('what a dead leader held can be had when it has run out, not a moment before', async () => {
+test('the lease of a dead leader can be taken when it has expired, not before', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   lease.write({ holderIdentity: 'dead', leaseDurationSeconds: 12 })
@@ -95,21 +95,24 @@ test('what a dead leader held can be had when it has run out, not a moment befor
   expect(heir.election.isLeader()).toBe(true)
 })
 
-test.each(['unavailable', 'hang'] as const)('a leader whose renewals are %s stops before others may lead', async (fault) => {
-  const clock = createVirtualClock()
-  const lease = leaseStore()
-  const leader = candidate(lease.store, clock, 'leader')
-  await clock.advance(1_999)
-  lease.fail(fault)
-  await clock.advance(6_000)
-  expect(leader.election.isLeader()).toBe(true)
-  await clock.advance(1)
-  expect(leader.election.isLeader()).toBe(false)
-  expect(await leader.run).toBe('lease_lost')
-  expect(leader.seen).toEqual(['leads', 'told to end'])
-})
+test.each(['unavailable', 'hang'] as const)(
+  'a leader whose renewals are %s stops before another may become leader',
+  async (fault) => {
+    const clock = createVirtualClock()
+    const lease = leaseStore()
+    const leader = candidate(lease.store, clock, 'leader')
+    await clock.advance(1_999)
+    lease.fail(fault)
+    await clock.advance(6_000)
+    expect(leader.election.isLeader()).toBe(true)
+    await clock.advance(1)
+    expect(leader.election.isLeader()).toBe(false)
+    expect(await leader.run).toBe('lease_lost')
+    expect(leader.seen).toEqual(['leads', 'told to end'])
+  },
+)
 
-test('a renewal that fails for a while costs nothing', async () => {
+test('a leader survives renewals that fail for a while', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const leader = candidate(lease.store, clock, 'leader')
@@ -121,7 +124,7 @@ test('a renewal that fails for a while costs nothing', async () => {
   expect(leader.election.isLeader()).toBe(true)
 })
 
-test('a lease that another took is lost at the next renewal; a label on it is not a loss', async () => {
+test('a leader loses a lease that another took at the next renewal, but not one with a new label', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const leader = candidate(lease.store, clock, 'leader')
@@ -136,7 +139,7 @@ test('a lease that another took is lost at the next renewal; a label on it is no
   expect(lease.holder()).toBe('usurper')
 })
 
-test('told to stop, it keeps the lease until its work has ended, then gives it back, and another leads at once', async () => {
+test('a stopped leader keeps the lease until its work has ended, then releases it to another at once', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const leader = candidate(lease.store, clock, 'leader')
@@ -154,7 +157,7 @@ test('told to stop, it keeps the lease until its work has ended, then gives it b
   expect(heir.election.isLeader()).toBe(true)
 })
 
-test('a candidate that is told to stop ends without having led', async () => {
+test('a stopped candidate ends without leadership', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   lease.write({ holderIdentity: 'other', leaseDurationSeconds: 12 })
@@ -166,7 +169,7 @@ test('a candidate that is told to stop ends without having led', async () => {
   expect([waiting.seen, lease.holder()]).toEqual([[], 'other'])
 })
 
-test('a write may be under way until shortly before another may lead, and not a moment after it was lost', async () => {
+test('writableMs ends shortly before another may become leader, and is 0 after the loss', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const { election, stop, run } = candidate(lease.store, clock, 'me')
@@ -182,7 +185,7 @@ test('a write may be under way until shortly before another may lead, and not a 
   await run
 })
 
-test('a candidate that cannot reach the API server does not stand', async () => {
+test('a candidate that cannot reach the API server does not know the holder', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   lease.fail('unavailable')

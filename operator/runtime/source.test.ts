@@ -7,7 +7,7 @@ import { aspectChangesOf, specOf } from './source.ts'
 
 const spec = { id: '0d6f6f1f-6f0b-4b8e-9c39-5f0c1f6e8a01', regionId: 1, name: 'Here', motors: [] }
 
-test('what is written into a status wakes nobody; another spec, an object that comes and one that goes do', async () => {
+test('a change of the spec, a creation and a deletion wake the controller; a change of the status does not', async () => {
   await using temporary = await openTemporaryStore()
   const { store } = temporary
   await store.create(Region, { metadata: { name: 'before' }, spec })

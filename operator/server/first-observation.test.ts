@@ -36,12 +36,12 @@ interface Look {
 
 test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>([
   {
-    does: 'a ready server is not known to be down while it is looked for',
+    does: 'a ready server counts as unknown until its first observation',
     looks: [{ state: starting, said: UP, at: 0 }],
     unknown: [true],
   },
   {
-    does: 'one that was found up is known from then on: a crash shows at once',
+    does: 'a server is known from its first observation: a crash shows at once',
     looks: [
       { state: starting, said: UP, at: 0 },
       { state: running, said: UP, at: 100 },
@@ -50,7 +50,7 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
     unknown: [true, false, false],
   },
   {
-    does: 'one that does not come up in time is down',
+    does: 'a server that does not come up in time is down',
     looks: [
       { state: starting, said: UP, at: 0 },
       { state: starting, said: UP, at: 14_999 },
@@ -59,7 +59,7 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
     unknown: [true, true, false],
   },
   { does: 'a failure shows at once', looks: [{ state: failed, said: UP, at: 0 }], unknown: [false] },
-  { does: 'one that was not ready before is starting', looks: [{ state: starting, said: DOWN, at: 0 }], unknown: [false] },
+  { does: 'a server that was not ready before is starting', looks: [{ state: starting, said: DOWN, at: 0 }], unknown: [false] },
 ])('$does', ({ looks, unknown }) => {
   let at = 0
   const { isUnknown } = createFirstObservation(() => new Date(at))
@@ -70,7 +70,7 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
   expect(seen).toEqual(unknown)
 })
 
-test('of a server that is gone nothing is kept', () => {
+test('forget removes a deleted server', () => {
   const { isUnknown, forget } = createFirstObservation(() => new Date(0))
   isUnknown(server(UP), running)
   expect(isUnknown(server(UP), starting)).toBe(false)

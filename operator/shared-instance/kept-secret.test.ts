@@ -31,7 +31,7 @@ test.each([
   { is: 'sound as it was written', given: secret(), result: 'tidy' },
   { is: 'damaged without a password', given: secret({ password: '' }), result: 'damaged' },
   { is: 'damaged with another password than its URI', given: secret({ password: 'q' }), result: 'damaged' },
-  { is: 'damaged with a URI that is none', given: secret({ uri: 'guess' }), result: 'damaged' },
+  { is: 'damaged with an invalid URI', given: secret({ uri: 'guess' }), result: 'damaged' },
   {
     is: 'damaged with a URI that is badly encoded',
     given: secret({ uri: `postgresql://${name}:%E0@h:1/x` }),
@@ -58,13 +58,13 @@ const own = tenantName('another-identifier', unclaimed.metadata.uid)
 test.each([
   { is: 'sound under a name of its own', database: own, owners: metadata.ownerReferences, result: 'sound' },
   {
-    is: 'damaged under the name of a neighbour’s database',
+    is: 'damaged under the name of another tenant’s database',
     database: name,
     owners: metadata.ownerReferences,
     result: 'damaged',
   },
-  { is: 'damaged under such a name and made by nobody', database: name, owners: [], result: 'damaged' },
-  { is: 'damaged under a name that is no tenant’s', database: 'postgres', owners: [], result: 'damaged' },
+  { is: 'damaged under that name without an owner', database: name, owners: [], result: 'damaged' },
+  { is: 'damaged under a name of no tenant', database: 'postgres', owners: [], result: 'damaged' },
 ])('before the status names the database, a Secret is $is', ({ database, owners, result }) => {
   const uri = `postgresql://${database}:p@h:5432/${database}`
   const given = secret({ database, username: database, uri, host: 'h' }, { ownerReferences: owners })

@@ -55,20 +55,23 @@ function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Ad
 }
 
 test.each([
-  { who: 'waited for room', before: 'QuotaExceeded', after: 'ServerUnavailable' },
-  { who: 'was never looked at', before: undefined, after: undefined },
+  { who: 'was above its quota', before: 'QuotaExceeded', after: 'ServerUnavailable' },
+  { who: 'has no status', before: undefined, after: undefined },
   { who: 'waited for a server', before: 'WaitingForServer', after: 'WaitingForServer' },
-])('who $who and is let in to a server that does not answer says $after, and waits for a server', async ({ before, after }) => {
-  await using place = await openTemporaryStore()
-  const { store } = place
-  const instance = await make(store, before)
-  await expect(reconcilerOver(store, [instance])(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
-  const now = await store.get(SharedInstance, keyOf(instance))
-  if (!now) expect.fail('it is gone')
-  expect(conditionOf(now, 'Ready')?.reason).toBe(after)
-  const { region: id, motor } = now.spec
-  expect([instanceIndexes.waiting(now), instanceIndexes.overQuota(now)]).toEqual([[waitingFor(id, motor)], []])
-})
+])(
+  'an instance that $who and is admitted to an unreachable server reports $after, and waits for a server',
+  async ({ before, after }) => {
+    await using place = await openTemporaryStore()
+    const { store } = place
+    const instance = await make(store, before)
+    await expect(reconcilerOver(store, [instance])(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
+    const now = await store.get(SharedInstance, keyOf(instance))
+    if (!now) expect.fail('it is gone')
+    expect(conditionOf(now, 'Ready')?.reason).toBe(after)
+    const { region: id, motor } = now.spec
+    expect([instanceIndexes.waiting(now), instanceIndexes.overQuota(now)]).toEqual([[waitingFor(id, motor)], []])
+  },
+)
 
 /** A claimed instance that is to be reset, disabled and given a new password, and the template that it is a copy of. */
 async function makeCopy(store: Store): Promise<{ readonly copy: SharedInstance; readonly template: SharedInstance }> {
@@ -89,7 +92,7 @@ test.each([
   { why: 'is in use', code: EngineCode.templateInUse, reason: 'TemplateInUse', isKnown: true },
   { why: 'is missing on its server', code: EngineCode.templateMissing, reason: 'TemplateNotFound', isKnown: true },
   { why: 'is gone', code: undefined, reason: 'TemplateNotFound', isKnown: false },
-])('while a template $why, a reset waits, and nothing waits for it', async ({ code, reason, isKnown }) => {
+])('while a template $why, a reset waits and delays nothing else', async ({ code, reason, isKnown }) => {
   await using place = await openTemporaryStore()
   const { store } = place
   const { copy, template } = await makeCopy(store)

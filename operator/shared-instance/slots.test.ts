@@ -23,26 +23,26 @@ function observed(servers: readonly DatabaseServer[], instances: readonly Shared
 const down = { conditions: [readyCondition('False', 'Crashed')] }
 
 test.each([
-  { does: 'takes the fullest of those with room', servers: [server('a'), server('b')], living: ['b'], chosen: 'b' },
+  { does: 'takes the fullest server with a free slot', servers: [server('a'), server('b')], living: ['b'], chosen: 'b' },
   { does: 'takes the first by name among equals', servers: [server('b'), server('a')], living: [], chosen: 'a' },
-  { does: 'passes over a full one', servers: [server('a'), server('b')], living: ['a', 'a'], chosen: 'b' },
-  { does: 'passes over one that is down', servers: [server('a', { status: down }), server('b')], living: [], chosen: 'b' },
+  { does: 'skips a full server', servers: [server('a'), server('b')], living: ['a', 'a'], chosen: 'b' },
+  { does: 'skips a server that is down', servers: [server('a', { status: down }), server('b')], living: [], chosen: 'b' },
   {
-    does: 'passes over one that is going',
+    does: 'skips a server that is being deleted',
     servers: [server('a', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } })],
     living: [],
     chosen: undefined,
   },
-  { does: 'passes over one of another motor', servers: [server('a', { spec: { motor: 'postgresql-14.4.0' } })], living: [] },
-  { does: 'passes over one of another region', servers: [server('a', { spec: { region: crypto.randomUUID() } })], living: [] },
-  { does: 'passes over one that is somebody’s own', servers: [server('a', { spec: { tenancy: 'dedicated' } })], living: [] },
+  { does: 'skips a server of another motor', servers: [server('a', { spec: { motor: 'postgresql-14.4.0' } })], living: [] },
+  { does: 'skips a server of another region', servers: [server('a', { spec: { region: crypto.randomUUID() } })], living: [] },
+  { does: 'skips a dedicated server', servers: [server('a', { spec: { tenancy: 'dedicated' } })], living: [] },
 ])('$does', ({ servers, living, chosen }) => {
   const newcomer = named('new')
   const { slots } = observed(servers, [newcomer, ...living.map((on, index) => named(`old-${index}`, on))])
   expect(slots.choose(newcomer)?.metadata.name).toBe(chosen)
 })
 
-test('a place is held from the choice until the status tells of it, and counted once', () => {
+test('a slot is reserved from the choice until the status records it, and counted once', () => {
   const a = server('a')
   const [first, second, third] = [named('first'), named('second'), named('third')]
   const { slots, instances } = observed([a], [first, second, third])
@@ -62,7 +62,7 @@ test('a place is held from the choice until the status tells of it, and counted 
   expect(slots.choose(third)).toBe(a)
 })
 
-test('a place held for an instance that went without a word is free again', () => {
+test('a slot of an instance that was deleted unnoticed is free again', () => {
   const a = server('a')
   const gone = named('gone')
   const { slots, instances } = observed([a], [gone])

@@ -17,7 +17,7 @@ test.each([
   { open: [], says: { connected: false, sessions: 0 } },
   { open: [{ at: 0 }], says: { connected: true, sessions: 1, lastConnectedAt: '1970-01-01T00:00:00.000Z' } },
   { open: [{ at: 5 }, { at: 2_000 }], says: { connected: true, sessions: 2, lastConnectedAt: '1970-01-01T00:00:02.000Z' } },
-])('$open.length open sessions are told as such, with the time of the newest', ({ open, says }) => {
+])('$open.length open sessions are counted, with the time of the newest', ({ open, says }) => {
   expect(presenceOf(open)).toEqual(says)
 })
 
@@ -25,7 +25,7 @@ const there = { connected: true, sessions: 1, lastConnectedAt: '1970-01-01T00:00
 const gone = { ...there, connected: false, sessions: 0 }
 const named = (name: string, status?: Tunnel['status']) => tunnel({ metadata: { name, uid: name }, status })
 
-test('those are written whose status says something else than the journal: who came, and who went', async () => {
+test('only statuses that differ from the journal are written', async () => {
   vi.useFakeTimers()
   const tunnels = createCacheView<typeof Tunnel>(tunnelIndexes)
   tunnels.replace([named('never'), named('came'), named('came-again', gone), named('stays', there), named('went', there)])
@@ -46,7 +46,7 @@ test('those are written whose status says something else than the journal: who c
   expect(Object.fromEntries(written)).toEqual({ came: there, 'came-again': there, went: { connected: false, sessions: 0 } })
 })
 
-test('while a look is under way none follows: a journal that is slow is not asked by more and more of them', async () => {
+test('a slow poll of the journal is not joined by another', async () => {
   vi.useFakeTimers()
   const answer = Promise.withResolvers<ConnectionRecord[]>()
   const openSessions = vi.fn(() => answer.promise)

@@ -19,7 +19,7 @@ const HOSTNAME = '0123456789abcdef'
 test.each([
   { what: 'another tunnel has its name', found: tunnel({ metadata: { uid: 'another' } }) },
   { what: 'it is gone', found: undefined },
-])('no certificate is obtained for a tunnel when, as its renewal is told, $what', async ({ found }) => {
+])('no certificate is obtained for a tunnel when, as its renewal is announced, $what', async ({ found }) => {
   const at = new Date()
   const endpoint = tunnelEndpoint()
   const [regions, endpoints, tunnels] = [

@@ -43,7 +43,7 @@ async function installation(there: { organization?: boolean } = {}) {
 const keep = { deleteData: false, revision: 3 }
 const names = async (store: KubernetesStore) => (await store.list(Secret)).items.map(({ metadata }) => metadata.name)
 
-test('while there is anything of somebody’s nothing is done, and the way out is told', async () => {
+test('nothing is deleted while there is tenants’ data, and the message names the options', async () => {
   await using there = await installation({ organization: true })
   await expect(removeData(there.deps, keep)).rejects.toMatchObject({
     code: 'data_exists',
@@ -57,7 +57,7 @@ test.each([
   { when: 'nobody has anything there', organization: false, deleteData: false, marked: false },
   { when: 'the values say so', organization: true, deleteData: true, marked: false },
   { when: 'the Namespace says so', organization: true, deleteData: false, marked: true },
-])('when $when, all goes but what is somebody else’s', async ({ organization, deleteData, marked }) => {
+])('when $when, all objects of Mooring are deleted, and no others', async ({ organization, deleteData, marked }) => {
   await using there = await installation({ organization })
   const { store } = there
   if (marked) {
@@ -72,7 +72,7 @@ test.each([
 const scaledTo = (requests: readonly ApiRequest[]) =>
   requests.flatMap(({ method, path, body }) => (method === 'PATCH' ? [[path.split('/').at(-2), body]] : []))
 
-test('what somebody makes while the API is being stopped is found: nothing is deleted, and the API runs on', async () => {
+test('data created while the API is being stopped is found: nothing is deleted, and the API runs again', async () => {
   await using there = await installation()
   there.answering(async ({ method, path }) => {
     if (method === 'PATCH' && (await there.store.list(Organization)).items.length === 0)
@@ -88,7 +88,7 @@ test('what somebody makes while the API is being stopped is found: nothing is de
   ])
 })
 
-test('what is made later still is never deleted unless it may be', async () => {
+test('data created even later is deleted only with permission', async () => {
   await using there = await installation()
   there.answering(async ({ path }) => {
     if (path.includes('mooring-operator') && (await there.store.list(Organization)).items.length === 0)
@@ -99,7 +99,7 @@ test('what is made later still is never deleted unless it may be', async () => {
   expect((await there.store.list(Organization)).items).toHaveLength(1)
 })
 
-test('the definitions go when there is no object of them any more, and stay while there is', async () => {
+test('the definitions are deleted only when they have no objects', async () => {
   await using there = await installation()
   await removeDefinitions(there.deps)
   expect(there.requests).toEqual([])

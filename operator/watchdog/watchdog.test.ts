@@ -43,12 +43,12 @@ function instance(desired: number, done: number): SharedInstance {
   return sharedInstance({ spec: { resetVersion: desired }, status })
 }
 
-test('an instance that is too large is suspected, whether it was ever reset or not', async () => {
+test('an oversized instance is reported, whether it was ever reset or not', async () => {
   expect(await lookAt(instance(0, 0), () => undefined)).toBe(true)
   expect(await lookAt(instance(3, 3), () => undefined)).toBe(true)
 })
 
-test('what was measured before a reset, or in its middle, says nothing of what there is after it', async () => {
+test('a size measured before or during a reset does not count after it', async () => {
   expect(await lookAt(instance(1, 0), () => undefined)).toBe(false)
   expect(await lookAt(instance(1, 0), (put) => put(instance(1, 1)))).toBe(false)
   expect(await lookAt(instance(0, 0), (put) => put(instance(1, 0)))).toBe(false)
@@ -66,6 +66,6 @@ test.each(['TemplateNotFound', 'TemplateInUse'])(
   },
 )
 
-test('a wish for fewer resets than there were keeps nobody from being measured', async () => {
+test('a desired reset version below the present one does not prevent a measurement', async () => {
   expect(await lookAt(instance(0, 2), () => undefined)).toBe(true)
 })

@@ -46,7 +46,7 @@ async function start(authority: () => KeyPair = () => ca) {
   }
 }
 
-test('while the certificate for unknown hosts cannot be had, tunnels are let in no later than else', async () => {
+test('a failure of the certificate for unknown hosts does not delay permissions for tunnels', async () => {
   await using at = await start(() => {
     throw new Error('no authority')
   })
@@ -62,7 +62,7 @@ test('while the certificate for unknown hosts cannot be had, tunnels are let in 
   expect(told.mock.calls).toEqual([['eu']])
 })
 
-test('an endpoint that is gone is looked at no more', async () => {
+test('a deleted endpoint is not reconciled any more', async () => {
   await using at = await start(() => {
     throw new Error('no authority')
   })
@@ -75,7 +75,7 @@ test('an endpoint that is gone is looked at no more', async () => {
   expect(told).not.toHaveBeenCalled()
 })
 
-test('a binding of the edges that somebody has emptied by hand is mended within ten seconds', async () => {
+test('a binding of the edges that was emptied by hand is restored within ten seconds', async () => {
   await using at = await start()
   const { store, edges, eu, clock } = at
   const subjects = async () =>

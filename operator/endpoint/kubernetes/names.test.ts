@@ -27,7 +27,7 @@ const endpointName = fc
 /** RFC 1123: a label, which the name of a Service must be. */
 const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/
 
-test('what two endpoints consist of is never called the same, and each Service has a name that it may have', () => {
+test('objects of two endpoints never share a name, and each Service has a valid name', () => {
   fc.assert(
     fc.property(endpointName, parts, (one, part) => {
       const other = `${one}-${part}`

@@ -10,7 +10,7 @@ test.each([
   { what: 'host keys', nameOf: hostKeysSecret },
   { what: 'the certificate of its mesh', nameOf: meshSecret },
   { what: 'the certificate for unknown hosts', nameOf: unknownHostsSecret },
-])('$what: differ at the first look, and when changed or deleted since the one before', async ({ nameOf }) => {
+])('$what: differ at the first call, and when changed or deleted since the last one', async ({ nameOf }) => {
   await using opened = await openTemporaryStore()
   const { store } = opened
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })

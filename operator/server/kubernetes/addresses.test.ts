@@ -43,7 +43,7 @@ test.each([
     expected: { host: '203.0.113.2', port: 31_234 },
   },
   {
-    does: 'NodePort: what the pod says of its node, where nodes are not to be seen',
+    does: 'NodePort: the node address in the pod’s status, when nodes cannot be listed',
     is: { exposure: 'NodePort' },
     at: { pod: on('n3') },
     expected: { host: '10.0.0.9', port: 31_234 },

@@ -68,7 +68,7 @@ async function serve(
 
 beforeAll(() => linkLibraries(PACKAGE))
 
-test('a server that comes up again after a crash has the password that its Secret has by now, and no other', async () => {
+test('a server restarted after a crash has the present password of its Secret, and no other', async () => {
   await using volume = await volumes()
   await volume.initialise('the-first')
   // Ends as after a crash.
@@ -81,7 +81,7 @@ test('a server that comes up again after a crash has the password that its Secre
   await expect(clients.open()).rejects.toMatchObject({ code: '28P01' })
 })
 
-test('a start that cannot set the password fails, and does not tell it', async () => {
+test('a start that cannot set the password fails, and does not log it', async () => {
   await using volume = await volumes()
   await volume.initialise('the-first')
   await volume.configure('nobody-there')

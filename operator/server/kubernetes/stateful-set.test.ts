@@ -28,7 +28,7 @@ test('the pod meets the pod security standard "restricted", with a file system t
   }
 })
 
-test('the admin password is a file, of the container that makes the data directory and of no other', () => {
+test('only the container that creates the data directory mounts the admin password', () => {
   const { pod, containers } = podOf()
   const admin = pod.volumes?.find(({ name }) => name === 'admin')?.secret
   expect(admin).toEqual({ secretName: 'pg-1-admin', defaultMode: 0o440, items: [{ key: 'password', path: 'password' }] })
@@ -37,7 +37,7 @@ test('the admin password is a file, of the container that makes the data directo
   expect(containers.every(({ env, envFrom }) => env === undefined && envFrom === undefined)).toBe(true)
 })
 
-test('the private key is readable for root and the group of the engine alone, as PostgreSQL wants it', () => {
+test('the private key is readable only for root and the group of the engine, as PostgreSQL requires', () => {
   const { pod } = podOf()
   expect(pod.volumes?.find(({ name }) => name === 'certificate')?.secret).toEqual({ secretName: 'pg-1-tls', defaultMode: 0o440 })
 })
@@ -53,7 +53,7 @@ test('requests and limits come from the size', () => {
   expect(claims?.[0]?.spec?.resources?.requests).toEqual({ storage: '7Gi' })
 })
 
-test('claims stay what they are, whatever the size and class would be now: Kubernetes lets nobody change them', () => {
+test('volume claims stay unchanged when size and class change, as Kubernetes requires', () => {
   const live = {
     spec: {
       volumeClaimTemplates: [{ spec: { storageClassName: 'fast', resources: { requests: { storage: '1Gi' } } } }],
@@ -67,7 +67,7 @@ test('claims stay what they are, whatever the size and class would be now: Kuber
   expect(spec(undefined)).toMatchObject({ storageClassName: 'slow', resources: { requests: { storage: '10Gi' } } })
 })
 
-test('it belongs to its DatabaseServer, its pod carries what a change of which needs a restart, and its data outlives it', () => {
+test('it is owned by its DatabaseServer, a changed configuration restarts its pod, and its data outlives it', () => {
   const { metadata, spec } = statefulSetOf(desired(), facts)
   expect(metadata?.ownerReferences).toEqual([
     { apiVersion: 'mooring.dev/v1alpha1', kind: 'DatabaseServer', name: 'pg-1', uid: server.metadata.uid, controller: true },
@@ -85,7 +85,7 @@ test('nodes and pull secrets are named only where there are any', () => {
   expect(pod).toMatchObject({ nodeSelector: { disk: 'ssd' }, imagePullSecrets: [{ name: 'registry' }] })
 })
 
-test('the extension files of the image are hidden behind those that initialise made of them', () => {
+test('the output of initialise is mounted over the extension files of the image', () => {
   const { pod, containers } = podOf()
   expect(pod.volumes?.find(({ name }) => name === 'replacement')?.emptyDir).toBeDefined()
   const mounts = containers.map(({ volumeMounts = [] }) => volumeMounts.find(({ name }) => name === 'replacement'))

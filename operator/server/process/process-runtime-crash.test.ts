@@ -17,7 +17,7 @@ import {
 } from '../../../test/support/operator/process-runtime.ts'
 import { writeRecord } from './files/record.ts'
 
-describe('after a crash of ours', () => {
+describe('after a crash of Mooring', () => {
   /** Runs a process of its own that starts the server. */
   function startElsewhere(directory: string, uid: string): ReturnType<typeof spawn> {
     const program = new URL('../../../test/support/operator/orphan-engine.ts', import.meta.url).pathname
@@ -45,7 +45,7 @@ describe('after a crash of ours', () => {
     await reach(runtime, server, 'running')
   })
 
-  test('a data directory that was only half made is made anew', async () => {
+  test('an unfinished data directory is replaced', async () => {
     await using at = await bareScratch()
     const server = databaseServer()
     const paths = serverPaths(at.directory, server.metadata.uid)

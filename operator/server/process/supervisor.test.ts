@@ -33,7 +33,7 @@ function staged({ bringUp, answers = [] }: Script) {
 
 const running = { phase: 'running', host: 'db.example', port: 5432, admin: { host: '127.0.0.1', port: 5432 } }
 
-test('a server runs once it takes the admin in', async () => {
+test('a server is running once it accepts the admin’s login', async () => {
   const { supervisor, change } = staged({ answers: [{ login: 'notYet' }, { login: 'notYet' }] })
   const changed = change()
   expect(supervisor.ensure(credentials)).toEqual({ phase: 'starting' })
@@ -42,7 +42,7 @@ test('a server runs once it takes the admin in', async () => {
   expect(supervisor.ensure(credentials)).toEqual(running)
 })
 
-test('a server that ends is failed with its last words, then due again', async () => {
+test('a server that ends is failed with its last output, then started again', async () => {
   const { supervisor, change, end } = staged({})
   const started = change()
   supervisor.ensure(credentials)
@@ -63,7 +63,7 @@ test.each([
     reason: 'MotorUnavailable',
   },
   { does: 'any other error', script: { bringUp: () => Promise.reject(new Error('private detail')) }, reason: 'Crashed' },
-])('$does is a failure, told without private details', async ({ script, reason }) => {
+])('$does is a failure, reported without private details', async ({ script, reason }) => {
   const { supervisor, change } = staged(script)
   const changed = change()
   supervisor.ensure(credentials)
@@ -73,7 +73,7 @@ test.each([
   expect(JSON.stringify(state)).not.toContain('private')
 })
 
-test('a released server is left alone', async () => {
+test('a released server is not started', async () => {
   const { supervisor } = staged({ bringUp: () => Promise.reject(new Error('aborted')) })
   supervisor.ensure(credentials)
   await supervisor.release()

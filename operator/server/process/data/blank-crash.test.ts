@@ -119,7 +119,7 @@ test.each([
     damage: 'no note of how much is in it',
     doTo: ({ root }: ServerPaths) => rm(join(root, 'listing')),
   },
-])('a blank with $damage is made anew, with the server that found it', async ({ doTo }) => {
+])('a blank with $damage is replaced during the start that finds it', async ({ doTo }) => {
   await using at = await scratchWithBlank()
   const { heard, logger } = listener()
   const runtime = await runtimeIn(at.directory, { logger })
@@ -153,7 +153,7 @@ test('a server whose start is killed in the middle of the copy is copied again',
   expect(heard).toEqual([])
 })
 
-test('a blank whose making was killed is made by the next start, and what was left of it goes', async () => {
+test('a blank whose creation was killed is created by the next start, and its leftovers are removed', async () => {
   await using at = await bareScratch()
   const server = databaseServer()
   const blank = blankIn(at.directory)
@@ -170,7 +170,7 @@ test('a blank whose making was killed is made by the next start, and what was le
   expect(heard).toEqual([])
 })
 
-test('no blank can be kept: the server does not mind', async () => {
+test('a server starts when its blank cannot be stored', async () => {
   await using at = await bareScratch()
   await writeFile(blanksIn(at.directory), 'in the way')
   const { heard, logger } = listener()
@@ -179,7 +179,7 @@ test('no blank can be kept: the server does not mind', async () => {
   expect(heard).toContain('no blank data directory could be kept: the next server takes longer to make')
 })
 
-test('blanks of former versions of the package go', async () => {
+test('blanks of former versions of the package are removed', async () => {
   await using at = await bareScratch()
   const names = ['postgresql-15-15.3.0-00000000', 'postgresql-14-14.5.0-00000000']
   for (const name of names) await mkdir(join(blanksIn(at.directory), name, 'data'), { recursive: true })

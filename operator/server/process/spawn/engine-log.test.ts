@@ -14,7 +14,7 @@ async function scratch(): Promise<AsyncDisposable & { readonly paths: ServerPath
 
 const all = (): boolean => true
 
-test('the last words are the early ones, then the end of the newest log', async () => {
+test('the last output is the early output, then the end of the newest log', async () => {
   await using at = await scratch()
   await writeFile(at.paths.early, 'early\n')
   await writeFile(join(at.paths.log, '1.log'), 'old\n')
@@ -23,7 +23,7 @@ test('the last words are the early ones, then the end of the newest log', async 
   expect(words).toBe('early\nLOG: last')
 })
 
-test('a log of a former start is not among them', async () => {
+test('the last output has no log of a former start', async () => {
   await using at = await scratch()
   await writeFile(join(at.paths.log, '1.log'), 'former\n')
   await utimes(join(at.paths.log, '1.log'), 1, 1)
@@ -37,7 +37,7 @@ test('a link that the engine put into its log directory is not followed', async 
   expect(await lastOutput(at.paths, all)).toBe('')
 })
 
-test('old log files go when new ones come', async () => {
+test('old log files are removed when new ones appear', async () => {
   await using at = await scratch()
   const over = new AbortController()
   keepLogsBounded(at.paths, new Promise(() => undefined), over.signal)
