@@ -54,7 +54,7 @@ async function applyCrd(deps: CrdApplyDeps, desired: Definition, signal: AbortSi
   const before = await read(deps.client, name)
   let live = await write(deps, desired, before)
   if (live.metadata.resourceVersion !== before?.metadata.resourceVersion) {
-    log.info({ name }, before ? 'a CustomResourceDefinition was brought up to date' : 'a CustomResourceDefinition was made')
+    log.info({ name }, before ? 'CustomResourceDefinition updated' : 'CustomResourceDefinition created')
   }
   const deadline = clock.now() + ESTABLISHED_MS
   while (!isEstablished(live) && !signal.aborted) {
@@ -75,7 +75,7 @@ async function write(deps: CrdApplyDeps, desired: Definition, live: Live | undef
   const marks = { ...live?.metadata.annotations, [annotations.version]: version }
   const other = live?.metadata.annotations?.[annotations.version] ?? ''
   if (live && isNewer(other, version)) {
-    log.info({ name, version: other }, 'a CustomResourceDefinition of a newer version is left alone')
+    log.info({ name, version: other }, 'CustomResourceDefinition of a newer version kept')
     return live
   }
   const query = { fieldManager: 'mooring-operator' }
@@ -99,7 +99,7 @@ function parse({ status, body }: ApiAnswer, name: string): Live {
   if (status < 300 && live.success) return live.data
   const why = z.looseObject({ message: z.string() }).safeParse(body)
   const text = why.success ? why.data.message : `status ${status}`
-  throw new MooringError('crd_refused', `the API server does not take the CustomResourceDefinition ${name}: ${text}`)
+  throw new MooringError('crd_refused', `the API server rejects the CustomResourceDefinition ${name}: ${text}`)
 }
 
 const isEstablished = ({ status }: Live): boolean =>

@@ -233,7 +233,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     }),
   ]
 
-  const unable = (what: string) => (error: unknown) => log.warn({ err: error }, `${what} were not looked at`)
+  const unable = (what: string) => (error: unknown) => log.warn({ err: error }, `${what} were not checked`)
   const presence = deps.tunnels && createPresence({ ...deps.tunnels, store, onError: unable('the connected tunnels') })
   const certificates =
     deps.tunnels && createCertificateSweep({ ...deps.tunnels, store, report, now, onError: unable('certificates of tunnels') })

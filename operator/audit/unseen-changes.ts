@@ -134,7 +134,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       await checkDue()
       if (backlog.size === 0 && dropped.settle()) expectAll()
     } catch (error) {
-      log.warn({ err: error }, 'the audit log could not be checked for changes that nobody recorded')
+      log.warn({ err: error }, 'the audit log could not be checked for unrecorded changes')
     }
   }
 
@@ -157,21 +157,22 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
 function createDropCounter({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'registry'>) {
   const total = new Counter({
     name: 'mooring_audit_forgotten_changes_total',
-    help: 'Changes that were not looked for in the audit log, as too many waited for the journal.',
+    help: 'Changes whose audit entry was not checked, as too many waited for the journal.',
     registers: [registry],
   })
   let since = 0
   return {
     add(count: number): void {
       if (count === 0) return
-      if (since === 0) log.warn({}, 'too many changes wait for the journal: the oldest are not looked for in the audit log')
+      if (since === 0)
+        log.warn({}, 'too many changes wait for the journal: the oldest are dropped, and not recorded in the audit log')
       since += count
       total.inc(count)
     },
     /** Whether changes were dropped since the last call. */
     settle(): boolean {
       if (since === 0) return false
-      log.warn({ dropped: since }, 'the journal is back: all objects are looked for in the audit log again')
+      log.warn({ dropped: since }, 'the journal is available again: all objects are checked against the audit log')
       since = 0
       return true
     },

@@ -8,7 +8,7 @@ import { notReady, ready, type Decision } from '../../store/conditions.ts'
 
 export function regionDecision({ spec }: Region): Decision {
   const { length } = spec.motors
-  if (length === 0) return notReady(RegionReason.NoMotors, 'it lists no motors, so no database can be had here')
+  if (length === 0) return notReady(RegionReason.NoMotors, 'it lists no motors, so it offers no databases')
   return ready(RegionReason.Serving, `it runs ${length} motors`)
 }
 

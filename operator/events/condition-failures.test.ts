@@ -121,7 +121,7 @@ test.each([
     error: new MooringError('engine_unavailable', 'the server does not answer'),
     note: 'engine_unavailable: the server does not answer',
   },
-  { error: new Error('password=hunter2'), note: 'unexpected error: the log of the operator says more' },
+  { error: new Error('password=hunter2'), note: 'unexpected error: see the log of the operator' },
   { error: new StoreError('conflict', 'another writer was quicker'), note: undefined },
 ])('$error.name ($error.message) is reported as: $note', ({ error, note }) => {
   const held = settableCache(SharedInstance)

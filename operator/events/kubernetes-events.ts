@@ -50,7 +50,7 @@ export function createKubernetesEvents(deps: KubernetesEventsDeps): Events {
   let underWay = 0
   const written = new Counter({
     name: 'mooring_events_total',
-    help: 'Kubernetes Events by what became of them: written, or dropped because there were too many or they were refused.',
+    help: 'Kubernetes Events by result: written, or dropped because of a limit or an error.',
     labelNames: ['result'],
     registers: [deps.registry],
   })

@@ -15,7 +15,7 @@ export function reporterOf(events: Events, cache: Cache<Kind>): (key: Key, error
     if (!object || (error instanceof MooringError && error.code === StoreCode.conflict)) return
     // Foreign errors may quote their input, a password included.
     const note =
-      error instanceof MooringError ? `${error.code}: ${error.message}` : 'unexpected error: the log of the operator says more'
+      error instanceof MooringError ? `${error.code}: ${error.message}` : 'unexpected error: see the log of the operator'
     events.failure({ kind: cache.kind, metadata: object.metadata, reason: RECONCILE_FAILED, note })
   }
 }

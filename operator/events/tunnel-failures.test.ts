@@ -81,7 +81,7 @@ test('unusable SSH keys are reported once with their index, while the tunnel is 
   const [cut, misnamed] = [ED25519.slice(0, -8), ED25519.replace('ssh-ed25519', 'ssh-rsa')]
   await withKeys(cut, ED25519, misnamed)
   const note =
-    'a key must be a whole key of the type that it names, RSA with 2048 bits or more; nobody can log in by spec.config.authorizedKeys[0], spec.config.authorizedKeys[2]'
+    'a key must be a whole key of the type that it names, RSA with 2048 bits or more; no client can log in by spec.config.authorizedKeys[0], spec.config.authorizedKeys[2]'
   const broken = await said(2)
   expect(conditionOf(broken, 'KeysUsable')).toMatchObject({ status: 'False', reason: 'UnusableKey', message: note })
   expect(isReady(broken)).toBe(true)
@@ -98,13 +98,13 @@ test.each([
   },
   {
     does: 'edges whose image cannot be pulled',
-    given: { region: true, ensure: async () => ({ ready: 0, message: 'its pods cannot be made', isFailing: true }) },
-    told: 'TunnelEndpoint EdgesFailing: its pods cannot be made',
+    given: { region: true, ensure: async () => ({ ready: 0, message: 'its pods cannot be created', isFailing: true }) },
+    told: 'TunnelEndpoint EdgesFailing: its pods cannot be created',
   },
   {
     does: 'edges that fail without a reason',
     given: { region: true, ensure: () => Promise.reject(new Error('password=hunter2')) },
-    told: 'TunnelEndpoint ReconcileFailed: unexpected error: the log of the operator says more',
+    told: 'TunnelEndpoint ReconcileFailed: unexpected error: see the log of the operator',
   },
   {
     does: 'edges that the API server rejects',

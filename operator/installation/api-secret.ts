@@ -76,7 +76,7 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   }
 
   const tried = (work: Promise<void>) => {
-    work.catch((error: unknown) => log.error({ err: error }, `the Secret ${API_SECRET} could not be kept up to date`))
+    work.catch((error: unknown) => log.error({ err: error }, `the Secret ${API_SECRET} could not be updated`))
   }
   await keep()
   certificates.onRenew(() => tried(keep()))

@@ -42,7 +42,7 @@ test.each([
   {
     status: 403,
     does: 'an error is logged, and does not throw',
-    said: ['writes by kubectl are not told to the audit log: its webhook could not be set up'],
+    said: ['the webhook of the audit log could not be configured: writes by kubectl are not recorded at once'],
   },
 ])('$does', async ({ status, said }) => {
   const { lines } = await keep(status)

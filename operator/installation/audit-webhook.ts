@@ -64,7 +64,7 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposab
     try {
       await keep()
     } catch (error) {
-      log.warn({ err: error }, 'writes by kubectl are not told to the audit log: its webhook could not be set up')
+      log.warn({ err: error }, 'the webhook of the audit log could not be configured: writes by kubectl are not recorded at once')
     }
   }
 

@@ -40,14 +40,15 @@ export async function keepCa({ store, log, everyMs = POLL_MS }: KeptCaDeps): Pro
   const current = await openCa(store)
   const before = (await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: API_SECRET }))?.data['ca.crt']
   if (before !== undefined && before !== Buffer.from(current.certificate).toString('base64'))
-    log.warn(`the Secret ${CA_SECRET} was lost: all certificates are issued anew by another CA, which callers have to be given`)
+    log.warn(`the Secret ${CA_SECRET} was lost: all certificates are issued anew by a new CA, which callers must trust`)
 
   async function check(): Promise<void> {
-    if (await restoreSecret(store, CA_SECRET, { ...current })) log.warn(`the Secret ${CA_SECRET} was gone: it is put back`)
+    if (await restoreSecret(store, CA_SECRET, { ...current }))
+      log.warn(`the Secret ${CA_SECRET} was deleted or damaged: restored`)
   }
 
   const timer = setInterval(() => {
-    check().catch((error: unknown) => log.error({ err: error }, `the Secret ${CA_SECRET} could not be looked at`))
+    check().catch((error: unknown) => log.error({ err: error }, `the Secret ${CA_SECRET} could not be checked`))
   }, everyMs).unref()
   return { current, check, [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -15,7 +15,7 @@ export async function claim(client: pg.Client, installation: string): Promise<vo
   if (rows[0]?.id === installation) return
   throw new MooringError(
     'journal_taken',
-    'the database of the journal is of another installation of Mooring: give each a database of its own, ' +
+    'the database of the journal belongs to another installation of Mooring: give each a database of its own, ' +
       'or, when that one is gone for good, DROP TABLE journal.installation',
   )
 }

@@ -26,7 +26,7 @@ afterAll(() => postgres[Symbol.asyncDispose]())
 
 /** Of a session that was ended. */
 const ENDED = [{ type: 'disconnect' }, { type: 'connect' }]
-const FAILED = 'a step in looking after the journal failed'
+const FAILED = 'a maintenance step of the journal failed'
 
 test('a server of Mooring’s own gets database, roles and Secrets; each role may do what it is for, over TLS that is verified', async () => {
   await using running = await postgres.start()

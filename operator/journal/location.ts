@@ -95,7 +95,7 @@ async function givenLogin(store: Store, name: string): Promise<JournalLogin> {
   const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
   const uri = secret && decodeSecret(secret.data, 'uri')
   if (!secret || uri === undefined || uri === '') {
-    throw new MooringError('journal_secret', `the Secret ${name} with the journal's address is not there, or has no uri`)
+    throw new MooringError('journal_secret', `the Secret ${name} with the journal's address is missing or has no uri`)
   }
   const ca = decodeSecret(secret.data, 'ca.crt')
   return { uri: uri.trim(), ca: ca === '' ? undefined : ca }
@@ -115,6 +115,6 @@ const rolesOf = ({ edge, reader }: Readonly<Record<'edge' | 'reader', Login>>): 
 /** Uid of the namespace mooring-system. @throws MooringError `journal_namespace` */
 async function installationOf(store: Store): Promise<string> {
   const namespace = await store.get(Namespace, { name: SYSTEM_NAMESPACE })
-  if (!namespace) throw new MooringError('journal_namespace', `the namespace ${SYSTEM_NAMESPACE} is not there`)
+  if (!namespace) throw new MooringError('journal_namespace', `the namespace ${SYSTEM_NAMESPACE} does not exist`)
   return namespace.metadata.uid
 }

@@ -16,12 +16,12 @@ export function createSteps({ log, onFailure }: StepsDeps): Steps {
     async run(name, step) {
       try {
         const done = await step()
-        if (failing.delete(name)) log.info({ step: name }, 'a step in looking after the journal works again')
+        if (failing.delete(name)) log.info({ step: name }, 'a maintenance step of the journal works again')
         return done
       } catch (error) {
         onFailure(error)
         if (!failing.has(name))
-          log.warn({ err: error, step: name }, 'a step in looking after the journal failed; it is tried again')
+          log.warn({ err: error, step: name }, 'a maintenance step of the journal failed; it is tried again')
         failing.add(name)
         return undefined
       }

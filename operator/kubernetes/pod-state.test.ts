@@ -19,7 +19,7 @@ const initial = (traits: Partial<ContainerStatus>) =>
 const unscheduled = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes are available' }]
 
 test.each([
-  { does: 'no pod', of: undefined, expected: { phase: 'starting', message: 'its pod is not there yet' } },
+  { does: 'no pod', of: undefined, expected: { phase: 'starting', message: 'its pod does not exist yet' } },
   {
     does: 'a terminating pod',
     of: pod({ containerStatuses: [container({ ready: true })] }, { deletionTimestamp: '2026-01-01T00:00:00Z' }),
@@ -28,7 +28,7 @@ test.each([
   {
     does: 'an unscheduled pod',
     of: pod({ conditions: unscheduled }),
-    expected: { message: 'no node takes it: 0/1 nodes are available' },
+    expected: { message: 'no node accepts it: 0/1 nodes are available' },
   },
   { does: 'a starting pod', of: main({ state: { running: {} } }), expected: { phase: 'starting' } },
   { does: 'a ready pod', of: main({ ready: true, state: { running: {} } }), expected: { phase: 'serving' } },
@@ -36,7 +36,7 @@ test.each([
   {
     does: 'a missing image',
     of: initial({ state: waits('ImagePullBackOff', 'not found') }),
-    expected: { phase: 'failed', reason: 'MotorUnavailable', message: 'the image postgres:15.4 cannot be had: not found' },
+    expected: { phase: 'failed', reason: 'MotorUnavailable', message: 'the image postgres:15.4 cannot be pulled: not found' },
   },
   {
     does: 'a crash loop with output that may be shown',
@@ -49,7 +49,7 @@ test.each([
   {
     does: 'an exit without output that may be shown',
     of: initial({ state: ended(137, 'secret') }),
-    expected: { phase: 'failed', reason: 'Crashed', message: 'initialise ended without a word (Error, exit code 137)' },
+    expected: { phase: 'failed', reason: 'Crashed', message: 'initialise ended without output (Error, exit code 137)' },
   },
   {
     does: 'a program that the image lacks',

@@ -25,7 +25,7 @@ const starting = (message: string): PodState => ({ phase: 'starting', message })
 
 /** Derives the state from a pod. Pure. `isShowable`: whether a line of the engine's log may be shown. */
 export function podState(pod: Pod | undefined, isShowable: (line: string) => boolean): PodState {
-  if (!pod) return starting('its pod is not there yet')
+  if (!pod) return starting('its pod does not exist yet')
   if (pod.metadata.deletionTimestamp !== undefined) return starting('its pod is being replaced')
   const { initial, main } = containersOf(pod)
   for (const container of [...initial, ...main]) {
@@ -43,7 +43,7 @@ function failureOf(container: ContainerStatus, isShowable: (line: string) => boo
   const { waiting = {}, terminated } = container.state
   const { reason = '', message = reason } = waiting
   if (NO_IMAGE.has(reason)) {
-    const text = `the image ${container.image ?? ''} cannot be had: ${clipped(message)}`
+    const text = `the image ${container.image ?? ''} cannot be pulled: ${clipped(message)}`
     return { phase: 'failed', reason: 'MotorUnavailable', message: text }
   }
   if (!NO_START.has(reason) && !terminated?.exitCode) return undefined
@@ -59,14 +59,14 @@ function lastOutput({ state, lastState }: ContainerStatus, isShowable: (line: st
   const lines = message.split('\n').filter((line) => line !== '' && isShowable(line))
   return lines.length > 0
     ? `ended: ${lines.join('\n').slice(-MOST_CHARS)}`
-    : `ended without a word (${reason}, exit code ${exitCode})`
+    : `ended without output (${reason}, exit code ${exitCode})`
 }
 
 function unscheduled({ status }: Pod): string | undefined {
   const scheduled = status?.conditions.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status !== 'False') return undefined
   const { message = scheduled.reason ?? '' } = scheduled
-  return `no node takes it: ${clipped(message)}`
+  return `no node accepts it: ${clipped(message)}`
 }
 
 const clipped = (text: string): string => text.slice(0, MOST_CHARS)

@@ -67,20 +67,20 @@ function planLiving(tenant: TenantNamespace, observed: Observed): Plan {
     if (isItsOwn(tenant, namespace)) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
     return {
       actions: [],
-      decision: notReady(TenantNamespaceReason.NamespaceTerminating, 'an earlier Namespace of this name is going'),
+      decision: notReady(TenantNamespaceReason.NamespaceTerminating, 'an earlier Namespace of this name is being deleted'),
     }
   }
   if (!isOurs(tenant, namespace)) {
     return {
       actions: [],
-      decision: notReady(TenantNamespaceReason.NamespaceTaken, 'a Namespace of this name is there without our labels'),
+      decision: notReady(TenantNamespaceReason.NamespaceTaken, 'a Namespace of this name exists without our labels'),
     }
   }
   const marks: readonly Action[] = missingMarks(tenant, namespace) ? [{ do: 'mark-namespace' }] : []
   return { actions: [...marks, ...furnish(observed)], decision: bound }
 }
 
-const bound = ready(TenantNamespaceReason.Bound, 'the Namespace is there, with its roles')
+const bound = ready(TenantNamespaceReason.Bound, 'the Namespace exists, with its roles')
 
 function furnish({ bindings, desired, organization }: Observed): readonly Action[] {
   const bind = desired

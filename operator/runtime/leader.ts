@@ -108,11 +108,11 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
         const outcome = await attempt(seen)
         if (isLeader()) return true
         if (outcome.seen?.lease.spec.holderIdentity !== seen?.lease.spec.holderIdentity) {
-          log.info({ leader: outcome.seen?.lease.spec.holderIdentity ?? '' }, 'another leads')
+          log.info({ leader: outcome.seen?.lease.spec.holderIdentity ?? '' }, 'another process is leader')
         }
         ;({ seen, ms } = outcome)
       } catch (error) {
-        log.warn({ code: codeOf(error), err: error }, 'could not stand for election')
+        log.warn({ code: codeOf(error), err: error }, 'leader election failed; it is tried again')
       }
       await pause(clock, ms, signal)
     }
@@ -173,15 +173,15 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     until = -Infinity
     try {
       await store.mergePatch(Lease, key, { spec: { holderIdentity: null } }, { resourceVersion })
-      log.info({}, 'the lease is given back')
+      log.info({}, 'lease released')
     } catch (error) {
-      log.warn({ code: codeOf(error) }, 'the lease could not be given back: it will run out')
+      log.warn({ code: codeOf(error) }, 'the lease could not be released: it will expire')
     }
   }
 
   async function run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     if (!(await elected(signal))) return
-    log.info({ identity }, 'this process leads')
+    log.info({ identity }, 'this process is leader')
     const ended = new AbortController()
     const leadership = new AbortController()
     const leading = lead(AbortSignal.any([signal, leadership.signal]))
@@ -205,5 +205,5 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
 /** Time for an aborted write to reach the API server, which may still carry it out. */
 const MARGIN_MS = 1_000
 const LEASE_LOST = 'lease_lost'
-const lost = (): MooringError => new MooringError(LEASE_LOST, 'the lease was lost: another process may lead now')
+const lost = (): MooringError => new MooringError(LEASE_LOST, 'the lease is lost: another process may be leader now')
 const codeOf = (error: unknown): string => (error instanceof MooringError ? error.code : 'unexpected')

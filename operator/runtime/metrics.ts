@@ -12,7 +12,7 @@ export function createControllerMetrics(registry: Registry): ControllerMetrics {
   const registers = [registry]
   const results = new Counter({
     name: 'mooring_reconcile_total',
-    help: 'Finished reconciles by what they came to.',
+    help: 'Finished reconciles by result and reason.',
     labelNames: ['controller', 'result', 'reason'],
     registers,
   })

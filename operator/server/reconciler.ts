@@ -89,7 +89,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   function held(server: DatabaseServer) {
     const { deletionTimestamp, generation } = server.metadata
     if (deletionTimestamp === undefined) return {}
-    const message = `${tenantsToWaitFor(server)} instances live on it: it goes when they have gone`
+    const message = `${tenantsToWaitFor(server)} instances are on it: it is deleted after them`
     const decision = ready(ServerReason.InstancesLeft, message)
     return {
       conditions: withCondition(server.status?.conditions, decision, { type: DELETION_HELD, generation, now: deps.now() }),

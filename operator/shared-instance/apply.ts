@@ -186,7 +186,7 @@ const tenantOf = (seen: Observation) => {
 }
 
 function existing({ credentials }: Observation): Credentials {
-  if (!credentials) throw new MooringError(EngineCode.failed, 'the credentials are not there')
+  if (!credentials) throw new MooringError(EngineCode.failed, 'the credentials are missing')
   return credentials
 }
 

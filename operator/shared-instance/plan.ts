@@ -127,7 +127,7 @@ function planClaim(observed: Observed): Plan {
   const blocker = TEMPLATE_BLOCKERS.get(observed.template)
   if (blocker) return { actions: [], ...blocker }
   if (placement.found === 'none' || placement.found === 'removed') {
-    return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free place yet'))
+    return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free slot yet'))
   }
   if (placement.found === 'down') return doing([], unreachable)
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
@@ -140,12 +140,12 @@ function planClaim(observed: Observed): Plan {
 
 /** Interval of checking a Secret of another owner: its removal causes no event here. */
 const SECRET_AGAIN_MS = 30_000
-const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret that is not its own has the name of its credentials')
+const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret of another owner has the name of its credentials')
 const databaseMissing = notReady(
   InstanceReason.DatabaseMissing,
-  'the engine no longer has the database; a reset makes an empty one',
+  'the engine no longer has the database; a reset creates an empty one',
 )
-const serverGone = notReady(InstanceReason.DatabaseMissing, 'the database server it lived on is gone')
+const serverGone = notReady(InstanceReason.DatabaseMissing, 'its database server is gone')
 export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
 /** Conditions for templates that cannot be copied now. They are checked again, as no event shows that they can be. */
@@ -153,7 +153,7 @@ const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision'
   // The template may appear later, when kubectl applies several objects at once.
   [
     'missing',
-    { decision: notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready'), requeueAfterMs: 5_000 },
+    { decision: notReady(InstanceReason.TemplateNotFound, 'the template does not exist or is not ready'), requeueAfterMs: 5_000 },
   ],
   ['in-use', { decision: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
 ])
@@ -229,7 +229,7 @@ function loginSteps({ instance }: Observed, desired: boolean): readonly Action[]
 }
 
 function loginDecision(observed: Observed, desired: boolean): Decision {
-  if (desired) return ready(InstanceReason.Claimed, 'the database is there and its login works')
+  if (desired) return ready(InstanceReason.Claimed, 'the database exists and its login works')
   if (observed.instance.spec.enabled)
     return notReady(InstanceReason.SizeExceeded, 'the database grew past its limit; reset or delete it')
   return notReady(InstanceReason.Disabled, 'disabled: no logins')

@@ -22,7 +22,7 @@ export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly onClaim?: (seconds: number) => void
 }
 
-const NO_ACCESS = 'its namespace is none of an organization, so the operator may not keep Secrets there'
+const NO_ACCESS = 'its namespace belongs to no organization, so the operator may not write Secrets there'
 
 /** Errors of an engine about a template, with its observed state. The plan is then made again, and repeats no completed action. */
 const TEMPLATES: ReadonlyMap<string, Observed['template']> = new Map([

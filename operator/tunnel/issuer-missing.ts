@@ -8,5 +8,5 @@ import { notReady, type Decision } from '../../store/conditions.ts'
  */
 export const ISSUER_MISSING: Decision = notReady(
   EndpointReason.IssuerMissing satisfies typeof TunnelReason.IssuerMissing,
-  'this installation has no ACME issuer: no certificate can be had',
+  'this installation has no ACME issuer: no certificate can be obtained',
 )

@@ -31,7 +31,7 @@ describe('a password', () => {
     {
       does: 'of an earlier tunnel does not open a later one',
       seen: { password: ownedBy('uid-of-an-earlier-one') },
-      ...{ reason: 'TunnelMissing', message: 'it is not for this tunnel web, which is another one', until: FOUR },
+      ...{ reason: 'TunnelMissing', message: 'it is for an earlier tunnel named web', until: FOUR },
     },
     {
       does: 'is active until its expiry',
@@ -41,7 +41,7 @@ describe('a password', () => {
     {
       does: 'with ten older ones waits until the first of them expires',
       ...{ seen: { named: [mine, ...older] }, reason: 'TooManyPasswords', until: Date.parse('2026-01-01T13:00:00Z') },
-      message: 'web has 10 live passwords that are older, and may have no more: it is refused until one of them ends',
+      message: 'web has 10 older active passwords, which is the maximum: this one is rejected until one of them expires',
     },
     {
       does: 'with ten older ones of which one has expired is active',

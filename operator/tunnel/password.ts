@@ -87,12 +87,12 @@ export function passwordDecision(observed: ObservedPassword): { readonly decisio
   const until = endOfPassword(password)
   if (!tunnel) return { decision: notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`), until }
   if (!isPasswordOf(password, tunnel)) {
-    return { decision: notReady(PasswordReason.TunnelMissing, `it is not for this tunnel ${name}, which is another one`), until }
+    return { decision: notReady(PasswordReason.TunnelMissing, `it is for an earlier tunnel named ${name}`), until }
   }
   const before = passwordsBefore(password, { tunnel, named, now })
   if (before.length < LIVE_PASSWORDS_MAX) {
     return { decision: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
   }
-  const message = `${name} has ${before.length} live passwords that are older, and may have no more: it is refused until one of them ends`
+  const message = `${name} has ${before.length} older active passwords, which is the maximum: this one is rejected until one of them expires`
   return { decision: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...before.map(endOfPassword)) }
 }

@@ -117,7 +117,7 @@ function planLiving(observed: Observed): Plan {
   if (endpoint)
     return {
       actions: [{ do: 'assign', endpoint }],
-      decision: notReady(TunnelReason.DrawingHostname, 'its hostname is being drawn'),
+      decision: notReady(TunnelReason.DrawingHostname, 'its hostname is being assigned'),
     }
   if (!region) return wait(TunnelReason.UnknownRegion, `there is no region ${tunnel.spec.regionId}`)
   return wait(TunnelReason.NoActiveEndpoint, `region ${tunnel.spec.regionId} has no active endpoint with edges`)

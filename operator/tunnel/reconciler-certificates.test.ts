@@ -124,7 +124,7 @@ test('an issuer of invalid certificates is not asked again before the next attem
   await at.makeEndpoint('a')
   await at.makeTunnel()
   const { status } = await at.until('web', (tunnel) => tunnel.status?.certificate?.status === 'failed')
-  expect(status?.certificate?.lastError).toBe('the certificate that was signed is no good')
+  expect(status?.certificate?.lastError).toBe('the signed certificate is not valid for the tunnel')
   expect(asked).toBe(1)
 })
 
@@ -173,9 +173,11 @@ test('an endpoint without an issuer reports that and gets no tunnels until it ha
   const ready = async () => conditionOf((await at.store.get(TunnelEndpoint, { name: 'a' })) ?? {}, 'Ready')
   await expect.poll(ready).toMatchObject({
     ...{ status: 'False', reason: 'IssuerMissing' },
-    message: 'this installation has no ACME issuer: no certificate can be had',
+    message: 'this installation has no ACME issuer: no certificate can be obtained',
   })
-  expect(at.told()).toContain('TunnelEndpoint IssuerMissing: this installation has no ACME issuer: no certificate can be had')
+  expect(at.told()).toContain(
+    'TunnelEndpoint IssuerMissing: this installation has no ACME issuer: no certificate can be obtained',
+  )
   await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer: 'local' } })
   await at.reason('Assigned')
 })
@@ -189,7 +191,7 @@ test('a tunnel whose issuer was removed keeps its certificate, reports the reaso
   const version = async () => (await at.secretOf(hostnameOf(before)))?.metadata.resourceVersion
   const kept = await version()
   const sign = (issuer: string) => at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer } })
-  const lastError = 'this installation has no ACME issuer: no certificate can be had'
+  const lastError = 'this installation has no ACME issuer: no certificate can be obtained'
   const sweepOnce = async () => {
     const stop = at.sweep()
     await at.advance(3 * ROUND_MS)

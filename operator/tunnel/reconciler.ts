@@ -68,7 +68,7 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     if (!tunnel) return { outcome: GONE }
     try {
       // Otherwise an issuer of invalid certificates would be asked endlessly.
-      if (hasObtained) throw new MooringError('certificate_unusable', 'the certificate that was signed is no good')
+      if (hasObtained) throw new MooringError('certificate_unusable', 'the signed certificate is not valid for the tunnel')
       return goingOn({ tunnel: await apply(tunnel, actions), hasObtained: true }, decision)
     } catch (error) {
       return { outcome: await failed({ ...observed, tunnel }, decision, error) }

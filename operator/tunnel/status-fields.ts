@@ -29,7 +29,7 @@ function unusableKeys({ spec }: Tunnel): Decision | undefined {
   return {
     status: 'False',
     reason: KeysUsableReason.UnusableKey,
-    message: `a key ${KEY_RULE.message}; nobody can log in by ${which}`,
+    message: `a key ${KEY_RULE.message}; no client can log in by ${which}`,
   }
 }
 

@@ -100,7 +100,7 @@ async function removeAll(deps: UninstallDeps, kind: Kind): Promise<void> {
       if (object.metadata.deletionTimestamp === undefined) await remove(store, kind, keyOf(object))
       else if (clock.now() - began > PATIENCE_MS) await letGo(store, kind, keyOf(object))
     }
-    log.info({ left: objects.length, kind: kind.kind }, 'waiting for them to be cleaned up')
+    log.info({ left: objects.length, kind: kind.kind }, 'waiting until objects are cleaned up')
     await pause(clock, RETRY_MS, never)
   }
 }

@@ -10,7 +10,7 @@ const CRD = { kind: { kind: 'CustomResourceDefinition', plural: 'customresourced
 export async function removeDefinitions({ store, log }: UninstallDeps): Promise<void> {
   const there = inWords(await countOf(store, CUSTOM_KINDS))
   if (there !== undefined) {
-    log.info({ there }, 'the CustomResourceDefinitions stay: there are objects of them')
+    log.info({ there }, 'the CustomResourceDefinitions are kept: objects of them exist')
     return
   }
   for (const { plural, group } of CUSTOM_KINDS) {

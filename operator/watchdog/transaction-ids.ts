@@ -27,7 +27,7 @@ export function createTransactionIdAlarm({ store, servers, registry, now }: Tran
   const byServer = new Map<string, number>()
   new Gauge({
     name: 'mooring_database_transaction_ids_used_ratio',
-    help: 'Part of the transaction ids that the database server worst off has used up; it stops at 1.',
+    help: 'Highest share of its transaction ids that a database server has used; a server stops at 1.',
     registers: [registry],
     collect() {
       this.set(Math.max(0, ...byServer.values()))

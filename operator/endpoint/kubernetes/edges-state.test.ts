@@ -18,24 +18,24 @@ test.each([
     does: 'an image that cannot be pulled is reported',
     status: { readyReplicas: 0, conditions: [] },
     pods: [waiting('ErrImagePull', 'not found')],
-    state: { ready: 0, message: 'the image x:1 cannot be had: not found', isFailing: true },
+    state: { ready: 0, message: 'the image x:1 cannot be pulled: not found', isFailing: true },
   },
   {
     does: 'an unscheduled pod is no failure',
     status: { readyReplicas: 0, conditions: [] },
     pods: [pod({ conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] })],
-    state: { ready: 0, message: 'no node takes it: 0/1 nodes are available' },
+    state: { ready: 0, message: 'no node accepts it: 0/1 nodes are available' },
   },
   {
     does: 'rejected pods are reported',
     status: { readyReplicas: 0, conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' }] },
     pods: [],
-    state: { ready: 0, message: 'its pods cannot be made: exceeded quota', isFailing: true },
+    state: { ready: 0, message: 'its pods cannot be created: exceeded quota', isFailing: true },
   },
 ])('$does', ({ status, pods, state }) => {
   expect(edgesState(deployment(status), pods)).toEqual(state)
 })
 
 test('zero desired edges are reported', () => {
-  expect(edgesState(deployment(undefined, 0), [])).toEqual({ ready: 0, message: 'it wants no edges: spec.replicas is 0' })
+  expect(edgesState(deployment(undefined, 0), [])).toEqual({ ready: 0, message: 'no edges are desired: spec.replicas is 0' })
 })

@@ -10,7 +10,7 @@ const isShowable = (): boolean => true
 export function edgesState(deployment: Deployment, pods: readonly Pod[]): EdgeState {
   const ready = deployment.status?.readyReplicas ?? 0
   if (ready > 0) return { ready }
-  if (deployment.spec.replicas === 0) return { ready, message: 'it wants no edges: spec.replicas is 0' }
+  if (deployment.spec.replicas === 0) return { ready, message: 'no edges are desired: spec.replicas is 0' }
   const refusal = refusalOf(deployment)
   return refusal === undefined ? { ready, ...troubleOf(pods) } : { ready, message: refusal, isFailing: true }
 }
@@ -18,7 +18,7 @@ export function edgesState(deployment: Deployment, pods: readonly Pod[]): EdgeSt
 /** Rejection of pods by the API server: a quota, or an admission controller. */
 function refusalOf({ status }: Deployment): string | undefined {
   const failure = status?.conditions.find(({ type, status: holds }) => type === 'ReplicaFailure' && holds === 'True')
-  return failure && `its pods cannot be made: ${failure.message ?? ''}`
+  return failure && `its pods cannot be created: ${failure.message ?? ''}`
 }
 
 function troubleOf(pods: readonly Pod[]): Omit<EdgeState, 'ready'> {

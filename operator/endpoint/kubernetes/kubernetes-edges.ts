@@ -101,7 +101,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     try {
       await bindEdges(store, deps.endpoints)
     } catch (err) {
-      logger.debug({ err }, 'the binding of the edges could not be looked at')
+      logger.debug({ err }, 'the binding of the edges could not be checked')
     }
   }
 
@@ -110,7 +110,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     try {
       return await secrets.differ(endpoint)
     } catch (err) {
-      logger.debug({ err, endpoint }, 'the Secrets of an endpoint could not be looked at')
+      logger.debug({ err, endpoint }, 'the Secrets of an endpoint could not be checked')
       return true
     }
   }
@@ -146,7 +146,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     try {
       return await keepUnknownHostsSecret(endpoint)
     } catch (err) {
-      logger.warn({ err, endpoint: name }, 'the certificate for unknown hosts could not be kept')
+      logger.warn({ err, endpoint: name }, 'the certificate for unknown hosts could not be updated')
       later(name, POLL_MS)
       return endpoint.status?.strangersCertificate
     }

@@ -68,7 +68,7 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     if (pod.metadata.annotations?.[podAnnotations.certificate] !== newest) {
       const metadata = { annotations: { [podAnnotations.certificate]: newest } }
       await ignoringGone(store.mergePatch(Pod, keyOf(pod), { metadata }, { uid: pod.metadata.uid }))
-      logger.info({ pod: pod.metadata.name }, 'a new certificate is brought to a database server')
+      logger.info({ pod: pod.metadata.name }, 'new certificate announced to a database server')
     }
     await engine.reload(target)
     again()
@@ -91,7 +91,7 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     if (NOT_TRUSTED.has(code)) return restart(serving, { code, desired: newest, fault: 'its certificate is not trusted' })
     const desired = createHash('sha256').update(serving.target.password).digest('hex')
     if (code === WRONG_PASSWORD) return restart(serving, { code, desired, fault: 'it does not have the password of its Secret' })
-    return { phase: 'failed', reason: 'Crashed', message: `it refuses the admin's login (${code})` }
+    return { phase: 'failed', reason: 'Crashed', message: `it rejects the admin's login (${code})` }
   }
 
   return async function answering(serving) {
@@ -100,13 +100,13 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     const answer = await engine.logIn(target, (seen) => {
       shown = seen
     })
-    if (answer.login === 'notYet') return { phase: 'starting', message: 'it does not take logins yet' }
+    if (answer.login === 'notYet') return { phase: 'starting', message: 'it does not accept logins yet' }
     const newest = fingerprint(new X509Certificate(certificate.certificate))
     if (answer.login === 'refused') return refused(serving, newest, answer.code)
     restarted.delete(serving.pod.metadata.name)
     if (shown && fingerprint(shown) !== newest) await renew(serving, newest)
     if (shown && !isFor(shown, address.host))
-      return { phase: 'starting', message: 'its certificate for a new address is on its way' }
+      return { phase: 'starting', message: 'its certificate for a new address is being loaded' }
     const { host, port, ca, client } = target
     return { phase: 'running', ...address, admin: { host, port, ca, client } }
   }

@@ -38,7 +38,7 @@ export function placementOf(
   const region = facts.region(server.spec.region)
   const image = imageOf(server, region, existing.statefulSet) ?? settings.images[motor]
   if (!engine || image === undefined) {
-    return { phase: 'failed', reason: 'MotorUnavailable', message: `there is no image of ${motor} here` }
+    return { phase: 'failed', reason: 'MotorUnavailable', message: `no image of ${motor} is configured` }
   }
   const size = sizeOf(server, settings, facts.plan)
   const replaced = region?.spec.motors.find(({ id }) => id === motor)?.extensionDirectory ?? engine.replaces?.(motor)

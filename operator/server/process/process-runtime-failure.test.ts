@@ -19,7 +19,7 @@ describe('reports why it cannot', () => {
     const server = databaseServer()
     await reach(await runtimeIn(at.directory), server, 'running')
     const state = await reach(await runtimeIn(at.directory), server, 'failed', 'another')
-    expect(state).toEqual({ phase: 'failed', reason: 'Crashed', message: "it refuses the admin's login (28P01)" })
+    expect(state).toEqual({ phase: 'failed', reason: 'Crashed', message: "it rejects the admin's login (28P01)" })
   })
 
   test('start, with the last output of the engine', async () => {

@@ -99,7 +99,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const { motor } = server.spec
     const binaries = binariesFor(motor, deps.compatibleMotors)
     const program = binaries && PROGRAMS[binaries.family]
-    if (!program) return { phase: 'failed', reason: 'MotorUnavailable', message: `there are no binaries of ${motor} here` }
+    if (!program) return { phase: 'failed', reason: 'MotorUnavailable', message: `no binaries of ${motor} are installed` }
     const supervisor = supervisors.get(server.metadata.uid) ?? supervise(server, binaries, program)
     supervisors.set(server.metadata.uid, supervisor)
     return supervisor.ensure(credentials)

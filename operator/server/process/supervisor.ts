@@ -92,7 +92,7 @@ export class Supervisor {
     while (this.#isServing(serving)) {
       const answer = await this.#deps.logIn({ ...admin, ...credentials })
       if (!this.#isServing(serving)) return
-      if (answer.login === 'refused') throw new MooringError('admin_refused', `it refuses the admin's login (${answer.code})`)
+      if (answer.login === 'refused') throw new MooringError('admin_refused', `it rejects the admin's login (${answer.code})`)
       if (answer.login === 'accepted') {
         this.#runningSince = performance.now()
         this.#set({ phase: 'running', host: this.#deps.host, port: serving.port, admin })
@@ -111,7 +111,7 @@ export class Supervisor {
     if (!this.#isServing(serving)) return
     this.#serving = undefined
     const words = await this.#deps.lastOutput()
-    this.#fail(new MooringError('engine_exited', words === '' ? 'it ended without a word' : `it ended: ${words}`))
+    this.#fail(new MooringError('engine_exited', words === '' ? 'it ended without output' : `it ended: ${words}`))
   }
 
   #fail(error: unknown): void {

@@ -36,7 +36,7 @@ export interface ConfinementDeps {
 
 /** Warning about an unconfined server: the risk, and what removes it. */
 const OPEN =
-  'database servers are not confined: one that a tenant takes over can read all files of this user, the state and the keys of this ' +
+  'database servers are not confined: a compromised one can read all files of this user, the state and the keys of this ' +
   'installation among them. Start as root, or allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, ' +
   'kernel.apparmor_restrict_unprivileged_userns=0), or use Linux 5.13 or newer with Landlock and perl'
 

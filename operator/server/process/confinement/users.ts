@@ -76,7 +76,7 @@ async function ownerOf(path: string): Promise<number | undefined> {
 export async function giveTo(path: string, { uid, gid }: EngineUser): Promise<void> {
   const found = await lstat(path)
   if (found.isFile() && found.nlink > 1)
-    throw new MooringError('unsafe_directory', `${path} has another name elsewhere, so it is given to no database server`)
+    throw new MooringError('unsafe_directory', `${path} has more than one hard link, so no database server may own it`)
   if (found.isDirectory()) {
     for (const name of await readdir(path)) await giveTo(join(path, name), { uid, gid })
   }

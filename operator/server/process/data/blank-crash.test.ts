@@ -129,7 +129,7 @@ test.each([
   const { port } = await reach(runtime, databaseServer(), 'running', SECOND)
   await using session = await connect(port, { password: SECOND })
   expect(await ask(session, 'SELECT 1')).toBe(1)
-  const warning = 'a copy of the blank data directory did not do: the data directory is made anew, and so is the blank'
+  const warning = 'the copy of the blank data directory failed: data directory and blank are created anew'
   expect(heard).toEqual([warning])
 
   await reach(runtime, databaseServer(), 'running', FIRST)
@@ -176,7 +176,7 @@ test('a server starts when its blank cannot be stored', async () => {
   const { heard, logger } = listener()
   const runtime = await runtimeIn(at.directory, { logger })
   await reach(runtime, databaseServer(), 'running')
-  expect(heard).toContain('no blank data directory could be kept: the next server takes longer to make')
+  expect(heard).toContain('no blank data directory could be stored: the next server takes longer to create')
 })
 
 test('blanks of former versions of the package are removed', async () => {

@@ -53,7 +53,7 @@ export async function keepBlank(deps: BlankDeps, signal: AbortSignal): Promise<v
     await make(deps, signal)
     await dropFormer(blank, deps.binaries.package)
   } catch (err) {
-    if (!signal.aborted) logger.warn({ err }, 'no blank data directory could be kept: the next server takes longer to make')
+    if (!signal.aborted) logger.warn({ err }, 'no blank data directory could be stored: the next server takes longer to create')
     await drop(deps)
   }
 }
@@ -89,12 +89,12 @@ export async function copyBlank(deps: BlankDeps, admin: AdminCredentials, signal
   const { blank, logger } = deps
   try {
     if ((await listingOf(blank.data)) === undefined) return false
-    if (!(await isWhole(blank))) throw new MooringError('blank_damaged', 'it is not as it was made')
+    if (!(await isWhole(blank))) throw new MooringError('blank_damaged', 'the blank was changed')
     await copyAndOwn(deps, admin, signal)
     return true
   } catch (err) {
     signal.throwIfAborted()
-    logger.warn({ err }, 'a copy of the blank data directory did not do: the data directory is made anew, and so is the blank')
+    logger.warn({ err }, 'the copy of the blank data directory failed: data directory and blank are created anew')
     await drop(deps)
     return false
   }

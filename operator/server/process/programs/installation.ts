@@ -133,5 +133,5 @@ async function isOurs(directory: string): Promise<boolean> {
 }
 
 function unsafe(directory: string): MooringError {
-  return new MooringError('unsafe_directory', `${directory} is not a directory of ours alone, so no engine is run from it`)
+  return new MooringError('unsafe_directory', `${directory} may be written to by other users, so no engine is run from it`)
 }
