@@ -33,7 +33,7 @@ const key = (name: string) => ({ namespace: NAMESPACE, name })
 const uriOf = async (name: string) =>
   decodeSecret((await operator.store.get(Secret, key(`${name}-credentials`)))?.data ?? {}, 'uri') ?? ''
 
-/** What somebody applies: nothing but what has no default. No finalizer, no annotation of the REST API. */
+/** Spec as a user applies it: only fields without a default, no finalizer, no annotation of the REST API. */
 async function apply(name: string, more: Partial<SharedInstance['spec']> = {}): Promise<SharedInstance> {
   await operator.store.create(SharedInstance, { metadata: key(name), spec: { identifier: name, ...WISH, ...more } })
   return ready(name)

@@ -22,7 +22,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-/** An operator with that quota, over what the one before has left. */
+/** Starts an operator with a quota over the objects of the former operator. */
 async function start(instances: number) {
   const operator = await startOperator({
     ...{ target: server.target, over: place.store },
@@ -36,7 +36,7 @@ function viewOf(operator: RunningOperator) {
   const reasonOf = (instance: SharedInstance | undefined) => instance && conditionOf(instance, 'Ready')?.reason
   const isJudged = (instance: SharedInstance | undefined) => ['Claimed', 'QuotaExceeded'].includes(reasonOf(instance) ?? '')
   return {
-    /** As kubectl makes it. */
+    /** Creates an instance as kubectl does. */
     apply: (name: string) =>
       store.create(SharedInstance, {
         metadata: key(name),
@@ -46,7 +46,7 @@ function viewOf(operator: RunningOperator) {
       await store.delete(SharedInstance, key(name))
       await operator.untilInstance(name, (now) => now === undefined)
     },
-    /** Those of that reason, once the operator has looked at all. */
+    /** Instances with that reason, after all have been reconciled. */
     async those(reason: string, among: readonly string[]) {
       await Promise.all(among.map((name) => operator.untilInstance(name, isJudged)))
       return among.filter((name) => reasonOf(instances.get(key(name))) === reason)

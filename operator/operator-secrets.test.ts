@@ -91,7 +91,7 @@ test.each([
 test('a Secret of the name with another owner stays unchanged, and the instance reports it', async () => {
   await operator.store.delete(Secret, key())
   const foreign = { metadata: { ...key(), labels: { app: 'other' } }, data: { password: base64('theirs') } }
-  // Between its deletion and this the operator may have restored it.
+  // The operator may have restored the Secret since its deletion.
   await expect
     .poll(async () => {
       const made = await Promise.allSettled([operator.store.create(Secret, foreign)])
@@ -108,7 +108,7 @@ test('a Secret of the name with another owner stays unchanged, and the instance 
 
 test('a crash between the restored Secret and the engine leaves no invalid password', async () => {
   const { status } = instance() ?? {}
-  // As such a crash leaves it: the Secret is whole, the engine has another password, and the status names none in force.
+  // State after a crash: the Secret is whole, the engine has another password, and the status names none in force.
   const admin = await server.client()
   await admin.query(`ALTER ROLE "${status?.name ?? ''}" PASSWORD 'another'`)
   await operator.store.patchStatus(SharedInstance, { namespace: NAMESPACE, name }, { passwordVersion: null })
@@ -117,7 +117,7 @@ test('a crash between the restored Secret and the engine leaves no invalid passw
   expect(await logsIn()).toBe(true)
 })
 
-/** Where an instance lives, and under which name. */
+/** Server and database name of an instance. */
 function placeOf(of: string) {
   const { status } = operator.instances.get({ namespace: NAMESPACE, name: of }) ?? {}
   return { database: status?.name ?? '', server: status?.serverRef?.name ?? '' }

@@ -18,14 +18,14 @@ test('the watchdog disables only an instance above its size limit; a reset enabl
   for (const name of ['big', 'small']) await operator.untilInstance(name, (seen) => seen !== undefined && isReady(seen))
   const session = await server.client(await operator.credentialsOf('big'))
   await session.query('CREATE TABLE filler (text text)')
-  // Its space is taken even when the watchdog, which looks all the time, ends it in its middle.
+  // The space is used even when the watchdog, which polls continuously, ends the session in the middle.
   const filling = session.query('INSERT INTO filler SELECT repeat(md5(n::text), 30) FROM generate_series(1, 30000) AS n')
   await Promise.allSettled([filling])
 
   await operator.untilInstance('big', (seen) => seen?.status?.isEnabled === false)
   const off = operator.instances.get(keyOf(big))
   expect(off && conditionOf(off, 'Ready')).toMatchObject({ status: 'False', reason: 'SizeExceeded' })
-  // Neither the session it had nor a new one: a login that is blocked is refused with 28000.
+  // The session is ended, and a new login is rejected with 28000.
   await expect(session.query('SELECT 1')).rejects.toThrow()
   await expect(server.client(await operator.credentialsOf('big'))).rejects.toMatchObject({ code: '28000' })
   await server.client(await operator.credentialsOf('small'))

@@ -17,8 +17,7 @@ import { createFleetReconciler } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
 import { namespaceWatches } from './namespace/watches.ts'
-import { createQuota } from './quota/quota.ts'
-import { roomIn } from './quota/room.ts'
+import { admissibleIn, createQuota } from './quota/quota.ts'
 import { createReporter } from './reporter.ts'
 import { createController, type ControllerDeps } from './runtime/controller.ts'
 import { createControllerMetrics } from './runtime/metrics.ts'
@@ -219,7 +218,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       }),
       sources: [
         objectsOf(instances),
-        roomIn(instances, quota),
+        admissibleIn(instances, quota),
         changesOf(servers, concernedByServer),
         changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),
         changesOf(regions, waitingIn),

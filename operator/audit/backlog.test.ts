@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Backlog } from './backlog.ts'
 
-/** Items 0 to n - 1, each due at its own number. */
+/** Backlog of the items 0 to n - 1, each due at the time of its number. */
 function backlogOf(count: number): Backlog<number> {
   const backlog = new Backlog<number>()
   for (let item = 0; item < count; item += 1) backlog.add(item, item)

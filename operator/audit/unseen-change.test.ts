@@ -36,7 +36,7 @@ test.each<{ does: string; before?: Resource<Kind>; after?: Resource<Kind>; tells
   { does: 'the mark of a deletion without a generation is a change', before: at(2), after: going(2), tells: [null] },
   { does: 'a change may come together with the mark', before: at(1), after: going(3), tells: [2, null] },
   { does: 'an object that is being deleted when it is first seen', after: going(2), tells: [1, null] },
-  { does: 'an object that goes without a mark', before: at(1), tells: [null] },
+  { does: 'an object that is deleted without a mark', before: at(1), tells: [null] },
   { does: 'the end of a deletion is no second change', before: going(2), tells: [] },
   { does: 'a write to an object that is being deleted is no change', before: going(2), after: going(3), tells: [] },
   { does: 'nothing at all', tells: [] },

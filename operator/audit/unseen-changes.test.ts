@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterEach(() => parts.disposeAsync())
 
-/** Starts an operator's look at the audit log; the end of the test stops it, or `stop`. */
+/** Starts an operator's check of the audit log; `stop`, or the end of the test, stops it. */
 async function looking(over: Pick<Journal, 'audited' | 'audit'> = journal, most = 100) {
   const ending = new AbortController()
   const registry = new Registry()
@@ -152,7 +152,7 @@ test('while the journal is unavailable the oldest changes are dropped, and found
   const created = ['before', ...names].map((name) => `nobody unknown create Tunnel ${name} 1`)
   await untilThere(...created, 'nobody unknown delete Tunnel gone -')
   expect(warnings.filter((message) => message.startsWith('too many changes'))).toHaveLength(1)
-  expect(warnings.filter((message) => message.startsWith('the journal is back'))).toHaveLength(1)
+  expect(warnings.filter((message) => message.startsWith('the journal is available again'))).toHaveLength(1)
   expect((await entries()).toSorted()).toEqual([...new Set(await entries())].toSorted())
 })
 

@@ -44,7 +44,7 @@ test.each(['ed25519', 'ecdsa', 'rsa'])(
   },
 )
 
-/** The same file with other bytes in it. */
+/** File with changed bytes. */
 function changed(file: string, change: (bytes: Buffer) => Buffer): string {
   const [head = '', ...lines] = file.trimEnd().split('\n')
   return [head, change(Buffer.from(lines.slice(0, -1).join(''), 'base64')).toString('base64'), lines.at(-1), ''].join('\n')

@@ -30,7 +30,7 @@ test('an endpoint recreated under its name gets new host keys', async () => {
   await reconcile(metadata)
   endpoints.remove(endpoint)
   await reconcile(metadata)
-  // Its owner is not in the store.
+  // The Secret is collected, as its owner is not in the store.
   await expect.poll(() => store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: hostKeysSecret(metadata.name) })).toBeUndefined()
   endpoints.put(endpoint)
   await reconcile(metadata)

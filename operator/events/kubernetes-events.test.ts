@@ -8,7 +8,7 @@ import { createKubernetesEvents } from './kubernetes-events.ts'
 
 const MINUTE = 60_000
 
-/** The recorder over a client that keeps what is sent, and a clock that the test moves. */
+/** Events over a client that records its requests, with a clock that the test advances. */
 function record(status = 201) {
   const sent: ApiRequest[] = []
   const time = { at: Date.UTC(2030, 0, 1) }

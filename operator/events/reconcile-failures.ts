@@ -10,7 +10,7 @@ export const RECONCILE_FAILED = 'ReconcileFailed'
 
 /** Creates a handler that reports the error of a failed reconcile of an object of `cache`. Write conflicts are not reported. */
 export function reporterOf(events: Events, cache: Cache<Kind>): (key: Key, error: unknown) => void {
-  return function tell(key, error) {
+  return function report(key, error) {
     const object = cache.get(key)
     if (!object || (error instanceof MooringError && error.code === StoreCode.conflict)) return
     // Foreign errors may quote their input, a password included.

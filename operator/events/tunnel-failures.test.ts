@@ -7,7 +7,7 @@ import { DAY, endOf, startTunnels, web } from '../../test/support/store/tunnel-c
 
 const ED25519 = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH'
 
-/** What is told of tunnels and endpoints by the controllers that look after them. */
+/** Failures that the controllers of tunnels and endpoints report. */
 
 test('a tunnel without failures causes no event', async () => {
   await using at = await startTunnels()

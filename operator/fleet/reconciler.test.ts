@@ -16,7 +16,7 @@ import { createFleetReconciler } from './reconciler.ts'
 
 const DOWN_AT = Date.parse('2026-01-02T03:04:06Z')
 
-/** A region with one warm motor and one empty server of it that went down after it had served. */
+/** Region with one warm motor and one empty server of it, which went down after it had been ready. */
 async function fleet() {
   const opened = await openTemporaryStore()
   const { store } = opened

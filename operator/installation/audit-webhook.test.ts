@@ -6,7 +6,7 @@ import { keepAuditWebhook } from './audit-webhook.ts'
 const service = { namespace: 'mooring-system', name: 'mooring-audit', path: '/audit/known' }
 const webhooks = (clientConfig: object) => ({ webhooks: [{ name: 'audit.mooring.dev', clientConfig }] })
 
-/** `there`: what the cluster has before. */
+/** Keeps the webhook once. `there`: webhook in the cluster before. */
 async function keep(status: number, there: object = webhooks({ service: { name: 'mooring-audit' } })) {
   const requests: ApiRequest[] = []
   const { log, lines } = createLines()

@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => postgres[Symbol.asyncDispose]())
 
-/** Of a session that was ended. */
+/** Log line of an ended session. */
 const ENDED = [{ type: 'disconnect' }, { type: 'connect' }]
 const FAILED = 'a maintenance step of the journal failed'
 
@@ -65,7 +65,7 @@ test('an operator whose clock is eight days ahead drops no request of today', as
     await expectToWork(running)
     await using writer = writerBy(await running.loginOf('edge'))
     writer.request(request)
-    // What comes after it is kept after it.
+    // Later records are stored after this one.
     await writer.connection(connectionRecord({ tunnel, edge: 'edge-gone' }))
   }
   const now = Date.now.bind(Date)
@@ -73,7 +73,7 @@ test('an operator whose clock is eight days ahead drops no request of today', as
   onTestFinished(() => clock.mockRestore())
   const lines: Logged[] = []
   await using running = await postgres.start(undefined, lines)
-  // Sessions whose edge is gone are ended after the sweep, and after one that failed as well.
+  // Lost sessions are ended after the sweep, also after a failed one.
   await using writer = writerBy(await running.loginOf('edge'))
   await writer.connection(connectionRecord({ tunnel, edge: 'edge-gone' }))
   await expect.poll(() => running.journal.openSessions(), { timeout: 30_000 }).toEqual([])

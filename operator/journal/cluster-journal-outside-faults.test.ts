@@ -53,7 +53,7 @@ test('an installation whose database is rejected hands out no login to it', asyn
     expect(await second.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: `journal-${user}` })).toBeUndefined()
 }, 60_000)
 
-/** A database of a PostgreSQL outside, with an owner who may make roles or not. */
+/** Database on an outside PostgreSQL, whose owner may or may not create roles. */
 async function databaseOutside(database: string, may: 'CREATEROLE' | 'NOCREATEROLE'): Promise<JournalLogin> {
   const { server, certificate } = postgres
   const admin = await server.client()

@@ -94,7 +94,7 @@ test('a session gets a second end only when the first was rejected', async () =>
   kept[0]?.done.resolve(undefined)
   kept[1]?.done.reject(new Error('refused'))
   expect([await first, await second]).toEqual([1, 0])
-  // Who looked before must not take one for open that was ended since.
+  // A caller that read the sessions before may still have the ended one as open.
   expect([[...looked], [...endings.underWay()]]).toEqual([[one.session.sessionId], []])
   void endings.end([another])
   expect(kept).toHaveLength(3)

@@ -9,7 +9,7 @@ type Request = Parameters<KubernetesClient['request']>[0]
 const manifest = { metadata: { namespace: 'shared', name: 'pg-1' }, spec: { replicas: 1 } }
 const FOREIGN = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:paused': {} } } }]
 
-/** An API server that holds one object and answers every write with it; `others` own a part of its spec until it is replaced. */
+/** API server with one object, which is the response to every write; other managers own a part of its spec until it is replaced. */
 function stage() {
   const requests: Request[] = []
   let held: unknown

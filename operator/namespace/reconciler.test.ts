@@ -27,7 +27,7 @@ interface Options {
   readonly wrap?: (store: Store) => Store
 }
 
-/** The reconciler over a real store. */
+/** Reconciler over a real store. */
 async function start({ serviceAccounts = false, wrap = (store) => store }: Options = {}) {
   const { store, ...temporary } = await openTemporaryStore()
   const seen = wrap(store)
@@ -59,7 +59,7 @@ async function start({ serviceAccounts = false, wrap = (store) => store }: Optio
     store,
     caches,
     passes: () => passes,
-    /** Waits until the TenantNamespace says this reason. */
+    /** Waits until the TenantNamespace has this reason. */
     reason: (reason: string) =>
       until(caches.tenantNamespaces, (now) => now !== undefined && conditionOf(now, 'Ready')?.reason === reason),
     gone: (kind: 'tenantNamespaces' | 'namespaces') => until<Kind>(caches[kind], (now) => now === undefined),
@@ -163,7 +163,7 @@ test('a deleted Namespace deletes its TenantNamespace, and neither comes back', 
   await at.gone('tenantNamespaces')
   await at.gone('namespaces')
   const before = at.passes()
-  // Whatever the caches still had to tell has been looked at once the next change has been.
+  // Earlier events of the caches have been reconciled when the next change has.
   await at.store.create(Namespace, { metadata: { name: 'other' } })
   await expect.poll(at.passes).toBeGreaterThan(before)
   expect([await get(at.store), await at.store.get(Namespace, { name: NAME })]).toEqual([undefined, undefined])

@@ -8,7 +8,7 @@ import { createQuota, fullMessage } from './quota.ts'
 
 type Metadata = Partial<SharedInstance['metadata']>
 
-/** One that has not begun; its uid is its name, and its second the digits in that. */
+/** Object that has not begun. Its uid is its name; its second of creation is the digits in the name. */
 const fresh = (name: string, metadata: Metadata = {}, status?: SharedInstance['status']): SharedInstance => {
   const creationTimestamp = `2026-01-01T00:00:${(/\d+/.exec(name)?.[0] ?? '0').padStart(2, '0')}Z`
   return sharedInstance({ metadata: { name, uid: name, creationTimestamp, ...metadata }, ...(status && { status }) })
@@ -93,7 +93,7 @@ const steps = {
 
 interface Life extends ReturnType<typeof quotaOver> {
   readonly seen: Map<string, SharedInstance>
-  /** Those let in that are not gone. */
+  /** Admitted objects that still exist. */
   readonly living: Set<string>
 }
 

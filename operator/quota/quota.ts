@@ -1,7 +1,9 @@
-import type { ObjectMeta } from '../../crds/kind.ts'
-import type { Conditioned } from '../../store/conditions.ts'
+import type { Kind, ObjectMeta, Resource } from '../../crds/kind.ts'
+import type { Cache } from '../../store/cache.ts'
+import { type Conditioned, conditionOf } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
+import { aspectChangesOf, eventsOf, laterThan, type Source } from '../runtime/source.ts'
 
 /** Object of a kind with a quota. */
 export interface Limited extends Conditioned {
@@ -9,7 +11,7 @@ export interface Limited extends Conditioned {
 }
 
 export interface QuotaDeps<T extends Limited> {
-  /** Cache with the indexes of indexes.ts, made with the same `hasBegun`. */
+  /** Cache with the indexes of {@link quotaIndexes}, made with the same `hasBegun`. */
   readonly cache: {
     count(options: { readonly namespace: string }): number
     byIndex(index: string, value: string): readonly T[]
@@ -120,3 +122,38 @@ const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 /** Message of an object above the quota. `what` is the plural of the kind. */
 export const fullMessage = ({ taken, max }: Full, what: string): string =>
   `the namespace has ${taken} ${what}, and may have ${max}: delete one, or ask for a higher quota`
+
+export interface QuotaIndexesOptions<T extends Limited> extends Pick<QuotaDeps<T>, 'hasBegun'> {
+  /** Reason of the `Ready` condition of an object that waits because its namespace is full. */
+  readonly reason: string
+}
+
+/** Indexes, by namespace, for the cache of a kind with a quota. */
+export function quotaIndexes<T extends Limited>({ hasBegun, reason }: QuotaIndexesOptions<T>) {
+  const isOver = isOverQuota(reason)
+  return {
+    unbegun: (object: T): readonly string[] => (hasBegun(object) ? [] : [object.metadata.namespace ?? '']),
+    /** Objects whose status says that the quota is exceeded, and that may be admitted later. */
+    overQuota: (object: T): readonly string[] =>
+      hasBegun(object) || !isOver(object) || object.metadata.deletionTimestamp !== undefined
+        ? []
+        : [object.metadata.namespace ?? ''],
+  }
+}
+
+/** Whether an object's status says that the quota is exceeded. */
+export const isOverQuota =
+  (reason: string) =>
+  (object: Conditioned): boolean =>
+    conditionOf(object, 'Ready')?.reason === reason
+
+/** Delay in ms: objects deleted together are handled by one check of the waiting objects, which sorts all of them. */
+const DELAY_MS = 50
+
+/** Source of waiting objects that may be admitted since an object in their namespace was deleted, is being deleted, or was replaced. */
+export function admissibleIn<K extends Kind>(cache: Cache<K>, quota: Pick<Quota<never>, 'next'>): Source {
+  const namespaces = aspectChangesOf(cache, presenceOf, ({ namespace = '' }) => [{ name: namespace }])
+  return eventsOf((enqueue) => laterThan(namespaces, DELAY_MS).subscribe(({ name }) => quota.next(name).forEach(enqueue)))
+}
+
+const presenceOf = ({ metadata: { uid, deletionTimestamp = '' } }: Resource<Kind>): string => `${uid} ${deletionTimestamp}`

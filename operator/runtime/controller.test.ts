@@ -13,7 +13,7 @@ import { changesOf, eventsOf, objectsOf, type Source } from './source.ts'
 
 const settled: Outcome = { result: 'settled', reason: 'Fine' }
 
-/** A controller that runs in virtual time until disposed, and all that it did. */
+/** Controller in virtual time that runs until disposed, with a record of its calls. */
 function start(sources: readonly Source[], options: Partial<ControllerDeps> = {}) {
   const clock = createVirtualClock()
   const reconciled: string[] = []
@@ -46,7 +46,7 @@ function start(sources: readonly Source[], options: Partial<ControllerDeps> = {}
   return { clock, reconciled, results, lines, stop, ended, [Symbol.asyncDispose]: dispose }
 }
 
-/** A source that names one key at first. */
+/** Source with one initial key. */
 function once(key: Key): Source {
   return { synced: () => Promise.resolve(), initial: () => [key], subscribe: () => () => undefined }
 }

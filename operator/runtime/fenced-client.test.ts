@@ -4,7 +4,7 @@ import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client
 import { createStoreOver } from '../../store/kubernetes.ts'
 import { createFencedClient } from './fenced-client.ts'
 
-/** A client that notes what it is asked, and knows nothing. */
+/** Kubernetes client that records its requests and answers 404. */
 function stage(writableMs: number) {
   const requests: ApiRequest[] = []
   const client = {

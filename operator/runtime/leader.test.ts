@@ -62,9 +62,9 @@ function candidate(store: Store, clock: VirtualClock, identity: string) {
   const seen: string[] = []
   const finish = Promise.withResolvers<undefined>()
   async function lead(signal: AbortSignal): Promise<void> {
-    seen.push('leads')
+    seen.push('leader')
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
-    seen.push('told to end')
+    seen.push('aborted')
     await finish.promise
   }
   const run = election.run(lead, stop.signal).then(
@@ -108,7 +108,7 @@ test.each(['unavailable', 'hang'] as const)(
     await clock.advance(1)
     expect(leader.election.isLeader()).toBe(false)
     expect(await leader.run).toBe('lease_lost')
-    expect(leader.seen).toEqual(['leads', 'told to end'])
+    expect(leader.seen).toEqual(['leader', 'aborted'])
   },
 )
 

@@ -4,7 +4,7 @@ import { systemClock } from '../../store/clock.ts'
 import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import { createQueue, type QueueDeps } from './queue.ts'
 
-/** A queue in virtual time whose work takes `takesMs` and is written down as `key@time of start`. */
+/** A queue in virtual time whose work takes `takesMs` and is recorded as `key@time of start`. */
 function start(options: Partial<QueueDeps> & { takesMs?: number } = {}) {
   const clock = createVirtualClock()
   const starts: string[] = []

@@ -14,7 +14,7 @@ import { createPoolReconciler } from './pool.ts'
 const up = databaseServer()
 const down = databaseServer({ status: { conditions: [readyCondition('False', 'Crashed')] } })
 
-/** An operator that has a way into the server, whose pool has more to do, or has none yet. */
+/** Reconciles the pool of a server with or without an admin connection; `more`: whether the pool has more work. */
 async function reconcile(server: DatabaseServer, way: 'open' | 'none', more = false) {
   const [servers, instances] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
   servers.put(server)

@@ -22,7 +22,7 @@ import type { ServerRuntime, ServerState } from './runtime.ts'
 const AT = { host: '127.0.0.1', port: 5432 }
 const RUNNING: ServerState = { phase: 'running', ...AT, admin: AT }
 
-/** Keeps one way in as createAdmins does, to an engine that answers what it is told to. */
+/** Keeps one admin connection like createAdmins, to an engine with given responses. */
 function fakeAdmins() {
   const calls: string[] = []
   const broken: { harden: false | string } = { harden: false }
@@ -57,7 +57,7 @@ function fakeAdmins() {
   return { admins, calls, broken }
 }
 
-/** A server in a real store, and a runtime that sees what it is told to see. */
+/** Server in a real store, and a runtime that reports a given state. */
 async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
   const { store, ...temporary } = await openTemporaryStore()
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })

@@ -86,12 +86,12 @@ function isAddressed({ host, port, database, uri }: Texts): boolean {
   return partsOf(uri)?.at === `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
 
-/** Owner of a Secret. `nobody`: its owner reference was removed by hand, and no other was added. */
-function ownerOf({ metadata }: Secret, instance: SharedInstance): 'itself' | 'nobody' | 'other' {
+/** Owner of a Secret. `none`: its owner reference was removed by hand, and no other was added. */
+function ownerOf({ metadata }: Secret, instance: SharedInstance): 'itself' | 'none' | 'other' {
   const owners = metadata.ownerReferences ?? []
   if (owners.some(({ uid }) => uid === instance.metadata.uid)) return 'itself'
   const isMarked = metadata.labels?.[labels.managedBy] === MANAGED_BY && metadata.labels[labels.server] !== undefined
-  return owners.length === 0 && isMarked ? 'nobody' : 'other'
+  return owners.length === 0 && isMarked ? 'none' : 'other'
 }
 
 function partsOf(uri: string): { user: string; password: string; at: string } | undefined {

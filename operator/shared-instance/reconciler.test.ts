@@ -24,7 +24,7 @@ import { createSuspicions } from './suspicions.ts'
 
 const NOW = new Date('2026-01-02T03:05:00Z')
 
-/** One that was never looked at, or was told last that its namespace is full. */
+/** Instance without a status, or with the given reason in its status. */
 async function make(store: Store, reason: string | undefined): Promise<SharedInstance> {
   const { metadata, spec } = sharedInstance()
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
@@ -34,7 +34,7 @@ async function make(store: Store, reason: string | undefined): Promise<SharedIns
   return store.patchStatus(SharedInstance, made.metadata, { observedGeneration: 1, conditions })
 }
 
-/** A reconciler that lets all in, with a server that says of itself that it is ready, and no way into it. */
+/** Reconciler that admits all instances, with a server whose status is ready but which has no admin connection. */
 function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Admins = createAdmins()) {
   const instances = settableCache(SharedInstance, instanceIndexes)
   instances.put(...all)
@@ -73,7 +73,7 @@ test.each([
   },
 )
 
-/** A claimed instance that is to be reset, disabled and given a new password, and the template that it is a copy of. */
+/** Claimed instance whose spec requests a reset, a new password and no login, and its template. */
 async function makeCopy(store: Store): Promise<{ readonly copy: SharedInstance; readonly template: SharedInstance }> {
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
   const status = { ...claimedStatus, serverRef: { name: databaseServer().metadata.name } }

@@ -12,7 +12,7 @@ const server = (name: string, traits: Parameters<typeof databaseServer>[0] = {})
 const named = (name: string, on?: string): SharedInstance =>
   sharedInstance({ metadata: { name, uid: `uid-of-${name}` }, ...(on && { status: { serverRef: { name: on } } }) })
 
-/** Servers, and instances by name with the server they live on, if any. */
+/** Slots over servers, and over instances by the name of their server, if any. */
 function observed(servers: readonly DatabaseServer[], instances: readonly SharedInstance[]) {
   const [serverCache, instanceCache] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
   serverCache.put(...servers)

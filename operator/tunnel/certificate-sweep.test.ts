@@ -49,7 +49,7 @@ test('while another certificate cannot be obtained, the status does not call the
   await at.store.delete(Secret, keyOf(before))
   await at.advance(2 * ROUND_MS)
   const { status } = await at.reason('ObtainingCertificate')
-  // Edges that have it serve on with it.
+  // Edges that hold the certificate keep serving with it.
   expect(status?.certificate).toEqual({ ...before.status?.certificate, status: 'obtaining' })
   signed.resolve(undefined)
   await at.reason('Assigned')
@@ -63,7 +63,7 @@ test('a sweep without findings writes nothing, and reads at most twenty Secrets 
   const names = Array.from({ length: 50 }, (_, index) => `t-${index}`)
   for (const name of names) await at.makeTunnel(name)
   for (const name of names) await at.reason('Assigned', name)
-  // Whatever round is under way ends.
+  // Lets the present round end.
   await at.advance(4 * ROUND_MS)
   const { resourceVersion } = await at.store.list(Tunnel)
   let most = 0

@@ -9,8 +9,7 @@ import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
-import { createQuota } from '../quota/quota.ts'
-import { roomIn } from '../quota/room.ts'
+import { admissibleIn, createQuota } from '../quota/quota.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, specOf } from '../runtime/source.ts'
@@ -104,7 +103,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         objectsOf(tunnels),
         aspectChangesOf(endpoints, (endpoint) => `${specOf(endpoint)} ${takesTunnels(endpoint)}`, aroundEndpoint),
         changesOf(regions, waiting),
-        roomIn(tunnels, quota),
+        admissibleIn(tunnels, quota),
       ],
     }),
     controller({

@@ -3,7 +3,7 @@ import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { keyToString } from '../../store/key-string.ts'
-import { isOverQuota, quotaIndexes } from '../quota/indexes.ts'
+import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
 
 const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
 

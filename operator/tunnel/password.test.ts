@@ -63,7 +63,7 @@ async function startWithTunnel() {
     ...at,
     uid: metadata.uid,
     get,
-    /** As kubectl makes one. */
+    /** Creates a password as kubectl does. */
     make: (name: string, expiresAt = '2099-01-01T00:00:00Z') =>
       at.store.create(TunnelPassword, {
         metadata: inNamespace(name),

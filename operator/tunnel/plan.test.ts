@@ -49,7 +49,7 @@ const observed = (about: Partial<Observed>): Observed => ({
 })
 const mine = { tunnel: tunnel(assigned), assigned: endpoint('a') }
 
-/** A certificate that ends in a second, as a status has it. */
+/** Certificate that expires in a second, as a status has it. */
 const has = (domain: string) => ({ status: 'valid', domain, expiresAt: new Date(NOW + 1_000).toISOString() }) as const
 
 const full = { taken: 50, max: 50 }

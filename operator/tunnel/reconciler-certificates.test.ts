@@ -80,7 +80,7 @@ test('a certificate is renewed on schedule, stays in use meanwhile, and reports 
   expect(before?.conditions?.map(({ type }) => type)).toEqual(['Ready'])
   await at.advance(50 * DAY)
   await at.store.mergePatch(Tunnel, web, { spec: { config: { httpsOnly: true } } })
-  // By then whatever those days have set going is over.
+  // The work started by those days has ended by then.
   await at.until('web', ({ status }) => status?.observedGeneration === 2)
   expect(times).toBe(1)
   await at.advance(11 * DAY)
@@ -139,7 +139,7 @@ test('the Secret of a certificate in the status is read only when the certificat
     await at.until('web', ({ status }) => status?.observedGeneration === generation)
     return at.reads()
   }
-  // By then whatever began before the first word of it in the status has ended.
+  // Reconciles that began before the status was written have ended by then.
   const before = await looks(true, 2)
   expect(await looks(false, 3)).toBe(before)
   await at.advance(61 * DAY)

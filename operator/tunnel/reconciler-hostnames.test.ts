@@ -72,7 +72,7 @@ test('a tunnel made with kubectl gets mark and finalizer in one write, and a rem
   await using at = await started()
   const made = await at.makeTunnel()
   const tunnel = await at.reason('Assigned')
-  // The mark and the finalizer, the hostname, the certificate's Secret, the verdict.
+  // Mark and finalizer, hostname, the certificate's Secret, the condition.
   expect(Number(tunnel.metadata.resourceVersion) - Number(made.metadata.resourceVersion)).toBe(4)
   const mark = tunnel.metadata.annotations?.[annotations.hostname]
   expect(mark).toBeDefined()

@@ -48,7 +48,7 @@ test('the deletion of a tunnel admits the oldest waiting one only', async () => 
   for (const name of others) expect(reasonOf(await at.until(name, () => true))).toBe('QuotaExceeded')
 
   const [second = '', third = ''] = others
-  // One that never began leaves nothing, and makes no room.
+  // The deletion of a tunnel that never began admits no other.
   await at.store.delete(Tunnel, inNamespace(second))
   expect(await at.store.get(Tunnel, inNamespace(second))).toBeUndefined()
   await at.store.delete(Tunnel, inNamespace(first ?? ''))
@@ -74,7 +74,7 @@ test('a tunnel with a hostname is served, whatever the quota', async () => {
   expect((await at.reason('Assigned', name)).status).toMatchObject(before)
   const [served = ''] = namesOf(all, 'Assigned')
   await at.store.delete(Tunnel, inNamespace(served))
-  // There were four: room for none yet.
+  // There were four, so none is admitted yet.
   await at.makeTunnel('late')
   await at.reason('QuotaExceeded', 'late')
 })

@@ -53,7 +53,7 @@ test('tunnels get unique hostnames, spread over the endpoints, and keep them thr
   expect([hostnameOf(after), after.status?.endpointRef]).toEqual([made.map(hostnameOf)[0], { name: 'a' }])
 })
 
-/** It is within the lifetime of what was just signed, and later than any signature. */
+/** Time within the lifetime of a new certificate, and later than any signature. */
 const IN_A_MONTH = new Date(Date.now() + 30 * 24 * HOUR).toISOString()
 
 test.each(['', 'yesterday', '2020-01-01T00:00:00.000Z', '9999-01-01T00:00:00.000Z', IN_A_MONTH])(
@@ -81,7 +81,7 @@ test('updatedAt is the annotation of the writer, otherwise the time of the first
   await at.makeEndpoint('a')
   await at.makeTunnel()
   expect((await at.reason('Assigned')).status?.updatedAt).toBeUndefined()
-  // Versions are of the whole store: the endpoint has counted its tunnel, and writes no more.
+  // Versions count all writes of the store: the endpoint has its tunnel count, and writes no more.
   await expect.poll(async () => (await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.tunnels, { timeout: 15_000 }).toBe(1)
   const change = async (generation: number, config: object, marks: Readonly<Record<string, string>> = {}) => {
     const { metadata } = await at.store.mergePatch(Tunnel, web, { metadata: { annotations: marks }, spec: { config } })

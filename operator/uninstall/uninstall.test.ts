@@ -15,7 +15,7 @@ import { inWords } from './inventory.ts'
 const log = pino({ level: 'silent' })
 const REGION_ID = '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10'
 
-/** An installation without pods: its store is an embedded one, and its API server knows no Deployments. */
+/** Installation without pods: its store is an embedded one, and its API server has no Deployments. */
 async function installation(there: { organization?: boolean } = {}) {
   const opened = await openTemporaryStore()
   const requests: ApiRequest[] = []
@@ -54,7 +54,7 @@ test('nothing is deleted while there is tenants’ data, and the message names t
 })
 
 test.each([
-  { when: 'nobody has anything there', organization: false, deleteData: false, marked: false },
+  { when: 'there is no tenants’ data', organization: false, deleteData: false, marked: false },
   { when: 'the values say so', organization: true, deleteData: true, marked: false },
   { when: 'the Namespace says so', organization: true, deleteData: false, marked: true },
 ])('when $when, all objects of Mooring are deleted, and no others', async ({ organization, deleteData, marked }) => {

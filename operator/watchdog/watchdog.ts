@@ -1,13 +1,12 @@
 import type { Logger } from 'pino'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { SessionBounds } from '../engines/engine.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
-import { suffixOf } from '../shared-instance/naming.ts'
+import { suffixOf, tenantSuffix } from '../shared-instance/naming.ts'
 import type { Suspicions } from '../shared-instance/suspicions.ts'
-import { findOrphans } from './orphans.ts'
 import { type KeptCredentials, readSecrets } from './secrets.ts'
 import { createSizeCheck } from './sizes.ts'
 
@@ -199,4 +198,19 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       return () => void wakers.delete(waker)
     },
   }
+}
+
+/**
+ * Returns the names of an engine's catalog that belong to no SharedInstance. The store, not a cache, is read after the catalog: a database
+ * is created after its resource, so a database whose resource is missing now is an orphan.
+ */
+async function findOrphans(store: Store, names: Iterable<string>): Promise<readonly string[]> {
+  const ours = [...names].flatMap((name) => {
+    const suffix = suffixOf(name)
+    return suffix === undefined ? [] : [{ name, suffix }]
+  })
+  if (ours.length === 0) return []
+  const { items } = await store.list(SharedInstance)
+  const owned = new Set(items.map(({ metadata }) => tenantSuffix(metadata.uid)))
+  return ours.filter(({ suffix }) => !owned.has(suffix)).map(({ name }) => name)
 }

@@ -15,7 +15,7 @@ import { EDGE_CLUSTER_ROLE } from './names.ts'
 const ca = await createCa(new Date())
 const POLL_MS = 10_000
 
-/** An API server's answer to an object that is applied. */
+/** Response of an API server to an applied object. */
 const request: KubernetesClient['request'] = async ({ body }) => {
   const { metadata, ...rest } = body as { readonly metadata: object }
   const own = { uid: 'a-uid', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z', managedFields: [] }
@@ -80,7 +80,7 @@ test('a binding of the edges that was emptied by hand is restored within ten sec
   const { store, edges, eu, clock } = at
   const subjects = async () =>
     (await store.get(ClusterRoleBinding, { name: EDGE_CLUSTER_ROLE }))?.subjects.map(({ name }) => name)
-  // Before its endpoints are known nobody can say whose it is.
+  // The subjects of the binding are derived from the endpoints, which must be known first.
   await clock.advance(POLL_MS)
   expect(await subjects()).toEqual([])
   await edges.ensure(eu)

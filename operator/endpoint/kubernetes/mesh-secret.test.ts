@@ -25,7 +25,7 @@ async function start() {
   const eu = await store.create(TunnelEndpoint, { metadata: { name: 'eu' }, spec: endpoint().spec })
   return {
     store,
-    /** As an operator does that has just started. */
+    /** Keeps the Secret like an operator that has just started. */
     keep: (days = 0) => createMeshKeeper({ store, now: () => new Date(begin + days * DAY) }).keep(eu),
     keepOn: () => {
       const keeper = createMeshKeeper({ store, now: () => new Date(begin) })

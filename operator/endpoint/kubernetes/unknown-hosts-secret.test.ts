@@ -34,7 +34,7 @@ async function start(spec: object = {}) {
 }
 
 test.each([{ issuer: 'local' }, { issuer: 'acme' }])(
-  'whoever signs for tunnels ($issuer), strangers are shown the domain and all below it, signed by the installation',
+  'with any issuer of tunnels ($issuer), the certificate is for the domain and its wildcard, signed by the local CA',
   async ({ issuer }) => {
     await using at = await start({ issuer })
     const said = await at.keep()

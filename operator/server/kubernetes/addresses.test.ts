@@ -55,7 +55,7 @@ test.each([
     at: { service: service({ ports: [{ port: 5432 }] }) },
     expected: /no port/,
   },
-] as const)('callers are told, $does', ({ is, at, expected }) => {
+] as const)('the address for callers is, $does', ({ is, at, expected }) => {
   const found = callersAddress(desired(is), { service: service(), pod: undefined, nodes, ...at })
   if (expected instanceof RegExp) expect(found).toMatch(expected)
   else expect(found).toEqual(expected)

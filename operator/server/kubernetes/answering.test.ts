@@ -9,7 +9,7 @@ import { postgresqlPod } from './postgresql.ts'
 const now = new Date()
 const certificate = await issueCertificate({ ca: await createCa(now), names: ['pg-1'], now })
 
-/** A pod that answers logins as it is told to, and an API server that remembers which pods were deleted. */
+/** Pod with given responses to logins, and an API server that records deleted pods. */
 function stage() {
   const deleted: string[] = []
   const store: Parameters<typeof createAnswering>[0]['store'] = {

@@ -8,7 +8,7 @@ import { createNodes } from './nodes.ts'
 
 type Event = WatchEvent<typeof Node>
 
-/** Nodes of an API server that lists those of `first`, then tells what a test lets happen; it resolves when that has been taken in. */
+/** Nodes of an API server that lists `first`, then sends the events of `tell`, which resolves when an event has been handled. */
 function stage(first: readonly Node[] = []) {
   const told: Event[] = []
   let wake = Promise.withResolvers<undefined>()

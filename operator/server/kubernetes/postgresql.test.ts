@@ -17,7 +17,7 @@ test('logins without TLS are rejected, also from within the pod', () => {
   expect(files['postgresql.conf']).toContain("ssl = 'on'")
 })
 
-/** A directory in place of the volume, and an `initdb` of which it is known what it did. */
+/** Directory in place of the volume, and an `initdb` that records its calls. */
 async function stage(initdb: string) {
   const directory = await mkdtempDisposable(join(tmpdir(), 'initialise-'))
   const [bin, volume] = [join(directory.path, 'bin'), join(directory.path, 'volume')]
@@ -39,14 +39,14 @@ async function stage(initdb: string) {
       await rm(told, { force: true })
       return run('sh', ['-c', script], { env })
     },
-    /** The statement that the server, alone with its data, was given, and how it was called. */
+    /** Statement and arguments of the server in single-user mode. */
     told: async () => ({ sql: await readFile(told, 'utf8').catch(() => undefined), args: await readFile(asked, 'utf8') }),
     holds: async () => (await readdir(volume, { recursive: true })).toSorted(),
     [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),
   }
 }
 
-/** `$2` is where initdb is told to make the data directory. */
+/** Script of initdb; `$2` is the data directory to create. */
 const MAKES = 'mkdir "$2" && echo "$4" >"$2/admin" && echo "$@" >>"$2/calls"'
 
 test('a data directory is created once', async () => {
@@ -106,7 +106,7 @@ test('a permanent failure leaves no data directory', async () => {
   expect(await volume.holds()).not.toContain('pgdata')
 })
 
-/** A directory in place of the image, whose `initdb -s` says where its extensions are. */
+/** Directory in place of the image, whose `initdb -s` prints the directory of its extensions. */
 async function image(controls: Readonly<Record<string, string>>) {
   const directory = await mkdtempDisposable(join(tmpdir(), 'extensions-'))
   const [bin, share, replacement] = ['bin', 'share', 'replacement'].map((name) => join(directory.path, name)) as [

@@ -18,7 +18,7 @@ import {
 import { writeRecord } from './files/record.ts'
 
 describe('after a crash of Mooring', () => {
-  /** Runs a process of its own that starts the server. */
+  /** Runs a separate process that starts the server. */
   function startElsewhere(directory: string, uid: string): ReturnType<typeof spawn> {
     const program = new URL('../../../test/support/operator/orphan-engine.ts', import.meta.url).pathname
     return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, directory, uid], {
@@ -73,7 +73,7 @@ describe('after a crash of Mooring', () => {
   })
 
   test.each(['its own start time', 'another start time'])(
-    'a stranger with the recorded pid and %s is left alone',
+    'another process with the recorded pid and %s is not signalled',
     async (whose) => {
       await using at = await scratch()
       const server = databaseServer()

@@ -14,7 +14,7 @@ interface Script {
   readonly answers?: LoginAnswer[]
 }
 
-/** A server that does what `script` says, and the way to wait for its next change. */
+/** Supervisor of a server that follows `script`; `change` waits for the next change. */
 function staged({ bringUp, answers = [] }: Script) {
   let wake = (): void => undefined
   const end = Promise.withResolvers<undefined>()

@@ -33,7 +33,7 @@ function blankIn(directory: string, motor: Parameters<typeof binariesFor>[0] = M
   return blankPaths(directory, { binaries, program: PROGRAMS.postgresql, admin: credentials.user })
 }
 
-/** A directory with a blank of its own, which tests may spoil. */
+/** Directory with a blank of its own, which tests may damage. */
 async function scratchWithBlank(): Promise<Scratch> {
   const at = await bareScratch()
   await promisify(execFile)('cp', ['-a', SHARED_BLANKS, blanksIn(at.directory)])
@@ -45,14 +45,14 @@ beforeAll(async () => {
   await reach(await runtimeIn(at.directory), databaseServer(MOTOR), 'running')
 })
 
-/** A logger, and the messages it was given. */
+/** Logger that records its messages. */
 function listener() {
   const heard: string[] = []
   const write = (line: string): void => void heard.push((JSON.parse(line) as { msg: string }).msg)
   return { heard, logger: pino({ level: 'warn' }, { write }) }
 }
 
-/** A process of its own that starts a server. */
+/** Separate process that starts a server. */
 function startElsewhere(directory: string, uid: string): ReturnType<typeof spawn> {
   const program = new URL('../../../../test/support/operator/orphan-engine.ts', import.meta.url).pathname
   return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, directory, uid], { stdio: 'ignore' })

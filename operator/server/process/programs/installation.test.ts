@@ -14,7 +14,7 @@ const CONTROL = 'native/share/postgresql/extension/citext.control'
 const CITEXT = `# citext extension\ndefault_version = '1.6'\nrelocatable = true\ntrusted = true\n`
 
 interface Scratch extends AsyncDisposable {
-  /** A package as npm unpacks one under the umask 077. */
+  /** Package as npm unpacks it under the umask 077. */
   readonly source: string
   readonly copies: string
 }
