@@ -10,7 +10,7 @@ import type { OperatorCaches } from './caches.ts'
 import { createUnseenChanges, type UnseenChangesDeps } from './audit/unseen-changes.ts'
 import { createCatalogControllers } from './catalog/controllers.ts'
 import type { SessionBounds } from './engines/engine.ts'
-import { reportFailures } from './events/condition-failures.ts'
+import { reportFailuresOnceSynced } from './events/condition-failures.ts'
 import { createLogEvents, type Events } from './events/events.ts'
 import { reporterOf } from './events/reconcile-failures.ts'
 import { createFleetReconciler } from './fleet/reconciler.ts'
@@ -243,9 +243,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     firstServer: admins.firstOpen,
     async run(signal) {
       const reported = [instances, servers, caches.tenantNamespaces, deps.tunnels?.tunnels, deps.tunnels?.endpoints]
-      const reporting = reported
-        .filter((cache) => cache !== undefined)
-        .map((cache) => whenSynced(cache, () => reportFailures(cache, events)))
+      const reporting = reported.filter((cache) => cache !== undefined).map((cache) => reportFailuresOnceSynced(cache, events))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),
         watchdog.run(signal),
@@ -265,19 +263,6 @@ function auditFor({ caches, tunnels, log, registry }: OperatorDeps & { readonly 
   const audited = [caches.instances, caches.apiTokens, tunnels.tunnels, tunnels.tunnelPasswords]
   const { journal, digest } = tunnels
   return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal, digest, log, registry, now })
-}
-
-/** Calls `start` when the cache has synced, unless stopped before. @returns a function that stops */
-function whenSynced(cache: Cache<Kind>, start: () => () => void): () => void {
-  let stop: (() => void) | undefined
-  let stopped = false
-  void cache.synced().then(() => {
-    if (!stopped) stop = start()
-  })
-  return () => {
-    stopped = true
-    stop?.()
-  }
 }
 
 /** Subscribes to the runtime, which has no way to unsubscribe; after the stop the handler does nothing. */

@@ -82,3 +82,16 @@ export function reportFailures(cache: Cache<Kind>, events: Events): () => void {
     else reported.delete(idOf(key))
   })
 }
+
+/** Calls {@link reportFailures} when the cache has synced. @returns a function that stops it, before or after that */
+export function reportFailuresOnceSynced(cache: Cache<Kind>, events: Events): () => void {
+  let unsubscribe: (() => void) | undefined
+  let stopped = false
+  void cache.synced().then(() => {
+    if (!stopped) unsubscribe = reportFailures(cache, events)
+  })
+  return () => {
+    stopped = true
+    unsubscribe?.()
+  }
+}
