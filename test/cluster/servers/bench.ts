@@ -46,7 +46,7 @@ export interface ServerBench extends AsyncDisposable {
 }
 
 /** How long to wait for a change before it is looked again: as the operator does. */
-const RETRY_MS = 1_000
+const LOOK_AGAIN_MS = 1_000
 const DAY = 86_400_000
 
 /** A runtime of database servers on the cluster of `KUBECONFIG`, in a namespace of its own that takes none but restricted pods. */
@@ -95,7 +95,7 @@ export async function openServerBench(): Promise<ServerBench> {
       changes.set(server.metadata.name, () => resolve(undefined))
       const state = await ensure(server)
       if (isDone(state)) return state
-      const timer = setTimeout(() => resolve(undefined), RETRY_MS)
+      const timer = setTimeout(() => resolve(undefined), LOOK_AGAIN_MS)
       await promise
       clearTimeout(timer)
     }

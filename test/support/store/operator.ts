@@ -30,7 +30,7 @@ export interface RunningOperator extends AsyncDisposable {
   /** Wishes for an instance. */
   create(name: string, spec?: Partial<SharedInstance['spec']>): Promise<SharedInstance>
   /** Waits until the cache has it as wanted. */
-  untilInstance(name: string, desired: (instance: SharedInstance | undefined) => boolean): Promise<void>
+  untilInstance(name: string, wanted: (instance: SharedInstance | undefined) => boolean): Promise<void>
   /** Name and password of an instance, out of its Secret. */
   credentialsOf(name: string): Promise<{ readonly user: string; readonly password: string; readonly database: string }>
 }
@@ -86,8 +86,8 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
         metadata: { namespace: NAMESPACE, name, finalizers: [FINALIZER] },
         spec: { identifier: name, region: REGION_ID, motor: MOTOR, ...spec },
       }),
-    async untilInstance(name, desired) {
-      const look = (instance: SharedInstance | undefined) => (desired(instance) ? { done: true } : undefined)
+    async untilInstance(name, wanted) {
+      const look = (instance: SharedInstance | undefined) => (wanted(instance) ? { done: true } : undefined)
       await caches.instances.waitFor({ namespace: NAMESPACE, name }, look, stop.signal)
     },
     async credentialsOf(name) {
