@@ -7,7 +7,7 @@ import {
   type RunningServers,
   startServers,
 } from '../apiserver/http/servers.ts'
-import type { Certificates } from '../operator/certificates/renewing.ts'
+import type { Certificates } from '../operator/certificates/renewing-certificate.ts'
 import type { Settings } from './settings.ts'
 
 /** Requests under way when it stops are given so long: the engines after them need the rest of the five seconds. */

@@ -14,7 +14,7 @@ import type { CacheSet } from '../store/cache-set.ts'
 import { instanceIndexes } from './shared-instance/indexes.ts'
 import { passwordIndexes, tunnelIndexes } from './tunnel/indexes.ts'
 
-/** The shared copies that the operator works from; who makes them may share them with others. */
+/** Caches that the operator reads. The caller that makes them may share them with other components. */
 export interface OperatorCaches {
   readonly organizations: Cache<typeof Organization>
   readonly tenantNamespaces: Cache<typeof TenantNamespace>
@@ -24,11 +24,11 @@ export interface OperatorCaches {
   readonly plans: Cache<typeof Plan>
   readonly apiTokens: Cache<typeof ApiToken>
   readonly servers: Cache<typeof DatabaseServer>
-  /** With the indexes of shared-instance/indexes.ts. */
+  /** Shared instances, with the indexes of shared-instance/indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
 }
 
-/** Caches for an operator by itself. */
+/** Creates the caches of an operator. */
 export function createOperatorCaches({ cached }: CacheSet): OperatorCaches {
   return {
     organizations: cached(Organization),
@@ -43,7 +43,7 @@ export function createOperatorCaches({ cached }: CacheSet): OperatorCaches {
   }
 }
 
-/** What tunnels need beside. */
+/** Creates the caches that tunnels need in addition. */
 export function createTunnelCaches({ cached }: CacheSet) {
   return {
     endpoints: cached(TunnelEndpoint),

@@ -11,7 +11,7 @@ interface Live {
   status?: { conditions: { type: string; status: string }[] | null }
 }
 
-/** As much of an API server as definitions need: it fills in a default, counts revisions, and serves a definition from its second look on. */
+/** As much of an API server as definitions need: it sets a default, counts revisions, and serves a definition from the second read on. */
 function apiServer(held?: Live, refuse?: { status: number; message: string }) {
   const state = { live: held, writes: [] as ApiRequest[], conflicts: 0 }
   const answer = (status: number) => {
@@ -46,14 +46,14 @@ function apiServer(held?: Live, refuse?: { status: number; message: string }) {
   return { state, apply }
 }
 
-test('a definition that is missing is made, and waited for until it is served', async () => {
+test('a missing definition is created, and apply waits until it is served', async () => {
   const { state, apply } = apiServer()
   await apply()
   expect(state.writes.map(({ method }) => method)).toEqual(['POST'])
   expect(state.live?.spec).toMatchObject({ names: { plural: 'plans' } })
 })
 
-test('an older one is replaced whole, so that a rule of it which is no more does not stay; what the server filled in does', async () => {
+test('the spec of an older definition is replaced, and fields that the API server defaulted stay', async () => {
   const old = {
     group: 'mooring.dev',
     versions: [{ name: 'v1alpha1', schema: 'with an old rule' }],
@@ -65,7 +65,7 @@ test('an older one is replaced whole, so that a rule of it which is no more does
   expect(JSON.stringify(state.live?.spec)).not.toContain('an old rule')
 })
 
-test('the same again changes nothing', async () => {
+test('an unchanged definition is not written', async () => {
   const { state, apply } = apiServer()
   await apply()
   const revision = state.live?.metadata.resourceVersion
@@ -86,21 +86,21 @@ test.each([
   expect(state.live?.metadata.annotations).toEqual({ 'mooring.dev/version': kept, 'example.com/own': 'stays' })
 })
 
-test('one that is made newer in between is left alone, too', async () => {
+test('a definition that becomes newer before the write is left unchanged', async () => {
   const { state, apply } = apiServer()
   await apply('2.0.0')
   await apply('1.9.9')
   expect(state.live?.metadata.annotations).toEqual({ 'mooring.dev/version': '2.0.0' })
 })
 
-test('whoever is second to write looks again', async () => {
+test('a conflicting write reads the definition again', async () => {
   const { state, apply } = apiServer({ metadata: { name: 'plans.mooring.dev', resourceVersion: '7' }, spec: {} })
   state.conflicts = 2
   await apply()
   expect(state.live?.spec).toMatchObject({ names: { plural: 'plans' } })
 })
 
-test('a refusal is told in the words of the API server', async () => {
+test('an error has the message of the API server', async () => {
   const { apply } = apiServer(undefined, { status: 403, message: 'customresourcedefinitions is forbidden' })
   await expect(apply()).rejects.toMatchObject({
     code: 'crd_refused',

@@ -11,7 +11,7 @@ import type { ApiAnswer, KubernetesClient } from '../store/kubernetes/client.ts'
 
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const ESTABLISHED_MS = 30_000
-const LOOK_AGAIN_MS = 100
+const RETRY_MS = 100
 const CONFLICT = 409
 
 const Live = z.looseObject({
@@ -29,17 +29,17 @@ export interface CrdApplyDeps {
   readonly client: KubernetesClient
   readonly log: Pick<Logger, 'info'>
   readonly kinds?: readonly Kind[]
-  /** The program's own unless given. */
+  /** Version of Mooring. Default: the version of this program. */
   readonly version?: string
   readonly clock?: Clock
 }
 
 /**
- * Makes every CustomResourceDefinition what this version says and waits until the API server serves it; helm never touches them after
- * the first installation. The whole spec is replaced rather than merged: a rule or field of an older version would otherwise stay for as
- * long as whoever installed it owned it. The same spec again writes nothing. One of a newer version is left alone: amid an upgrade an
- * operator of the old version may lead once more, and what the new one wrote would not fit its definitions any more.
- * @throws MooringError `crd_refused` when the API server does not take one or does not serve it in 30 s; StoreError `unavailable`
+ * Applies every CustomResourceDefinition of this version and waits until the API server serves it; helm never updates them after the first
+ * installation. The whole spec is replaced, not merged: a rule or field of an older version would otherwise stay as long as its field
+ * manager owns it. An unchanged spec writes nothing. A definition of a newer version is kept: during an upgrade an operator of the old
+ * version may become leader again, and objects of the new version would not match its definitions.
+ * @throws MooringError `crd_refused` when the API server rejects one or does not serve it within 30 s; StoreError `unavailable`
  */
 export async function applyCrds(deps: CrdApplyDeps, signal: AbortSignal): Promise<void> {
   const { kinds = CUSTOM_KINDS } = deps
@@ -48,18 +48,18 @@ export async function applyCrds(deps: CrdApplyDeps, signal: AbortSignal): Promis
 
 type Definition = ReturnType<typeof customResourceDefinition>
 
-async function applyCrd(deps: CrdApplyDeps, wanted: Definition, signal: AbortSignal): Promise<void> {
+async function applyCrd(deps: CrdApplyDeps, desired: Definition, signal: AbortSignal): Promise<void> {
   const { log, clock = systemClock } = deps
-  const { name } = wanted.metadata
+  const { name } = desired.metadata
   const before = await read(deps.client, name)
-  let live = await write(deps, wanted, before)
+  let live = await write(deps, desired, before)
   if (live.metadata.resourceVersion !== before?.metadata.resourceVersion) {
-    log.info({ name }, before ? 'a CustomResourceDefinition was brought up to date' : 'a CustomResourceDefinition was made')
+    log.info({ name }, before ? 'CustomResourceDefinition updated' : 'CustomResourceDefinition created')
   }
   const deadline = clock.now() + ESTABLISHED_MS
   while (!isEstablished(live) && !signal.aborted) {
     if (clock.now() > deadline) throw new MooringError('crd_refused', `the API server does not serve ${name}`)
-    await pause(clock, LOOK_AGAIN_MS, signal)
+    await pause(clock, RETRY_MS, signal)
     live = (await read(deps.client, name)) ?? live
   }
 }
@@ -69,29 +69,29 @@ async function read(client: KubernetesClient, name: string): Promise<Live | unde
   return answer.status === 404 ? undefined : parse(answer, name)
 }
 
-async function write(deps: CrdApplyDeps, wanted: Definition, live: Live | undefined): Promise<Live> {
+async function write(deps: CrdApplyDeps, desired: Definition, live: Live | undefined): Promise<Live> {
   const { client, log, version = PROGRAM_VERSION } = deps
-  const { name } = wanted.metadata
+  const { name } = desired.metadata
   const marks = { ...live?.metadata.annotations, [annotations.version]: version }
   const other = live?.metadata.annotations?.[annotations.version] ?? ''
   if (live && isNewer(other, version)) {
-    log.info({ name, version: other }, 'a CustomResourceDefinition of a newer version is left alone')
+    log.info({ name, version: other }, 'CustomResourceDefinition of a newer version kept')
     return live
   }
   const query = { fieldManager: 'mooring-operator' }
-  // The operators of two versions may meet here; whoever comes second looks again.
+  // The operators of two versions may write at the same time: the second one reads again and decides anew.
   const answer = live
     ? await client.request({
         method: 'PUT',
         path: `${PATH}/${name}`,
         query,
-        // What the API server filled in itself stays, so that nothing changes when nothing is to change.
-        body: { ...live, metadata: { ...live.metadata, annotations: marks }, spec: { ...live.spec, ...wanted.spec } },
+        // Fields that the API server defaulted stay, so that an unchanged definition writes nothing.
+        body: { ...live, metadata: { ...live.metadata, annotations: marks }, spec: { ...live.spec, ...desired.spec } },
         idempotent: true,
       })
-    : await client.request({ method: 'POST', path: PATH, query, body: { ...wanted, metadata: { name, annotations: marks } } })
+    : await client.request({ method: 'POST', path: PATH, query, body: { ...desired, metadata: { name, annotations: marks } } })
   if (answer.status !== CONFLICT) return parse(answer, name)
-  return write(deps, wanted, await read(client, name))
+  return write(deps, desired, await read(client, name))
 }
 
 function parse({ status, body }: ApiAnswer, name: string): Live {
@@ -99,7 +99,7 @@ function parse({ status, body }: ApiAnswer, name: string): Live {
   if (status < 300 && live.success) return live.data
   const why = z.looseObject({ message: z.string() }).safeParse(body)
   const text = why.success ? why.data.message : `status ${status}`
-  throw new MooringError('crd_refused', `the API server does not take the CustomResourceDefinition ${name}: ${text}`)
+  throw new MooringError('crd_refused', `the API server rejects the CustomResourceDefinition ${name}: ${text}`)
 }
 
 const isEstablished = ({ status }: Live): boolean =>

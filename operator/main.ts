@@ -2,7 +2,7 @@ import { runProgram } from '../process/run.ts'
 import { parseSettings } from './settings.ts'
 import { startOperator } from './start.ts'
 
-/** A little less than what its pod is given (charts/mooring). */
+/** Time to stop, slightly shorter than the pod's grace period (charts/mooring). */
 const STOP_MS = 28_000
 
 await runProgram({

@@ -8,18 +8,18 @@ import type { Admins } from './server/admins.ts'
 export interface OperatorMetricsDeps {
   readonly registry: Registry
   readonly instances: Cache<typeof SharedInstance>
-  /** Absent where no tunnels are served. */
+  /** Tunnels; absent in deployments without tunnels. */
   readonly tunnels: Cache<typeof Tunnel> | undefined
   readonly admins: Admins
 }
 
-/** Registers what the operator knows of instances, pools and certificates (surface, section 7). */
+/** Registers the metrics of instances, pools and certificates. */
 export function createOperatorMetrics({ registry, instances, tunnels, admins }: OperatorMetricsDeps): {
   readonly claimed: (seconds: number) => void
 } {
   const claims = new Histogram({
     name: 'mooring_instance_claim_duration_seconds',
-    help: 'Time that the claim of a shared instance took, from the first look at it to its status.',
+    help: 'Time that the claim of a shared instance took, from its first reconcile to its status.',
     buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 25],
     registers: [registry],
   })
@@ -59,7 +59,7 @@ function registerTunnels(registry: Registry, tunnels: Cache<typeof Tunnel>): voi
   })
   new Gauge({
     name: 'mooring_certificate_expiry_timestamp_seconds',
-    help: 'When the first certificate of the tunnels ends, in seconds since the epoch; absent without certificates.',
+    help: 'Earliest expiry of a tunnel certificate, in seconds since the epoch; absent without certificates.',
     labelNames: ['of'],
     registers: [registry],
     collect() {

@@ -32,7 +32,7 @@ const ready = (operator: RunningOperator, name: string) =>
   operator.untilInstance(name, (now) => now !== undefined && isReady(now))
 const gone = (operator: RunningOperator, name: string) => operator.untilInstance(name, (now) => now === undefined)
 
-/** As in a cluster whose namespace controller took the operator's RoleBinding first: once `closed`, Secrets of the namespace cannot be reached. */
+/** Store as in a cluster whose namespace controller deleted the operator's RoleBinding first: when `closed`, Secrets are forbidden. */
 function withoutSecrets(store: Store, closed: () => boolean): Store {
   const refuse = (kind: Kind, key: Key): void => {
     if (kind === Secret && key.namespace === NAMESPACE && closed()) throw new StoreError('forbidden', 'no right to Secrets here')
@@ -55,7 +55,7 @@ test('a namespace deleted with 20 instances in it leaves no database and no logi
   await Promise.all(MANY.map((name) => operator.create(name)))
   await Promise.all(MANY.map((name) => ready(operator, name)))
   expect(await tenants()).toHaveLength(20)
-  // Two more are amid their claim when it happens.
+  // Two more instances are being claimed during the deletion.
   await Promise.all(['late-1', 'late-2'].map((name) => operator.create(name)))
   closed = true
   await operator.store.delete(Namespace, { name: NAMESPACE })
@@ -65,7 +65,7 @@ test('a namespace deleted with 20 instances in it leaves no database and no logi
   expect(await tenants()).toEqual([])
 })
 
-test('an instance in a namespace where the operator may not use Secrets says so, and is claimed once it may', async () => {
+test('an instance in a namespace without permission for Secrets reports that, and is claimed when permission is granted', async () => {
   let closed = true
   await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => closed) })
   await operator.create('outside')
@@ -76,7 +76,7 @@ test('an instance in a namespace where the operator may not use Secrets says so,
   await gone(operator, 'outside')
 })
 
-test('a TenantNamespace deleted by kubectl takes its Namespace and the databases in it along', async () => {
+test('a TenantNamespace deleted by kubectl deletes its Namespace and the databases in it', async () => {
   await using operator = await startOperator({ target: server.target })
   await Promise.all(['a', 'b'].map((name) => operator.create(name)))
   await Promise.all(['a', 'b'].map((name) => ready(operator, name)))
@@ -87,7 +87,7 @@ test('a TenantNamespace deleted by kubectl takes its Namespace and the databases
   expect(await tenants()).toEqual([])
 })
 
-/** A runtime that says what it is told to of every server. */
+/** Runtime that reports a given state for every server. */
 function switchable() {
   const handlers: ((name: string) => void)[] = []
   let isUp = true
@@ -128,14 +128,14 @@ test('a server that is down blocks a deletion, visibly, until it is back or the 
 
   turn('up')
   await gone(operator, 'waits')
-  // What the forced one left is the sweeper's.
+  // The sweeper removes the database that the forced deletion left.
   await using admin = postgresqlAdmin(server.target)
   const left = await tenants()
   expect(left).toHaveLength(1)
   for (const name of left) await admin.drop(name)
 })
 
-test('a server that is said to be up but does not answer blocks a deletion just as visibly, and can be forced', async () => {
+test('an unreachable server with a ready status blocks a deletion visibly, until the deletion is forced', async () => {
   const operatorOf = async () => startOperator({ target: server.target })
   await using operator = await operatorOf()
   await operator.create('stuck')

@@ -64,8 +64,8 @@ test('a conflict on every write of a claim, a rotation, a reset, a switch and a 
   ])
 })
 
-test('one that waits for a place gets the one that another gives up', async () => {
-  // The next server never comes up: only the first is there.
+test('an instance that waits for a slot gets the slot of a deleted one', async () => {
+  // The next server never comes up: there is only the first.
   await using operator = await startOperator({ target: server.target, settings: { capacity: 1 } })
   const first = await operator.create('first')
   await ready(operator, 'first')
@@ -77,7 +77,7 @@ test('one that waits for a place gets the one that another gives up', async () =
   await operator.untilInstance('second', isGone)
 })
 
-test('an instance whose time has come deletes itself, database and login included', async () => {
+test('an expired instance is deleted with database and login', async () => {
   await using operator = await startOperator({ target: server.target })
   await operator.create('brief', { expiresAt: new Date(Date.now() + 1_500).toISOString() })
   const { status } = await ready(operator, 'brief')
@@ -99,7 +99,7 @@ test('the sweeper drops a database that has no resource', async () => {
   await admin.drop(status?.name ?? '')
 })
 
-test('an instance whose database was dropped by hand says so, and a reset gives it an empty one', async () => {
+test('an instance whose database was dropped by hand reports it, and a reset creates an empty one', async () => {
   await using operator = await startOperator({
     target: server.target,
     settings: { every: { sessionsMs: 60_000, sweepMs: 100 } },

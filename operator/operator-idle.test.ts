@@ -21,7 +21,7 @@ afterAll(async () => {
 const ready = (operator: RunningOperator, name: string) =>
   operator.untilInstance(name, (now) => now !== undefined && isReady(now))
 
-/** A store that notes what is written through it, and how often Secrets are listed, which the sweeper alone does. */
+/** Store that counts writes, and lists of Secrets, which only the sweeper makes. */
 function counting(store: Store) {
   const writes: string[] = []
   const seen = { sweeps: 0, secretsRead: 0 }
@@ -39,7 +39,7 @@ function counting(store: Store) {
   return { counted, writes, seen }
 }
 
-test('an operator that starts over settled objects, and sweeps, asks for no write at all', async () => {
+test('an operator that starts over settled objects, and sweeps, writes nothing', async () => {
   await using place = await openTemporaryStore()
   const names = ['s-1', 's-2', 's-3', 's-4', 's-5']
   {
@@ -52,7 +52,7 @@ test('an operator that starts over settled objects, and sweeps, asks for no writ
   const { resourceVersion } = await place.store.list(Region)
   const { counted, writes, seen } = counting(place.store)
   await using next = await startOperator({ target: server.target, settings: SWEEP, over: place.store, wrap: () => counted })
-  // Each instance has been looked at once, and all Secrets several times.
+  // Each instance was reconciled once, and all Secrets were listed several times.
   await expect.poll(() => seen.secretsRead).toBeGreaterThan(names.length)
   await expect.poll(() => seen.sweeps, { timeout: 10_000 }).toBeGreaterThan(3)
   expect(next.instances.list().every(isReady)).toBe(true)

@@ -33,7 +33,7 @@ const key = (name: string) => ({ namespace: NAMESPACE, name })
 const uriOf = async (name: string) =>
   decodeSecret((await operator.store.get(Secret, key(`${name}-credentials`)))?.data ?? {}, 'uri') ?? ''
 
-/** What somebody applies: nothing but what has no default. No finalizer, no annotation of the REST API. */
+/** Spec as a user applies it: only fields without a default, no finalizer, no annotation of the REST API. */
 async function apply(name: string, more: Partial<SharedInstance['spec']> = {}): Promise<SharedInstance> {
   await operator.store.create(SharedInstance, { metadata: key(name), spec: { identifier: name, ...WISH, ...more } })
   return ready(name)
@@ -59,7 +59,7 @@ async function query(uri: string, sql: string): Promise<unknown[]> {
   }
 }
 
-test('a SharedInstance that kubectl applied becomes a database whose Secret works, and goes with it', async () => {
+test('a SharedInstance applied with kubectl becomes a database with a working Secret, which is deleted with it', async () => {
   const { metadata, status } = await apply('plain')
   expect(metadata.finalizers).toEqual(['mooring.dev/cleanup'])
   expect(status).toMatchObject({ isEnabled: true, passwordVersion: 1, resetVersion: 0, secretRef: { name: 'plain-credentials' } })
@@ -95,7 +95,7 @@ test('a `templateRef` starts it as a copy', async () => {
   expect(await query(await uriOf('copy'), 'SELECT answer FROM t')).toEqual([{ answer: 42 }])
 })
 
-test('one whose template is applied after it waits for that, and no longer', async () => {
+test('an instance waits for a template that is applied after it', async () => {
   await operator.store.create(SharedInstance, {
     metadata: key('early'),
     spec: { identifier: 'early', ...WISH, templateRef: { name: 'later' } },
@@ -105,12 +105,12 @@ test('one whose template is applied after it waits for that, and no longer', asy
   await ready('early')
 })
 
-test('`expiresAt` deletes it when its time has come', async () => {
+test('`expiresAt` deletes it at that time', async () => {
   await apply('brief', { expiresAt: new Date(Date.now() + 2_000).toISOString() })
   await operator.untilInstance('brief', (now) => now === undefined)
 })
 
-test('regions, plans, organizations and API tokens say whether they can be used', async () => {
+test('regions, plans, organizations and API tokens report whether they can be used', async () => {
   const price = { amount: '1', currency: 'EUR', unit: 'month' }
   const size = { name: 'p', cpu: 1, memoryMiB: 1024, storageGiB: 10, price }
   await operator.store.create(Plan, { metadata: { name: 'offered' }, spec: { ...size, engines: ['postgresql-15.4.0'] } })

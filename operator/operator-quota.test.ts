@@ -22,7 +22,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-/** An operator with that quota, over what the one before has left. */
+/** Starts an operator with a quota over the objects of the former operator. */
 async function start(instances: number) {
   const operator = await startOperator({
     ...{ target: server.target, over: place.store },
@@ -36,7 +36,7 @@ function viewOf(operator: RunningOperator) {
   const reasonOf = (instance: SharedInstance | undefined) => instance && conditionOf(instance, 'Ready')?.reason
   const isJudged = (instance: SharedInstance | undefined) => ['Claimed', 'QuotaExceeded'].includes(reasonOf(instance) ?? '')
   return {
-    /** As kubectl makes it. */
+    /** Creates an instance as kubectl does. */
     apply: (name: string) =>
       store.create(SharedInstance, {
         metadata: key(name),
@@ -46,7 +46,7 @@ function viewOf(operator: RunningOperator) {
       await store.delete(SharedInstance, key(name))
       await operator.untilInstance(name, (now) => now === undefined)
     },
-    /** Those of that reason, once the operator has looked at all. */
+    /** Instances with that reason, after all have been reconciled. */
     async those(reason: string, among: readonly string[]) {
       await Promise.all(among.map((name) => operator.untilInstance(name, isJudged)))
       return among.filter((name) => reasonOf(instances.get(key(name))) === reason)
@@ -54,7 +54,7 @@ function viewOf(operator: RunningOperator) {
   }
 }
 
-test('of eight at once as many get a database as there may be; the others say why, and have nothing', async () => {
+test('of eight concurrent instances those within the quota get a database; the others report the quota and get nothing', async () => {
   await using operator = await start(2)
   await Promise.all(NAMES.map((name) => operator.apply(name)))
   expect(await operator.those('Claimed', NAMES)).toHaveLength(2)
@@ -69,7 +69,7 @@ test('of eight at once as many get a database as there may be; the others say wh
   expect((await operator.store.list(DatabaseServer)).items).toHaveLength(1)
 })
 
-test('one that goes makes room for one that waits, and one that never had a place makes none', async () => {
+test('the deletion of an admitted instance admits a waiting one; that of a waiting instance admits none', async () => {
   await using operator = await start(2)
   const [one = '', other] = await operator.those('Claimed', NAMES)
   const [neverBegun = '', ...waiting] = await operator.those('QuotaExceeded', NAMES)
@@ -79,7 +79,7 @@ test('one that goes makes room for one that waits, and one that never had a plac
   expect(await operator.those('QuotaExceeded', waiting)).toHaveLength(4)
 })
 
-test('a quota that was lowered takes none away, and lets none in until there are fewer', async () => {
+test('a lowered quota deletes no instance, and admits none until there are fewer', async () => {
   await using operator = await start(1)
   const { items } = await operator.store.list(SharedInstance)
   const names = items.map(({ metadata }) => metadata.name)

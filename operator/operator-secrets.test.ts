@@ -46,7 +46,7 @@ beforeEach(async () => {
   await operator.untilInstance(name, (now) => now !== undefined && isReady(now))
 })
 
-test('a Secret that was deleted comes back under its name with a new password, in force in the engine', async () => {
+test('a deleted Secret is restored with a new password, in force in the engine', async () => {
   const [before, password] = [await secret(), await text('password')]
   const secretRef = instance()?.status?.secretRef
   await operator.store.delete(Secret, key())
@@ -62,7 +62,7 @@ test.each([
   { damage: 'its password', data: { password: base64('guessed') } },
   { damage: 'its user', data: { username: base64('somebody') } },
   { damage: 'everything', data: { password: null, uri: null, database: null, username: null } },
-])('a Secret in which somebody changed $damage gets a new password', async ({ data }) => {
+])('a Secret in which $damage was changed gets a new password', async ({ data }) => {
   const [password, database] = [await text('password'), await text('database')]
   await operator.store.mergePatch(Secret, key(), { data })
   const restored = async () => [await text('username'), await text('database'), (await text('password'))?.length]
@@ -76,7 +76,7 @@ test.each([
   { damage: 'its labels', patch: { metadata: { labels: null, annotations: null } } },
   { damage: 'its owner', patch: { metadata: { ownerReferences: null } } },
   { damage: 'its host', patch: { data: { host: base64('example.com'), provider: null } } },
-])('a Secret in which somebody changed $damage is put right and keeps its password', async ({ patch }) => {
+])('a Secret in which $damage was changed is repaired and keeps its password', async ({ patch }) => {
   const before = await secret()
   await operator.store.mergePatch(Secret, key(), patch)
   const rest = async () => {
@@ -88,10 +88,10 @@ test.each([
   expect(await logsIn()).toBe(true)
 })
 
-test('a Secret of the name that belongs to somebody else is left alone, and the instance says so', async () => {
+test('a Secret of the name with another owner stays unchanged, and the instance reports it', async () => {
   await operator.store.delete(Secret, key())
   const foreign = { metadata: { ...key(), labels: { app: 'other' } }, data: { password: base64('theirs') } }
-  // Between its deletion and this the operator may have restored it.
+  // The operator may have restored the Secret since its deletion.
   await expect
     .poll(async () => {
       const made = await Promise.allSettled([operator.store.create(Secret, foreign)])
@@ -106,9 +106,9 @@ test('a Secret of the name that belongs to somebody else is left alone, and the 
   expect(await logsIn()).toBe(true)
 })
 
-test('a crash between the restored Secret and the engine leaves no password that does not work', async () => {
+test('a crash between the restored Secret and the engine leaves no invalid password', async () => {
   const { status } = instance() ?? {}
-  // As such a crash leaves it: the Secret is whole, the engine has another password, and the status names none in force.
+  // State after a crash: the Secret is whole, the engine has another password, and the status names none in force.
   const admin = await server.client()
   await admin.query(`ALTER ROLE "${status?.name ?? ''}" PASSWORD 'another'`)
   await operator.store.patchStatus(SharedInstance, { namespace: NAMESPACE, name }, { passwordVersion: null })
@@ -117,7 +117,7 @@ test('a crash between the restored Secret and the engine leaves no password that
   expect(await logsIn()).toBe(true)
 })
 
-/** Where an instance lives, and under which name. */
+/** Server and database name of an instance. */
 function placeOf(of: string) {
   const { status } = operator.instances.get({ namespace: NAMESPACE, name: of }) ?? {}
   return { database: status?.name ?? '', server: status?.serverRef?.name ?? '' }
@@ -126,7 +126,7 @@ function placeOf(of: string) {
 test.each([
   { named: 'a neighbour’s database', thief: 'thief-1', label: undefined },
   { named: 'a server that is none', thief: 'thief-2', label: 'of-nobody' },
-])('a Secret that was there before the claim, and names $named, is not believed', async ({ thief, label }) => {
+])('a Secret that existed before the claim, and names $named, is not trusted', async ({ thief, label }) => {
   const { database, server } = placeOf(name)
   const labels = { 'app.kubernetes.io/managed-by': 'mooring', 'mooring.dev/server': label ?? server }
   const uri = `postgresql://${database}:guessed@127.0.0.1:5432/${database}`

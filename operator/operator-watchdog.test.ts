@@ -7,7 +7,7 @@ import { startPostgres } from '../test/support/postgresql/postgres.ts'
 
 const MIB = 2 ** 20
 
-test('the watchdog switches an instance off that outgrows its size, and a neighbour stays; emptied by a reset it works again', async () => {
+test('the watchdog disables only an instance above its size limit; a reset enables it again', async () => {
   await using server = await startPostgres('15')
   await using operator = await startOperator({
     target: server.target,
@@ -18,14 +18,14 @@ test('the watchdog switches an instance off that outgrows its size, and a neighb
   for (const name of ['big', 'small']) await operator.untilInstance(name, (seen) => seen !== undefined && isReady(seen))
   const session = await server.client(await operator.credentialsOf('big'))
   await session.query('CREATE TABLE filler (text text)')
-  // Its space is taken even when the watchdog, which looks all the time, ends it in its middle.
+  // The space is used even when the watchdog, which polls continuously, ends the session in the middle.
   const filling = session.query('INSERT INTO filler SELECT repeat(md5(n::text), 30) FROM generate_series(1, 30000) AS n')
   await Promise.allSettled([filling])
 
   await operator.untilInstance('big', (seen) => seen?.status?.isEnabled === false)
   const off = operator.instances.get(keyOf(big))
   expect(off && conditionOf(off, 'Ready')).toMatchObject({ status: 'False', reason: 'SizeExceeded' })
-  // Neither the session it had nor a new one: a login that is blocked is refused with 28000.
+  // The session is ended, and a new login is rejected with 28000.
   await expect(session.query('SELECT 1')).rejects.toThrow()
   await expect(server.client(await operator.credentialsOf('big'))).rejects.toMatchObject({ code: '28000' })
   await server.client(await operator.credentialsOf('small'))
@@ -54,7 +54,7 @@ test('a tenant that writes fast is disabled between two sweeps', async () => {
   await expect(session.query('SELECT 1')).rejects.toThrow()
 })
 
-test('a password that the tenant changed by itself is that of the Secret again', async () => {
+test('a password that the tenant changed is set to that of the Secret again', async () => {
   await using server = await startPostgres('15')
   await using operator = await startOperator({
     target: server.target,

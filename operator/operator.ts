@@ -10,15 +10,14 @@ import type { OperatorCaches } from './caches.ts'
 import { createUnseenChanges, type UnseenChangesDeps } from './audit/unseen-changes.ts'
 import { createCatalogControllers } from './catalog/controllers.ts'
 import type { SessionBounds } from './engines/engine.ts'
-import { tellFailures } from './events/condition-failures.ts'
+import { reportFailuresOnceSynced } from './events/condition-failures.ts'
 import { createLogEvents, type Events } from './events/events.ts'
-import { toldBy } from './events/reconcile-failures.ts'
+import { reporterOf } from './events/reconcile-failures.ts'
 import { createFleetReconciler } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
 import { namespaceWatches } from './namespace/watches.ts'
-import { createQuota } from './quota/quota.ts'
-import { roomIn } from './quota/room.ts'
+import { admissibleIn, createQuota } from './quota/quota.ts'
 import { createReporter } from './reporter.ts'
 import { createController, type ControllerDeps } from './runtime/controller.ts'
 import { createControllerMetrics } from './runtime/metrics.ts'
@@ -28,7 +27,7 @@ import { createPoolReconciler } from './server/pool.ts'
 import { createServerReconciler } from './server/reconciler.ts'
 import type { ServerRuntime } from './server/runtime.ts'
 import { isSettled, waitingFor } from './shared-instance/indexes.ts'
-import { createPlaces } from './shared-instance/places.ts'
+import { createSlots } from './shared-instance/slots.ts'
 import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createSuspicions } from './shared-instance/suspicions.ts'
 import { createCertificateSweep } from './tunnel/certificate-sweep.ts'
@@ -37,9 +36,9 @@ import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
 import { createTransactionIdAlarm } from './watchdog/transaction-ids.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
 
-/** Connections that one tenant may hold; the servers' settings allow for this many each. */
+/** Connections that one tenant may hold; the servers' settings reserve this many for each. */
 const CONNECTIONS_PER_TENANT = 12
-/** After a claim, before its spare is replaced: a copy of a database keeps engine and disk busy, and the answer is on its way. */
+/** Delay between a claim and the replacement of its spare: copying a database loads engine and disk while the claim still needs them. */
 const REFILL_AFTER_MS = 100
 
 export interface OperatorDeps {
@@ -48,47 +47,47 @@ export interface OperatorDeps {
   readonly runtime: ServerRuntime
   readonly registry: Registry
   readonly log: Logger
-  /** PEM of the CA that callers check database servers by. */
+  /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
-  /** File of that CA, as callers are told in a connection string. */
+  /** File name of that CA in connection strings. */
   readonly caFile: string
   readonly settings: OperatorSettings
-  /** Whether the components run under service accounts, which need a RoleBinding of their own in each tenant namespace. */
+  /** Whether the components run under service accounts, which need a RoleBinding in each tenant namespace. */
   readonly serviceAccounts: boolean
-  /** Where failures are told beside the log. */
+  /** Sink of failures. Default: the log. */
   readonly events?: Events | undefined
-  /** What tunnels need; absent where there are no edges. */
+  /** Dependencies of tunnels; absent in deployments without edges. */
   readonly tunnels?: TunnelsDeps | undefined
-  /** Whether this process leads at this very moment; always, when absent. Asked before each step in an engine. */
-  readonly leads?: (() => boolean) | undefined
+  /** Whether this process is leader now; called before each step in an engine. Default: always. */
+  readonly isLeader?: (() => boolean) | undefined
 }
 
 export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> & {
   readonly journal: PresenceDeps['journal'] & UnseenChangesDeps['journal']
-  /** Of the audit log. */
+  /** Digest for the audit log. */
   readonly digest: UnseenChangesDeps['digest']
 }
 
 export interface OperatorSettings {
-  /** Spare databases on a server. */
+  /** Spare databases per server. */
   readonly warmPool: number
-  /** Shared instances on a server. */
+  /** Shared instances per server. */
   readonly capacity: number
-  /** Objects in a namespace, by kind. */
+  /** Maximum number of objects in a namespace, by kind. */
   readonly quotas: { readonly instances: number; readonly tunnels: number }
-  /** Bounds of tenants' sessions, and of their databases. */
+  /** Limits of tenants' sessions and databases. */
   readonly limits: SessionBounds
   readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
 }
 
 export interface Operator {
-  /** Ends when `signal` aborts and what was under way is done. */
+  /** Runs the controllers. Resolves when `signal` has aborted and the work under way is done. */
   run(signal: AbortSignal): Promise<void>
-  /** Resolves when `run` has found the first database server up. */
+  /** Resolves when the first database server is known to be up. */
   readonly firstServer: Promise<unknown>
 }
 
-/** Wires the operator's controllers. */
+/** Creates the operator's controllers and their sources. */
 export function createOperator(deps: OperatorDeps): Operator {
   const { store, caches, runtime, log, settings } = deps
   const { instances, servers, regions } = caches
@@ -98,7 +97,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const admins = createAdmins()
   const ownAdmins = createAdmins()
   const suspicions = createSuspicions()
-  const places = createPlaces({ servers, instances })
+  const slots = createSlots({ servers, instances })
   const quota = createQuota({ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed })
   const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, tunnels: deps.tunnels?.tunnels, admins })
   const watchdog = createWatchdog({
@@ -111,20 +110,20 @@ export function createOperator(deps: OperatorDeps): Operator {
   const controller = (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) =>
     createController({ ...about, log, ...metrics })
 
-  const toldOf = (cache: Cache<Kind>) => deps.events && toldBy(deps.events, cache)
+  const failureReporter = (cache: Cache<Kind>) => deps.events && reporterOf(deps.events, cache)
 
   const onServer = (name: string) => instances.byIndex('server', name).map(keyOf)
   const allRegions = () => regions.list().map(keyOf)
   const serverKey = (name: string): Key => ({ namespace: SHARED_NAMESPACE, name })
 
-  /** Who lives on a server that changed, and who waits for one like it. */
+  /** Instances on a server that changed, and instances that wait for a server like it. */
   function concernedByServer(key: Key): readonly Key[] {
     const server = servers.get(key)
     const waiting = server ? instances.byIndex('waiting', waitingFor(server.spec.region, server.spec.motor)) : []
     return [...onServer(key.name), ...waiting.map(keyOf)]
   }
 
-  /** Servers that wait for their last instance to go. */
+  /** Servers that are deleted when their last instance is. */
   const goingServers = () =>
     servers
       .list()
@@ -145,10 +144,10 @@ export function createOperator(deps: OperatorDeps): Operator {
 
   function poolOf(key: Key): readonly Key[] {
     const instance = instances.get(key)
-    // Of one that is gone nobody knows any more where it was.
+    // The server of a deleted instance is unknown.
     if (!instance) return servers.list().map(keyOf)
     const server = instance.status?.serverRef?.name
-    // It takes a spare soon; until then a look at the pools only keeps the servers from its claim.
+    // It takes a spare soon; reconciling the pools before that would only delay its claim.
     return server === undefined ? [] : [serverKey(server)]
   }
 
@@ -163,7 +162,7 @@ export function createOperator(deps: OperatorDeps): Operator {
           report,
           now,
           controller,
-          toldOf,
+          failureReporter,
         })
       : []),
     controller({
@@ -175,13 +174,13 @@ export function createOperator(deps: OperatorDeps): Operator {
     controller({
       name: 'fleet',
       concurrency: 1,
-      reconcile: createFleetReconciler({ store, regions, servers, instances, places, quota, now, capacity: settings.capacity }),
+      reconcile: createFleetReconciler({ store, regions, servers, instances, slots, quota, now, capacity: settings.capacity }),
       sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
     }),
     controller({
       name: 'server',
       concurrency: 4,
-      onFailure: toldOf(servers),
+      onFailure: failureReporter(servers),
       reconcile: createServerReconciler({ store, servers, instances, runtime, admins, ownAdmins, now }),
       sources: [
         objectsOf(servers),
@@ -198,41 +197,42 @@ export function createOperator(deps: OperatorDeps): Operator {
     controller({
       name: 'admission',
       concurrency: 2,
-      onFailure: toldOf(servers),
+      onFailure: failureReporter(servers),
       async reconcile({ name }) {
         await runtime.tenantsChanged?.(name)
-        return { verdict: 'settled', reason: 'TenantsAdmitted' }
+        return { result: 'settled', reason: 'TenantsAdmitted' }
       },
       sources: [changesOf(instances, poolOf)],
     }),
     controller({
       name: 'shared-instance',
       concurrency: 16,
-      onFailure: toldOf(instances),
+      onFailure: failureReporter(instances),
       reconcile: createInstanceReconciler({
-        ...{ store, instances, servers, regions, admins, places, quota, suspicions, now, report },
+        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, now, report },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
         caFile: deps.caFile,
-        mayAct: deps.leads,
+        mayAct: deps.isLeader,
         onClaim: claimed,
       }),
       sources: [
         objectsOf(instances),
-        roomIn(instances, quota),
+        admissibleIn(instances, quota),
         changesOf(servers, concernedByServer),
         changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),
         changesOf(regions, waitingIn),
-        // Who is gone has left a place.
+        // A deleted instance has freed a slot.
         changesOf(instances, (key) => (instances.get(key) ? [] : allRegions().flatMap(waitingIn))),
         eventsOf((enqueue) => watchdog.onSuspicion(enqueue)),
-        // After a failover its server is ready by its status before there is a way in: what was tried too soon need not wait its back-off out.
+        // After a failover a server's status is ready before its admin connection is: instances that failed meanwhile are reconciled at
+        // once.
         eventsOf((enqueue) => admins.onOpen((name) => concernedByServer(serverKey(name)).filter(isUnsettled).forEach(enqueue))),
       ],
     }),
   ]
 
-  const unable = (what: string) => (error: unknown) => log.warn({ err: error }, `${what} were not looked at`)
+  const unable = (what: string) => (error: unknown) => log.warn({ err: error }, `${what} were not checked`)
   const presence = deps.tunnels && createPresence({ ...deps.tunnels, store, onError: unable('the connected tunnels') })
   const certificates =
     deps.tunnels && createCertificateSweep({ ...deps.tunnels, store, report, now, onError: unable('certificates of tunnels') })
@@ -242,10 +242,8 @@ export function createOperator(deps: OperatorDeps): Operator {
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
-      const told = [instances, servers, caches.tenantNamespaces, deps.tunnels?.tunnels, deps.tunnels?.endpoints]
-      const telling = told
-        .filter((cache) => cache !== undefined)
-        .map((cache) => whenSynced(cache, () => tellFailures(cache, events)))
+      const reported = [instances, servers, caches.tenantNamespaces, deps.tunnels?.tunnels, deps.tunnels?.endpoints]
+      const reporting = reported.filter((cache) => cache !== undefined).map((cache) => reportFailuresOnceSynced(cache, events))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),
         watchdog.run(signal),
@@ -253,34 +251,21 @@ export function createOperator(deps: OperatorDeps): Operator {
         certificates?.run(signal),
         unseen?.run(signal),
       ])
-      for (const stop of telling) stop()
+      for (const stop of reporting) stop()
       await admins[Symbol.asyncDispose]()
       await ownAdmins[Symbol.asyncDispose]()
     },
   }
 }
 
-/** The audit log is part of the journal, which is there where tunnels are. */
+/** Creates the audit of unseen changes. The audit log is part of the journal, which exists only with tunnels. */
 function auditFor({ caches, tunnels, log, registry }: OperatorDeps & { readonly tunnels: TunnelsDeps }, now: () => Date) {
   const audited = [caches.instances, caches.apiTokens, tunnels.tunnels, tunnels.tunnelPasswords]
   const { journal, digest } = tunnels
   return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal, digest, log, registry, now })
 }
 
-/** Starts once the cache has synced, unless it was stopped by then. Returns how to stop. */
-function whenSynced(cache: Cache<Kind>, start: () => () => void): () => void {
-  let stop: (() => void) | undefined
-  let stopped = false
-  void cache.synced().then(() => {
-    if (!stopped) stop = start()
-  })
-  return () => {
-    stopped = true
-    stop?.()
-  }
-}
-
-/** The runtime keeps its handlers for good; after the stop they do nothing. */
+/** Subscribes to the runtime, which has no way to unsubscribe; after the stop the handler does nothing. */
 function onRuntimeChange(runtime: ServerRuntime, handler: (name: string) => void): () => void {
   let active = true
   runtime.onChange((name) => {

@@ -15,7 +15,7 @@ async function stage() {
   return { store, key, region, report, status, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }
 
-test('a verdict over a status that has changed since takes nothing back', async () => {
+test('a report over an outdated status is a conflict', async () => {
   await using it = await stage()
   await it.report(Region, it.region, ready('Serving', 'by the successor'))
   await expect(it.report(Region, it.region, notReady('NoMotors', 'by who was held up'))).rejects.toMatchObject({
@@ -24,21 +24,21 @@ test('a verdict over a status that has changed since takes nothing back', async 
   expect(await it.status()).toMatchObject({ status: 'True', reason: 'Serving' })
 })
 
-test('a wish or a mark that has changed since is no obstacle: the verdict names the generation that it is about', async () => {
+test('a changed spec or label is no conflict: the condition names its generation', async () => {
   await using it = await stage()
   await it.store.mergePatch(Region, it.key, { metadata: { labels: { a: 'b' } }, spec: { name: 'there' } })
   await it.report(Region, it.region, ready('Serving', 'as it was'))
   expect(await it.status()).toMatchObject({ status: 'True', observedGeneration: 1 })
 })
 
-test('of what is gone nothing is said', async () => {
+test('a report about a deleted object writes nothing', async () => {
   await using it = await stage()
   await it.store.delete(Region, it.key)
   await it.report(Region, it.region, ready('Serving', 'as it was'))
   expect(await it.store.get(Region, it.key)).toBeUndefined()
 })
 
-test('another object of the same name is not spoken of', async () => {
+test('a report about a replaced object does not change its successor', async () => {
   await using it = await stage()
   await it.store.delete(Region, it.key)
   await it.store.create(Region, { metadata: it.key, spec: { id: REGION_ID, regionId: 2, name: 'there' } })

@@ -8,7 +8,7 @@ function settingsOf(argv: readonly string[], env: Record<string, string> = {}): 
   return parsed.ok
 }
 
-test('nothing given, everything is as documented', () => {
+test('the defaults are as documented', () => {
   expect(settingsOf([])).toEqual({
     listen: '0.0.0.0',
     metricsPort: 9464,
@@ -56,13 +56,13 @@ test.each([
     says: '--server-memory-limit must be at least --server-memory',
   },
   { argv: ['--server-cpu-limit', '50'], says: '--server-cpu-limit must be at least --server-cpu, which is 100' },
-])('$argv is refused in one sentence', ({ argv, says }) => {
+])('$argv is rejected in one sentence', ({ argv, says }) => {
   const parsed = parseSettings(argv, {})
   expect(parsed).toMatchObject({ exit: 2, text: expect.stringMatching(/^mooring: [^\n]+\.$/) as string })
   expect('text' in parsed && parsed.text).toContain(says)
 })
 
-test('limits and sizes are handed on in the units of those who use them', () => {
+test('limits and sizes are converted to the units of their users', () => {
   const given = ['--statement-limit-seconds', '2', '--instance-size-limit-mib', '16', '--quota-tunnels', '7']
   expect(operatorSettings(settingsOf(given))).toMatchObject({
     limits: { statementMs: 2_000, idleTransactionMs: 600_000, sizeBytes: 16_777_216 },

@@ -15,7 +15,7 @@ const EVERY = { sessionsMs: 5_000, sweepMs: 60_000 }
 const count = (range: readonly [number, number], initial: string, about: string) =>
   withDefault(whole(...range), '<n>', [initial, about])
 
-/** What the operator is told in either home. */
+/** Settings of the operator in both deployment modes. */
 export const SERVER_SETTINGS = {
   serverCapacity: count([1, 20_000], '50', 'shared instances on one database server'),
   warmPool: count([0, 1_000], '5', 'spare databases kept ready on each warm server'),
@@ -45,15 +45,15 @@ export function operatorSettings(settings: SettingsOf<typeof SERVER_SETTINGS> & 
 const SETTINGS = {
   listen: withDefault(Address, '<address>', ['0.0.0.0', 'address that metrics and probes listen on']),
   metricsPort: withDefault(ListenPort, '<port>', ['9464', 'plain HTTP port of metrics and probes']),
-  identity: withDefault(Text, '<name>', [hostname(), 'name of this process among the operators, of which one leads']),
+  identity: withDefault(Text, '<name>', [hostname(), 'name of this process among the operators, one of which is leader']),
   issuerUrl: withDefault(HttpsUrl, '<url>', [
     `https://mooring-apiserver.${SYSTEM_NAMESPACE}.svc`,
-    'name of the issuer of Mooring’s own tokens; that of an installation which has one stays',
+    'name of the issuer of Mooring’s own tokens; an existing installation keeps its own',
   ]),
   apiNames: withDefault(Hosts, '<hosts>', ['', 'names and addresses that the API is reached by, beside those of its Service']),
   clusterDomain: withDefault(Host, '<domain>', ['cluster.local', 'DNS domain of the cluster']),
   dial: withDefault(oneOf(['name', 'address']), '<way>', ['name', 'name or address: how database servers are dialled']),
-  podNetworks: withDefault(Ranges, '<ranges>', ['', 'address ranges of the cluster’s pods; worked out when empty']),
+  podNetworks: withDefault(Ranges, '<ranges>', ['', 'address ranges of the cluster’s pods; derived when empty']),
   storageClass: setting(Text, '<name>', 'class of the volumes of database servers; default: that of the cluster'),
   pullSecrets: withDefault(Hosts, '<names>', ['', 'Secrets in mooring-shared with which images of database servers are pulled']),
   serverCpu: count([10, 256_000], '100', 'thousandths of a core that are set aside for a shared database server'),
@@ -62,11 +62,11 @@ const SETTINGS = {
   serverMemoryLimit: count([64, 4_194_304], '2048', 'MiB past which it is killed'),
   serverStorage: count([1, 65_536], '10', 'GiB of its volume'),
   serverUser: count([1, 2_147_483_647], '999', 'uid and gid of the engine’s user in the images of database servers'),
-  edges: setting(EdgePods, '<json>', 'how edges run, as the chart says it; without it there are no tunnels'),
+  edges: setting(EdgePods, '<json>', 'settings of edges as the chart makes them; without it there are no tunnels'),
   journalSecret: setting(
     Text,
     '<name>',
-    'Secret in mooring-system with the login to a journal outside; default: a server of our own',
+    'Secret in mooring-system with the login to an outside journal; default: a server of Mooring’s own',
   ),
   ...SERVER_SETTINGS,
   ...QUOTA_SETTINGS,
@@ -91,7 +91,7 @@ function smallLimits(settings: ClusterOperatorSettings): readonly string[] {
 
 const MILLI = 1_000
 
-/** How database servers run as pods. */
+/** Settings of database servers as pods. */
 export function podSettings(settings: ClusterOperatorSettings): PodSettings {
   return {
     ...POD_SETTINGS,
@@ -111,7 +111,7 @@ export function podSettings(settings: ClusterOperatorSettings): PodSettings {
   }
 }
 
-/** Every name that the API's Service has, and those of callers outside. */
+/** Names in the API's certificate: those of its Service, and those for callers outside. */
 export function apiNames({ apiNames: outside, clusterDomain }: Pick<ClusterOperatorSettings, 'apiNames' | 'clusterDomain'>) {
   const service = 'mooring-apiserver'
   const inNamespace = `${service}.${SYSTEM_NAMESPACE}`

@@ -7,7 +7,7 @@ import type { Running } from '../process/run.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { startWithCleanup } from '../process/process-lifetime.ts'
 import { type CacheSet, createCacheSet } from '../store/cache-set.ts'
-import { createKubernetesStore, createStoreOver, type KubernetesStore } from '../store/kubernetes.ts'
+import { createKubernetesStore, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { createOperatorCaches, createTunnelCaches, type OperatorCaches } from './caches.ts'
 import { createAdminCertificate } from './certificates/admin-certificate.ts'
@@ -22,7 +22,7 @@ import { keepCa } from './installation/ca.ts'
 import { restrictSystemNamespace } from './installation/system-namespace.ts'
 import { createClusterJournal } from './journal/cluster-journal.ts'
 import { createOperator } from './operator.ts'
-import { createFencedClient } from './runtime/fenced-kubernetes.ts'
+import { createFencedStore } from './runtime/fenced-client.ts'
 import { createLeaderElection } from './runtime/leader.ts'
 import { ADMIN_USER } from './server/credentials.ts'
 import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
@@ -39,10 +39,10 @@ export interface StartOperatorDeps {
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
 
 /**
- * Starts an operator of the cluster home: it stands for election, and does its work while it leads. It is ready when it stands, and, once
- * it leads, when it knows all there is.
- * `ended` rejects when leadership is lost or cannot be taken up: two that write would be worse than none. `stop` finishes the steps at
- * hand and gives the lease back.
+ * Starts an operator in a cluster: it stands for election, and runs the controllers while it is leader. A candidate is ready when it knows
+ * the leader; the leader is ready when its caches have synced.
+ * `ended` rejects when leadership is lost or cannot be taken up: two leaders would be worse than none. `stop` finishes the current steps
+ * and releases the lease.
  * @throws MooringError `port_in_use`, `invalid_settings`
  */
 export async function startOperator(deps: StartOperatorDeps): Promise<Running> {
@@ -54,21 +54,18 @@ async function startParts({ settings, log, env }: StartOperatorDeps, cleanup: As
   cleanup.use(watchEventLoop(registry))
   const fieldManager = 'mooring-operator'
   const store = cleanup.use(createKubernetesStore({ config: await loadClusterConfig(env), fieldManager }))
-  // A process of the same pod, started anew, must not take the lease of its forerunner for its own: that one's last write may be on its way.
+  // A restarted process of the same pod must not take over its predecessor's lease: that process' last write may still be under way.
   const identity = `${settings.identity}_${crypto.randomUUID()}`
   const election = createLeaderElection({ store, lease: LEASE, identity, log })
   const stopping = new AbortController()
-  const leads = () => election.leads()
+  const isLeader = () => election.isLeader()
   const work = { begun: false, synced: false }
-  const isReady = () => (work.begun ? work.synced : election.stands())
+  const isReady = () => (work.begun ? work.synced : election.knowsHolder())
   cleanup.use(await startStatus({ registry, host: settings.listen, port: settings.metricsPort, isReady }))
-  const fenced = createStoreOver(
-    createFencedClient(store.client, () => election.writableMs()),
-    { fieldManager },
-  )
+  const fenced = createFencedStore(store.client, { election, fieldManager })
   const ended = election.run((signal) => {
     work.begun = true
-    return lead({ settings, log, store: fenced, registry, leads, onSynced: () => (work.synced = true) }, signal)
+    return lead({ settings, log, store: fenced, registry, isLeader, onSynced: () => (work.synced = true) }, signal)
   }, stopping.signal)
   return {
     ended,
@@ -85,13 +82,13 @@ interface LeadDeps {
   readonly log: Logger
   readonly store: KubernetesStore
   readonly registry: Registry
-  readonly leads: () => boolean
-  /** Called when all that there was at the start is known. */
+  readonly isLeader: () => boolean
+  /** Called when all objects present at the start are known. */
   readonly onSynced: () => void
 }
 
-/** What the leader alone does. Resolves when `signal` has aborted and the steps under way are done. */
-async function lead({ settings, log, store, registry, leads, onSynced }: LeadDeps, signal: AbortSignal): Promise<void> {
+/** Work of the leader. Resolves when `signal` has aborted and the steps under way are done. */
+async function lead({ settings, log, store, registry, isLeader, onSynced }: LeadDeps, signal: AbortSignal): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
   await applyCrds({ client: store.client, log }, signal)
   await restrictSystemNamespace(store)
@@ -121,9 +118,9 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
     cleanup.use(tunnels.journal)
   }
   const operator = createOperator({
-    ...{ store, caches, runtime, log, registry, leads, tunnels },
+    ...{ store, caches, runtime, log, registry, isLeader, tunnels },
     ca: () => ca.certificate,
-    // Its key in the credential Secret, and where a caller of the REST API is asked to save `tls.ca`.
+    // Name of the entry in the credential Secret, and of the file to which API callers are asked to save `tls.ca`.
     caFile: 'ca.crt',
     settings: operatorSettings(settings),
     serviceAccounts: true,
@@ -134,7 +131,7 @@ async function lead({ settings, log, store, registry, leads, onSynced }: LeadDep
 }
 
 const GIB = 1024 ** 3
-/** Of the volume of the journal's server; the rest is for what it writes ahead and sorts. */
+/** Share of the journal's volume for its database; the rest is for write-ahead log and sorting. */
 const JOURNAL_SHARE = 0.7
 
 interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'registry'> {
@@ -146,7 +143,7 @@ interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'reg
   readonly caches: OperatorCaches
 }
 
-/** What tunnels need: the edges of all endpoints, and the journal, both to be closed in the end. */
+/** Creates what tunnels need: the edges of all endpoints, and the journal. The caller closes both. */
 function openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, digest, following, caches }: TunnelParts) {
   const ofTunnels = createTunnelCaches(following)
   const { endpoints, tunnels } = ofTunnels

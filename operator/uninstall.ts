@@ -20,7 +20,7 @@ const SETTINGS = {
   ...LOG_SETTINGS,
 } as const
 
-/** What `helm uninstall` runs before and after its own work. Exit 1 with a sentence stops it. */
+/** Program that `helm uninstall` runs before and after its own work. Exit status 1 with a message stops the uninstallation. */
 await runTask<SettingsOf<typeof SETTINGS>>({
   parse: createSettingsParser({
     program: 'node operator/uninstall.ts',

@@ -1,14 +1,14 @@
 import type { Condition } from '../crds/kind.ts'
 
 /** A condition as a decision gives it; {@link withCondition} adds the time. */
-export interface Verdict {
+export interface Decision {
   readonly status: 'True' | 'False' | 'Unknown'
   readonly reason: string
   readonly message: string
 }
 
-export const ready = (reason: string, message: string): Verdict => ({ status: 'True', reason, message })
-export const notReady = (reason: string, message: string): Verdict => ({ status: 'False', reason, message })
+export const ready = (reason: string, message: string): Decision => ({ status: 'True', reason, message })
+export const notReady = (reason: string, message: string): Decision => ({ status: 'False', reason, message })
 
 /** Longest message a condition may hold (crds/kind.ts). */
 const MESSAGE_MAX = 1024
@@ -26,16 +26,16 @@ export interface Stamp {
  */
 export function withCondition(
   conditions: readonly Condition[] | undefined,
-  verdict: Verdict,
+  decision: Decision,
   stamp: Stamp,
 ): readonly Condition[] {
   const before = conditions?.find((condition) => condition.type === stamp.type)
-  const moved = before?.status !== verdict.status
+  const moved = before?.status !== decision.status
   const next: Condition = {
     type: stamp.type,
-    status: verdict.status,
-    reason: verdict.reason,
-    message: verdict.message.slice(0, MESSAGE_MAX),
+    status: decision.status,
+    reason: decision.reason,
+    message: decision.message.slice(0, MESSAGE_MAX),
     lastTransitionTime: moved ? `${stamp.now.toISOString().slice(0, 19)}Z` : before.lastTransitionTime,
     observedGeneration: stamp.generation,
   }

@@ -27,18 +27,18 @@ const at = (generation: number) => object({ generation })
 const going = (generation: number) => object({ generation, deleting: true })
 
 test.each<{ does: string; before?: Resource<Kind>; after?: Resource<Kind>; tells: readonly (number | null)[] }>([
-  { does: 'an object that is new was created', after: at(1), tells: [1] },
-  { does: 'one that was not known may have been changed since', after: at(3), tells: [1, 2, 3] },
-  { does: 'of very many changes the newest are told', after: at(1_000), tells: Array.from({ length: 32 }, (_, i) => 969 + i) },
-  { does: 'a status is no change', before: at(2), after: at(2), tells: [] },
+  { does: 'a new object was created', after: at(1), tells: [1] },
+  { does: 'an unknown object may have been changed since its creation', after: at(3), tells: [1, 2, 3] },
+  { does: 'only the newest of very many changes count', after: at(1_000), tells: Array.from({ length: 32 }, (_, i) => 969 + i) },
+  { does: 'a change of the status is no change', before: at(2), after: at(2), tells: [] },
   { does: 'two changes may come as one', before: at(1), after: at(3), tells: [2, 3] },
-  { does: 'the mark of a deletion is one, and its generation none', before: at(2), after: going(3), tells: [null] },
-  { does: 'where the mark counts as no generation, too', before: at(2), after: going(2), tells: [null] },
+  { does: 'the mark of a deletion is a change, its generation is not', before: at(2), after: going(3), tells: [null] },
+  { does: 'the mark of a deletion without a generation is a change', before: at(2), after: going(2), tells: [null] },
   { does: 'a change may come together with the mark', before: at(1), after: going(3), tells: [2, null] },
   { does: 'an object that is being deleted when it is first seen', after: going(2), tells: [1, null] },
-  { does: 'an object that goes without a mark', before: at(1), tells: [null] },
-  { does: 'the end of a deletion is no second one', before: going(2), tells: [] },
-  { does: 'what is written to an object that is being deleted is nothing', before: going(2), after: going(3), tells: [] },
+  { does: 'an object that is deleted without a mark', before: at(1), tells: [null] },
+  { does: 'the end of a deletion is no second change', before: going(2), tells: [] },
+  { does: 'a write to an object that is being deleted is no change', before: going(2), after: going(3), tells: [] },
   { does: 'nothing at all', tells: [] },
 ])('$does', ({ before, after, tells }) => {
   expect(changesBetween(before, after, SEEN).map(({ generation }) => generation)).toEqual(tells)
@@ -47,7 +47,7 @@ test.each<{ does: string; before?: Resource<Kind>; after?: Resource<Kind>; tells
 const entryOf = (before: Resource<Kind> | undefined, after: Resource<Kind> | undefined, ownersGone = false) =>
   changesBetween(before, after, SEEN).map((change) => unseenEntry(change, { ownersGone, digest: () => 'digest' }))[0]
 
-test('an entry has all that is known of a write, and nobody as its actor', () => {
+test('an entry has all known fields of a write, and no actor', () => {
   expect(entryOf(undefined, at(1))).toEqual({
     id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) as string,
     at: Date.parse(CREATED),
@@ -88,27 +88,30 @@ test('an entry has the hostname of a tunnel, and a digest in place of the value 
   ])
 })
 
-test('told again it is the same entry', () => {
+test('the same write gives the same entry', () => {
   expect(entryOf(undefined, at(1))).toEqual(entryOf(undefined, at(1)))
   expect(entryOf(at(1), going(2))?.id).not.toBe(entryOf(at(1), at(2))?.id)
 })
 
 test.each([
-  { does: 'what is past its time', before: object({ generation: 1, spec: { expiresAt: CREATED } }) },
+  { does: 'an expired object', before: object({ generation: 1, spec: { expiresAt: CREATED } }) },
   {
-    does: 'a password past its bound, whatever it wishes for,',
+    does: 'a password past the maximum lifetime',
     before: tunnelPassword({
       metadata: { creationTimestamp: '2029-12-31T20:01:00Z' },
       spec: { expiresAt: '2099-01-01T00:00:00Z' },
     }),
   },
-  { does: 'what nobody waits for', before: object({ generation: 1, annotations: { 'mooring.dev/claim-deadline': CREATED } }) },
-  { does: 'what went with its owner', before: at(1), ownersGone: true },
+  {
+    does: 'an object past its claim deadline',
+    before: object({ generation: 1, annotations: { 'mooring.dev/claim-deadline': CREATED } }),
+  },
+  { does: 'an object deleted with its owner', before: at(1), ownersGone: true },
 ])('$does was deleted by the operator', ({ before, ownersGone }) => {
   expect(entryOf(before, undefined, ownersGone)?.actor).toEqual({ name: 'mooring', kind: 'operator' })
 })
 
-test('what has time left was deleted by somebody', () => {
+test('an object that has not expired was deleted by an unknown actor', () => {
   const before = object({ generation: 1, spec: { expiresAt: '2030-01-01T00:02:00Z' } })
   expect(entryOf(before, undefined)?.actor).toBeNull()
 })

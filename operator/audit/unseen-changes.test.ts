@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterEach(() => parts.disposeAsync())
 
-/** Starts an operator's look at the audit log; the end of the test stops it, or `stop`. */
+/** Starts an operator's check of the audit log; `stop`, or the end of the test, stops it. */
 async function looking(over: Pick<Journal, 'audited' | 'audit'> = journal, most = 100) {
   const ending = new AbortController()
   const registry = new Registry()
@@ -69,10 +69,10 @@ const entries = async () =>
       `${actor?.name ?? 'nobody'} ${via} ${action} ${resource.kind} ${resource.name} ${generation ?? '-'}`,
   )
 
-const untilThere = (...wanted: readonly string[]) =>
-  vi.waitFor(async () => expect(await entries()).toEqual(expect.arrayContaining([...wanted])), { timeout: 10_000, interval: 20 })
+const untilThere = (...desired: readonly string[]) =>
+  vi.waitFor(async () => expect(await entries()).toEqual(expect.arrayContaining([...desired])), { timeout: 10_000, interval: 20 })
 
-test('what nobody recorded gets an entry, what somebody did gets no second one', async () => {
+test('an unrecorded change gets an entry, a recorded one gets no second entry', async () => {
   const seen = await tunnel('seen')
   await recorded(seen.metadata.uid, 1, 'create')
   await tunnel('unseen')
@@ -88,7 +88,7 @@ test('what nobody recorded gets an entry, what somebody did gets no second one',
   expect(await journal.auditEntries({ namespace: 'of-nobody' }, { limit: 5 })).toEqual([])
 })
 
-test('the next leader finds what the last one recorded, and what went on between them', async () => {
+test('the next leader finds the changes that were made while there was no leader', async () => {
   const { metadata } = await tunnel('web')
   const first = await looking()
   await untilThere('nobody unknown create Tunnel web 1')
@@ -99,7 +99,7 @@ test('the next leader finds what the last one recorded, and what went on between
   expect(await entries()).toHaveLength(2)
 })
 
-test('nothing is asked of the journal while nothing changes but statuses', async () => {
+test('the journal is not queried while only statuses change', async () => {
   const questions: (readonly unknown[])[] = []
   const counting = {
     audit: journal.audit.bind(journal),
@@ -118,7 +118,7 @@ test('nothing is asked of the journal while nothing changes but statuses', async
   expect(questions.map((changes) => changes.length)).toEqual([2, 1])
 })
 
-test('a journal that is away is asked again', async () => {
+test('a query is repeated when the journal is unavailable', async () => {
   let away = true
   const sometimes = {
     audit: journal.audit.bind(journal),
@@ -133,7 +133,7 @@ test('a journal that is away is asked again', async () => {
   await untilThere('nobody unknown create Tunnel web 1')
 })
 
-test('of the changes that wait for a journal that is away for long the oldest are forgotten, and found again in what there is', async () => {
+test('while the journal is unavailable the oldest changes are dropped, and found again by a check of all objects', async () => {
   let away = true
   const sometimes = {
     audit: journal.audit.bind(journal),
@@ -152,11 +152,11 @@ test('of the changes that wait for a journal that is away for long the oldest ar
   const created = ['before', ...names].map((name) => `nobody unknown create Tunnel ${name} 1`)
   await untilThere(...created, 'nobody unknown delete Tunnel gone -')
   expect(warnings.filter((message) => message.startsWith('too many changes'))).toHaveLength(1)
-  expect(warnings.filter((message) => message.startsWith('the journal is back'))).toHaveLength(1)
+  expect(warnings.filter((message) => message.startsWith('the journal is available again'))).toHaveLength(1)
   expect((await entries()).toSorted()).toEqual([...new Set(await entries())].toSorted())
 })
 
-test('what the operator ends, and what goes with its tunnel, is no person’s change; hashes are in no entry', async () => {
+test('the operator is the actor of expiries and of deletions with an owner; no entry has a hash of a password', async () => {
   const { metadata } = await tunnel('web')
   const owner = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: metadata.uid }
   const sha256 = 'a'.repeat(64)

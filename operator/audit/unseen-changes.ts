@@ -12,51 +12,51 @@ import { Backlog } from './backlog.ts'
 import { type Change, changesBetween, unseenEntry } from './unseen-change.ts'
 
 export interface UnseenChangesDeps {
-  /** Of the kinds that the audit log tells of. */
+  /** Caches of the audited kinds. */
   readonly caches: readonly Cache<Kind>[]
   readonly namespaces: Cache<typeof Namespace>
   readonly journal: Pick<Journal, 'audited' | 'audit'>
   readonly log: { warn(details: object, message: string): void }
   readonly registry: Registry
   readonly now: () => Date
-  /** What stands in an entry in place of a value that may be a secret. */
+  /** Digest that replaces a possibly secret value in an entry. */
   readonly digest: ValueDigest
   readonly clock?: Clock
-  /** Milliseconds that whoever made a change, or saw it made, has to record it. */
+  /** Milliseconds that the API and the webhook have to record a change. */
   readonly graceMs?: number
-  /** Changes that may wait for the journal, beside those that one look at all objects brings. */
+  /** Maximum number of changes that wait for the journal, in addition to those found by a check of all objects. */
   readonly most?: number
 }
 
 const GRACE_MS = 30_000
-const LOOK_MS = 1_000
-/** Changes that one question to the journal is about. */
+const POLL_MS = 1_000
+/** Changes in one query to the journal. */
 const BATCH = 500
-/** Each holds on to what its object was: some 4 KB, of a heap of 320 MiB. */
+/** Each pending change holds the former object: some 4 KB, of a heap of 320 MiB. */
 const MOST = 10_000
-/** Entries of older objects may be past their retention, a day less than which this is. */
+/** Age up to which objects are checked: one day less than the retention of entries. */
 const KEPT_MS = 399 * 86_400_000
 
-/** A change that is to be looked for in the journal. */
+/** Change whose audit entry has not been checked yet. */
 interface Pending {
   readonly change: Change
   readonly ofTenant: boolean
 }
 
 /**
- * Records what neither the API nor the webhook saw (design, "Permissions"): a change is never missing from the audit log. Each change that
- * the caches show is looked for in the journal a while later, and one without an entry gets one with actor null. At the start that is all
- * there is; from then on nothing is asked while nothing changes. A deletion that nobody recorded while no operator ran is not known here,
- * unless a finalizer held the object.
+ * Records the changes that neither the API nor the webhook recorded, so that the audit log is complete (docs/api.md, "Audit log"). Each
+ * change that a cache shows is looked up in the journal after a grace time; a change without an entry gets one with actor null. The first
+ * check covers all objects. Later checks cover only changes. A deletion that happened while no operator ran is found only if a finalizer
+ * held the object.
  *
- * While the journal is away changes wait, and past a number of them the oldest are forgotten. Once it is back all objects are looked at as
- * at the start: what is lost by then are deletions, and what a change was from and to.
+ * While the journal is unavailable, changes wait. Above a maximum number the oldest are dropped; all objects are then checked again when
+ * the journal is back. That check does not find deletions, nor the values before a change.
  */
 export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: AbortSignal): Promise<void> } {
   const { caches, namespaces, journal, log, now, digest, clock = systemClock, graceMs = GRACE_MS } = deps
   const backlog = new Backlog<Pending>()
-  const forgotten = createForgotten(deps)
-  let room = 0
+  const dropped = createDropCounter(deps)
+  let limit = 0
 
   const isTenant = (namespace: string | undefined): boolean =>
     namespaces.get({ name: namespace ?? '' })?.metadata.labels?.[labels.organization] !== undefined
@@ -67,17 +67,17 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
     for (const change of changesBetween(before, after, now().getTime())) backlog.add({ change, ofTenant }, due)
   }
 
-  /** Expects all that led to what there is. */
+  /** Adds the writes that led to the present objects. */
   function expectAll(): void {
     const oldest = now().getTime() - KEPT_MS
     const before = backlog.size
     for (const object of caches.flatMap((cache) => cache.list())) {
       if (Date.parse(object.metadata.creationTimestamp) > oldest) expect(undefined, object)
     }
-    room = backlog.size - before + (deps.most ?? MOST)
+    limit = backlog.size - before + (deps.most ?? MOST)
   }
 
-  /** Returns how to stop. */
+  /** Follows the changes of a cache. @returns a function that unsubscribes */
   function follow(cache: Cache<Kind>): () => void {
     const known = new Map(cache.list().map((object) => [keyToString(keyOf(object)), object]))
     return cache.onChange((key: Key) => {
@@ -88,11 +88,11 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       const isSame = before?.metadata.uid === after?.metadata.uid
       if (before && !isSame) expect(before, undefined)
       if (after) expect(isSame ? before : undefined, after)
-      forgotten.add(backlog.trim(room))
+      dropped.add(backlog.trim(limit))
     })
   }
 
-  /** Owners that are on their way out count as gone: what they own goes first. */
+  /** Whether all owners are gone or being deleted: the objects that they own are deleted first. */
   function ownersGone({ object }: Change): boolean {
     const owners = object.metadata.ownerReferences ?? []
     const stays = ({ uid }: { readonly uid: string }) =>
@@ -108,14 +108,14 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       .filter(({ change, ofTenant }) => ofTenant || isTenant(change.object.metadata.namespace))
       .map(({ change }) => change)
     if (changes.length === 0) return
-    const told = await journal.audited(changes.map(({ resource, generation }) => ({ resource, generation })))
-    const isTold = new Set(told.map(nameOf))
-    const unseen = changes.filter((change) => !isTold.has(nameOf(change)))
+    const recorded = await journal.audited(changes.map(({ resource, generation }) => ({ resource, generation })))
+    const isRecorded = new Set(recorded.map(nameOf))
+    const unseen = changes.filter((change) => !isRecorded.has(nameOf(change)))
     await Promise.all(unseen.map((change) => journal.audit(unseenEntry(change, { ownersGone: ownersGone(change), digest }))))
   }
 
-  /** Whoever has entries waiting for a journal to be back comes first: what could not be looked for is due again later. */
-  async function look(): Promise<void> {
+  /** Checks all due changes. When the journal fails, the batch is due again after the grace time. */
+  async function checkDue(): Promise<void> {
     for (;;) {
       const batch = backlog.take(clock.now(), BATCH)
       if (batch.length === 0) return
@@ -123,7 +123,7 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
         await record(batch)
       } catch (error) {
         backlog.putBack(batch, clock.now() + graceMs)
-        forgotten.add(backlog.trim(room))
+        dropped.add(backlog.trim(limit))
         throw error
       }
     }
@@ -131,10 +131,10 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
 
   async function step(): Promise<void> {
     try {
-      await look()
-      if (backlog.size === 0 && forgotten.settle()) expectAll()
+      await checkDue()
+      if (backlog.size === 0 && dropped.settle()) expectAll()
     } catch (error) {
-      log.warn({ err: error }, 'the audit log could not be checked for changes that nobody recorded')
+      log.warn({ err: error }, 'the audit log could not be checked for unrecorded changes')
     }
   }
 
@@ -143,35 +143,36 @@ export function createUnseenChanges(deps: UnseenChangesDeps): { run(signal: Abor
       await untilSynced([...caches, namespaces], signal)
       if (!signal.aborted) expectAll()
       const stops = signal.aborted ? [] : caches.map(follow)
-      // A journal that takes nothing is not waited for then: what is on its way is found again by the next operator.
+      // Shutdown does not wait for a journal that hangs: the next operator finds the same changes again.
       while (!signal.aborted) {
         await unlessAborted(step(), signal)
-        await pause(clock, Math.min(LOOK_MS, graceMs), signal)
+        await pause(clock, Math.min(POLL_MS, graceMs), signal)
       }
       for (const stop of stops) stop()
     },
   }
 }
 
-/** Counts what is forgotten, and says so once until it is settled. */
-function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'registry'>) {
+/** Counts dropped changes, and logs the first of them until `settle`. */
+function createDropCounter({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'registry'>) {
   const total = new Counter({
     name: 'mooring_audit_forgotten_changes_total',
-    help: 'Changes that were not looked for in the audit log, as too many waited for the journal.',
+    help: 'Changes whose audit entry was not checked, as too many waited for the journal.',
     registers: [registry],
   })
   let since = 0
   return {
     add(count: number): void {
       if (count === 0) return
-      if (since === 0) log.warn({}, 'too many changes wait for the journal: the oldest are not looked for in the audit log')
+      if (since === 0)
+        log.warn({}, 'too many changes wait for the journal: the oldest are dropped, and not recorded in the audit log')
       since += count
       total.inc(count)
     },
-    /** Whether something was forgotten since the last time. */
+    /** Whether changes were dropped since the last call. */
     settle(): boolean {
       if (since === 0) return false
-      log.warn({ forgotten: since }, 'the journal is back: all objects are looked for in the audit log again')
+      log.warn({ dropped: since }, 'the journal is available again: all objects are checked against the audit log')
       since = 0
       return true
     },
@@ -180,7 +181,7 @@ function createForgotten({ log, registry }: Pick<UnseenChangesDeps, 'log' | 'reg
 
 const nameOf = ({ resource, generation }: AuditedChange): string => `${resource} ${generation ?? 'deleted'}`
 
-/** Resolves when `work` has, or `signal` aborts. Not a race against one promise, which would keep each of a day's 86,400 looks in memory. */
+/** Resolves when `work` has, or `signal` aborts. A race against one promise would keep each of a day's 86,400 checks in memory. */
 function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => resolve()

@@ -8,7 +8,7 @@ import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { changesOf, objectsOf } from '../runtime/source.ts'
 import { createCatalogReconciler } from './reconciler.ts'
-import { apiTokenVerdict, organizationVerdict, planVerdict, regionVerdict } from './verdicts.ts'
+import { apiTokenDecision, organizationDecision, planDecision, regionDecision } from './decisions.ts'
 
 export interface CatalogControllersDeps {
   readonly regions: Cache<typeof Region>
@@ -20,7 +20,7 @@ export interface CatalogControllersDeps {
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources'>) => Controller
 }
 
-/** One controller for each kind that is only data. */
+/** Creates a controller for each kind that is only data: regions, plans, organizations and API tokens. */
 export function createCatalogControllers(deps: CatalogControllersDeps): readonly Controller[] {
   const { regions, plans, organizations, apiTokens, report, controller } = deps
   const now = () => deps.now().getTime()
@@ -28,23 +28,23 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
   return [
     controller({
       ...{ name: 'region', concurrency: 1, sources: [objectsOf(regions)] },
-      reconcile: createCatalogReconciler({ ...about, cache: regions, judge: regionVerdict }),
+      reconcile: createCatalogReconciler({ ...about, cache: regions, decide: regionDecision }),
     }),
     controller({
       ...{ name: 'plan', concurrency: 1, sources: [objectsOf(plans), changesOf(regions, () => plans.list().map(keyOf))] },
-      reconcile: createCatalogReconciler({ ...about, cache: plans, judge: (plan) => planVerdict(plan, regions.list()) }),
+      reconcile: createCatalogReconciler({ ...about, cache: plans, decide: (plan) => planDecision(plan, regions.list()) }),
     }),
     controller({
       ...{ name: 'organization', concurrency: 1, sources: [objectsOf(organizations)] },
-      reconcile: createCatalogReconciler({ ...about, cache: organizations, judge: organizationVerdict }),
+      reconcile: createCatalogReconciler({ ...about, cache: organizations, decide: organizationDecision }),
     }),
     controller({
       ...{ name: 'api-token', concurrency: 1, sources: [objectsOf(apiTokens)] },
       reconcile: createCatalogReconciler({
         ...about,
         cache: apiTokens,
-        judge: (token) => apiTokenVerdict(token, now()),
-        findings: (token) => ({ expiresAt: new Date(endOfApiToken(token)).toISOString() }),
+        decide: (token) => apiTokenDecision(token, now()),
+        statusFields: (token) => ({ expiresAt: new Date(endOfApiToken(token)).toISOString() }),
         againInMs: (token) => {
           const left = endOfApiToken(token) - now()
           return left > 0 ? left : undefined

@@ -1,29 +1,29 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
 import type { Cache } from '../../store/cache.ts'
-import type { Verdict } from '../../store/conditions.ts'
+import type { Decision } from '../../store/conditions.ts'
 import type { Key } from '../../store/port.ts'
-import type { Findings, Report } from '../reporter.ts'
+import type { StatusFields, Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 
 export interface CatalogDeps<K extends Kind> {
   readonly cache: Cache<K>
   readonly report: Report
-  /** What the object comes to now. */
-  readonly judge: (object: Resource<K>) => Verdict
-  /** What its status says beside. */
-  readonly findings?: (object: Resource<K>) => Findings<K>
-  /** Milliseconds until that may be another without any change; undefined for never. */
+  /** Decides the object's Ready condition. */
+  readonly decide: (object: Resource<K>) => Decision
+  /** Other fields of its status. */
+  readonly statusFields?: (object: Resource<K>) => StatusFields<K>
+  /** Milliseconds until the condition may change without a change of the object; undefined for never. */
   readonly againInMs?: (object: Resource<K>) => number | undefined
 }
 
-/** Says of each object of a kind that is only data whether it can be used. */
+/** Creates the reconciler of a kind that is only data: it reports whether an object can be used. */
 export function createCatalogReconciler<K extends Kind>(deps: CatalogDeps<K>): (key: Key) => Promise<Outcome> {
-  const { cache, report, judge, findings, againInMs = () => undefined } = deps
+  const { cache, report, decide, statusFields, againInMs = () => undefined } = deps
   return async function reconcileCatalog(key) {
     const object = cache.get(key)
-    if (!object || object.metadata.deletionTimestamp !== undefined) return { verdict: 'settled', reason: 'Gone' }
-    const verdict = judge(object)
-    await report(cache.kind, object, verdict, findings?.(object))
-    return { verdict: 'settled', reason: verdict.reason, requeueAfterMs: againInMs(object) }
+    if (!object || object.metadata.deletionTimestamp !== undefined) return { result: 'settled', reason: 'Gone' }
+    const decision = decide(object)
+    await report(cache.kind, object, decision, statusFields?.(object))
+    return { result: 'settled', reason: decision.reason, requeueAfterMs: againInMs(object) }
   }
 }

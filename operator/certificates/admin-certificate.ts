@@ -2,16 +2,17 @@ import { X509Certificate } from 'node:crypto'
 import { issueCertificate, type KeyPair, renewalTime } from './local-ca.ts'
 
 export interface AdminCertificateDeps {
-  /** The installation's authority, with its key. */
+  /** CA of the installation, with its key. */
   readonly ca: () => KeyPair | Promise<KeyPair>
-  /** Role that it is for: the common name. */
+  /** Role that the certificate is for: its common name. */
   readonly user: string
   readonly now: () => Date
 }
 
 /**
- * Client certificate by which a database server knows the operator: its administrator's password alone lets nobody in from the network.
- * Kept in memory; issued again when it is due for renewal, or the authority is another.
+ * Creates the source of the client certificate by which a database server authenticates the operator: from the network, the
+ * administrator's password alone is rejected. The certificate is kept in memory, and issued again at two thirds of its lifetime or when the
+ * CA changes.
  */
 export function createAdminCertificate({ ca, user, now }: AdminCertificateDeps): () => Promise<KeyPair> {
   let current: { readonly pair: KeyPair; readonly authority: string } | undefined
@@ -26,6 +27,6 @@ export function createAdminCertificate({ ca, user, now }: AdminCertificateDeps):
   }
 }
 
-/** Common name of a certificate, PEM. */
+/** Common name of a certificate in PEM. */
 export const commonNameOf = (certificate: string): string | undefined =>
   /^CN=(.*)$/m.exec(new X509Certificate(certificate).subject)?.[1]

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
 import { serverNames } from '../../embedded/server-names.ts'
 import { createCa, issueCertificate, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
-import { createCertificates } from './renewing.ts'
+import { createCertificates } from './renewing-certificate.ts'
 
 const run = promisify(execFile)
 const NAMES = ['localhost', '127.0.0.1', '::1', 'host.example']
@@ -35,7 +35,7 @@ test('the authority may sign certificates, lasts ten years, and is named after i
   expect((await createCa(now)).certificate).not.toBe(ca.certificate)
 })
 
-test('a server certificate is for each of its names and for no others, and for 90 days at the most', () => {
+test('a server certificate is valid for exactly its names, and for at most 90 days', () => {
   const certificate = new X509Certificate(server.certificate)
   expect(certificate.ca).toBe(false)
   expect(certificate.checkIssued(new X509Certificate(ca.certificate))).toBe(true)
@@ -46,7 +46,7 @@ test('a server certificate is for each of its names and for no others, and for 9
   expect(certificate.validToDate.getTime()).toBeLessThanOrEqual(inDays(90).getTime())
 })
 
-test('a server certificate ends no later than its authority', async () => {
+test('a server certificate expires no later than its CA', async () => {
   const late = await issueCertificate({ ca, names: NAMES, now: inDays(3_640) })
   expect(new X509Certificate(late.certificate).validTo).toBe(new X509Certificate(ca.certificate).validTo)
 })
@@ -98,7 +98,7 @@ test.each([
   { does: 'is not good for a further name', given: () => ({ names: [...NAMES, 'new.example'] }), good: false },
   { does: 'is good until two thirds of its life', given: () => ({ now: inDays(59) }), good: true },
   { does: 'is not good after two thirds of its life', given: () => ({ now: inDays(61) }), good: false },
-  { does: 'is not good when the clock stands before its life', given: () => ({ now: inDays(-2) }), good: false },
+  { does: 'is not good before its validity begins', given: () => ({ now: inDays(-2) }), good: false },
   { does: 'is not good under another authority', given: async () => ({ ca: await createCa(now) }), good: false },
 ])('a stored certificate $does', async ({ given, good }) => {
   expect(stillGood(server, { ca, names: NAMES, now, ...(await given()) })).toBe(good)
@@ -110,7 +110,7 @@ test('a stored certificate with a wildcard is good for that wildcard', async () 
   expect(stillGood(wildcard, { ca, names: ['*.other.example'], now })).toBe(false)
 })
 
-test('a stored certificate is used on, and renewed once it is due', async () => {
+test('a stored certificate stays in use until its renewal is due', async () => {
   let clock = now
   using certificates = await createCertificates({ ca, names: NAMES, stored: server, now: () => clock })
   const renewed: KeyPair[] = []
@@ -126,15 +126,18 @@ test('a stored certificate is used on, and renewed once it is due', async () => 
   expect(stillGood(certificates.current(), { ca, names: NAMES, now: clock })).toBe(true)
 })
 
-test.each(['my.example.org', '192.0.2.9', '2001:db8::1'])('a server that others find as %s has that name', (publicHost) => {
-  expect(serverNames('0.0.0.0', publicHost)).toEqual(expect.arrayContaining(['localhost', publicHost]))
-})
+test.each(['my.example.org', '192.0.2.9', '2001:db8::1'])(
+  'the certificate of a server with the public host %s has that name',
+  (publicHost) => {
+    expect(serverNames('0.0.0.0', publicHost)).toEqual(expect.arrayContaining(['localhost', publicHost]))
+  },
+)
 
 test.each([
   { listen: '127.0.0.1', has: ['localhost', '127.0.0.1', '::1'] },
   { listen: '192.0.2.7', has: ['localhost', '192.0.2.7'] },
   { listen: '0.0.0.0', has: ['localhost', '127.0.0.1'] },
-])('a server listening on $listen is reached by $has', ({ listen, has }) => {
+])('the certificate of a server that listens on $listen has the name $has', ({ listen, has }) => {
   const names = serverNames(listen)
   expect(names).toEqual(expect.arrayContaining(has))
   expect(new Set(names).size).toBe(names.length)

@@ -2,7 +2,7 @@ import { createPrivateKey, type webcrypto, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type * as X509 from '@peculiar/x509'
 
-/** A certificate and the private key that belongs to it, both PEM; the key is PKCS #8. */
+/** Certificate and its private key, both PEM; the key is PKCS #8. */
 export interface KeyPair {
   readonly certificate: string
   readonly key: string
@@ -12,12 +12,12 @@ const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const CA_LIFETIME = 3_653 * DAY
-/** At most 90 days: what leaks is of no use for long, and renewal is exercised. */
+/** At most 90 days: a leaked key is useful for a short time only, and renewal is exercised. */
 const SERVER_LIFETIME = 90 * DAY
 
 /**
- * Makes the certificate authority of one installation: ECDSA P-256, ten years, may sign certificates of servers and no further
- * authority (RFC 5280, sections 4.2.1.3 and 4.2.1.9). The caller keeps both PEMs; the key is a secret.
+ * Creates the certificate authority of one installation: ECDSA P-256, ten years. It may sign certificates of servers but no other CA
+ * (RFC 5280, sections 4.2.1.3 and 4.2.1.9). The caller stores both PEMs; the key is a secret.
  */
 export async function createCa(now: Date): Promise<KeyPair> {
   const x509 = await loadX509()
@@ -25,7 +25,7 @@ export async function createCa(now: Date): Promise<KeyPair> {
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString('hex')
   const usage = x509.KeyUsageFlags
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    // The name differs from installation to installation: clients that trust two must tell them apart.
+    // The name differs between installations: clients that trust two of them must distinguish them.
     name: `CN=Mooring local CA ${id}`,
     serialNumber: serialNumber(),
     notBefore: new Date(now.getTime() - HOUR),
@@ -42,16 +42,16 @@ export async function createCa(now: Date): Promise<KeyPair> {
 
 export interface IssueRequest {
   readonly ca: KeyPair
-  /** Host names and IP addresses the server is reached by; at least one. */
+  /** Host names and IP addresses of the server; at least one. */
   readonly names: readonly string[]
   readonly now: Date
-  /** What its holder may be in a connection; `peer`: both. A server, when absent. */
+  /** Role of the holder in a connection; `peer` means both. Default `server`. */
   readonly usage?: 'server' | 'client' | 'peer'
-  /** Common name; one that says nothing, when absent. */
+  /** Common name. Default: a constant without meaning. */
   readonly subject?: string
 }
 
-/** Issues a certificate for 90 days, or for as long as the authority itself has. A new key each time. */
+/** Issues a certificate with a new key, valid for 90 days but not longer than its CA. */
 export async function issueCertificate({
   ca,
   names,
@@ -85,7 +85,7 @@ export async function issueCertificate({
   return { certificate: pemOf(certificate), key: await keyPem(keys.privateKey) }
 }
 
-/** Whether these are a certificate and its key: a Secret may hold anything after somebody's edit. */
+/** Whether the two values are a certificate and its key: a Secret edited by hand may hold anything. */
 export function isPair({ certificate, key }: KeyPair): boolean {
   try {
     return isKeyOf(new X509Certificate(certificate), key)
@@ -94,10 +94,10 @@ export function isPair({ certificate, key }: KeyPair): boolean {
   }
 }
 
-/** @throws Error when that is no key */
+/** Whether `key` is the key of the certificate. @throws Error when `key` is not a private key */
 export const isKeyOf = (certificate: X509Certificate, key: string): boolean => certificate.checkPrivateKey(createPrivateKey(key))
 
-/** When two thirds of a certificate's lifetime are over. */
+/** Time at which two thirds of a certificate's lifetime have passed. */
 export const renewalTime = (certificate: string): Date => renewalOf(new X509Certificate(certificate))
 
 function renewalOf({ validFromDate, validToDate }: X509Certificate): Date {
@@ -105,14 +105,14 @@ function renewalOf({ validFromDate, validToDate }: X509Certificate): Date {
   return new Date(from + ((validToDate.getTime() - from) * 2) / 3)
 }
 
-/** True when `stored` may serve on: signed by this authority, good for every name, and not yet due for renewal. */
+/** Whether `stored` may stay in use: signed by this CA, valid for every name, and not yet due for renewal. */
 export function stillGood(stored: KeyPair, { ca, names, now }: IssueRequest): boolean {
   const certificate = new X509Certificate(stored.certificate)
   const authority = new X509Certificate(ca.certificate)
   return isIssued(certificate, { authority, names, now }) && now < renewalOf(certificate)
 }
 
-/** Whether a certificate is what an authority would issue, and its time has begun; it may be over. */
+/** Whether a certificate is one that the CA would issue, and has become valid. It may have expired. */
 export function isIssued(
   certificate: X509Certificate,
   { authority, names, now }: Pick<IssueRequest, 'names' | 'now'> & { readonly authority: X509Certificate },
@@ -130,14 +130,14 @@ function isFor(certificate: X509Certificate, name: string): boolean {
   return certificate.checkHost(name.replace(/^\*/, 'any')) !== undefined
 }
 
-/** The library costs 20 MB and 160 ms, so it is loaded by a process that has to issue something, and by no other. */
+/** Loads the X.509 library, which costs 20 MB and 160 ms: only processes that issue certificates load it. */
 async function loadX509(): Promise<typeof X509> {
-  // Its dependency injection needs this polyfill, and needs it first.
+  // The library's dependency injection needs this polyfill loaded first.
   await import('reflect-metadata')
   return import('@peculiar/x509')
 }
 
-/** 16 bytes, positive, never with a leading zero (RFC 5280, section 4.1.2.2). */
+/** Serial number of 16 bytes, positive, without a leading zero byte (RFC 5280, section 4.1.2.2). */
 function serialNumber(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40

@@ -27,7 +27,7 @@ test.each([
   { how: 'deleted', data: undefined },
   { how: 'robbed of a key', data: { rsa: null } },
   { how: 'given what is no key', data: encodeSecret({ rsa: 'no key' }) },
-])('host keys whose Secret was $how by hand are the same again: clients know them', async ({ data }) => {
+])('host keys whose Secret was $how by hand are restored', async ({ data }) => {
   await using at = await start()
   const { store } = at
   const keyring = createHostKeyring(store)
@@ -39,7 +39,7 @@ test.each([
   expect(await createHostKeyring(store).open(eu)).toEqual(before)
 })
 
-test.each(ENTRIES)('of a Secret that has lost %s while nobody knew it, all other host keys stay', async (lost) => {
+test.each(ENTRIES)('when %s is lost and not in memory, all other host keys stay', async (lost) => {
   await using at = await start()
   const before = await createHostKeyring(at.store).open(eu)
   await at.store.mergePatch(Secret, key, { data: { [lost]: null } })
@@ -51,14 +51,14 @@ test.each(ENTRIES)('of a Secret that has lost %s while nobody knew it, all other
   for (const entry of ENTRIES) expect(await at.textOf(entry)).not.toBe('')
 })
 
-test('a public half that is another’s is derived anew', async () => {
+test('a public key of another private key is derived anew', async () => {
   await using at = await start()
   const before = await createHostKeyring(at.store).open(eu)
   await at.store.mergePatch(Secret, key, { data: encodeSecret({ 'ecdsa.pub': await at.textOf('rsa.pub') }) })
   expect(await createHostKeyring(at.store).open(eu)).toEqual(before)
 })
 
-test('host keys of an endpoint that is forgotten are in no memory', async () => {
+test('forget removes the host keys of an endpoint from memory', async () => {
   await using at = await start()
   const keyring = createHostKeyring(at.store)
   const before = await keyring.open(eu)
@@ -68,7 +68,7 @@ test('host keys of an endpoint that is forgotten are in no memory', async () => 
   expect(after.publicKeys.filter((line) => before.publicKeys.includes(line))).toEqual([])
 })
 
-test('host keys that were drawn before their endpoint was there are marked as its own when it is, and go with it', async () => {
+test('host keys generated before their endpoint get its label and owner later, and are deleted with it', async () => {
   await using at = await start()
   const { store } = at
   const before = await openHostKeys(store, 'eu')

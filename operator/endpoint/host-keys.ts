@@ -7,11 +7,11 @@ import type { Store } from '../../store/port.ts'
 import { keepSecret, keptSecret } from '../installation/kept-secret.ts'
 import { openSshPrivateKey, publicLineIn } from './openssh.ts'
 
-/** Host keys of an endpoint's edges: all show the same, for ever, or clients are warned of an attack. */
+/** Host keys of an endpoint. All its edges present the same keys permanently: SSH clients report a changed key as an attack. */
 export interface HostKeys {
-  /** In OpenSSH's format. */
+  /** Private keys in OpenSSH's format. */
   readonly privateKeys: readonly string[]
-  /** As OpenSSH writes them, without a comment. */
+  /** Public keys as lines of OpenSSH's format, without a comment. */
   readonly publicKeys: readonly string[]
 }
 
@@ -25,19 +25,19 @@ const DRAW: Readonly<Record<Type, () => Promise<{ readonly privateKey: KeyObject
   rsa: () => pairOf('rsa', { modulusLength: RSA_BITS }),
 }
 
-/** Private keys by type, public ones by type and `.pub`. */
+/** Private keys by type, public keys by `<type>.pub`. */
 type Texts = Readonly<Record<string, string>>
 
-/** Owner of the Secret, which goes with it. */
+/** Name of an endpoint and the owners of its Secret. */
 export type HostKeysOf = { readonly name: string; readonly owners: readonly OwnerReference[] }
 
 export interface HostKeyring {
   /**
-   * The endpoint's host keys, drawn the first time: Ed25519, ECDSA P-256, and RSA for old clients. Keys that are there stay; those that
-   * somebody has deleted or damaged meanwhile are the same again while this process knows them, as clients do, and drawn anew after that.
+   * Returns the endpoint's host keys, generated the first time: Ed25519, ECDSA P-256, and RSA for old clients. Present keys stay. Keys that
+   * were deleted or damaged by hand are restored from the memory of this process, otherwise generated anew.
    */
   open(endpoint: HostKeysOf): Promise<HostKeys>
-  /** Of an endpoint that is gone. */
+  /** Forgets the keys of a deleted endpoint. */
   forget(endpoint: string): void
 }
 
@@ -48,17 +48,17 @@ export function createHostKeyring(store: Store): HostKeyring {
       const before = known.get(name) ?? {}
       const about = { ownerReferences: owners, labels: { [labels.endpoint]: name } }
       const kept = await keptSecret(store, hostKeysSecret(name), () => whole([before]), about)
-      const wanted = await whole([kept, before])
-      if (Object.entries(wanted).some(([entry, value]) => kept[entry] !== value))
-        await keepSecret(store, hostKeysSecret(name), wanted)
-      known.set(name, wanted)
-      return keysOf(wanted)
+      const desired = await whole([kept, before])
+      if (Object.entries(desired).some(([entry, value]) => kept[entry] !== value))
+        await keepSecret(store, hostKeysSecret(name), desired)
+      known.set(name, desired)
+      return keysOf(desired)
     },
     forget: (endpoint) => void known.delete(endpoint),
   }
 }
 
-/** The host keys of an endpoint that is not there yet: its Secret is marked as its own when it is looked after. */
+/** Opens the host keys before the endpoint exists; its reconcile adds owner and labels to the Secret. */
 export const openHostKeys = (store: Store, endpoint: string): Promise<HostKeys> =>
   createHostKeyring(store).open({ name: endpoint, owners: [] })
 
@@ -67,7 +67,7 @@ const keysOf = (kept: Texts): HostKeys => ({
   publicKeys: HOST_KEY_TYPES.map((type) => kept[`${type}.pub`] ?? ''),
 })
 
-/** Of each type the first key that is one, drawn where there is none. */
+/** Returns for each type the first valid key in `from`, otherwise a new one. */
 async function whole(from: readonly Texts[]): Promise<Texts> {
   const pairs = await Promise.all(
     HOST_KEY_TYPES.map(async (type) => {

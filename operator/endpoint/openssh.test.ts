@@ -14,7 +14,7 @@ test.each([
   { type: 'ed25519', key: generateKeyPairSync('ed25519').privateKey },
   { type: 'ecdsa', key: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey },
   { type: 'rsa', key: generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey },
-])('ssh-keygen reads the public key of $type out of what is kept of it', async ({ key }) => {
+])('ssh-keygen derives the public key of $type from the stored file', async ({ key }) => {
   const dir = await mkdtemp(join(tmpdir(), 'mooring-keys-'))
   try {
     const file = join(dir, 'key')
@@ -44,13 +44,13 @@ test.each(['ed25519', 'ecdsa', 'rsa'])(
   },
 )
 
-/** The same file with other bytes in it. */
+/** File with changed bytes. */
 function changed(file: string, change: (bytes: Buffer) => Buffer): string {
   const [head = '', ...lines] = file.trimEnd().split('\n')
   return [head, change(Buffer.from(lines.slice(0, -1).join(''), 'base64')).toString('base64'), lines.at(-1), ''].join('\n')
 }
 
-test('of a key that was damaged there is no public half', () => {
+test('a damaged key has no public half', () => {
   const file = openSshPrivateKey(generateKeyPairSync('ed25519').privateKey)
   const { length } = Buffer.from(file.split('\n').slice(1, -2).join(''), 'base64')
   expect(publicLineIn(changed(file, (bytes) => bytes))).toBeDefined()
@@ -59,7 +59,7 @@ test('of a key that was damaged there is no public half', () => {
     expect(publicLineIn(text)).toBeUndefined()
 })
 
-test('whatever a file holds, it is read or it is not, and nothing is thrown', () => {
+test('reading any file throws nothing', () => {
   const file = openSshPrivateKey(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
   const flips = fc.array(fc.tuple(fc.nat(400), fc.nat(255)), { minLength: 1, maxLength: 4 })
   fc.assert(

@@ -1,7 +1,7 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, randomBytes } from 'node:crypto'
 import { MooringError } from '../../shared/errors.ts'
 
-/** A length and the bytes (RFC 4251, section 5: string). */
+/** Encodes a length and the bytes (RFC 4251, section 5: string). */
 function text(value: Buffer | string): Buffer {
   const bytes = Buffer.from(value)
   const length = Buffer.alloc(4)
@@ -9,7 +9,7 @@ function text(value: Buffer | string): Buffer {
   return Buffer.concat([length, bytes])
 }
 
-/** A positive number (RFC 4251, section 5: mpint): without leading zeros, but for one before a first bit that is set. */
+/** Encodes a positive number (RFC 4251, section 5: mpint): no leading zeros, except one before a first bit that is set. */
 function number(base64url: string): Buffer {
   const padded = Buffer.from(base64url, 'base64url')
   const bytes = padded.subarray(
@@ -33,24 +33,24 @@ function typeOf({ kty = '', crv = '' }: JsonWebKey): KeyType {
 
 type Fields = (field: 'x' | 'y' | 'd' | 'n' | 'e' | 'qi' | 'p' | 'q') => string
 
-/** A JWK's fields are there as its type says. */
+/** Reads fields of a JWK as bytes; the type of the key guarantees that they are present. */
 const fieldsOf =
   (jwk: JsonWebKey): Fields =>
   (field) =>
     jwk[field] ?? ''
 
-/** An uncompressed point (SEC 1, section 2.3.3). */
+/** Encodes an uncompressed point (SEC 1, section 2.3.3). */
 const pointOf = (field: Fields): Buffer => Buffer.concat([Buffer.from([4]), bytesOf(field('x')), bytesOf(field('y'))])
 const bytesOf = (base64url: string): Buffer => Buffer.from(base64url, 'base64url')
 
-/** What follows the type in the public part (RFC 4253, section 6.6; RFC 5656, section 3.1; RFC 8709, section 4). */
+/** Fields after the type in the public part (RFC 4253, section 6.6; RFC 5656, section 3.1; RFC 8709, section 4). */
 const PUBLIC: Readonly<Record<KeyType, (field: Fields) => readonly Buffer[]>> = {
   'ssh-ed25519': (field) => [text(bytesOf(field('x')))],
   'ssh-rsa': (field) => [number(field('e')), number(field('n'))],
   'ecdsa-sha2-nistp256': (field) => [text('nistp256'), text(pointOf(field))],
 }
 
-/** What follows the type in the private part (OpenSSH, PROTOCOL.key; draft-miller-ssh-agent, section 3.2). */
+/** Fields after the type in the private part (OpenSSH, PROTOCOL.key; draft-miller-ssh-agent, section 3.2). */
 const PRIVATE: Readonly<Record<KeyType, (field: Fields) => readonly Buffer[]>> = {
   'ssh-ed25519': (field) => [text(bytesOf(field('x'))), text(Buffer.concat([bytesOf(field('d')), bytesOf(field('x'))]))],
   'ssh-rsa': (field) => (['n', 'e', 'd', 'qi', 'p', 'q'] as const).map((name) => number(field(name))),
@@ -63,13 +63,13 @@ function blobOf(key: KeyObject): { readonly type: KeyType; readonly blob: Buffer
   return { type, blob: Buffer.concat([text(type), ...PUBLIC[type](fieldsOf(jwk))]) }
 }
 
-/** The line that OpenSSH writes of a key, `ssh-ed25519 AAAA…`, from any PEM that node:crypto reads. @throws MooringError `unknown_key` */
+/** Line of OpenSSH's public key format, `ssh-ed25519 AAAA…`, of any key that node:crypto reads. @throws MooringError `unknown_key` */
 export function publicLine(key: KeyObject): string {
   const { type, blob } = blobOf(key)
   return `${type} ${blob.toString('base64')}`
 }
 
-/** What a file with one key begins with that is not encrypted. */
+/** First bytes of a file with one unencrypted key. */
 const HEAD = Buffer.concat([
   Buffer.from('openssh-key-v1\0'),
   ...[text('none'), text('none'), text('')],
@@ -77,7 +77,7 @@ const HEAD = Buffer.concat([
 ])
 const paddingOf = (length: number): Buffer => Buffer.from(Array.from({ length }, (_, index) => index + 1))
 
-/** A key in OpenSSH's own format, unencrypted (OpenSSH, PROTOCOL.key). @throws MooringError `unknown_key` */
+/** Encodes a key in OpenSSH's format, unencrypted (OpenSSH, PROTOCOL.key). @throws MooringError `unknown_key` */
 export function openSshPrivateKey(key: KeyObject): string {
   const { type, blob } = blobOf(key)
   const check = randomBytes(4)
@@ -90,8 +90,8 @@ export function openSshPrivateKey(key: KeyObject): string {
 const FILE = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----\s*$/
 
 /**
- * The line of the public half of a key in OpenSSH's own format; undefined for what is no whole key of a type of ours, unencrypted. That the
- * numbers in it belong together is not looked into.
+ * Line of the public half of a private key file in OpenSSH's format. Undefined unless the file is complete, unencrypted and of a supported
+ * type. The mathematical relation of its numbers is not verified.
  */
 export function publicLineIn(file: string): string | undefined {
   const bytes = Buffer.from(FILE.exec(file)?.[1] ?? '', 'base64')
@@ -103,10 +103,10 @@ export function publicLineIn(file: string): string | undefined {
 }
 
 const isType = (name = ''): name is KeyType => Object.hasOwn(PUBLIC, name)
-/** The type, what {@link PRIVATE} has, and a comment. */
+/** Number of strings in a private part: the type, the fields of {@link PRIVATE}, and a comment. */
 const PARTS: Readonly<Record<KeyType, number>> = { 'ssh-ed25519': 4, 'ecdsa-sha2-nistp256': 5, 'ssh-rsa': 8 }
 
-/** Whether a private part has two equal checks, all that it must have, of the same public key as `blob`, and its padding. */
+/** Whether a private part has two equal checks, all its fields, the same public key as `blob`, and its padding. */
 function isWhole(secret: Buffer, blob: Buffer, type: KeyType): boolean {
   const { texts, rest } = textsIn(secret.subarray(8))
   const key = textsIn(blob).texts.at(-1)
@@ -119,7 +119,7 @@ function isWhole(secret: Buffer, blob: Buffer, type: KeyType): boolean {
   )
 }
 
-/** All that {@link text} wrote one after the other, and what follows that is none. */
+/** Splits bytes into the strings that {@link text} encoded, and the rest. */
 function textsIn(bytes: Buffer): { readonly texts: readonly Buffer[]; readonly rest: Buffer } {
   const texts: Buffer[] = []
   let rest = bytes

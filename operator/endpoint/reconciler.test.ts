@@ -13,7 +13,7 @@ import { localIssuer } from '../tunnel/certificate-issuer.ts'
 import { tunnelIndexes } from '../tunnel/indexes.ts'
 import { createEndpointReconciler } from './reconciler.ts'
 
-test('nothing is remembered of an endpoint that is gone: one that is made under its name has host keys of its own', async () => {
+test('an endpoint recreated under its name gets new host keys', async () => {
   await using opened = await openTemporaryStore()
   const { store } = opened
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
@@ -30,7 +30,7 @@ test('nothing is remembered of an endpoint that is gone: one that is made under 
   await reconcile(metadata)
   endpoints.remove(endpoint)
   await reconcile(metadata)
-  // Its owner is not in the store.
+  // The Secret is collected, as its owner is not in the store.
   await expect.poll(() => store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: hostKeysSecret(metadata.name) })).toBeUndefined()
   endpoints.put(endpoint)
   await reconcile(metadata)

@@ -2,7 +2,7 @@ import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
@@ -16,14 +16,14 @@ export interface EndpointReconcilerDeps {
   readonly store: Store
   readonly endpoints: Cache<typeof TunnelEndpoint>
   readonly regions: Cache<typeof Region>
-  /** With the index `endpoint` of tunnel/indexes.ts. */
+  /** Tunnels, with the index `endpoint` of tunnel/indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
   readonly issuers: Issuers
   readonly runtime: EdgeRuntime
   readonly report: Report
 }
 
-/** Keeps an endpoint's host keys and edges, and says how many tunnels it serves. */
+/** Creates the reconciler of endpoints: it keeps their host keys and edges, and reports how many tunnels each serves. */
 export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Key) => Promise<Outcome> {
   const { store, endpoints, regions, tunnels, runtime, report } = deps
   const keyring = createHostKeyring(store)
@@ -32,18 +32,18 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
     if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) {
       keyring.forget(key.name)
       await runtime.forget?.(key.name)
-      return { verdict: 'settled', reason: 'Gone' }
+      return { result: 'settled', reason: 'Gone' }
     }
     const { publicKeys } = await keyring.open({ name: endpoint.metadata.name, owners: ownersOf(endpoint) })
     const state = await runtime.ensure(endpoint)
-    const verdict = verdictOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state })
-    await report(TunnelEndpoint, endpoint, verdict, {
+    const decision = decisionOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state })
+    await report(TunnelEndpoint, endpoint, decision, {
       hostKeys: publicKeys,
       readyReplicas: state.ready,
       strangersCertificate: state.strangersCertificate,
       tunnels: tunnels.countByIndex('endpoint', key.name),
     })
-    return { verdict: verdict.status === 'True' ? 'settled' : 'waiting', reason: verdict.reason }
+    return { result: decision.status === 'True' ? 'settled' : 'waiting', reason: decision.reason }
   }
 }
 
@@ -53,8 +53,8 @@ interface Seen {
   readonly state: EdgeState
 }
 
-/** Pure. */
-function verdictOf(endpoint: TunnelEndpoint, { regions, issuers, state }: Seen): Verdict {
+/** Ready condition of an endpoint. Pure. */
+function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state }: Seen): Decision {
   const { spec } = endpoint
   const { ready: edges, ...why } = state
   if (!regions.some((region) => region.spec.id === spec.region)) {

@@ -1,25 +1,25 @@
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 
-/** What came of an endpoint's edges. */
+/** Observed state of an endpoint's edges. */
 export interface EdgeState {
-  /** Edges that answer. */
+  /** Number of edges that are ready. */
   readonly ready: number
-  /** Why there are none, for people. */
+  /** Reason why no edge is ready, for people. */
   readonly message?: string | undefined
-  /** There are none, and to wait is of no use. */
+  /** Whether no edge is ready and waiting will not help. */
   readonly isFailing?: boolean | undefined
-  /** From when until when the certificate for unknown hosts is good, RFC 3339 UTC. Absent where edges do not learn of it by their endpoint. */
+  /** Validity of the certificate for unknown hosts, RFC 3339 UTC. Absent where edges do not learn of it through the endpoint. */
   readonly strangersCertificate?: { readonly notBefore: string; readonly notAfter: string } | undefined
 }
 
-/** How the edges of an endpoint run: in this process, or as a Deployment. */
+/** Runtime of the edges of endpoints: in this process, or as Deployments. */
 export interface EdgeRuntime {
-  /** Makes them as the endpoint wants them. Called at every look. */
+  /** Creates or updates the edges of an endpoint. Called at every reconcile. */
   ensure(endpoint: TunnelEndpoint): Promise<EdgeState>
-  /** An endpoint is gone, or going. Absent where nothing is left of it by then. */
+  /** Removes what is left of a deleted endpoint. Absent where the runtime leaves nothing. */
   forget?(name: string): Promise<void>
-  /** Tunnels came to an endpoint, or left it: its edges are given their certificates. Absent where nothing hangs on that. */
+  /** Gives edges the certificates of the endpoint's tunnels, whose set has changed. Absent where edges need no permission. */
   tunnelsChanged?(name: string): Promise<void>
-  /** Calls `listener` with the name of an endpoint whose edges changed. Returns how to stop that. */
+  /** Calls `listener` with the name of an endpoint whose edges changed. @returns a function that unsubscribes */
   onChange(listener: (name: string) => void): () => void
 }

@@ -13,13 +13,13 @@ test('an object has its burst, and then one for each refill', () => {
   expect([0, 0, 0, 500, 1_000, 1_000].map((now) => mayWrite('a', now))).toEqual([true, true, false, false, true, false])
 })
 
-test('one loud object does not use up what others have', () => {
+test('an object with many events does not use up the budget of others', () => {
   const mayWrite = createBudget(LIMITS)
   for (let i = 0; i < 100; i++) mayWrite('loud', 0)
   expect(mayWrite('quiet', 0)).toBe(true)
 })
 
-test('all objects together have a bound too, whatever they do', () => {
+test('all objects together have a budget', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(20), fc.nat(50)), { maxLength: 300 }), (calls) => {
       const mayWrite = createBudget(LIMITS)

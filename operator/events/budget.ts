@@ -1,16 +1,16 @@
-/** A bucket of tokens: `burst` at once, then one every `refillMs`. */
+/** Token bucket: `burst` tokens at once, then one token every `refillMs`. */
 export interface Rate {
   readonly burst: number
   readonly refillMs: number
 }
 
-/** How many events may be written. */
+/** Limits for the number of events. */
 export interface BudgetLimits {
-  /** About one object. */
+  /** Limit for events about one object. */
   readonly perObject: Rate
-  /** Altogether. */
+  /** Limit for all events. */
   readonly overall: Rate
-  /** Objects that are remembered; the one that was told of longest ago is forgotten first, and begins with a full bucket again. */
+  /** Number of remembered objects; above it the one with the oldest event is forgotten, and starts again with a full bucket. */
   readonly objects: number
 }
 
@@ -25,7 +25,7 @@ interface Bucket {
   readonly at: number
 }
 
-/** Whether one more event about an object may be written at `now` (milliseconds of any clock that does not go back), which it then was. */
+/** Creates a function that consumes one event at `now` (monotonic milliseconds) and returns whether it may be written. */
 export function createBudget(limits: BudgetLimits = BUDGET): (uid: string, now: number) => boolean {
   const objects = new Map<string, Bucket>()
   let overall: Bucket | undefined
@@ -42,7 +42,7 @@ export function createBudget(limits: BudgetLimits = BUDGET): (uid: string, now: 
   }
 }
 
-/** The bucket after one more was taken out; undefined when it is empty. */
+/** Bucket after one token was taken; undefined when it is empty. */
 function taken(bucket: Bucket | undefined, { burst, refillMs }: Rate, now: number): Bucket | undefined {
   const left = bucket ? Math.min(burst, bucket.left + (now - bucket.at) / refillMs) : burst
   return left >= 1 ? { left: left - 1, at: now } : undefined

@@ -12,9 +12,9 @@ import { sharedInstance } from '../../test/builders/shared-instance.ts'
 import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
 import { settableCache } from '../../test/support/store/settable-cache.ts'
-import { failuresOf, tellFailures } from './condition-failures.ts'
+import { failuresOf, reportFailures } from './condition-failures.ts'
 import type { Failure } from './events.ts'
-import { toldBy } from './reconcile-failures.ts'
+import { reporterOf } from './reconcile-failures.ts'
 
 const condition = (status: Condition['status'], reason: string, message = 'why'): Condition => ({
   ...{ type: 'Ready', status, reason, message },
@@ -22,16 +22,20 @@ const condition = (status: Condition['status'], reason: string, message = 'why')
 })
 
 test.each([
-  { does: 'a database that is there is no failure', ready: condition('True', InstanceReason.Claimed), is: undefined },
-  { does: 'one that is being made is none either', ready: condition('False', InstanceReason.Claiming), is: undefined },
-  { does: 'one that waits for its server is none', ready: condition('False', InstanceReason.WaitingForServer), is: undefined },
+  { does: 'a claimed database is no failure', ready: condition('True', InstanceReason.Claimed), is: undefined },
+  { does: 'a database that is being claimed is no failure', ready: condition('False', InstanceReason.Claiming), is: undefined },
   {
-    does: 'one that its quota keeps out is',
+    does: 'an instance that waits for its server is no failure',
+    ready: condition('False', InstanceReason.WaitingForServer),
+    is: undefined,
+  },
+  {
+    does: 'an instance above the quota is a failure',
     ready: condition('False', InstanceReason.QuotaExceeded, 'too many'),
     is: { reason: 'QuotaExceeded', note: 'too many' },
   },
   {
-    does: 'one that is missing is',
+    does: 'a missing database is a failure',
     ready: condition('False', InstanceReason.DatabaseMissing, 'it is gone'),
     is: { reason: 'DatabaseMissing', note: 'it is gone' },
   },
@@ -54,7 +58,7 @@ test.each([
   condition('False', TunnelReason.DrawingHostname),
   condition('False', TunnelReason.ObtainingCertificate),
   condition('True', TunnelReason.Assigned),
-])('a tunnel that says $status and $reason has not', (ready) => {
+])('a tunnel that says $status and $reason has not failed', (ready) => {
   expect(failuresOf(tunnel({ status: { conditions: [ready], certificate: { status: 'obtaining' } } }))).toEqual([])
 })
 
@@ -78,7 +82,7 @@ test.each([
   expect(failuresOf(tunnelEndpoint({ status: { conditions: [ready] } }))).toEqual(is ? [is] : [])
 })
 
-test('a failure is told when a status comes to speak of it, once, and again after it was over', async () => {
+test('a failure is reported once when it appears in a status, and again when it reappears', async () => {
   await using opened = await openTemporaryStore()
   const { store } = opened
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
@@ -91,7 +95,7 @@ test('a failure is told when a status comes to speak of it, once, and again afte
   const running = following.run(stopping.signal)
   await following.synced()
   const told: Failure[] = []
-  const stop = tellFailures(cache, { failure: (failure) => void told.push(failure) })
+  const stop = reportFailures(cache, { failure: (failure) => void told.push(failure) })
   const become = async (...conditions: Condition[]) => {
     const { metadata } = await store.patchStatus(SharedInstance, key, { conditions })
     const seen = (instance?: SharedInstance) =>
@@ -117,13 +121,13 @@ test.each([
     error: new MooringError('engine_unavailable', 'the server does not answer'),
     note: 'engine_unavailable: the server does not answer',
   },
-  { error: new Error('password=hunter2'), note: 'unexpected error: the log of the operator says more' },
+  { error: new Error('password=hunter2'), note: 'unexpected error: see the log of the operator' },
   { error: new StoreError('conflict', 'another writer was quicker'), note: undefined },
-])('of $error.name ($error.message) is told: $note', ({ error, note }) => {
+])('$error.name ($error.message) is reported as: $note', ({ error, note }) => {
   const held = settableCache(SharedInstance)
   held.put(sharedInstance())
   const told: Failure[] = []
   const { name, namespace } = sharedInstance().metadata
-  toldBy({ failure: (failure) => void told.push(failure) }, held.cache)({ name, namespace }, error)
+  reporterOf({ failure: (failure) => void told.push(failure) }, held.cache)({ name, namespace }, error)
   expect(told.map((failure) => failure.note)).toEqual(note === undefined ? [] : [note])
 })

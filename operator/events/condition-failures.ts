@@ -10,7 +10,7 @@ import type { Key } from '../../store/port.ts'
 import { ISSUER_MISSING } from '../tunnel/issuer-missing.ts'
 import type { Events, Failure } from './events.ts'
 
-/** Reasons of `Ready` that somebody has to do something about; the others are steps on a way. */
+/** Reasons of `Ready` that need an action of a person; the other reasons are steps towards ready. */
 const FAILURES: ReadonlySet<string> = new Set([
   InstanceReason.QuotaExceeded,
   InstanceReason.ServerUnavailable,
@@ -34,22 +34,22 @@ const FAILURES: ReadonlySet<string> = new Set([
   ISSUER_MISSING.reason,
 ])
 
-/** Reason of the event about a certificate that could not be obtained: whether its tunnel is ready hangs on the one before. */
+/** Reason of the event about a certificate that could not be obtained. The tunnel stays ready while its former certificate is valid. */
 const CERTIFICATE_FAILED = 'CertificateFailed'
 
-/** Types of conditions that are there only while something is wrong. */
+/** Condition types that are present only while something is wrong. */
 const ALARMS = [KEYS_USABLE, TRANSACTION_IDS_LOW]
 
-type Told = Pick<Failure, 'reason' | 'note'>
+type ConditionFailure = Pick<Failure, 'reason' | 'note'>
 
-/** The failures that an object's status speaks of. Pure. */
-export function failuresOf(object: Resource<Kind>): readonly Told[] {
+/** Failures in an object's status. Pure. */
+export function failuresOf(object: Resource<Kind>): readonly ConditionFailure[] {
   const alarms = ALARMS.map((type) => conditionOf(object as Conditioned, type)).filter((condition) => condition !== undefined)
   const ready = whyNotReady(object)
   return [...(ready ? [ready] : []), ...alarms.map(({ reason, message }) => ({ reason, note: message }))]
 }
 
-function whyNotReady(object: Resource<Kind>): Told | undefined {
+function whyNotReady(object: Resource<Kind>): ConditionFailure | undefined {
   const ready = conditionOf(object as Conditioned, 'Ready')
   if (ready?.status === 'False' && FAILURES.has(ready.reason)) return { reason: ready.reason, note: ready.message }
   const { lastError } = (object as Partial<Tunnel>).status?.certificate ?? {}
@@ -58,20 +58,20 @@ function whyNotReady(object: Resource<Kind>): Told | undefined {
 }
 
 /**
- * Tells each failure that a status comes to speak of, once. What failed before this began is known already: it was told then.
- * Call it once the cache has synced. Returns how to stop.
+ * Reports each new failure in a status once. Failures present at the start were reported before it. Call it once the cache has synced.
+ * @returns a function that unsubscribes
  */
-export function tellFailures(cache: Cache<Kind>, events: Events): () => void {
-  const told = new Map<string, ReadonlySet<string>>()
+export function reportFailures(cache: Cache<Kind>, events: Events): () => void {
+  const reported = new Map<string, ReadonlySet<string>>()
   const idOf = ({ namespace = '', name }: Key) => `${namespace}/${name}`
 
-  /** @returns what it speaks of and did not before */
-  function note(object: Resource<Kind>): readonly Told[] {
+  /** @returns failures of the object that were not reported yet */
+  function note(object: Resource<Kind>): readonly ConditionFailure[] {
     const id = idOf(object.metadata)
-    const before = told.get(id)
+    const before = reported.get(id)
     const now = new Map(failuresOf(object).map((failure) => [JSON.stringify([object.metadata.uid, failure]), failure]))
-    if (now.size === 0) told.delete(id)
-    else told.set(id, new Set(now.keys()))
+    if (now.size === 0) reported.delete(id)
+    else reported.set(id, new Set(now.keys()))
     return [...now].flatMap(([text, failure]) => (before?.has(text) ? [] : [failure]))
   }
 
@@ -79,6 +79,19 @@ export function tellFailures(cache: Cache<Kind>, events: Events): () => void {
   return cache.onChange((key) => {
     const object = cache.get(key)
     if (object) for (const failure of note(object)) events.failure({ kind: cache.kind, metadata: object.metadata, ...failure })
-    else told.delete(idOf(key))
+    else reported.delete(idOf(key))
   })
+}
+
+/** Calls {@link reportFailures} when the cache has synced. @returns a function that stops it, before or after that */
+export function reportFailuresOnceSynced(cache: Cache<Kind>, events: Events): () => void {
+  let unsubscribe: (() => void) | undefined
+  let stopped = false
+  void cache.synced().then(() => {
+    if (!stopped) unsubscribe = reportFailures(cache, events)
+  })
+  return () => {
+    stopped = true
+    unsubscribe?.()
+  }
 }

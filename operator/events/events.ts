@@ -1,22 +1,22 @@
 import type { Logger } from 'pino'
 import type { Kind, ObjectMeta } from '../../crds/kind.ts'
 
-/** What went wrong with one object, for whoever looks at it. */
+/** Failure that concerns one object. */
 export interface Failure {
   readonly kind: Pick<Kind, 'group' | 'version' | 'kind'>
   readonly metadata: Pick<ObjectMeta, 'name' | 'namespace' | 'uid' | 'resourceVersion'>
-  /** In CamelCase, of a bounded set: events are told apart by it. */
+  /** CamelCase reason out of a bounded set: events are grouped by it. */
   readonly reason: string
-  /** A sentence without secrets, for the owner of the object to read. */
+  /** Sentence for the owner of the object, without secrets. */
   readonly note: string
 }
 
-/** Where failures are told: Kubernetes Events in a cluster, the log in embedded mode. Never throws and never holds the caller up. */
+/** Sink of failures: Kubernetes Events in a cluster, the log in embedded mode. Never throws and never blocks the caller. */
 export interface Events {
   failure(failure: Failure): void
 }
 
-/** Tells failures to the log. */
+/** Creates a sink that writes failures to the log. */
 export function createLogEvents(log: Pick<Logger, 'warn'>): Events {
   return {
     failure({ kind, metadata: { namespace, name }, reason, note }) {

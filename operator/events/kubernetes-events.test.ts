@@ -8,7 +8,7 @@ import { createKubernetesEvents } from './kubernetes-events.ts'
 
 const MINUTE = 60_000
 
-/** The recorder over a client that keeps what is sent, and a clock that the test moves. */
+/** Events over a client that records its requests, with a clock that the test advances. */
 function record(status = 201) {
   const sent: ApiRequest[] = []
   const time = { at: Date.UTC(2030, 0, 1) }
@@ -74,7 +74,7 @@ test('after ten quiet minutes the same failure is an event of its own', () => {
   expect(sent.map(({ method }) => method)).toEqual(['POST', 'POST'])
 })
 
-test('a crowd of failures at once is bounded, and what was dropped is counted', async () => {
+test('events about many failures at once are bounded, and dropped ones are counted', async () => {
   const { events, sent, registry } = record()
   for (let i = 0; i < 1_000; i++) events.failure(failure({ name: `n${i}` }))
   expect(sent.length).toBeLessThanOrEqual(100)
@@ -90,7 +90,7 @@ test('names and notes keep to the bounds of Kubernetes', () => {
   expect(note.length).toBe(1_024)
 })
 
-test('a client that fails disturbs nobody', async () => {
+test('an error of the client is not thrown', async () => {
   const { events, registry } = record(403)
   events.failure(failure())
   await new Promise(setImmediate)

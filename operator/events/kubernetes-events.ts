@@ -6,32 +6,32 @@ import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { createBudget } from './budget.ts'
 import type { Events, Failure } from './events.ts'
 
-/** Longest note and reason that Kubernetes takes (events.k8s.io/v1). */
+/** Maximum length of note and reason in Kubernetes (events.k8s.io/v1). */
 const NOTE_MAX = 1_024
 const REASON_MAX = 128
-/** Of an object's name within an event's; the rest is what tells events apart. */
+/** Maximum length of the object's name in an event's name; a random suffix follows. */
 const NAME_MAX = 200
-/** The same failure again within this time makes the event a series (events.k8s.io/v1, "EventSeries"). */
+/** Time within which a repeated failure turns the event into a series (events.k8s.io/v1, "EventSeries"). */
 const SERIES_MS = 600_000
-/** A series is written this often at the most, however often its failure happens. */
+/** Minimum interval between two writes of one series. */
 const SERIES_WRITE_MS = 60_000
-/** Failures that are remembered as such. */
+/** Maximum number of remembered failures. */
 const KNOWN_MAX = 4_096
-/** Writes at a time; a write that finds so many under way is dropped. */
+/** Maximum number of concurrent writes; more are dropped. */
 const UNDER_WAY_MAX = 16
-/** Where events about cluster-scoped objects go: no other namespace is allowed. */
+/** Namespace of events about cluster-scoped objects: Kubernetes allows no other. */
 const OF_CLUSTER = 'default'
 
 export interface KubernetesEventsDeps {
   readonly client: KubernetesClient
-  /** Which process says it. */
+  /** Name of the reporting process. */
   readonly instance: string
   readonly registry: Registry
   readonly log: Pick<Logger, 'debug'>
   readonly now?: () => Date
 }
 
-/** One failure of one object, while it goes on. */
+/** Ongoing failure of one object. */
 interface Known {
   readonly path: string
   count: number
@@ -40,8 +40,8 @@ interface Known {
 }
 
 /**
- * {@link Events} as Kubernetes Events of type Warning, which `kubectl describe` shows. Bounded in every direction: the same failure again
- * only counts up a series, each object and all together have a budget, and what cannot be written is dropped and counted.
+ * Creates {@link Events} that are Kubernetes Events of type Warning, shown by `kubectl describe`. All of it is bounded: a repeated failure
+ * only updates a series, each object and all objects together have a budget, and events that cannot be written are dropped and counted.
  */
 export function createKubernetesEvents(deps: KubernetesEventsDeps): Events {
   const { client, log, now = () => new Date() } = deps
@@ -50,7 +50,7 @@ export function createKubernetesEvents(deps: KubernetesEventsDeps): Events {
   let underWay = 0
   const written = new Counter({
     name: 'mooring_events_total',
-    help: 'Kubernetes Events by what became of them: written, or dropped because there were too many or they were refused.',
+    help: 'Kubernetes Events by result: written, or dropped because of a limit or an error.',
     labelNames: ['result'],
     registers: [deps.registry],
   })
@@ -123,5 +123,5 @@ function eventOf({ kind, metadata, reason, note }: Failure, { at, instance }: { 
   }
 }
 
-/** MicroTime: RFC 3339 with exactly six digits. */
+/** Kubernetes MicroTime: RFC 3339 with exactly six fractional digits. */
 const micro = (at: Date): string => at.toISOString().replace('Z', '000Z')

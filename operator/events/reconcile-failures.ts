@@ -8,14 +8,14 @@ import type { Events } from './events.ts'
 /** Reason of the event about a reconcile that threw. */
 export const RECONCILE_FAILED = 'ReconcileFailed'
 
-/** Tells what a reconcile of an object of `cache` threw. That another writer was quicker is no failure. */
-export function toldBy(events: Events, cache: Cache<Kind>): (key: Key, error: unknown) => void {
-  return function tell(key, error) {
+/** Creates a handler that reports the error of a failed reconcile of an object of `cache`. Write conflicts are not reported. */
+export function reporterOf(events: Events, cache: Cache<Kind>): (key: Key, error: unknown) => void {
+  return function report(key, error) {
     const object = cache.get(key)
     if (!object || (error instanceof MooringError && error.code === StoreCode.conflict)) return
-    // What else was thrown may quote what it was given, a password included.
+    // Foreign errors may quote their input, a password included.
     const note =
-      error instanceof MooringError ? `${error.code}: ${error.message}` : 'unexpected error: the log of the operator says more'
+      error instanceof MooringError ? `${error.code}: ${error.message}` : 'unexpected error: see the log of the operator'
     events.failure({ kind: cache.kind, metadata: object.metadata, reason: RECONCILE_FAILED, note })
   }
 }

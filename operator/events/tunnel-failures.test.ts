@@ -7,9 +7,9 @@ import { DAY, endOf, startTunnels, web } from '../../test/support/store/tunnel-c
 
 const ED25519 = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH'
 
-/** What is told of tunnels and endpoints by the controllers that look after them. */
+/** Failures that the controllers of tunnels and endpoints report. */
 
-test('a tunnel that is made, served and renewed as it should be is told of by nobody', async () => {
+test('a tunnel without failures causes no event', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -20,7 +20,7 @@ test('a tunnel that is made, served and renewed as it should be is told of by no
   expect(at.told()).toEqual([])
 })
 
-test('each thing that a tunnel waits for is told, once, and so is the loss of its endpoint', async () => {
+test('each failure of a tunnel is reported once, the loss of its endpoint included', async () => {
   await using at = await startTunnels()
   await at.makeTunnel()
   await at.reason('UnknownRegion')
@@ -40,7 +40,7 @@ test('each thing that a tunnel waits for is told, once, and so is the loss of it
   ])
 })
 
-test('a certificate that cannot be had is told once, however often it is tried, and again when that happens anew', async () => {
+test('a failed certificate is reported once for all attempts, and again when it fails after a success', async () => {
   let isDown = true
   let asked = 0
   await using at = await startTunnels({
@@ -70,7 +70,7 @@ test('a certificate that cannot be had is told once, however often it is tried, 
   expect(at.told()).toEqual([failed, failed])
 })
 
-test('keys by which nobody can log in are told once, each by its place, and no more when they are mended; the tunnel is ready', async () => {
+test('unusable SSH keys are reported once with their index, while the tunnel is ready', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -81,7 +81,7 @@ test('keys by which nobody can log in are told once, each by its place, and no m
   const [cut, misnamed] = [ED25519.slice(0, -8), ED25519.replace('ssh-ed25519', 'ssh-rsa')]
   await withKeys(cut, ED25519, misnamed)
   const note =
-    'a key must be a whole key of the type that it names, RSA with 2048 bits or more; nobody can log in by spec.config.authorizedKeys[0], spec.config.authorizedKeys[2]'
+    'a key must be a whole key of the type that it names, RSA with 2048 bits or more; no client can log in by spec.config.authorizedKeys[0], spec.config.authorizedKeys[2]'
   const broken = await said(2)
   expect(conditionOf(broken, 'KeysUsable')).toMatchObject({ status: 'False', reason: 'UnusableKey', message: note })
   expect(isReady(broken)).toBe(true)
@@ -97,28 +97,28 @@ test.each([
     told: 'TunnelEndpoint UnknownRegion: there is no region 0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01',
   },
   {
-    does: 'edges that cannot be had',
-    given: { region: true, ensure: async () => ({ ready: 0, message: 'its pods cannot be made', isFailing: true }) },
-    told: 'TunnelEndpoint EdgesFailing: its pods cannot be made',
+    does: 'edges whose image cannot be pulled',
+    given: { region: true, ensure: async () => ({ ready: 0, message: 'its pods cannot be created', isFailing: true }) },
+    told: 'TunnelEndpoint EdgesFailing: its pods cannot be created',
   },
   {
-    does: 'edges of which nobody knows what ails them',
+    does: 'edges that fail without a reason',
     given: { region: true, ensure: () => Promise.reject(new Error('password=hunter2')) },
-    told: 'TunnelEndpoint ReconcileFailed: unexpected error: the log of the operator says more',
+    told: 'TunnelEndpoint ReconcileFailed: unexpected error: see the log of the operator',
   },
   {
-    does: 'edges that the API server refuses',
+    does: 'edges that the API server rejects',
     given: { region: true, ensure: () => Promise.reject(new MooringError('forbidden', 'it may make no Deployment')) },
     told: 'TunnelEndpoint ReconcileFailed: forbidden: it may make no Deployment',
   },
-])('an endpoint with $does is told of', async ({ given: { region, ...options }, told }) => {
+])('an endpoint with $does causes an event', async ({ given: { region, ...options }, told }) => {
   await using at = await startTunnels(options)
   if (region) await at.makeRegion()
   await at.makeEndpoint('a')
   await vi.waitFor(() => expect(at.told()).toContain(told), { timeout: 15_000 })
 })
 
-test('an endpoint whose edges start is told of by nobody', async () => {
+test('an endpoint whose edges start causes no event', async () => {
   await using at = await startTunnels({ ensure: async () => ({ ready: 0, message: 'no edge answers yet' }) })
   await at.makeRegion()
   await at.makeEndpoint('a')

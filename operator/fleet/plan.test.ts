@@ -6,20 +6,48 @@ import { nextServer, serverName, usefulForMs } from './plan.ts'
 const motor = 'postgresql-15.4.0'
 
 test.each([
-  { does: 'makes the first server of a warm motor', warm: true, free: 0, waiting: 0, ordinals: [], ordinal: 1 },
+  { does: 'creates the first server of a warm motor', warm: true, free: 0, waiting: 0, ordinals: [], ordinal: 1 },
   {
-    does: 'makes no server of a cold motor that nobody asks for',
+    does: 'creates no server of a cold motor without waiting instances',
     warm: false,
     free: 0,
     waiting: 0,
     ordinals: [],
     ordinal: undefined,
   },
-  { does: 'makes a server of a cold motor for the first that waits', warm: false, free: 0, waiting: 1, ordinals: [], ordinal: 1 },
-  { does: 'makes another when half of the last one is taken', warm: true, free: 24, waiting: 0, ordinals: [1], ordinal: 2 },
-  { does: 'makes no other before', warm: true, free: 25, waiting: 0, ordinals: [1], ordinal: undefined },
+  {
+    does: 'creates a server of a cold motor for the first waiting instance',
+    warm: false,
+    free: 0,
+    waiting: 1,
+    ordinals: [],
+    ordinal: 1,
+  },
+  {
+    does: 'creates another server when half of the last one is used',
+    warm: true,
+    free: 24,
+    waiting: 0,
+    ordinals: [1],
+    ordinal: 2,
+  },
+  {
+    does: 'creates no other server before half of the last one is used',
+    warm: true,
+    free: 25,
+    waiting: 0,
+    ordinals: [1],
+    ordinal: undefined,
+  },
   { does: 'waits for the server that is starting', warm: true, free: 50, waiting: 3, ordinals: [1], ordinal: undefined },
-  { does: 'makes another when more wait than have a place', warm: false, free: 2, waiting: 3, ordinals: [1], ordinal: 2 },
+  {
+    does: 'creates another server when more instances wait than there are slots',
+    warm: false,
+    free: 2,
+    waiting: 3,
+    ordinals: [1],
+    ordinal: 2,
+  },
   { does: 'fills a gap in the ordinals', warm: true, free: 0, waiting: 0, ordinals: [1, 3], ordinal: 2 },
 ])('$does', ({ warm, free, waiting, ordinals, ordinal }) => {
   expect(nextServer({ motor, warm, headroom: 25, free, waiting, ordinals })).toBe(ordinal)
@@ -30,7 +58,7 @@ const SINCE = Date.parse('2026-01-02T03:04:06Z')
 
 test.each([
   { does: 'count while it is up', server: databaseServer(), at: SINCE + 99_000, ms: Infinity },
-  { does: 'count before anything is known of it', server: databaseServer({ status: {} }), at: SINCE, ms: Infinity },
+  { does: 'count before its first status', server: databaseServer({ status: {} }), at: SINCE, ms: Infinity },
   {
     does: 'count while it has never been up: another could not start either',
     server: databaseServer({ status: { conditions: down } }),
@@ -50,12 +78,12 @@ test.each([
     ms: 0,
   },
   {
-    does: 'do not count when it is going',
+    does: 'do not count while it is being deleted',
     server: databaseServer({ metadata: { deletionTimestamp: '2026-01-02T03:04:06Z' } }),
     at: SINCE,
     ms: 0,
   },
-])('free places of a server $does', ({ server, at, ms }) => {
+])('free slots of a server $does', ({ server, at, ms }) => {
   expect(usefulForMs(server, at)).toBe(ms)
 })
 

@@ -11,12 +11,12 @@ import { readyCondition, REGION_ID, sharedInstance } from '../../test/builders/s
 import { settableCache } from '../../test/support/store/settable-cache.ts'
 import { createQuota } from '../quota/quota.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
-import { createPlaces } from '../shared-instance/places.ts'
+import { createSlots } from '../shared-instance/slots.ts'
 import { createFleetReconciler } from './reconciler.ts'
 
 const DOWN_AT = Date.parse('2026-01-02T03:04:06Z')
 
-/** A region with one warm motor and one empty server of it that went down after it had served. */
+/** Region with one warm motor and one empty server of it, which went down after it had been ready. */
 async function fleet() {
   const opened = await openTemporaryStore()
   const { store } = opened
@@ -33,7 +33,7 @@ async function fleet() {
   const clock = { ms: DOWN_AT }
   const reconcile = createFleetReconciler({
     ...{ store, regions: regions.cache, servers: servers.cache, instances: instances.cache, capacity: 50 },
-    places: createPlaces({ servers: servers.cache, instances: instances.cache }),
+    slots: createSlots({ servers: servers.cache, instances: instances.cache }),
     quota: createQuota({ cache: instances.cache, max: 50, hasBegun: isClaimed }),
     now: () => new Date(clock.ms),
   })
@@ -44,15 +44,15 @@ async function fleet() {
   }
 }
 
-test('a server that does not come back is made up for, once it has had the time of a restart', async () => {
+test('a server that does not come back is replaced after the time of a restart', async () => {
   await using it = await fleet()
-  expect(await it.reconcile()).toEqual({ verdict: 'settled', reason: 'Enough', requeueAfterMs: 30_000 })
+  expect(await it.reconcile()).toEqual({ result: 'settled', reason: 'Enough', requeueAfterMs: 30_000 })
   it.clock.ms += 30_000
-  expect(await it.reconcile()).toEqual({ verdict: 'settled', reason: 'ServerAdded' })
+  expect(await it.reconcile()).toEqual({ result: 'settled', reason: 'ServerAdded' })
   expect(await it.made()).toEqual(['postgresql-15-4-0-r1-2'])
 })
 
-test('no server is started for instances that the quota of their namespace keeps out', async () => {
+test('no server is started for instances above the quota of their namespace', async () => {
   await using it = await fleet()
   const wish = (name: string, namespace: string) => it.instances.put(sharedInstance({ metadata: { name, uid: name, namespace } }))
   for (let n = 0; n < 60; n++) wish(`i${n}`, 'acme--prod')

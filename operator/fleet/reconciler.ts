@@ -9,7 +9,7 @@ import type { Key, Store } from '../../store/port.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { waitingFor } from '../shared-instance/indexes.ts'
-import type { Places } from '../shared-instance/places.ts'
+import type { Slots } from '../shared-instance/slots.ts'
 import { nextServer, serverName, usefulForMs } from './plan.ts'
 
 export interface FleetDeps {
@@ -17,16 +17,16 @@ export interface FleetDeps {
   readonly regions: Cache<typeof Region>
   readonly servers: Cache<typeof DatabaseServer>
   readonly instances: Cache<typeof SharedInstance>
-  readonly places: Places
+  readonly slots: Slots
   readonly quota: Pick<Quota<SharedInstance>, 'countAdmissible'>
-  /** Shared instances on one server. */
+  /** Maximum number of shared instances on one server. */
   readonly capacity: number
   readonly now: () => Date
 }
 
-/** Sees to it that a region has as many shared servers of each motor as its instances need. */
+/** Creates the reconciler of regions: it creates the shared servers that each motor's instances need. */
 export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Outcome> {
-  const { store, regions, servers, instances, places, quota } = deps
+  const { store, regions, servers, instances, slots, quota } = deps
 
   async function add(motor: Motor, region: Region, ordinal: number): Promise<void> {
     try {
@@ -45,7 +45,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
 
   return async function reconcileFleet(key) {
     const region = regions.get(key)
-    if (!region) return { verdict: 'settled', reason: 'Gone' }
+    if (!region) return { result: 'settled', reason: 'Gone' }
     const now = deps.now().getTime()
     const again: number[] = []
     let added = false
@@ -59,12 +59,12 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
       const ordinal = nextServer({
         motor,
         warm,
-        // A server takes a second or more to start, in which half of the one before can fill up.
+        // A server takes a second or more to start, in which half of the slots of the last one can fill up.
         headroom: Math.ceil(deps.capacity / 2),
-        free: useful.reduce((sum, { server }) => sum + places.freeOn(server), 0),
-        // No server is started for those that their quota will keep out, and that nobody has told so yet.
+        free: useful.reduce((sum, { server }) => sum + slots.freeOn(server), 0),
+        // Instances above their quota do not count, even before their status says so.
         waiting: quota.countAdmissible(
-          instances.byIndex('waiting', waitingFor(region.spec.id, motor)).filter(({ metadata }) => !places.has(metadata.uid)),
+          instances.byIndex('waiting', waitingFor(region.spec.id, motor)).filter(({ metadata }) => !slots.has(metadata.uid)),
         ),
         ordinals: names.map((name) => Number(name.slice(name.lastIndexOf('-') + 1))),
       })
@@ -74,7 +74,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
     }
     const soonest = Math.min(...again)
     return {
-      verdict: 'settled',
+      result: 'settled',
       reason: added ? 'ServerAdded' : 'Enough',
       ...(Number.isFinite(soonest) && { requeueAfterMs: soonest }),
     }

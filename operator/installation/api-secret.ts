@@ -4,19 +4,19 @@ import { z } from 'zod'
 import { auditPath, createValueDigest, type ValueDigest } from '../../shared/audit-secrets.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
-import { createCertificates } from '../certificates/renewing.ts'
+import { createCertificates } from '../certificates/renewing-certificate.ts'
 import { generateIssuerKey, publicKeySet } from './issuer-key.ts'
 import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 
-/** Mooring's own issuer with its private key: one entry, JSON. */
+/** Secret of Mooring's own issuer with its private key: one entry, JSON. */
 export const ISSUER_SECRET = 'mooring-issuer'
 export const ISSUER_ENTRY = 'issuer'
-/** All that the API server needs to have, as files of a volume. */
+/** Secret with all files that the API server needs, mounted as a volume. */
 export const API_SECRET = 'mooring-apiserver'
 
 const TOKEN_SECRET_BYTES = 32
-const LOOK_MS = 10_000
-/** As the API server reads it. */
+const POLL_MS = 10_000
+/** Format that the API server accepts. */
 const TOKEN_SECRET = /^([0-9a-f]{2}){32,}$/
 
 const Issuer = z.object({ issuer: z.string(), privateKey: z.looseObject({ kty: z.string() }) })
@@ -24,23 +24,23 @@ const Issuer = z.object({ issuer: z.string(), privateKey: z.looseObject({ kty: z
 export interface ApiSecretDeps {
   readonly store: Store
   readonly ca: KeyPair
-  /** Names and addresses that callers reach the API by. */
+  /** Names and addresses of the API. */
   readonly names: readonly string[]
-  /** The name of Mooring's own issuer; that of an installation which has one already stays. */
+  /** Name of Mooring's own issuer. An existing installation keeps its issuer's name. */
   readonly issuerUrl: string
   readonly log: Pick<Logger, 'error'>
 }
 
 export interface KeptApiSecret extends Disposable {
-  /** Where the API server takes entries of the audit log. A secret. */
+  /** Path at which the API server accepts entries of the audit log. A secret. */
   readonly auditPath: string
-  /** What the audit log holds in place of a value that may be a secret. */
+  /** Digest that replaces a possibly secret value in the audit log. */
   readonly digest: ValueDigest
-  /** Puts back what was deleted of the Secrets. A timer calls this. */
+  /** Restores deleted entries of the Secrets. A timer calls this. */
   check(): Promise<void>
 }
 
-/** Makes what the API server needs, or brings it up to date, and keeps it so until it is disposed of. */
+/** Creates or updates the Secrets that the API server needs, and keeps them until it is disposed of. */
 export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret> {
   const { store, ca, names, log } = deps
   const opened = await openIssuer(deps)
@@ -48,13 +48,13 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   const drawn = randomBytes(TOKEN_SECRET_BYTES).toString('hex')
   const kept = await keptSecret(store, API_SECRET, async () => ({ 'token-secret': drawn }))
   const held = kept['token-secret'] ?? ''
-  // One that the API server cannot read would keep it from starting.
+  // An invalid token secret would prevent the API server from starting.
   const tokenSecret = TOKEN_SECRET.test(held) ? held : drawn
   const certificates = await createCertificates({
     ...{ ca, names, stored: storedIn(kept) },
     onError: (error) => log.error({ err: error }, 'the certificate of the API could not be renewed'),
   })
-  const wanted = () => ({
+  const desired = () => ({
     'token-secret': tokenSecret,
     'tls.crt': certificates.current().certificate,
     'tls.key': certificates.current().key,
@@ -64,22 +64,22 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   })
 
   async function keep(): Promise<void> {
-    // Somebody may have deleted it: pods that run have its files still, new ones would wait for ever.
-    await keptSecret(store, API_SECRET, async () => wanted())
-    await keepSecret(store, API_SECRET, wanted())
+    // The Secret may have been deleted: running pods still have its files, new pods would wait for it.
+    await keptSecret(store, API_SECRET, async () => desired())
+    await keepSecret(store, API_SECRET, desired())
   }
 
   async function check(): Promise<void> {
-    await restoreSecret(store, API_SECRET, wanted())
+    await restoreSecret(store, API_SECRET, desired())
     await restoreSecret(store, ISSUER_SECRET, { [ISSUER_ENTRY]: opened })
   }
 
   const tried = (work: Promise<void>) => {
-    work.catch((error: unknown) => log.error({ err: error }, `the Secret ${API_SECRET} could not be kept up to date`))
+    work.catch((error: unknown) => log.error({ err: error }, `the Secret ${API_SECRET} could not be updated`))
   }
   await keep()
   certificates.onRenew(() => tried(keep()))
-  const timer = setInterval(() => tried(check()), LOOK_MS).unref()
+  const timer = setInterval(() => tried(check()), POLL_MS).unref()
   return {
     auditPath: auditPath(Buffer.from(tokenSecret, 'hex')),
     digest: createValueDigest(Buffer.from(tokenSecret, 'hex')),
@@ -91,7 +91,7 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   }
 }
 
-/** The issuer keeps its first name and key for good: tokens outlive a change of address. */
+/** Returns the issuer. Its first name and key stay permanently: tokens stay valid after a change of address. */
 async function openIssuer({ store, issuerUrl }: ApiSecretDeps): Promise<string> {
   const made = await keptSecret(store, ISSUER_SECRET, async () => ({
     [ISSUER_ENTRY]: JSON.stringify({ issuer: issuerUrl, privateKey: await generateIssuerKey() }),

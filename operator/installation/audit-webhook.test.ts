@@ -6,7 +6,7 @@ import { keepAuditWebhook } from './audit-webhook.ts'
 const service = { namespace: 'mooring-system', name: 'mooring-audit', path: '/audit/known' }
 const webhooks = (clientConfig: object) => ({ webhooks: [{ name: 'audit.mooring.dev', clientConfig }] })
 
-/** `there`: what the cluster has before. */
+/** Keeps the webhook once. `there`: webhook in the cluster before. */
 async function keep(status: number, there: object = webhooks({ service: { name: 'mooring-audit' } })) {
   const requests: ApiRequest[] = []
   const { log, lines } = createLines()
@@ -20,7 +20,7 @@ async function keep(status: number, there: object = webhooks({ service: { name: 
   return { kept, requests, lines }
 }
 
-test('the cluster is told where to report writes, and whom to trust there', async () => {
+test('the webhook gets the path and the CA', async () => {
   const { requests } = await keep(200)
   expect(requests).toMatchObject([
     { method: 'GET' },
@@ -32,17 +32,17 @@ test('the cluster is told where to report writes, and whom to trust there', asyn
   ])
 })
 
-test('nothing is written when the cluster knows', async () => {
+test('a configured webhook is not written', async () => {
   const { requests } = await keep(200, webhooks({ caBundle: 'UEVN', service }))
   expect(requests.map(({ method }) => method)).toEqual(['GET'])
 })
 
 test.each([
-  { status: 404, does: 'an installation without the webhook is left so', said: [] },
+  { status: 404, does: 'a missing webhook is not created', said: [] },
   {
     status: 403,
-    does: 'what prevents it is said, and holds up nothing',
-    said: ['writes by kubectl are not told to the audit log: its webhook could not be set up'],
+    does: 'an error is logged, and does not throw',
+    said: ['the webhook of the audit log could not be configured: writes by kubectl are not recorded at once'],
   },
 ])('$does', async ({ status, said }) => {
   const { lines } = await keep(status)

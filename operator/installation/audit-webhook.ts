@@ -4,14 +4,14 @@ import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
 
-/** As charts/mooring makes it: only what is not known before the installation runs is missing in it. */
+/** Names of the objects in charts/mooring. The chart leaves out what is known only after the installation. */
 const NAME = 'mooring-audit'
 const WEBHOOK = 'audit.mooring.dev'
 const PATH = `/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${NAME}`
 const KIND = { kind: { kind: 'ValidatingWebhookConfiguration', plural: 'validatingwebhookconfigurations', custom: false } }
-const LOOK_MS = 60_000
-/** What of it is told by the operator. */
-const Told = z.object({
+const POLL_MS = 60_000
+/** Fields of the webhook that the operator sets. */
+const Webhooks = z.object({
   webhooks: z.array(
     z.object({
       name: z.string(),
@@ -20,21 +20,21 @@ const Told = z.object({
   ),
 })
 
-/** The Service that the API server calls: a name of the certificate of the API. */
+/** Service that the API server calls: one of the names in the certificate of the API. */
 export const AUDIT_SERVICE = 'mooring-audit'
 
 export interface AuditWebhookDeps {
   readonly client: Pick<KubernetesClient, 'request'>
-  /** PEM of the authority that signed the certificate of the API. */
+  /** CA, in PEM, of the certificate of the API. */
   readonly ca: string
-  /** Where the API server takes entries. A secret. */
+  /** Path at which the API server accepts entries. A secret. */
   readonly path: string
   readonly log: Pick<Logger, 'warn'>
 }
 
 /**
- * Tells the cluster where writes that do not come by REST are to be reported, and whom to trust there; again every minute, for an upgrade of
- * the chart may have taken it out. An installation without the webhook is left so. Dispose of it to stop.
+ * Sets path and CA of the webhook by which the cluster reports writes that do not pass the REST API. Repeated every minute, as an upgrade
+ * of the chart may reset them. An installation without the webhook is left unchanged. Dispose of it to stop.
  */
 export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposable> {
   const { client, ca, path, log } = deps
@@ -42,19 +42,19 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposab
   const caBundle = Buffer.from(ca).toString('base64')
   const body = { webhooks: [{ name: WEBHOOK, clientConfig: { caBundle, service } }] }
 
-  async function isTold(): Promise<boolean> {
+  async function isConfigured(): Promise<boolean> {
     const { status, body: found } = await client.request({ method: 'GET', path: PATH, idempotent: true })
     if (status !== 200) return false
-    const config = Told.parse(found).webhooks.find(({ name }) => name === WEBHOOK)?.clientConfig
+    const config = Webhooks.parse(found).webhooks.find(({ name }) => name === WEBHOOK)?.clientConfig
     return config?.caBundle === caBundle && config.service?.path === path
   }
 
   async function keep(): Promise<void> {
-    // A write that changes nothing is none to the cluster, but one to whoever reads its audit log.
-    if (await isTold()) return
+    // A write without a change is invisible in the object, but not in the audit log of the cluster.
+    if (await isConfigured()) return
     const answer = await client.request({
       ...{ method: 'PATCH', path: PATH, body, idempotent: true },
-      // Webhooks are merged by their name.
+      // Strategic merge identifies webhooks by name.
       contentType: 'application/strategic-merge-patch+json',
     })
     if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...KIND, name: NAME })
@@ -64,11 +64,11 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposab
     try {
       await keep()
     } catch (error) {
-      log.warn({ err: error }, 'writes by kubectl are not told to the audit log: its webhook could not be set up')
+      log.warn({ err: error }, 'the webhook of the audit log could not be configured: writes by kubectl are not recorded at once')
     }
   }
 
   await tried()
-  const timer = setInterval(() => void tried(), LOOK_MS).unref()
+  const timer = setInterval(() => void tried(), POLL_MS).unref()
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -6,12 +6,12 @@ import { createCa, isPair, type KeyPair } from '../certificates/local-ca.ts'
 import { API_SECRET } from './api-secret.ts'
 import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 
-/** Only the operator reads it. */
+/** Secret of the CA. Only the operator reads it. */
 export const CA_SECRET = 'mooring-ca'
 
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 
-/** The CA of this installation: its certificate is what callers check every server by. One that is damaged is replaced. */
+/** Opens the CA of this installation, by which callers verify every server. A damaged one is replaced. */
 export async function openCa(store: Store): Promise<KeyPair> {
   const { certificate = '', key = '' } = await keptSecret(store, CA_SECRET, async () => ({ ...(await createCa(new Date())) }))
   if (isPair({ certificate, key })) return { certificate, key }
@@ -28,26 +28,27 @@ export interface KeptCaDeps {
 
 export interface KeptCa extends Disposable {
   readonly current: KeyPair
-  /** Puts the Secret back when it was deleted or damaged. A timer calls this. */
+  /** Restores the Secret when it was deleted or damaged. A timer calls this. */
   check(): Promise<void>
 }
 
 /**
- * {@link openCa}, and keeps it until it is disposed of. With a CA that was lost while no operator ran, every certificate is issued anew, and
- * callers have to fetch the new one: that is told loudly.
+ * Opens the CA ({@link openCa}) and keeps its Secret until it is disposed of. If the CA was lost while no operator ran, all certificates
+ * are issued anew and callers need the new CA: this is logged as a warning.
  */
-export async function keepCa({ store, log, everyMs = LOOK_MS }: KeptCaDeps): Promise<KeptCa> {
+export async function keepCa({ store, log, everyMs = POLL_MS }: KeptCaDeps): Promise<KeptCa> {
   const current = await openCa(store)
   const before = (await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: API_SECRET }))?.data['ca.crt']
   if (before !== undefined && before !== Buffer.from(current.certificate).toString('base64'))
-    log.warn(`the Secret ${CA_SECRET} was lost: all certificates are issued anew by another CA, which callers have to be given`)
+    log.warn(`the Secret ${CA_SECRET} was lost: all certificates are issued anew by a new CA, which callers must trust`)
 
   async function check(): Promise<void> {
-    if (await restoreSecret(store, CA_SECRET, { ...current })) log.warn(`the Secret ${CA_SECRET} was gone: it is put back`)
+    if (await restoreSecret(store, CA_SECRET, { ...current }))
+      log.warn(`the Secret ${CA_SECRET} was deleted or damaged: restored`)
   }
 
   const timer = setInterval(() => {
-    check().catch((error: unknown) => log.error({ err: error }, `the Secret ${CA_SECRET} could not be looked at`))
+    check().catch((error: unknown) => log.error({ err: error }, `the Secret ${CA_SECRET} could not be checked`))
   }, everyMs).unref()
   return { current, check, [Symbol.dispose]: () => clearInterval(timer) }
 }

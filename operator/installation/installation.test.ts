@@ -30,7 +30,7 @@ async function textsOf(store: Store, name: string): Promise<Record<string, strin
 const keep = async (store: Store, names: readonly string[], issuerUrl = 'https://issuer.test') =>
   keepApiSecret({ store, ca: await openCa(store), names, issuerUrl, log })
 
-test('of two that make a Secret at once, both have what the first made', async () => {
+test('two concurrent creations of a Secret return the values of the first', async () => {
   await using opened = await installation()
   const make = async () => ({ drawn: crypto.randomUUID() })
   const [one, two] = await Promise.all([keptSecret(opened.store, 'x', make), keptSecret(opened.store, 'x', make)])
@@ -54,7 +54,7 @@ test('the API server has all it needs: a certificate of the CA, keys that check 
   expect(files['jwks.json']).not.toContain('"d"')
 })
 
-test('a later start with another address changes the certificate and nothing that anybody relies on', async () => {
+test('a later start with another address changes only the certificate', async () => {
   await using opened = await installation()
   ;(await keep(opened.store, ['old.test']))[Symbol.dispose]()
   const before = await textsOf(opened.store, 'mooring-apiserver')
@@ -64,7 +64,7 @@ test('a later start with another address changes the certificate and nothing tha
   for (const name of ['ca.crt', 'token-secret', 'jwks.json', 'issuer']) expect(after[name]).toBe(before[name])
 })
 
-test('a start that finds all in order writes nothing', async () => {
+test('a start with valid Secrets writes nothing', async () => {
   await using opened = await installation()
   const revision = async () => (await opened.store.list(Secret)).items.map(({ metadata }) => metadata.resourceVersion)
   ;(await keep(opened.store, ['api.test']))[Symbol.dispose]()
@@ -75,7 +75,7 @@ test('a start that finds all in order writes nothing', async () => {
 
 const remove = (store: Store, name: string) => store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name })
 
-test.each(['mooring-apiserver', 'mooring-issuer'])('while the operator runs, %s is put back as it was', async (name) => {
+test.each(['mooring-apiserver', 'mooring-issuer'])('while the operator runs, a deleted Secret %s is restored', async (name) => {
   await using opened = await installation()
   const { store } = opened
   using kept = await keep(store, ['api.test'])
@@ -92,7 +92,7 @@ test.each([
     damage: (store: Store) =>
       store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-ca' }, { data: { key: null } }),
   },
-])('while the operator runs, a CA that is $how is put back as it was', async ({ damage }) => {
+])('while the operator runs, a CA that is $how is restored', async ({ damage }) => {
   await using opened = await installation()
   const { store } = opened
   using ca = await keepCa({ store, log })
@@ -109,7 +109,7 @@ test.each([
     damage: (store: Store) =>
       store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-ca' }, { data: { key: 'bm8=' } }),
   },
-])('a start whose CA $how makes another, has the API certified by it, and says so', async ({ damage }) => {
+])('a start whose CA $how creates another, issues the certificate of the API by it, and logs a warning', async ({ damage }) => {
   await using opened = await installation()
   const { store } = opened
   const said: string[] = []
@@ -131,7 +131,7 @@ test.each([
   expect(new X509Certificate(after['tls.crt'] ?? '').verify(new X509Certificate(after['ca.crt'] ?? '').publicKey)).toBe(true)
 })
 
-test.each(['', 'abcd', 'not hexadecimal'])('a token secret that the API server cannot read (%j) is drawn anew', async (held) => {
+test.each(['', 'abcd', 'not hexadecimal'])('an invalid token secret (%j) is replaced', async (held) => {
   await using opened = await installation()
   const { store } = opened
   const data = { 'token-secret': Buffer.from(held).toString('base64') }
@@ -140,7 +140,7 @@ test.each(['', 'abcd', 'not hexadecimal'])('a token secret that the API server c
   expect((await textsOf(store, 'mooring-apiserver'))['token-secret']).toMatch(/^[0-9a-f]{64}$/)
 })
 
-test('mooring-system takes restricted pods alone, and keeps its other labels', async () => {
+test('mooring-system admits only restricted pods, and keeps its other labels', async () => {
   await using opened = await openTemporaryStore()
   const { store } = opened
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE, labels: { team: 'db' } } })

@@ -6,12 +6,12 @@ import type { Store } from '../../store/port.ts'
 import { encodeSecret } from '../secret-data.ts'
 
 type Texts = Readonly<Record<string, string>>
-/** What else its metadata has when it is made. */
+/** Further metadata of a Secret. */
 type About = Pick<DraftMeta, 'labels' | 'ownerReferences'>
 
 /**
- * The texts of a Secret in mooring-system, made by `make` the first time. Of two that make it at once, both get what the first made. One that
- * was made without what it is to have `about` it is given that.
+ * Returns the texts of a Secret in mooring-system, created from `make` the first time. If two callers create it at once, both get the first
+ * one's texts. Missing labels and owners of `about` are added to an existing Secret.
  */
 export async function keptSecret(store: Store, name: string, make: () => Promise<Texts>, about: About = {}): Promise<Texts> {
   const key = { namespace: SYSTEM_NAMESPACE, name }
@@ -34,12 +34,12 @@ function marked(store: Store, found: Secret, { labels = {}, ownerReferences = []
   return store.mergePatch(Secret, metadata, { metadata: { labels, ...(!isOwned && { ownerReferences }) } })
 }
 
-/** Replaces texts of a Secret that {@link keptSecret} made. */
+/** Replaces texts of a Secret created by {@link keptSecret}. */
 export async function keepSecret(store: Store, name: string, values: Texts): Promise<void> {
   await store.mergePatch(Secret, { namespace: SYSTEM_NAMESPACE, name }, { data: encodeSecret(values) })
 }
 
-/** Puts back what somebody has deleted, or taken out, of a Secret that held `values`. @returns whether there was anything to put back */
+/** Restores a Secret that held `values` if it was deleted or lacks one of them. @returns whether it was restored */
 export async function restoreSecret(store: Store, name: string, values: Texts): Promise<boolean> {
   const found = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
   if (found && Object.keys(values).every((entry) => (texts(found)[entry] ?? '') !== '')) return false

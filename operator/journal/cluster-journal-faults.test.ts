@@ -24,9 +24,9 @@ beforeAll(async () => {
 })
 afterAll(() => postgres[Symbol.asyncDispose]())
 
-/** Of a session that was ended. */
+/** Log line of an ended session. */
 const ENDED = [{ type: 'disconnect' }, { type: 'connect' }]
-const FAILED = 'a step in looking after the journal failed'
+const FAILED = 'a maintenance step of the journal failed'
 
 test('a server of Mooring’s own gets database, roles and Secrets; each role may do what it is for, over TLS that is verified', async () => {
   await using running = await postgres.start()
@@ -45,7 +45,7 @@ test('a server of Mooring’s own gets database, roles and Secrets; each role ma
   await expect(client.query('CREATE TABLE public.mine ()')).rejects.toMatchObject({ code: '42501' })
 })
 
-test('edges are let in however many there are, on a server too where they were not', async () => {
+test('the number of edges is not limited, also on a server that limited it before', async () => {
   {
     await using running = await postgres.start()
     await expectToWork(running)
@@ -65,7 +65,7 @@ test('an operator whose clock is eight days ahead drops no request of today', as
     await expectToWork(running)
     await using writer = writerBy(await running.loginOf('edge'))
     writer.request(request)
-    // What comes after it is kept after it.
+    // Later records are stored after this one.
     await writer.connection(connectionRecord({ tunnel, edge: 'edge-gone' }))
   }
   const now = Date.now.bind(Date)
@@ -73,7 +73,7 @@ test('an operator whose clock is eight days ahead drops no request of today', as
   onTestFinished(() => clock.mockRestore())
   const lines: Logged[] = []
   await using running = await postgres.start(undefined, lines)
-  // Sessions whose edge is gone are ended after the sweep, and after one that failed as well.
+  // Lost sessions are ended after the sweep, also after a failed one.
   await using writer = writerBy(await running.loginOf('edge'))
   await writer.connection(connectionRecord({ tunnel, edge: 'edge-gone' }))
   await expect.poll(() => running.journal.openSessions(), { timeout: 30_000 }).toEqual([])
@@ -81,7 +81,7 @@ test('an operator whose clock is eight days ahead drops no request of today', as
   expect(await running.journal.requests({ tunnel: request.tunnel }, { limit: 1 })).toEqual([request])
 }, 60_000)
 
-test('a Secret that was deleted comes back with its password; a password that was changed on the server is set right', async () => {
+test('a deleted Secret is restored with its password; a password changed on the server is corrected', async () => {
   await using running = await postgres.start()
   await expectToWork(running)
   const before = await running.loginOf('reader')
@@ -129,7 +129,7 @@ test('while the journal can be read but not written, the end of a session waits 
   expect(await recordsOf(journal, open)).toMatchObject(ENDED)
 }, 60_000)
 
-test('a step that fails keeps no other from being done, and the journal is laid out once', async () => {
+test('a failing step does not prevent the others, and the tables are created once', async () => {
   {
     await using running = await postgres.start()
     await expectToWork(running)
@@ -159,7 +159,7 @@ test('a step that fails keeps no other from being done, and the journal is laid 
   await holder.query('COMMIT; DROP TABLE journal.requests_1')
 }, 60_000)
 
-test('what somebody undoes by hand is done again: a password, a right, the schema', async () => {
+test('a password, a privilege or the schema changed by hand is restored', async () => {
   await using running = await postgres.start()
   await expectToWork(running)
   const admin = await postgres.server.client()

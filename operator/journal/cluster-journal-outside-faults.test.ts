@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => postgres[Symbol.asyncDispose]())
 
-test('on a PostgreSQL outside it makes roles where it may, and has all use the one login where it may not', async () => {
+test('on an outside PostgreSQL roles are created if the login may do so, otherwise all users share the login', async () => {
   const [outside, narrow] = [await databaseOutside('outside', 'CREATEROLE'), await databaseOutside('narrow', 'NOCREATEROLE')]
   {
     await using running = await postgres.start(outside)
@@ -28,7 +28,7 @@ test('on a PostgreSQL outside it makes roles where it may, and has all use the o
   expect(await running.loginOf('edge')).toEqual(narrow)
 }, 40_000)
 
-test('two installations have their journals in two databases of one PostgreSQL; in one database the second is refused', async () => {
+test('two installations can use two databases of one PostgreSQL; in one database the second is rejected', async () => {
   const [one, another] = [await databaseOutside('another', 'CREATEROLE'), await databaseOutside('third', 'CREATEROLE')]
   const lines: Logged[] = []
   await using first = await postgres.start(one)
@@ -42,7 +42,7 @@ test('two installations have their journals in two databases of one PostgreSQL; 
   await expectToWork(first)
 }, 60_000)
 
-test('who is refused a database hands out no login to it, not even where all use the same', async () => {
+test('an installation whose database is rejected hands out no login to it', async () => {
   const login = await databaseOutside('shared', 'NOCREATEROLE')
   await using first = await postgres.start(login)
   await expectToWork(first)
@@ -53,7 +53,7 @@ test('who is refused a database hands out no login to it, not even where all use
     expect(await second.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: `journal-${user}` })).toBeUndefined()
 }, 60_000)
 
-/** A database of a PostgreSQL outside, with an owner who may make roles or not. */
+/** Database on an outside PostgreSQL, whose owner may or may not create roles. */
 async function databaseOutside(database: string, may: 'CREATEROLE' | 'NOCREATEROLE'): Promise<JournalLogin> {
   const { server, certificate } = postgres
   const admin = await server.client()

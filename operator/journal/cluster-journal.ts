@@ -13,48 +13,47 @@ import { Pod } from '../kubernetes/kinds.ts'
 import { createLoginKeeper } from './logins.ts'
 import { createEndings, createPatience, lostSessions } from './lost-sessions.ts'
 import { createOwnServer, type OwnServer, type OwnServerDeps } from './own-server.ts'
-import { createPlaceKeeper, type JournalPlace } from './place.ts'
-import { redoAfter } from './redo.ts'
-import { createSteps } from './steps.ts'
+import { createLocationFinder, type JournalLocation } from './location.ts'
+import { repairAfter } from './repair.ts'
 
 export interface ClusterJournalDeps extends OwnServerDeps {
-  /** Secret in mooring-system with `uri` and `ca.crt` of a PostgreSQL outside; Mooring runs one itself when undefined. */
+  /** Secret in mooring-system with `uri` and `ca.crt` of an outside PostgreSQL; undefined when Mooring runs its own server. */
   readonly outside: string | undefined
-  /** Bytes that the database on a server of Mooring's own may have; past it the oldest requests go. */
+  /** Maximum size, in bytes, of the journal's database on Mooring's own server; above it the oldest requests are removed. */
   readonly maxBytes?: number | undefined
   readonly log: { warn(details: object, message: string): void; info(details: object, message: string): void }
   readonly registry: Registry
   readonly clock?: Clock
-  /** In place of a DatabaseServer. */
+  /** Server of the journal, in place of a DatabaseServer. */
   readonly server?: OwnServer | undefined
-  /** How often all is looked at. */
-  readonly lookMs?: number
+  /** Interval of reconciling. Default 10,000. */
+  readonly intervalMs?: number
 }
 
-/** The journal as the operator has it, who also looks after it. */
+/** Journal of the operator, which also maintains it. */
 export interface ClusterJournal extends Journal {
   /**
-   * Until `signal` aborts: keeps server, roles and Secrets, lays the journal out, removes what is past its retention, and ends the sessions
-   * of edges that are gone.
+   * Maintains the journal until `signal` aborts: keeps server, roles and Secrets, creates the tables, removes records past their retention,
+   * and ends the sessions of edges that are gone.
    */
   run(signal: AbortSignal): Promise<void>
 }
 
-const LOOK_MS = 10_000
-/** While it is being set up. */
+const POLL_MS = 10_000
+/** Interval of reconciling during the setup. */
 const SOON_MS = 1_000
 const SWEEP_MS = 3_600_000
-/** After a sweep that failed: each holds up readers of a piece for a moment. */
+/** Interval after a failed sweep: each sweep blocks readers of a partition for a moment. */
 const SWEEP_AGAIN_MS = 60_000
 const OWNERSHIP = { 'app.kubernetes.io/name': 'mooring-edge' }
 
 export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
-  const { store, server = createOwnServer(deps), log, registry, clock = systemClock, lookMs = LOOK_MS, maxBytes } = deps
+  const { store, server = createOwnServer(deps), log, registry, clock = systemClock, intervalMs = POLL_MS, maxBytes } = deps
   const steps = createSteps({ log, onFailure: undo })
-  const places = createPlaceKeeper({ store, server, logins: createLoginKeeper(store), ca: deps.ca, outside: deps.outside })
+  const locations = createLocationFinder({ store, server, logins: createLoginKeeper(store), ca: deps.ca, outside: deps.outside })
   const patience = createPatience()
   let owner: JournalLogin | undefined
-  /** Keys of the places whose roles are as they should be, and whose tables are. */
+  /** Key of the location whose roles are prepared. */
   let prepared: string | undefined
   let migrated: string | undefined
   let isLaidOut = false
@@ -70,41 +69,41 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
   const tables = createJournalOwner({ login })
   const endings = createEndings((end) => writer.connection(end))
 
-  /** Somebody may have changed a password, taken a role away, or dropped the schema. */
+  /** Schedules the preparation again after an error that shows a changed password, or a dropped role or schema. */
   function undo(error: unknown): void {
     failures += 1
-    const redo = redoAfter(error)
-    if (redo === 'roles') prepared = undefined
-    if (redo !== undefined) migrated = undefined
+    const repair = repairAfter(error)
+    if (repair === 'roles') prepared = undefined
+    if (repair !== undefined) migrated = undefined
   }
 
-  /** Returns when to look again, in milliseconds. */
-  async function look(signal: AbortSignal): Promise<number> {
+  /** Reconciles once. @returns milliseconds until the next time */
+  async function reconcile(signal: AbortSignal): Promise<number> {
     const before = failures
-    const place = await steps.run('find', () => places.find())
-    if (place) await steps.run('prepare', () => prepare(place))
+    const location = await steps.run('find', () => locations.find())
+    if (location) await steps.run('prepare', () => prepare(location))
     const hasFailed = failures > before
-    const isThere = isLaidOut && (place !== undefined || hasFailed)
-    if (isThere) await lookAfter(signal)
-    return isThere || hasFailed ? lookMs : Math.min(SOON_MS, lookMs)
+    const isThere = isLaidOut && (location !== undefined || hasFailed)
+    if (isThere) await maintain(signal)
+    return isThere || hasFailed ? intervalMs : Math.min(SOON_MS, intervalMs)
   }
 
-  async function lookAfter(signal: AbortSignal): Promise<void> {
+  async function maintain(signal: AbortSignal): Promise<void> {
     if (performance.now() >= sweepAt) await steps.run('sweep', sweep)
     await steps.run('make_room', makeRoom)
     await steps.run('end_lost', () => endLost(signal))
   }
 
-  /** Once for each place, and when it was undone. */
-  async function prepare(place: JournalPlace): Promise<void> {
-    if (place.key !== prepared) {
-      await place.prepare()
-      owner = place.owner
-      prepared = place.key
+  /** Prepares roles and tables of a location, once, and again after an error that requires it. */
+  async function prepare(location: JournalLocation): Promise<void> {
+    if (location.key !== prepared) {
+      await location.prepare()
+      owner = location.owner
+      prepared = location.key
     }
-    if (place.key === migrated) return
-    await tables.migrate(place.roles)
-    migrated = place.key
+    if (location.key === migrated) return
+    await tables.migrate(location.roles)
+    migrated = location.key
     isLaidOut = true
     sweepAt = -Infinity
     log.info({}, 'the journal is ready')
@@ -131,11 +130,11 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     const due = patience
       .due(lostSessions(open, items), performance.now())
       .filter(({ session }) => !underWay.has(session.sessionId))
-    // A journal that is read and cannot be written must not hold up what would mend it: the rest is for the next look.
+    // A journal that can be read but not written must not delay its own repair: remaining sessions are ended next time.
     const ended = endings.end(due).then((sessions) => {
       if (sessions > 0) log.info({ sessions }, 'sessions of edges that are gone were ended')
     })
-    await Promise.race([ended, pause(clock, lookMs, signal)])
+    await Promise.race([ended, pause(clock, intervalMs, signal)])
   }
 
   return {
@@ -144,11 +143,42 @@ export function createClusterJournal(deps: ClusterJournalDeps): ClusterJournal {
     connection: (record) => writer.connection(record),
     audit: (record) => writer.audit(record),
     async run(signal) {
-      while (!signal.aborted) await pause(clock, await look(signal), signal)
+      while (!signal.aborted) await pause(clock, await reconcile(signal), signal)
     },
     async [Symbol.asyncDispose]() {
       await writer[Symbol.asyncDispose]()
       await reader[Symbol.asyncDispose]()
+    },
+  }
+}
+
+interface StepsDeps {
+  readonly log: { warn(details: object, message: string): void; info(details: object, message: string): void }
+  /** Receives each error. */
+  readonly onFailure: (error: unknown) => void
+}
+
+/** Runner of maintenance steps that isolates failures: a failed step does not prevent the others. */
+interface Steps {
+  /** Returns the result of `step`, or undefined when it fails. A failure is logged once until the step succeeds again. */
+  run<T>(name: string, step: () => Promise<T>): Promise<T | undefined>
+}
+
+function createSteps({ log, onFailure }: StepsDeps): Steps {
+  const failing = new Set<string>()
+  return {
+    async run(name, step) {
+      try {
+        const done = await step()
+        if (failing.delete(name)) log.info({ step: name }, 'a maintenance step of the journal works again')
+        return done
+      } catch (error) {
+        onFailure(error)
+        if (!failing.has(name))
+          log.warn({ err: error, step: name }, 'a maintenance step of the journal failed; it is tried again')
+        failing.add(name)
+        return undefined
+      }
     },
   }
 }

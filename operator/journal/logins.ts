@@ -6,15 +6,15 @@ import type { Store } from '../../store/port.ts'
 import { keepSecret, keptSecret } from '../installation/kept-secret.ts'
 import { decodeSecret, randomPassword } from '../secret-data.ts'
 
-/** Who uses the journal; each has a Secret `journal-{who}` in mooring-system with `uri` and `ca.crt`. */
+/** Users of the journal; each has a Secret `journal-{user}` in mooring-system with `uri` and `ca.crt`. */
 export const USERS = ['owner', 'edge', 'reader'] as const
 export type User = (typeof USERS)[number]
 
 const HASH_DIGITS = 12
 
 /**
- * Name of a user's role. Roles are of a whole server: on one outside, where another installation may have its journal in another database,
- * `database` is a part of the name, by its hash, since a name has 63 bytes at the most.
+ * Name of a user's role. Roles belong to a whole server. On an outside server another installation may have its journal in another
+ * database, so the name contains a hash of `database`: names have at most 63 bytes.
  */
 export function roleOf(user: User, database?: string): string {
   const suffix = database === undefined ? '' : `_${createHash('sha256').update(database).digest('hex').slice(0, HASH_DIGITS)}`
@@ -27,26 +27,26 @@ export interface Login extends JournalLogin {
   readonly password: string
 }
 
-/** Where the journal is, as pods reach it. */
-export interface Place {
+/** Address of the journal's database, as pods reach it. */
+export interface DatabaseAddress {
   readonly host: string
   readonly port: number
   readonly database: string
-  /** Beside `?` in the URI. */
+  /** Query of the URI, including `?`. */
   readonly options: string
-  /** PEM; empty for authorities that everybody trusts. */
+  /** PEM of the CA; empty for publicly trusted CAs. */
   readonly ca: string
   readonly roleOf: (user: User) => string
 }
 
-/** Keeps the logins that Mooring makes itself. */
+/** Keeper of the logins that Mooring creates itself. */
 export interface LoginKeeper {
   /**
-   * The login of a user, written into its Secret. A password that is there stays; one that was taken away by hand is put back while this
-   * process knows it, and drawn anew after that. @throws StoreError
+   * Returns the login of a user and writes it into its Secret. An existing password stays. A deleted password is restored from the memory
+   * of this process, otherwise generated anew. @throws StoreError
    */
-  keep(user: User, place: Place): Promise<Login>
-  /** Writes a login that came from outside into the Secret of a user. @throws StoreError */
+  keep(user: User, address: DatabaseAddress): Promise<Login>
+  /** Writes a login given from outside into the Secret of a user. @throws StoreError */
   hand(user: User, login: JournalLogin): Promise<void>
 }
 
@@ -54,18 +54,18 @@ export function createLoginKeeper(store: Store): LoginKeeper {
   const known = new Map<User, string>()
 
   async function write(user: User, { uri, ca = '' }: JournalLogin): Promise<void> {
-    const wanted = { uri, 'ca.crt': ca }
+    const desired = { uri, 'ca.crt': ca }
     const found = await read(store, user)
     if (found?.uri === uri && found.ca === ca) return
-    if (found) await keepSecret(store, secretOf(user), wanted)
-    else await keptSecret(store, secretOf(user), () => Promise.resolve(wanted))
+    if (found) await keepSecret(store, secretOf(user), desired)
+    else await keptSecret(store, secretOf(user), () => Promise.resolve(desired))
   }
 
   return {
-    async keep(user, place) {
-      const role = place.roleOf(user)
+    async keep(user, address) {
+      const role = address.roleOf(user)
       const password = passwordIn((await read(store, user))?.uri, role) ?? known.get(user) ?? randomPassword()
-      const login = { uri: uriOf(place, role, password), ca: place.ca, role, password }
+      const login = { uri: uriOf(address, role, password), ca: address.ca, role, password }
       await write(user, login)
       known.set(user, password)
       return login
@@ -80,12 +80,12 @@ async function read(store: Store, user: User): Promise<{ readonly uri: string; r
   return { uri: decodeSecret(secret.data, 'uri') ?? '', ca: decodeSecret(secret.data, 'ca.crt') ?? '' }
 }
 
-/** Of a URI of ours: passwords are letters and digits. */
+/** Password in a URI of Mooring's own: letters and digits. */
 function passwordIn(uri: string | undefined, role: string): string | undefined {
   const url = URL.parse(uri ?? '')
   return url?.username === role && /^[A-Za-z0-9]{16,}$/.test(url.password) ? url.password : undefined
 }
 
-function uriOf({ host, port, database, options }: Place, role: string, password: string): string {
+function uriOf({ host, port, database, options }: DatabaseAddress, role: string, password: string): string {
   return `postgresql://${role}:${password}@${host}:${port}/${encodeURIComponent(database)}${options}`
 }

@@ -21,46 +21,46 @@ const ended = { exitCode: 137, finishedAt: '2026-01-01T10:00:00Z' }
 const session = (at: number): ConnectionRecord => connectionRecord({ tunnel: 't', edge: 'edge-a', at })
 
 test.each([
-  { does: 'one whose pod is gone', at: BEGAN + 5_000, pods: [], lost: true },
-  { does: 'one of the container before', at: BEGAN - 1, pods: [running], lost: true },
-  { does: 'one of a container that has ended', at: BEGAN - 1, pods: [podWith({ terminated: ended })], lost: true },
+  { does: 'a session of a deleted pod', at: BEGAN + 5_000, pods: [], lost: true },
+  { does: 'a session of the former container', at: BEGAN - 1, pods: [running], lost: true },
+  { does: 'a session of a container that has ended', at: BEGAN - 1, pods: [podWith({ terminated: ended })], lost: true },
   {
-    does: 'one of a container that is to be started anew',
+    does: 'a session of a container that will be restarted',
     at: BEGAN - 1,
     pods: [podWith({ waiting: {} }, { terminated: ended })],
     lost: true,
   },
   {
-    does: 'not one that is older than its pod, whose node’s clock was set back since',
+    does: 'no session that is older than its pod, whose node’s clock was set back since',
     at: BEGAN - 3_600_000,
     pods: [podWith({ running: { startedAt: '2026-01-01T10:00:00Z' } }, {}, '2026-01-01T09:59:58Z')],
     lost: false,
   },
   {
-    does: 'one of the container before, in a pod that is older',
+    does: 'a session of the former container in an older pod',
     at: BEGAN - 1,
     pods: [podWith({ running: { startedAt: '2026-01-01T10:00:00Z' } }, {}, '2026-01-01T09:00:00Z')],
     lost: true,
   },
   {
-    does: 'one that came in the second in which the container began, which takes none so early',
+    does: 'a session from the second in which the container began, which accepts none so early',
     at: BEGAN + 999,
     pods: [running],
     lost: true,
   },
   {
-    does: 'one that came in the second in which the container ended',
+    does: 'a session from the second in which the container ended',
     at: BEGAN + 999,
     pods: [podWith({ terminated: ended })],
     lost: true,
   },
-  { does: 'not one of the container that runs', at: BEGAN + 1_000, pods: [running], lost: false },
-  { does: 'not one of a pod of which nothing is known yet', at: BEGAN, pods: [podWith({})], lost: false },
+  { does: 'no session of the running container', at: BEGAN + 1_000, pods: [running], lost: false },
+  { does: 'no session of a pod without a status', at: BEGAN, pods: [podWith({})], lost: false },
 ])('$does is lost', ({ at, pods, lost }) => {
   expect(lostSessions([session(at)], pods)).toHaveLength(lost ? 1 : 0)
 })
 
-test('a session whose pod is there is ended once it was lost for half a minute, others at once', () => {
+test('a lost session of an existing pod is ended after half a minute, others at once', () => {
   const patience = createPatience()
   const [before, gone] = [session(BEGAN - 1), connectionRecord({ tunnel: 't', edge: 'edge-b' })]
   const lost = lostSessions([before, gone], [running])
@@ -71,14 +71,14 @@ test('a session whose pod is there is ended once it was lost for half a minute, 
   expect(patience.due(lost.slice(0, 1), 60_000)).toHaveLength(1)
 })
 
-test('its end has its own id, and the time at which it can have been there at the latest', () => {
+test('the end of a session has an id of its own and the latest possible time', () => {
   const open = session(BEGAN - 1_000)
   const end = endOf({ session: open, since: BEGAN }, BEGAN + 60_000)
   expect(end).toMatchObject({ type: 'disconnect', reason: 'edge_lost', sessionId: open.sessionId, at: BEGAN, durationMs: 1_000 })
   expect(end.id).not.toBe(open.id)
 })
 
-test('a session whose end is not kept yet is given no second one; one whose end was refused is', async () => {
+test('a session gets a second end only when the first was rejected', async () => {
   const kept: { readonly end: ConnectionRecord; readonly done: PromiseWithResolvers<undefined> }[] = []
   const endings = createEndings(async (end) => {
     const done = Promise.withResolvers<undefined>()
@@ -94,7 +94,7 @@ test('a session whose end is not kept yet is given no second one; one whose end 
   kept[0]?.done.resolve(undefined)
   kept[1]?.done.reject(new Error('refused'))
   expect([await first, await second]).toEqual([1, 0])
-  // Who looked before must not take one for open that was ended since.
+  // A caller that read the sessions before may still have the ended one as open.
   expect([[...looked], [...endings.underWay()]]).toEqual([[one.session.sessionId], []])
   void endings.end([another])
   expect(kept).toHaveLength(3)

@@ -2,22 +2,22 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { ConnectionRecord } from '../../journal/port.ts'
 import type { Pod } from '../kubernetes/kinds.ts'
 
-/** An edge's container begins its work anew with spooled records of the one before: the end of a session may be among them. */
+/** Time for a restarted container of an edge to ship spooled records of the former one: the end of a session may be among them. */
 const GRACE_MS = 30_000
 const CONTAINER = 'edge'
-/** Times of containers are in whole seconds, cut off. No edge takes clients in its first one (edge/start.ts). */
+/** Container times are truncated to seconds. An edge accepts no client in its first second (edge/start.ts). */
 const SECOND_MS = 1_000
 
-/** What is known of a session that is open in the journal and that no edge has any more. */
+/** Session that is open in the journal but that no edge has any more. */
 export interface Lost {
   readonly session: ConnectionRecord
-  /** Since when the session can be there no more, in milliseconds since the epoch; undefined when its pod is gone. */
+  /** Latest time at which the session can have ended, in milliseconds since the epoch; undefined when its pod is gone. */
   readonly since: number | undefined
 }
 
 /**
- * Sessions that nobody will end: of a pod that is gone, or of a container before the one that runs. Pure. `pods` must have been listed after
- * the sessions were read: the pod of a session that is live was there before it.
+ * Returns the sessions that no edge will end: those of a deleted pod or of a former container. Pure. `pods` must have been listed after the
+ * sessions were read: a live session's pod is then in the list.
  */
 export function lostSessions(open: readonly ConnectionRecord[], pods: readonly Pod[]): readonly Lost[] {
   const byName = new Map(pods.map((pod) => [pod.metadata.name, pod]))
@@ -30,10 +30,10 @@ export function lostSessions(open: readonly ConnectionRecord[], pods: readonly P
   })
 }
 
-/** No session is: its node's clock, which all these times are of, was set back since the pod began, and tells nothing of this one. */
+/** Whether a session is older than its pod, which means that the node's clock was set back: its times are then not comparable. */
 const isOlderThan = ({ status }: Pod, { at }: ConnectionRecord): boolean => at < Date.parse(status?.startTime ?? '')
 
-/** When its container last began or ended, up to a second too early; undefined while that is not known. */
+/** Time at which the container last started or ended, up to a second too early; undefined while unknown. */
 function beganAt({ status }: Pod): number | undefined {
   const container = status?.containerStatuses.find(({ name }) => name === CONTAINER)
   if (!container) return undefined
@@ -42,12 +42,12 @@ function beganAt({ status }: Pod): number | undefined {
   return at === undefined ? undefined : Date.parse(at)
 }
 
-/** Which of them may be ended now: those of pods that are gone at once, others once they were seen for a while. */
+/** Filter for lost sessions that may be ended now: those of deleted pods at once, others after a grace time. */
 export interface Patience {
   due(lost: readonly Lost[], now: number): readonly Lost[]
 }
 
-/** `now` of a clock that only goes forward, in milliseconds. */
+/** Creates the filter. `now` is in milliseconds of a monotonic clock. */
 export function createPatience(): Patience {
   const seen = new Map<string, number>()
   return {
@@ -64,21 +64,21 @@ export function createPatience(): Patience {
   }
 }
 
-/** The record that ends a session in the place of its edge. */
+/** Record that ends a session on behalf of its edge. */
 export function endOf({ session, since }: Lost, now: number): ConnectionRecord {
   const at = Math.max(session.at, since ?? now)
   return { ...session, id: randomUUIDv7(), at, type: 'disconnect', reason: 'edge_lost', durationMs: at - session.at }
 }
 
-/** Ends sessions, each by one record at a time however long that takes. */
+/** Ends sessions, with at most one end record of each under way. */
 export interface Endings {
-  /** Sessions whose end is not known to be kept yet: what is read from now on may still have them open. */
+  /** Ids of sessions whose end is not confirmed yet: the journal may still show them as open. */
   underWay(): ReadonlySet<string>
-  /** Resolves with how many ends were kept once all of them are, or are refused: those sessions are lost still. */
+  /** Writes the ends. @returns number of confirmed ends; rejected ones stay lost sessions */
   end(lost: readonly Lost[]): Promise<number>
 }
 
-/** `keep` resolves when a record is kept for good. */
+/** Creates the writer of ends. `keep` resolves when a record is durable. */
 export function createEndings(keep: (end: ConnectionRecord) => Promise<void>): Endings {
   const underWay = new Set<string>()
 

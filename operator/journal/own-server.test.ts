@@ -6,7 +6,7 @@ import { Region } from '../../crds/region.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { region } from '../../test/builders/region.ts'
 import { settableCache } from '../../test/support/store/settable-cache.ts'
-import { createOwnServer, homeOf } from './own-server.ts'
+import { createOwnServer, placementFor } from './own-server.ts'
 
 const OLD = { id: 'postgresql-14.4.0', warm: false } as const
 const NEW = { id: 'postgresql-15.4.0', warm: false } as const
@@ -16,17 +16,17 @@ const [one, two] = ['first', 'second'].map(
 )
 
 test.each([
-  { does: 'nowhere without a region', regions: [], home: undefined },
-  { does: 'nowhere without PostgreSQL', regions: [one?.([OTHER])], home: undefined },
-  { does: 'on the newest of a region', regions: [one?.([OLD, NEW])], home: ['first', NEW.id] },
-  { does: 'in the region with the lowest number', regions: [two?.([NEW]), one?.([OLD])], home: ['first', OLD.id] },
-  { does: 'in the first region that has a PostgreSQL', regions: [one?.([OTHER]), two?.([OLD])], home: ['second', OLD.id] },
-])('the journal is at home $does', ({ regions, home }) => {
-  const found = homeOf(regions.filter((each) => each !== undefined))
-  expect(found && [found.region.spec.name, found.motor]).toEqual(home)
+  { does: 'nowhere without a region', regions: [], placement: undefined },
+  { does: 'nowhere without PostgreSQL', regions: [one?.([OTHER])], placement: undefined },
+  { does: 'on the newest PostgreSQL of a region', regions: [one?.([OLD, NEW])], placement: ['first', NEW.id] },
+  { does: 'in the region with the lowest number', regions: [two?.([NEW]), one?.([OLD])], placement: ['first', OLD.id] },
+  { does: 'in the first region that has a PostgreSQL', regions: [one?.([OTHER]), two?.([OLD])], placement: ['second', OLD.id] },
+])('the journal’s server is placed $does', ({ regions, placement }) => {
+  const found = placementFor(regions.filter((each) => each !== undefined))
+  expect(found && [found.region.spec.name, found.motor]).toEqual(placement)
 })
 
-test('the server is made once there is a region for it, once, and for nobody else', async () => {
+test('the server is created once when a region exists, and takes no tenants', async () => {
   await using place = await openTemporaryStore()
   const { store } = place
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })

@@ -14,7 +14,7 @@ import { adminSecretName } from '../server/credentials.ts'
 import { serviceName } from '../server/kubernetes/addresses.ts'
 import { Service } from '../kubernetes/kinds.ts'
 
-/** Sizes the server's connection slots, at twelve each. */
+/** Capacity of the server, which sizes its connection slots: twelve per unit. */
 const CAPACITY = 20
 const PORT = 5_432
 const KEY = { namespace: SHARED_NAMESPACE, name: JOURNAL_SERVER }
@@ -23,22 +23,22 @@ export interface OwnServerDeps {
   readonly store: Store
   readonly regions: Cache<typeof Region>
   readonly servers: Cache<typeof DatabaseServer>
-  /** PEM of the CA that the server's certificate is of. */
+  /** CA, in PEM, of the server's certificate. */
   readonly ca: () => string
-  /** By which the server knows the operator. */
+  /** Client certificate by which the server authenticates the operator. */
   readonly adminCertificate: () => Promise<KeyPair>
-  /** How the operator dials it: by its Service's name, or by the Service's address. */
+  /** How the operator dials the server: by the name or the address of its Service. */
   readonly dial: 'name' | 'address'
 }
 
-/** The database server with the journal, when Mooring runs one itself. */
+/** Database server of the journal, when Mooring runs it. */
 export interface OwnServer {
-  /** As pods reach it, whether it is up or not. */
+  /** Host name for pods, also while the server is down. */
   readonly host: string
   readonly port: number
-  /** Makes it when it is not there. Returns whether it runs. @throws StoreError */
+  /** Creates the server when it is missing. @returns whether it runs @throws StoreError */
   ensure(): Promise<boolean>
-  /** How the operator gets in; undefined while that is not known. @throws StoreError */
+  /** Administrator's login of the operator; undefined while it is unknown. @throws StoreError */
   admin(): Promise<AdminTarget | undefined>
 }
 
@@ -46,13 +46,13 @@ export function createOwnServer({ store, regions, servers, ca, adminCertificate,
   const host = serviceName(KEY)
 
   async function make(): Promise<void> {
-    const home = homeOf(regions.list())
-    // Before there is a region there is no tunnel either; the region's arrival is seen by the next look.
-    if (!home) return
+    const placement = placementFor(regions.list())
+    // Without a region there are no tunnels either; the next reconcile finds a new region.
+    if (!placement) return
     try {
       await store.create(DatabaseServer, {
         metadata: { ...KEY, finalizers: [FINALIZER] },
-        spec: { motor: home.motor, region: home.region.spec.id, tenancy: 'internal', capacity: CAPACITY },
+        spec: { motor: placement.motor, region: placement.region.spec.id, tenancy: 'internal', capacity: CAPACITY },
       })
     } catch (error) {
       if (!isStoreError(error, 'already_exists')) throw error
@@ -77,11 +77,11 @@ export function createOwnServer({ store, regions, servers, ca, adminCertificate,
   }
 }
 
-/** The newest PostgreSQL of the region with the lowest number that has one. Pure. */
-export function homeOf(regions: readonly Region[]): { readonly region: Region; readonly motor: Motor } | undefined {
+/** Region and motor of the journal's server: the newest PostgreSQL in the region with the lowest number that has one. Pure. */
+export function placementFor(regions: readonly Region[]): { readonly region: Region; readonly motor: Motor } | undefined {
   const preferred = MOTORS.filter((motor) => partsOf(motor).family === 'postgresql').toReversed()
   for (const region of regions.toSorted((a, b) => a.spec.regionId - b.spec.regionId)) {
-    const motor = preferred.find((wanted) => region.spec.motors.some(({ id }) => id === wanted))
+    const motor = preferred.find((desired) => region.spec.motors.some(({ id }) => id === desired))
     if (motor && region.metadata.deletionTimestamp === undefined) return { region, motor }
   }
   return undefined

@@ -9,7 +9,7 @@ type Request = Parameters<KubernetesClient['request']>[0]
 const manifest = { metadata: { namespace: 'shared', name: 'pg-1' }, spec: { replicas: 1 } }
 const FOREIGN = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:paused': {} } } }]
 
-/** An API server that holds one object and answers every write with it; `others` own a part of its spec until it is replaced. */
+/** API server with one object, which is the response to every write; other managers own a part of its spec until it is replaced. */
 function stage() {
   const requests: Request[] = []
   let held: unknown
@@ -50,7 +50,7 @@ function stage() {
 
 test('an object is applied once, and again only when it or the manifest has changed', async () => {
   const { applier, live, sent, edit, report } = stage()
-  const apply = (wanted = manifest) => applier.apply({ kind: StatefulSet, live }, wanted)
+  const apply = (desired = manifest) => applier.apply({ kind: StatefulSet, live }, desired)
   await apply()
   expect(sent()).toEqual(['PATCH'])
   report({ readyReplicas: 1 })
@@ -63,14 +63,14 @@ test('an object is applied once, and again only when it or the manifest has chan
   expect(sent()).toEqual(['PATCH'])
 })
 
-test('what others have put beside ours is taken away by replacing the whole', async () => {
+test('fields added by other writers are removed by a replacement', async () => {
   const { applier, live, sent, meddle } = stage()
   meddle()
   await applier.apply({ kind: StatefulSet, live }, manifest)
   expect(sent()).toEqual(['PATCH', 'PUT'])
 })
 
-test('of an object that is gone nothing is kept', async () => {
+test('a deleted object is forgotten', async () => {
   const { applier, live, remove } = stage()
   await applier.apply({ kind: StatefulSet, live }, manifest)
   applier.prune()

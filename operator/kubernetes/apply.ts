@@ -9,10 +9,10 @@ import type { Key } from '../../store/port.ts'
 import { foreignSpec } from './foreign-fields.ts'
 import type { Live } from './live.ts'
 
-/** Whose writes these are in `managedFields`. */
+/** Owner of the operator's writes in `managedFields`. */
 const FIELD_MANAGER = 'mooring-operator'
 
-/** An object as it should be; at least what its builder sets of it. */
+/** Desired object: the fields that its builder sets. */
 export interface Manifest {
   readonly metadata?: { readonly name?: string; readonly namespace?: string }
 }
@@ -23,25 +23,25 @@ export interface Applied<K extends Kind> {
 }
 
 /**
- * Makes objects what they should be by server-side apply, and knows what it did: an object that is still as it was left costs no request.
- * One that anybody else has changed is applied again.
+ * Applies desired objects by server-side apply. An object that is unchanged since the last apply costs no request; an object that another
+ * writer changed is applied again.
  */
 export interface Applier {
-  /** @returns the object as it is then @throws StoreError */
+  /** Applies the manifest. @returns the resulting object @throws StoreError */
   apply<K extends Kind>(applied: Applied<K>, manifest: Manifest): Promise<Resource<K>>
-  /** Forgets objects that are gone. */
+  /** Forgets deleted objects. */
   prune(): void
-  /** Objects that it knows. */
+  /** Number of remembered objects. */
   readonly size: number
 }
 
-/** Kinds of which nobody else has a say in any field of the spec. Load balancers write to Services. */
+/** Kinds whose spec has no other writer. Load balancers write to Services. */
 const OURS_ALONE = new Set(['StatefulSet', 'Deployment', 'NetworkPolicy'])
 
 interface Done {
-  /** Hash of the manifest, which may hold a key. */
-  readonly wanted: string
-  /** Hash of what the API server made of it. */
+  /** Hash of the manifest, which may contain a key. */
+  readonly desired: string
+  /** Hash of the resulting object. */
   readonly left: string
   readonly isThere: () => boolean
 }
@@ -58,7 +58,7 @@ export function createApplier(client: KubernetesClient): Applier {
     const applied = await client.request({ method: 'PATCH', path, query, contentType, body: manifest, idempotent: true })
     if (applied.status >= 300) throw storeErrorOf(applied, { kind, ...key })
     const { metadata } = Answer.parse(applied.body)
-    // Apply takes back what is ours, and leaves alone what others have put beside it, such as one more container.
+    // Apply restores our fields, and keeps fields that others added, such as one more container.
     if (!OURS_ALONE.has(kind.kind) || !foreignSpec(metadata.managedFields, FIELD_MANAGER)) return applied.body
     const body = { ...manifest, metadata: { ...manifest.metadata, resourceVersion: metadata.resourceVersion } }
     const replaced = await client.request({ method: 'PUT', path, query: { ...query, force: undefined }, body })
@@ -72,11 +72,11 @@ export function createApplier(client: KubernetesClient): Applier {
       const key = { name, namespace }
       const id = `${kind.kind} ${namespace ?? ''}/${name}`
       const [known, found] = [done.get(id), live.get(key)]
-      const wanted = hash(manifest)
-      if (found && known?.wanted === wanted && known.left === hash(ownPart(found))) return found
+      const desired = hash(manifest)
+      if (found && known?.desired === desired && known.left === hash(ownPart(found))) return found
       const object = resourceOf(kind, await send(kind, key, manifest))
       live.remember(object)
-      done.set(id, { wanted, left: hash(ownPart(object)), isThere: () => live.get(key) !== undefined })
+      done.set(id, { desired, left: hash(ownPart(object)), isThere: () => live.get(key) !== undefined })
       return object
     },
     prune() {
@@ -88,7 +88,7 @@ export function createApplier(client: KubernetesClient): Applier {
   }
 }
 
-/** What nobody but its writer should change: all but the status and what the API server keeps. */
+/** Part of an object that only its writer should change: all but the status and the fields that the API server sets. */
 function ownPart({ metadata: { uid, labels, ownerReferences }, ...body }: Resource<Kind>): unknown {
   return { ...body, status: undefined, metadata: { uid, labels, ownerReferences } }
 }

@@ -6,7 +6,7 @@ const by = (manager: string, fieldsV1: object, subresource = '') => ({ manager, 
 const mine = by('me', spec({ 'f:replicas': {}, 'f:template': { 'f:spec': { 'f:containers': {} } } }))
 
 test.each([
-  { does: 'nobody else has written', entries: [mine], foreign: false },
+  { does: 'no other manager has written', entries: [mine], foreign: false },
   {
     does: 'a status was written',
     entries: [mine, by('controller', { 'f:status': { 'f:replicas': {} } }, 'status')],
@@ -29,6 +29,6 @@ test.each([
     foreign: true,
   },
   { does: 'there is no record', entries: undefined, foreign: false },
-])('whether others have a say when $does: $foreign', ({ entries, foreign }) => {
+])('another manager owns a part of the spec when $does: $foreign', ({ entries, foreign }) => {
   expect(foreignSpec(entries, 'me')).toBe(foreign)
 })

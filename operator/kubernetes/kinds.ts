@@ -3,7 +3,7 @@ import type { Kind, Resource } from '../../crds/kind.ts'
 
 type About<B extends z.ZodObject> = Pick<Kind<B>, 'group' | 'kind' | 'plural' | 'body'> & { readonly namespaced?: boolean }
 
-/** A kind of Kubernetes itself, with the part of its body that is read here; the rest of a live object is kept beside it. */
+/** Kind of Kubernetes itself, with the fields that Mooring reads; other fields of an object are kept. */
 export function kubernetes<B extends z.ZodObject>({ namespaced = true, ...about }: About<B>): Kind<B> {
   const none = { shortNames: [], rules: [], columns: [], immutable: [], custom: false }
   const { kind } = about

@@ -12,14 +12,14 @@ export interface LiveDeps<K extends Kind> {
   readonly onChange: (key: Key) => void
 }
 
-/** Objects of one kind as they are now: followed by a watch, and never older than what was {@link Live.remember remembered}. */
+/** Current objects of one kind: followed by a watch, and never older than what was {@link Live.remember remembered}. */
 export interface Live<K extends Kind> {
   /** Follows until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Resolves once all that there was at the start is known. */
+  /** Resolves when all objects present at the start are known. */
   synced(): Promise<void>
   get(key: Key): Resource<K> | undefined
-  /** What an own write was answered with: the watch brings it later. */
+  /** Remembers the response to an own write until the watch brings it. */
   remember(object: Resource<K>): void
 }
 
@@ -30,7 +30,7 @@ export function createLive<K extends Kind>({ store, kind, scope, onError, onChan
   cache.onChange((key) => {
     const mine = written.get(keyToString(key))
     const seen = cache.get(key)
-    // What the watch has caught up with, or has seen to go, is not needed any more.
+    // An own write that the watch has reached, or whose object the watch has seen deleted, is no longer needed.
     if (mine && (!seen || !isOlder(seen.metadata.resourceVersion, mine.metadata.resourceVersion)))
       written.delete(keyToString(key))
     onChange(key)

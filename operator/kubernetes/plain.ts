@@ -1,4 +1,4 @@
-/** The JSON that a class of the client library stands for, with its fields' names and types. */
+/** JSON form of a class of the client library, with the same field names and types. */
 export type Plain<T> = T extends Date
   ? string
   : T extends (infer E)[]

@@ -19,27 +19,27 @@ const initial = (traits: Partial<ContainerStatus>) =>
 const unscheduled = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes are available' }]
 
 test.each([
-  { does: 'no pod', of: undefined, expected: { phase: 'starting', message: 'its pod is not there yet' } },
+  { does: 'no pod', of: undefined, expected: { phase: 'starting', message: 'its pod does not exist yet' } },
   {
-    does: 'one on its way out',
+    does: 'a terminating pod',
     of: pod({ containerStatuses: [container({ ready: true })] }, { deletionTimestamp: '2026-01-01T00:00:00Z' }),
     expected: { phase: 'starting', message: 'its pod is being replaced' },
   },
   {
-    does: 'one that no node takes',
+    does: 'an unscheduled pod',
     of: pod({ conditions: unscheduled }),
-    expected: { message: 'no node takes it: 0/1 nodes are available' },
+    expected: { message: 'no node accepts it: 0/1 nodes are available' },
   },
-  { does: 'one that starts', of: main({ state: { running: {} } }), expected: { phase: 'starting' } },
-  { does: 'one that is ready', of: main({ ready: true, state: { running: {} } }), expected: { phase: 'serving' } },
-  { does: 'one that has made its data', of: initial({ state: ended(0) }), expected: { phase: 'starting' } },
+  { does: 'a starting pod', of: main({ state: { running: {} } }), expected: { phase: 'starting' } },
+  { does: 'a ready pod', of: main({ ready: true, state: { running: {} } }), expected: { phase: 'serving' } },
+  { does: 'a pod whose data directory is complete', of: initial({ state: ended(0) }), expected: { phase: 'starting' } },
   {
-    does: 'an image that is not there',
+    does: 'a missing image',
     of: initial({ state: waits('ImagePullBackOff', 'not found') }),
-    expected: { phase: 'failed', reason: 'MotorUnavailable', message: 'the image postgres:15.4 cannot be had: not found' },
+    expected: { phase: 'failed', reason: 'MotorUnavailable', message: 'the image postgres:15.4 cannot be pulled: not found' },
   },
   {
-    does: 'a crash loop, by the last words that may be shown',
+    does: 'a crash loop with output that may be shown',
     of: main({
       state: waits('CrashLoopBackOff', 'back-off 10s'),
       lastState: ended(1, 'LOG:  a tenant’s\nFATAL:  no space left\n'),
@@ -47,15 +47,15 @@ test.each([
     expected: { phase: 'failed', reason: 'Crashed', message: 'postgresql ended: FATAL:  no space left' },
   },
   {
-    does: 'an end without a word that may be shown',
+    does: 'an exit without output that may be shown',
     of: initial({ state: ended(137, 'secret') }),
-    expected: { phase: 'failed', reason: 'Crashed', message: 'initialise ended without a word (Error, exit code 137)' },
+    expected: { phase: 'failed', reason: 'Crashed', message: 'initialise ended without output (Error, exit code 137)' },
   },
   {
     does: 'a program that the image lacks',
     of: main({ state: waits('RunContainerError', 'exec: "postgres": not found') }),
     expected: { phase: 'failed', reason: 'Crashed', message: 'postgresql cannot be started: exec: "postgres": not found' },
   },
-])('of a server is known, by $does: $expected', ({ of, expected }) => {
+])('the state of $does is $expected', ({ of, expected }) => {
   expect(podState(of, isShowable)).toMatchObject(expected)
 })

@@ -1,12 +1,14 @@
 import type { ContainerStatus, Pod } from './kinds.ts'
 
-/** What a pod says of its program. `serving`: its port is open; whether it takes a login is another question. `message`: what it waits for, or died of. */
+/**
+ * State of a pod's program. `serving`: its port is open; logins may still fail. `message`: what it waits for, or the reason of its failure.
+ */
 export type PodState =
   | { readonly phase: 'serving' }
   | { readonly phase: 'starting'; readonly message: string }
   | { readonly phase: 'failed'; readonly reason: 'MotorUnavailable' | 'Crashed'; readonly message: string }
 
-/** The image is not to be had (kubelet's reasons; the last is Kubernetes 1.31's for a signature). */
+/** Waiting reasons of a missing image (kubelet; the last is Kubernetes 1.31's for a signature). */
 const NO_IMAGE = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -14,16 +16,16 @@ const NO_IMAGE = new Set([
   'ErrImageNeverPull',
   'SignatureValidationFailed',
 ])
-/** The container runtime cannot start it: the image lacks the program, or the node refuses what it is to run with. */
+/** Waiting reasons of a container that cannot start: the image lacks the program, or the node rejects the container's settings. */
 const NO_START = new Set(['CrashLoopBackOff', 'RunContainerError', 'CreateContainerError', 'StartError'])
-/** Fits a condition's message with room for a sentence before it. */
+/** Maximum length of a quotation: it fits a condition's message after a sentence. */
 const MOST_CHARS = 800
 
 const starting = (message: string): PodState => ({ phase: 'starting', message })
 
-/** Reads a pod. Pure. `isShowable`: whether a line of the engine's log may be shown. */
+/** Derives the state from a pod. Pure. `isShowable`: whether a line of the engine's log may be shown. */
 export function podState(pod: Pod | undefined, isShowable: (line: string) => boolean): PodState {
-  if (!pod) return starting('its pod is not there yet')
+  if (!pod) return starting('its pod does not exist yet')
   if (pod.metadata.deletionTimestamp !== undefined) return starting('its pod is being replaced')
   const { initial, main } = containersOf(pod)
   for (const container of [...initial, ...main]) {
@@ -41,30 +43,30 @@ function failureOf(container: ContainerStatus, isShowable: (line: string) => boo
   const { waiting = {}, terminated } = container.state
   const { reason = '', message = reason } = waiting
   if (NO_IMAGE.has(reason)) {
-    const text = `the image ${container.image ?? ''} cannot be had: ${clipped(message)}`
+    const text = `the image ${container.image ?? ''} cannot be pulled: ${clipped(message)}`
     return { phase: 'failed', reason: 'MotorUnavailable', message: text }
   }
   if (!NO_START.has(reason) && !terminated?.exitCode) return undefined
-  const said = lastWords(container, isShowable) ?? `cannot be started: ${clipped(message)}`
+  const said = lastOutput(container, isShowable) ?? `cannot be started: ${clipped(message)}`
   return { phase: 'failed', reason: 'Crashed', message: `${container.name} ${said}` }
 }
 
-/** The kubelet puts the end of the log of a container that failed into the pod's status. */
-function lastWords({ state, lastState }: ContainerStatus, isShowable: (line: string) => boolean): string | undefined {
+/** Last log lines of a failed container, which the kubelet puts into the pod's status. */
+function lastOutput({ state, lastState }: ContainerStatus, isShowable: (line: string) => boolean): string | undefined {
   const ended = state.terminated ?? lastState.terminated
   if (!ended) return undefined
   const { exitCode, message = '', reason = 'Error' } = ended
   const lines = message.split('\n').filter((line) => line !== '' && isShowable(line))
   return lines.length > 0
     ? `ended: ${lines.join('\n').slice(-MOST_CHARS)}`
-    : `ended without a word (${reason}, exit code ${exitCode})`
+    : `ended without output (${reason}, exit code ${exitCode})`
 }
 
 function unscheduled({ status }: Pod): string | undefined {
   const scheduled = status?.conditions.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status !== 'False') return undefined
   const { message = scheduled.reason ?? '' } = scheduled
-  return `no node takes it: ${clipped(message)}`
+  return `no node accepts it: ${clipped(message)}`
 }
 
 const clipped = (text: string): string => text.slice(0, MOST_CHARS)

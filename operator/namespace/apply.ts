@@ -11,7 +11,7 @@ import { adopting, missingMarks, newNamespace, slugsOf } from './resources.ts'
 
 type Bind = Extract<Action, { do: 'bind' }>
 
-/** Carries out one action. Each is told the very objects that the decision was about: a successor of the same name is left alone. */
+/** Carries out one action. Preconditions name the observed objects: a successor of the same name is left unchanged. */
 export async function perform(store: Store, { tenant, namespace }: Observed, action: Action): Promise<Namespace | undefined> {
   if (action.do === 'bind') await bind(store, action)
   else if (action.do === 'adopt') await adopt(store, namespace)
@@ -69,7 +69,7 @@ async function bind(store: Store, { binding, found }: Bind): Promise<void> {
     await store.mergePatch(RoleBinding, keyOf(found), { subjects: more }, exactly(found))
     return
   }
-  // What a RoleBinding refers to cannot change.
+  // The roleRef of a RoleBinding is immutable.
   await remove(store, RoleBinding, found)
   await once(store, RoleBinding, binding)
 }

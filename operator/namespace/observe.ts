@@ -16,11 +16,11 @@ export interface ObserveDeps {
   readonly roleBindings: Cache<typeof RoleBinding>
   readonly organizations: Cache<typeof Organization>
   readonly instances: Cache<typeof SharedInstance>
-  /** Whether the components' own service accounts need a RoleBinding in each tenant namespace: where there are service accounts. */
+  /** Whether the components run under service accounts, which need a RoleBinding in each tenant namespace. */
   readonly serviceAccounts: boolean
 }
 
-/** Reads all that a decision about a tenant namespace needs. */
+/** Reads the state that decisions about a tenant namespace depend on. */
 export async function observe(deps: ObserveDeps, name: string): Promise<Observed> {
   const tenant = deps.tenantNamespaces.get({ name })
   const namespace = await namespaceOf(deps, name, tenant)
@@ -29,15 +29,16 @@ export async function observe(deps: ObserveDeps, name: string): Promise<Observed
     tenant,
     namespace,
     bindings: new Map(deps.roleBindings.list({ namespace: name }).map((binding) => [binding.metadata.name, binding])),
-    wanted: bindingsOf(name, deps),
+    desired: bindingsOf(name, deps),
     organization: organization === undefined || deps.organizations.get({ name: organization }) !== undefined,
     blocked: blockedBy(deps, name),
   }
 }
 
 /**
- * The two caches are not of the same age. A Namespace that is missing in its own is asked for, else one made a moment ago would count as
- * gone; and one that has no TenantNamespace yet is too, else one that went a moment ago would be adopted, and so come back.
+ * Returns the Namespace. The two caches may be of different age, so two cases are read from the store: a Namespace missing in its cache,
+ * which may have been created a moment ago, and a Namespace without a TenantNamespace, which may have been deleted a moment ago and would
+ * otherwise be adopted.
  */
 async function namespaceOf({ store, namespaces }: ObserveDeps, name: string, tenant: TenantNamespace | undefined) {
   const cached = namespaces.get({ name })

@@ -29,41 +29,41 @@ function namespace(more: object = {}): Namespace {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: metadata({ uid: 'n-1', labels: LABELS, annotations, ...more }) }
 }
 
-const wanted = bindingsOf(NAME, { serviceAccounts: false })
+const desired = bindingsOf(NAME, { serviceAccounts: false })
 const bound = new Map(
-  wanted.map((binding) => [binding.metadata.name, { ...binding, metadata: metadata(binding.metadata) } as RoleBinding]),
+  desired.map((binding) => [binding.metadata.name, { ...binding, metadata: metadata(binding.metadata) } as RoleBinding]),
 )
 const without = (name: string) => new Map([...bound].filter(([known]) => known !== name))
 const withChanged = (name: string, change: Partial<RoleBinding>) =>
   new Map([...bound].map(([known, binding]) => [known, known === name ? { ...binding, ...change } : binding]))
 
-const nothing = { tenant: undefined, namespace: undefined, bindings: new Map(), wanted, organization: true, blocked: undefined }
+const nothing = { tenant: undefined, namespace: undefined, bindings: new Map(), desired, organization: true, blocked: undefined }
 const settled = { ...nothing, tenant: tenant({}, { namespaceUid: 'n-1' }), namespace: namespace(), bindings: bound }
 
 const BIND = ['bind mooring-viewer', 'bind mooring-editor', 'bind mooring-admin']
 
 test.each<{ does: string; given: Observed; actions: readonly string[]; reason: string }>([
   {
-    does: 'makes the Namespace of a new one, its roles and its organization',
+    does: 'creates Namespace, RoleBindings and organization of a new tenant namespace',
     given: { ...nothing, tenant: tenant(), organization: false },
     actions: ['make-namespace', ...BIND, 'make-organization'],
     reason: 'Bound',
   },
   {
-    does: 'adds its finalizer before anything else to one that kubectl made',
+    does: 'adds the finalizer first to a TenantNamespace made with kubectl',
     given: { ...nothing, tenant: tenant({ finalizers: [] }) },
     actions: ['add-finalizer', 'make-namespace', ...BIND],
     reason: 'Bound',
   },
-  { does: 'leaves a settled one alone', given: settled, actions: [], reason: 'Bound' },
+  { does: 'does nothing for a settled tenant namespace', given: settled, actions: [], reason: 'Bound' },
   {
-    does: 'goes on with a Namespace that was made before a crash',
+    does: 'continues with a Namespace created before a crash',
     given: { ...settled, tenant: tenant(), bindings: new Map() },
     actions: BIND,
     reason: 'Bound',
   },
   {
-    does: 'brings back a RoleBinding that somebody deleted',
+    does: 'restores a deleted RoleBinding',
     given: { ...settled, bindings: without('mooring-editor') },
     actions: ['bind mooring-editor'],
     reason: 'Bound',
@@ -81,7 +81,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Bound',
   },
   {
-    does: 'leaves other subjects of a RoleBinding alone',
+    does: 'keeps other subjects of a RoleBinding',
     given: {
       ...settled,
       bindings: withChanged('mooring-viewer', {
@@ -98,43 +98,43 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Bound',
   },
   {
-    does: 'carries a new display name over',
+    does: 'updates the display name',
     given: { ...settled, namespace: namespace({ annotations: { 'mooring.dev/display-name': 'Old', kept: 'yes' } }) },
     actions: ['mark-namespace'],
     reason: 'Bound',
   },
   {
-    does: 'brings its organization back',
+    does: 'restores its organization',
     given: { ...settled, organization: false },
     actions: ['make-organization'],
     reason: 'Bound',
   },
   {
-    does: 'leaves a Namespace that is not ours alone',
+    does: 'does nothing to a Namespace without our labels',
     given: { ...settled, tenant: tenant(), namespace: namespace({ labels: {} }), bindings: new Map() },
     actions: [],
     reason: 'NamespaceTaken',
   },
   {
-    does: 'waits for an earlier Namespace of its name to go',
+    does: 'waits until an earlier Namespace of its name is deleted',
     given: { ...settled, tenant: tenant(), namespace: namespace(GOING) },
     actions: [],
     reason: 'NamespaceTerminating',
   },
   {
-    does: 'follows its Namespace when that is being deleted',
+    does: 'deletes the TenantNamespace when its Namespace is being deleted',
     given: { ...settled, namespace: namespace(GOING) },
     actions: ['follow'],
     reason: 'NamespaceGone',
   },
   {
-    does: 'follows its Namespace when that is gone',
+    does: 'deletes the TenantNamespace when its Namespace is gone',
     given: { ...settled, namespace: undefined, bindings: new Map() },
     actions: ['follow'],
     reason: 'NamespaceGone',
   },
   {
-    does: 'deletes its Namespace before it lets go',
+    does: 'deletes its Namespace before the finalizer is removed',
     given: { ...settled, tenant: tenant(GOING, { namespaceUid: 'n-1' }) },
     actions: ['delete-namespace'],
     reason: 'Deleting',
@@ -146,25 +146,25 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Deleting',
   },
   {
-    does: 'says what keeps its Namespace from going',
+    does: 'reports what delays the deletion of its Namespace',
     given: { ...settled, tenant: tenant(GOING), namespace: namespace(GOING), blocked: '1 instances cannot be cleaned up' },
     actions: [],
     reason: 'CleanupBlocked',
   },
   {
-    does: 'lets go once its Namespace is gone',
+    does: 'removes the finalizer when its Namespace is gone',
     given: { ...settled, tenant: tenant(GOING, { namespaceUid: 'n-1' }), namespace: undefined },
     actions: ['release'],
     reason: 'Deleting',
   },
   {
-    does: 'lets go of a name that somebody else’s Namespace has',
+    does: 'removes the finalizer when the Namespace of its name is not its own',
     given: { ...settled, tenant: tenant(GOING), namespace: namespace({ labels: {} }) },
     actions: ['release'],
     reason: 'Deleting',
   },
   {
-    does: 'does nothing for one it has let go',
+    does: 'does nothing without its finalizer',
     given: { ...settled, tenant: tenant({ ...GOING, finalizers: [] }), namespace: undefined },
     actions: [],
     reason: 'Deleting',
@@ -175,21 +175,26 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     actions: ['adopt'],
     reason: 'Adopted',
   },
-  { does: 'adopts none that is going', given: { ...nothing, namespace: namespace(GOING) }, actions: [], reason: 'Gone' },
   {
-    does: 'adopts none without our labels',
+    does: 'adopts no Namespace that is being deleted',
+    given: { ...nothing, namespace: namespace(GOING) },
+    actions: [],
+    reason: 'Gone',
+  },
+  {
+    does: 'adopts no Namespace without our labels',
     given: { ...nothing, namespace: namespace({ labels: {} }) },
     actions: [],
     reason: 'NotTenant',
   },
   {
-    does: 'adopts none whose labels are of another name: that would give it away',
+    does: 'adopts no Namespace whose labels belong to another name',
     given: { ...nothing, namespace: namespace({ name: 'kube-system' }) },
     actions: [],
     reason: 'NotTenant',
   },
   {
-    does: 'adopts none whose labels are no slugs',
+    does: 'adopts no Namespace whose labels are not slugs',
     given: {
       ...nothing,
       namespace: namespace({ name: 'a--b--c', labels: { 'mooring.dev/organization': 'a--b', 'mooring.dev/namespace': 'c' } }),
@@ -202,7 +207,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
   expect(plan.actions.map((action) => (action.do === 'bind' ? `bind ${action.binding.metadata.name}` : action.do))).toEqual(
     actions,
   )
-  expect(plan.verdict?.reason ?? plan.reason).toBe(reason)
+  expect(plan.decision?.reason ?? plan.reason).toBe(reason)
 })
 
 test('in a cluster the two components are bound in each tenant namespace as well', () => {

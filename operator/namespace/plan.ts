@@ -3,36 +3,36 @@ import type { Namespace, RoleBinding } from '../../crds/core.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import { type TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { missingMarks, slugsOf } from './resources.ts'
 
-/** All that a decision may depend on, read once by observe.ts. */
+/** Observed state that a decision may depend on; read once by observe.ts. */
 export interface Observed {
   readonly tenant: TenantNamespace | undefined
   readonly namespace: Namespace | undefined
   /** RoleBindings in the Namespace, by name. */
   readonly bindings: ReadonlyMap<string, RoleBinding>
-  /** Those that it is to have. */
-  readonly wanted: readonly Draft<typeof RoleBinding>[]
-  /** Whether the organization is there. */
+  /** Desired RoleBindings. */
+  readonly desired: readonly Draft<typeof RoleBinding>[]
+  /** Whether the organization exists. */
   readonly organization: boolean
-  /** What in the Namespace cannot be cleaned up now, in words. */
+  /** Reason why objects of the Namespace cannot be cleaned up now. */
   readonly blocked: string | undefined
 }
 
-/** What to do, in order. Each is a step after which a crash is harmless. */
+/** Actions in order. A crash after any of them is harmless. */
 export type Action =
-  /** Makes the TenantNamespace of a Namespace that came without. */
+  /** `adopt`: creates the TenantNamespace of a Namespace that was created without one. */
   | { readonly do: 'adopt' | 'add-finalizer' | 'make-namespace' | 'mark-namespace' | 'make-organization' }
   | { readonly do: 'bind'; readonly binding: Draft<typeof RoleBinding>; readonly found: RoleBinding | undefined }
-  /** `follow`: the Namespace goes or went, so its TenantNamespace is deleted. */
+  /** `follow`: the Namespace is deleted or being deleted, so its TenantNamespace is deleted. */
   | { readonly do: 'follow' | 'delete-namespace' | 'release' }
 
 export interface Plan {
   readonly actions: readonly Action[]
-  /** What the status will say; undefined when there is none to write. */
-  readonly verdict?: Verdict
-  /** In place of a verdict's. */
+  /** Ready condition; undefined when there is no status to write. */
+  readonly decision?: Decision
+  /** Reason of the result when there is no condition. */
   readonly reason?: string
 }
 
@@ -61,63 +61,63 @@ function planLiving(tenant: TenantNamespace, observed: Observed): Plan {
   const { namespace } = observed
   if (!namespace) {
     if (tenant.status?.namespaceUid !== undefined) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
-    return { actions: [{ do: 'make-namespace' }, ...furnish(observed)], verdict: bound }
+    return { actions: [{ do: 'make-namespace' }, ...furnish(observed)], decision: bound }
   }
   if (isTerminating(namespace)) {
     if (isItsOwn(tenant, namespace)) return { actions: [{ do: 'follow' }], reason: 'NamespaceGone' }
     return {
       actions: [],
-      verdict: notReady(TenantNamespaceReason.NamespaceTerminating, 'an earlier Namespace of this name is going'),
+      decision: notReady(TenantNamespaceReason.NamespaceTerminating, 'an earlier Namespace of this name is being deleted'),
     }
   }
   if (!isOurs(tenant, namespace)) {
     return {
       actions: [],
-      verdict: notReady(TenantNamespaceReason.NamespaceTaken, 'a Namespace of this name is there without our labels'),
+      decision: notReady(TenantNamespaceReason.NamespaceTaken, 'a Namespace of this name exists without our labels'),
     }
   }
   const marks: readonly Action[] = missingMarks(tenant, namespace) ? [{ do: 'mark-namespace' }] : []
-  return { actions: [...marks, ...furnish(observed)], verdict: bound }
+  return { actions: [...marks, ...furnish(observed)], decision: bound }
 }
 
-const bound = ready(TenantNamespaceReason.Bound, 'the Namespace is there, with its roles')
+const bound = ready(TenantNamespaceReason.Bound, 'the Namespace exists, with its roles')
 
-function furnish({ bindings, wanted, organization }: Observed): readonly Action[] {
-  const bind = wanted
+function furnish({ bindings, desired, organization }: Observed): readonly Action[] {
+  const bind = desired
     .map((binding) => ({ do: 'bind' as const, binding, found: bindings.get(binding.metadata.name) }))
     .filter(({ binding, found }) => !found || !grants(found, binding))
   return organization ? bind : [...bind, { do: 'make-organization' }]
 }
 
-/** Subjects beside ours are somebody's own affair. */
+/** Whether a RoleBinding grants the role to the desired subjects. Further subjects are allowed. */
 function grants(found: RoleBinding, { roleRef, subjects = [] }: Draft<typeof RoleBinding>): boolean {
   return (
     found.roleRef.name === roleRef.name && found.roleRef.kind === roleRef.kind && missingSubjects(found, subjects).length === 0
   )
 }
 
-/** Of `wanted`, those that a RoleBinding does not name. */
-export function missingSubjects(found: RoleBinding, wanted: RoleBinding['subjects']): RoleBinding['subjects'] {
+/** Subjects of `wanted` that a RoleBinding lacks. */
+export function missingSubjects(found: RoleBinding, desired: RoleBinding['subjects']): RoleBinding['subjects'] {
   const names = ({ kind, name, namespace }: RoleBinding['subjects'][number]) => [kind, name, namespace]
-  return wanted.filter((subject) => !found.subjects.some((known) => isDeepStrictEqual(names(known), names(subject))))
+  return desired.filter((subject) => !found.subjects.some((known) => isDeepStrictEqual(names(known), names(subject))))
 }
 
 function planDeletion(tenant: TenantNamespace, { namespace, blocked }: Observed): Plan {
   if (!tenant.metadata.finalizers?.includes(FINALIZER)) return { actions: [], reason: TenantNamespaceReason.Deleting }
   if (!namespace || !isOurs(tenant, namespace)) return { actions: [{ do: 'release' }], reason: TenantNamespaceReason.Deleting }
-  const verdict =
+  const decision =
     blocked === undefined
       ? notReady(TenantNamespaceReason.Deleting, 'the Namespace is being removed with all that is in it')
       : notReady(TenantNamespaceReason.CleanupBlocked, blocked)
-  return { actions: isTerminating(namespace) ? [] : [{ do: 'delete-namespace' }], verdict }
+  return { actions: isTerminating(namespace) ? [] : [{ do: 'delete-namespace' }], decision }
 }
 
 const isTerminating = ({ metadata }: Namespace): boolean => metadata.deletionTimestamp !== undefined
 
-/** The very Namespace that was made or adopted for it. */
+/** Whether this is the Namespace that was created or adopted for the TenantNamespace. */
 const isItsOwn = ({ status }: TenantNamespace, { metadata }: Namespace): boolean => status?.namespaceUid === metadata.uid
 
-/** Its own, whatever became of the labels; or one with the labels, which a crash or a restored backup left behind. */
+/** Whether the Namespace belongs to the tenant: it is its own, or has its labels after a crash or a restored backup. */
 function isOurs(tenant: TenantNamespace, namespace: Namespace): boolean {
   return isItsOwn(tenant, namespace) || slugsOf(namespace) !== undefined
 }

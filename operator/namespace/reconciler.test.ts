@@ -27,7 +27,7 @@ interface Options {
   readonly wrap?: (store: Store) => Store
 }
 
-/** The reconciler over a real store. */
+/** Reconciler over a real store. */
 async function start({ serviceAccounts = false, wrap = (store) => store }: Options = {}) {
   const { store, ...temporary } = await openTemporaryStore()
   const seen = wrap(store)
@@ -52,14 +52,14 @@ async function start({ serviceAccounts = false, wrap = (store) => store }: Optio
   const work = Promise.all([set.run(stop.signal), controller.run(stop.signal)])
   await set.synced()
 
-  function until<K extends Kind>(cache: Cache<K>, wanted: (object: Resource<K> | undefined) => boolean): Promise<object> {
-    return cache.waitFor({ name: NAME }, (object) => (wanted(object) ? { done: true } : undefined), stop.signal)
+  function until<K extends Kind>(cache: Cache<K>, desired: (object: Resource<K> | undefined) => boolean): Promise<object> {
+    return cache.waitFor({ name: NAME }, (object) => (desired(object) ? { done: true } : undefined), stop.signal)
   }
   return {
     store,
     caches,
     passes: () => passes,
-    /** Waits until the TenantNamespace says this reason. */
+    /** Waits until the TenantNamespace has this reason. */
     reason: (reason: string) =>
       until(caches.tenantNamespaces, (now) => now !== undefined && conditionOf(now, 'Ready')?.reason === reason),
     gone: (kind: 'tenantNamespaces' | 'namespaces') => until<Kind>(caches[kind], (now) => now === undefined),
@@ -103,7 +103,7 @@ test('a conflict on every write only delays it', async () => {
   expect(await at.store.get(Namespace, { name: NAME })).toBeUndefined()
 })
 
-test('a deleted TenantNamespace goes when its Namespace and all in it have gone', async () => {
+test('a deleted TenantNamespace is removed after its Namespace and all objects in it', async () => {
   await using at = await start()
   await at.store.create(TenantNamespace, { metadata: { name: NAME, finalizers: [FINALIZER] }, spec })
   await at.reason('Bound')
@@ -129,7 +129,7 @@ test('a deleted TenantNamespace goes when its Namespace and all in it have gone'
   expect(await at.store.get(Namespace, { name: NAME })).toBeUndefined()
 })
 
-test('a labelled Namespace is adopted as it is, what its POST left on it included', async () => {
+test('a labelled Namespace is adopted with the annotations of its POST', async () => {
   await using at = await start()
   const made = await at.store.create(Namespace, {
     metadata: {
@@ -155,7 +155,7 @@ test('a labelled Namespace is adopted as it is, what its POST left on it include
   expect(await at.store.get(Namespace, { name: NAME })).toEqual(made)
 })
 
-test('a Namespace that is deleted takes its TenantNamespace along, and neither comes back', async () => {
+test('a deleted Namespace deletes its TenantNamespace, and neither comes back', async () => {
   await using at = await start()
   await at.store.create(TenantNamespace, { metadata: { name: NAME }, spec })
   await at.reason('Bound')
@@ -163,13 +163,13 @@ test('a Namespace that is deleted takes its TenantNamespace along, and neither c
   await at.gone('tenantNamespaces')
   await at.gone('namespaces')
   const before = at.passes()
-  // Whatever the caches still had to tell has been looked at once the next change has been.
+  // Earlier events of the caches have been reconciled when the next change has.
   await at.store.create(Namespace, { metadata: { name: 'other' } })
   await expect.poll(at.passes).toBeGreaterThan(before)
   expect([await get(at.store), await at.store.get(Namespace, { name: NAME })]).toEqual([undefined, undefined])
 })
 
-test('a Namespace of the name that is not ours is left alone, then and when the TenantNamespace goes', async () => {
+test('a Namespace of the name without our labels stays unchanged, also when the TenantNamespace is deleted', async () => {
   await using at = await start()
   const foreign = await at.store.create(Namespace, { metadata: { name: NAME } })
   await at.store.create(TenantNamespace, { metadata: { name: NAME }, spec })
@@ -180,7 +180,7 @@ test('a Namespace of the name that is not ours is left alone, then and when the 
   expect(await at.store.get(Namespace, { name: NAME })).toEqual(foreign)
 })
 
-test('what somebody deletes of it comes back: a role, a label, the organization', async () => {
+test('a deleted RoleBinding, label or organization is restored', async () => {
   await using at = await start()
   await at.store.create(TenantNamespace, { metadata: { name: NAME }, spec })
   await at.reason('Bound')

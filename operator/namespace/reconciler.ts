@@ -12,11 +12,11 @@ export interface NamespaceDeps extends ObserveDeps {
 }
 
 /**
- * Keeps each TenantNamespace and its Namespace of the same name in step, with the RoleBindings that every tenant namespace has and its
- * organization. Keys are the names of either.
+ * Creates the reconciler that keeps each TenantNamespace in step with its Namespace of the same name, the RoleBindings of every tenant
+ * namespace, and its organization. Keys are the names of either.
  */
 export function createNamespaceReconciler(deps: NamespaceDeps): (key: Key) => Promise<Outcome> {
-  /** Carries the actions out and gives the Namespace as it is then. */
+  /** Carries the actions out. @returns the resulting Namespace */
   async function apply(observed: Observed, actions: readonly Action[]): Promise<Namespace | undefined> {
     let { namespace } = observed
     for (const action of actions) namespace = (await perform(deps.store, { ...observed, namespace }, action)) ?? namespace
@@ -25,11 +25,11 @@ export function createNamespaceReconciler(deps: NamespaceDeps): (key: Key) => Pr
 
   return async function reconcileNamespace({ name }) {
     const observed = await observe(deps, name)
-    const { actions, verdict, reason = verdict?.reason ?? 'Nothing' } = planNamespace(observed)
+    const { actions, decision, reason = decision?.reason ?? 'Nothing' } = planNamespace(observed)
     const namespace = await apply(observed, actions)
-    if (!verdict || !observed.tenant) return { verdict: 'settled', reason }
-    const isBound = verdict.reason === TenantNamespaceReason.Bound
-    await deps.report(TenantNamespace, observed.tenant, verdict, isBound ? { namespaceUid: namespace?.metadata.uid } : {})
-    return { verdict: isBound ? 'settled' : 'waiting', reason }
+    if (!decision || !observed.tenant) return { result: 'settled', reason }
+    const isBound = decision.reason === TenantNamespaceReason.Bound
+    await deps.report(TenantNamespace, observed.tenant, decision, isBound ? { namespaceUid: namespace?.metadata.uid } : {})
+    return { result: isBound ? 'settled' : 'waiting', reason }
   }
 }

@@ -17,7 +17,7 @@ import { type TenantNamespace, TenantNamespaceSpec } from '../../crds/tenant-nam
 
 type Binding = Draft<typeof RoleBinding>
 
-/** The Namespace of a tenant namespace: its two slugs as labels, what people call it as an annotation. */
+/** Namespace of a tenant namespace: its two slugs as labels, its display name as an annotation. */
 export function newNamespace({ metadata, spec }: TenantNamespace): Draft<typeof Namespace> {
   const createdBy = metadata.annotations?.[annotations.createdBy]
   return {
@@ -32,23 +32,28 @@ export function newNamespace({ metadata, spec }: TenantNamespace): Draft<typeof 
 const displayName = ({ displayName: name }: TenantNamespace['spec']) =>
   name === undefined ? {} : { [annotations.displayName]: name }
 
-/** Labels and annotations that the Namespace lacks, as a merge patch of its metadata; undefined when it has them all. */
+/** Missing labels and annotations of the Namespace as a merge patch of its metadata; undefined when it has all of them. */
 export function missingMarks(
   { spec }: TenantNamespace,
   { metadata }: Namespace,
 ): Pick<DraftMeta, 'labels' | 'annotations'> | undefined {
-  const wanted = {
+  const desired = {
     labels: { [labels.organization]: spec.organization, [labels.namespace]: spec.namespace },
     annotations: displayName(spec),
   }
   const has = {
-    labels: { ...metadata.labels, ...wanted.labels },
-    annotations: { ...metadata.annotations, ...wanted.annotations },
+    labels: { ...metadata.labels, ...desired.labels },
+    annotations: { ...metadata.annotations, ...desired.annotations },
   }
-  return isDeepStrictEqual(has, { labels: { ...metadata.labels }, annotations: { ...metadata.annotations } }) ? undefined : wanted
+  return isDeepStrictEqual(has, { labels: { ...metadata.labels }, annotations: { ...metadata.annotations } })
+    ? undefined
+    : desired
 }
 
-/** The slugs that a Namespace's labels name; undefined when they are none of a tenant, or of another Namespace's name: that would give it away. */
+/**
+ * Slugs in a Namespace's labels; undefined unless they are valid and belong to the Namespace's name: others would transfer it to another
+ * tenant.
+ */
 export function slugsOf({ metadata }: Namespace): Pick<TenantNamespace['spec'], 'organization' | 'namespace'> | undefined {
   const organization = metadata.labels?.[labels.organization] ?? ''
   const namespace = metadata.labels?.[labels.namespace] ?? ''
@@ -56,7 +61,7 @@ export function slugsOf({ metadata }: Namespace): Pick<TenantNamespace['spec'], 
   return namespaceName(organization, namespace) === metadata.name ? { organization, namespace } : undefined
 }
 
-/** The TenantNamespace of a Namespace that was made without one. What its POST left on the Namespace goes along, Idempotency-Key included. */
+/** TenantNamespace of a Namespace that was created without one. It takes over the annotations of its POST, the Idempotency-Key included. */
 export function adopting(
   { metadata }: Namespace,
   slugs: Pick<TenantNamespace['spec'], 'organization' | 'namespace'>,
@@ -76,7 +81,7 @@ export function adopting(
 const picked = (from: Readonly<Record<string, string>> | undefined, names: readonly string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(from ?? {}).filter(([name]) => names.includes(name)))
 
-/** One RoleBinding a role, for the group that its tokens carry; with `serviceAccounts`, one for each of the two components too. */
+/** RoleBindings of a tenant namespace: one per role, for the group in its tokens; with `serviceAccounts`, one for each component too. */
 export function bindingsOf(namespace: string, { serviceAccounts }: { readonly serviceAccounts: boolean }): readonly Binding[] {
   const groups = ROLES.map((role) =>
     binding(namespace, `mooring-${role}`, {

@@ -7,7 +7,7 @@ import type { ObserveDeps } from './observe.ts'
 
 type Watched = Pick<ObserveDeps, 'tenantNamespaces' | 'namespaces' | 'roleBindings' | 'organizations' | 'instances'>
 
-/** What wakes the reconciler of tenant namespaces. */
+/** Sources of the reconciler of tenant namespaces. */
 export function namespaceWatches({
   tenantNamespaces,
   namespaces,
@@ -20,7 +20,7 @@ export function namespaceWatches({
     objectsOf(namespaces),
     changesOf(roleBindings, around),
     changesOf(organizations, (changed) => ofOrganization(tenantNamespaces, changed)),
-    // Only what keeps a Namespace from going is of interest; instances change far more often than namespaces go.
+    // Instances change far more often than namespaces are deleted, so only those of a Namespace that is being deleted count.
     changesOf(instances, (changed) => around(changed).filter((key) => isGoing(tenantNamespaces, key))),
   ]
 }

@@ -8,7 +8,7 @@ import { createQuota, fullMessage } from './quota.ts'
 
 type Metadata = Partial<SharedInstance['metadata']>
 
-/** One that has not begun; its uid is its name, and its second the digits in that. */
+/** Object that has not begun. Its uid is its name; its second of creation is the digits in the name. */
 const fresh = (name: string, metadata: Metadata = {}, status?: SharedInstance['status']): SharedInstance => {
   const creationTimestamp = `2026-01-01T00:00:${(/\d+/.exec(name)?.[0] ?? '0').padStart(2, '0')}Z`
   return sharedInstance({ metadata: { name, uid: name, creationTimestamp, ...metadata }, ...(status && { status }) })
@@ -26,36 +26,46 @@ function quotaOver(max: number, objects: readonly SharedInstance[]) {
 
 const me = fresh('a5')
 test.each([
-  { does: 'is let in where nobody else is', max: 1, others: [], full: undefined },
-  { does: 'is let in to the last place', max: 3, others: [begun('b1'), begun('b9')], full: undefined },
-  { does: 'is not where all places are taken', max: 2, others: [begun('b1'), begun('b9')], full: { taken: 2, max: 2 } },
-  { does: 'is not where none may be', max: 0, others: [], full: { taken: 0, max: 0 } },
-  { does: 'is not where the quota was lowered', max: 1, others: [begun('b1'), begun('b9')], full: { taken: 2, max: 1 } },
-  { does: 'comes after an older one that has not begun', max: 1, others: [fresh('b1')], full: { taken: 1, max: 1 } },
-  { does: 'comes after an older one that waits for room', max: 1, others: [waiting('b1')], full: { taken: 1, max: 1 } },
-  { does: 'comes before younger ones', max: 1, others: [fresh('b6'), waiting('b7')], full: undefined },
-  { does: 'comes before one of its second with a greater uid', max: 1, others: [fresh('b5')], full: undefined },
-  { does: 'comes after one of its second with a lesser uid', max: 1, others: [fresh('A5')], full: { taken: 1, max: 1 } },
-  { does: 'is not kept out by one that is going without having begun', max: 1, others: [fresh('b1', going)], full: undefined },
+  { does: 'is admitted to an empty namespace', max: 1, others: [], full: undefined },
+  { does: 'is admitted as the last within the quota', max: 3, others: [begun('b1'), begun('b9')], full: undefined },
+  { does: 'is not admitted to a full namespace', max: 2, others: [begun('b1'), begun('b9')], full: { taken: 2, max: 2 } },
+  { does: 'is not admitted with a quota of 0', max: 0, others: [], full: { taken: 0, max: 0 } },
+  { does: 'is not admitted after the quota was lowered', max: 1, others: [begun('b1'), begun('b9')], full: { taken: 2, max: 1 } },
+  { does: 'comes after an older object that has not begun', max: 1, others: [fresh('b1')], full: { taken: 1, max: 1 } },
+  { does: 'comes after an older object above the quota', max: 1, others: [waiting('b1')], full: { taken: 1, max: 1 } },
+  { does: 'comes before younger objects', max: 1, others: [fresh('b6'), waiting('b7')], full: undefined },
+  { does: 'comes before an object of the same second with a greater uid', max: 1, others: [fresh('b5')], full: undefined },
   {
-    does: 'is kept out by one that has begun until that is gone',
+    does: 'comes after an object of the same second with a lesser uid',
+    max: 1,
+    others: [fresh('A5')],
+    full: { taken: 1, max: 1 },
+  },
+  {
+    does: 'is not blocked by an object that is being deleted and has not begun',
+    max: 1,
+    others: [fresh('b1', going)],
+    full: undefined,
+  },
+  {
+    does: 'is blocked by an object that has begun until that is gone',
     max: 1,
     others: [begun('b1', going)],
     full: { taken: 1, max: 1 },
   },
   {
-    does: 'has nothing to do with other namespaces',
+    does: 'is not affected by other namespaces',
     max: 1,
     others: [begun('b1', { namespace: 'acme--test' })],
     full: undefined,
   },
-])('one $does', ({ max, others, full }) => {
+])('an object $does', ({ max, others, full }) => {
   const { quota } = quotaOver(max, [me, ...others])
   expect(quota.admit(me)).toEqual(full)
   expect(quota.admit(me)).toEqual(full)
 })
 
-test('in whatever order they are asked about, the oldest are let in, and no more than there may be', () => {
+test('the oldest are admitted in any order of calls, and no more than the quota', () => {
   const all = Array.from({ length: 9 }, (_, index) => fresh(`i${index}`))
   fc.assert(
     fc.property(fc.shuffledSubarray(all, { minLength: all.length }), fc.integer({ min: 0, max: 10 }), (asked, max) => {
@@ -83,11 +93,11 @@ const steps = {
 
 interface Life extends ReturnType<typeof quotaOver> {
   readonly seen: Map<string, SharedInstance>
-  /** Those let in that are not gone. */
+  /** Admitted objects that still exist. */
   readonly living: Set<string>
 }
 
-test('however late they come into view, and however late it is seen that others have begun, there are no more than may be', () => {
+test('no more than the quota are admitted, however late the cache shows new objects and begun ones', () => {
   const name = fc.integer({ min: 0, max: 7 }).map((index) => `i${index}`)
   const does = fc.constantFrom('comes', 'is asked about', 'begins', 'goes')
   fc.assert(
@@ -102,7 +112,7 @@ test('however late they come into view, and however late it is seen that others 
   )
 })
 
-test('who was let in keeps the place against an older one that comes into view later, until it is gone', () => {
+test('an admitted object stays admitted when the cache shows an older one later', () => {
   const { quota, instances } = quotaOver(1, [fresh('b5')])
   expect(quota.admit(fresh('b5'))).toBeUndefined()
   instances.put(fresh('a5'))
@@ -113,7 +123,7 @@ test('who was let in keeps the place against an older one that comes into view l
   expect(quota.admit(fresh('a5'))).toBeUndefined()
 })
 
-test('room is for the oldest of those that wait, as many as there is room for', () => {
+test('next returns the oldest waiting objects, as many as may be admitted', () => {
   const line = [waiting('w4'), waiting('w2'), waiting('w3'), waiting('w1', going)]
   const there = [begun('b7'), begun('b8'), fresh('f0'), waiting('other9', { namespace: 'acme--test' })]
   const next = (max: number) => quotaOver(max, [...line, ...there]).quota.next('acme--prod')
@@ -122,7 +132,7 @@ test('room is for the oldest of those that wait, as many as there is room for', 
   expect(next(9).map(({ name }) => name)).toEqual(['w2', 'w3', 'w4'])
 })
 
-test('of many that wait in a full namespace, none is looked at for another', () => {
+test('waiting objects of a full namespace are not listed', () => {
   const line = Array.from({ length: 50 }, (_, index) => waiting(`w${index}`))
   const { quota, instances } = quotaOver(1, [begun('b1'), ...line])
   const looks = [vi.spyOn(instances.cache, 'list'), vi.spyOn(instances.cache, 'byIndex')]
@@ -130,7 +140,7 @@ test('of many that wait in a full namespace, none is looked at for another', () 
   for (const look of looks) expect(look).not.toHaveBeenCalled()
 })
 
-test('of a namespace from which all have gone, nothing is remembered', () => {
+test('an empty namespace is forgotten', () => {
   const { quota, instances } = quotaOver(1, [me])
   const byUid = vi.spyOn(instances.cache, 'byUid')
   quota.admit(me)
@@ -141,7 +151,7 @@ test('of a namespace from which all have gone, nothing is remembered', () => {
   expect(byUid).toHaveBeenCalledTimes(1)
 })
 
-test('of those that have not begun, as many count as may be let in, namespace by namespace', () => {
+test('countAdmissible counts the objects that may be admitted in each namespace', () => {
   const here = Array.from({ length: 9 }, (_, index) => fresh(`i${index}`))
   const there = fresh('t1', { namespace: 'acme--test' })
   const { quota } = quotaOver(4, [...here, there, begun('b9')])
@@ -151,7 +161,7 @@ test('of those that have not begun, as many count as may be let in, namespace by
   expect(quota.countAdmissible(here.slice(2))).toBe(1)
 })
 
-test('the message names how many there are, and how many there may be', () => {
+test('the message names the number of objects and the quota', () => {
   expect(fullMessage({ taken: 50, max: 50 }, 'tunnels')).toBe(
     'the namespace has 50 tunnels, and may have 50: delete one, or ask for a higher quota',
   )

@@ -1,52 +1,54 @@
-import type { ObjectMeta } from '../../crds/kind.ts'
-import type { Conditioned } from '../../store/conditions.ts'
+import type { Kind, ObjectMeta, Resource } from '../../crds/kind.ts'
+import type { Cache } from '../../store/cache.ts'
+import { type Conditioned, conditionOf } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
+import { aspectChangesOf, eventsOf, laterThan, type Source } from '../runtime/source.ts'
 
-/** An object of a kind that has a quota. */
+/** Object of a kind with a quota. */
 export interface Limited extends Conditioned {
   readonly metadata: ObjectMeta
 }
 
 export interface QuotaDeps<T extends Limited> {
-  /** With the indexes of indexes.ts, by the same `hasBegun`. */
+  /** Cache with the indexes of {@link quotaIndexes}, made with the same `hasBegun`. */
   readonly cache: {
     count(options: { readonly namespace: string }): number
     byIndex(index: string, value: string): readonly T[]
     countByIndex(index: string, value: string): number
     byUid(uid: string): T | undefined
   }
-  /** In one namespace. */
+  /** Maximum number in one namespace. */
   readonly max: number
-  /** Whether an object has what the quota is about: it goes on, whatever the quota says. */
+  /** Whether an object has its resources already: it keeps them, whatever the quota says. */
   readonly hasBegun: (object: T) => boolean
 }
 
-/** A namespace that has as many as it may have, or more, since a quota may be lowered. */
+/** Full namespace. `taken` may exceed `max`, since a quota may be lowered. */
 export interface Full {
   readonly taken: number
   readonly max: number
 }
 
 /**
- * Limits the objects of a kind in a namespace, whoever makes them: those that have begun, then the oldest of the others. Writes nothing.
- * Who is let in is known here until the cache shows that it has begun: two may be of the same second, and the one that comes first by its
- * uid may come into view last.
+ * Limits the number of objects of a kind in a namespace: objects that have begun come first, then the oldest of the others. Writes nothing.
+ * Admissions are remembered until the cache shows that the object has begun: of two objects created in the same second, the cache may show
+ * the one with the lower uid last.
  */
 export interface Quota<T extends Limited> {
-  /** Lets an object of the cache that has not begun in, from now on, or says how full its namespace is. */
+  /** Admits an object of the cache that has not begun, or returns how full its namespace is. */
   admit(object: T): Full | undefined
-  /** Of some that have not begun: how many are let in, or may be with those that there are now. */
+  /** Number of the given objects, none of which has begun, that are admitted or may be admitted among the present objects. */
   countAdmissible(objects: readonly T[]): number
-  /** The oldest of those in a namespace that were told that it is full, as many as it may have room for by now. */
+  /** Oldest objects in a namespace whose status says that the quota is exceeded, as many as may now be admitted. */
   next(namespace: string): readonly Key[]
 }
 
 export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDeps<T>): Quota<T> {
-  /** Uids of those let in, by namespace. */
+  /** Uids of the admitted objects, by namespace. */
   const admitted = new Map<string, Set<string>>()
 
-  /** Those of them that the cache does not show as begun. */
+  /** Admitted objects that the cache does not show as begun. */
   function admittedIn(namespace: string): Set<string> {
     const uids = admitted.get(namespace) ?? new Set<string>()
     for (const uid of uids) {
@@ -72,17 +74,17 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
   function fullFor({ metadata }: T, others: ReadonlySet<string>): Full | undefined {
     const { namespace = '' } = metadata
     const taken = begunIn(namespace) + others.size
-    const room = max - taken
+    const free = max - taken
     let older = 0
-    // Of thousands that wait, each is asked about: in a full namespace they are not even listed, in another not sorted.
-    if (room > 0) {
+    // Runs for each of thousands of waiting objects: they are not listed in a full namespace, and not sorted in any other.
+    if (free > 0) {
       for (const { metadata: other } of cache.byIndex('unbegun', namespace)) {
         const isBefore = other.deletionTimestamp === undefined && !others.has(other.uid) && byAge(other, metadata) < 0
         if (isBefore) older += 1
-        if (older === room) break
+        if (older === free) break
       }
     }
-    return older < room ? undefined : { taken: Math.max(taken, max), max }
+    return older < free ? undefined : { taken: Math.max(taken, max), max }
   }
 
   function countAdmissible(objects: readonly T[]): number {
@@ -90,21 +92,21 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     for (const [namespace, some = []] of Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? '')) {
       const here = admittedIn(namespace)
       const unknown = some.filter(({ metadata }) => !here.has(metadata.uid)).length
-      const room = Math.max(0, max - begunIn(namespace) - here.size)
-      count += some.length - unknown + Math.min(unknown, room)
+      const free = Math.max(0, max - begunIn(namespace) - here.size)
+      count += some.length - unknown + Math.min(unknown, free)
     }
     return count
   }
 
   function next(namespace: string): readonly Key[] {
-    // Asked when one has gone: what is remembered of a namespace that nothing comes to any more goes with the last.
+    // Runs after each deletion: this call forgets the admissions of an empty namespace.
     admittedIn(namespace)
     const waiting = cache.byIndex('overQuota', namespace)
-    const room = waiting.length === 0 ? 0 : max - begunIn(namespace)
-    if (room <= 0) return []
+    const free = waiting.length === 0 ? 0 : max - begunIn(namespace)
+    if (free <= 0) return []
     return waiting
       .toSorted((a, b) => byAge(a.metadata, b.metadata))
-      .slice(0, room)
+      .slice(0, free)
       .map(keyOf)
   }
 
@@ -117,6 +119,41 @@ const byAge = (a: Born, b: Born): number => order(a.creationTimestamp, b.creatio
 
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** What an object says that waits for room. `what` in the plural. */
+/** Message of an object above the quota. `what` is the plural of the kind. */
 export const fullMessage = ({ taken, max }: Full, what: string): string =>
   `the namespace has ${taken} ${what}, and may have ${max}: delete one, or ask for a higher quota`
+
+export interface QuotaIndexesOptions<T extends Limited> extends Pick<QuotaDeps<T>, 'hasBegun'> {
+  /** Reason of the `Ready` condition of an object that waits because its namespace is full. */
+  readonly reason: string
+}
+
+/** Indexes, by namespace, for the cache of a kind with a quota. */
+export function quotaIndexes<T extends Limited>({ hasBegun, reason }: QuotaIndexesOptions<T>) {
+  const isOver = isOverQuota(reason)
+  return {
+    unbegun: (object: T): readonly string[] => (hasBegun(object) ? [] : [object.metadata.namespace ?? '']),
+    /** Objects whose status says that the quota is exceeded, and that may be admitted later. */
+    overQuota: (object: T): readonly string[] =>
+      hasBegun(object) || !isOver(object) || object.metadata.deletionTimestamp !== undefined
+        ? []
+        : [object.metadata.namespace ?? ''],
+  }
+}
+
+/** Whether an object's status says that the quota is exceeded. */
+export const isOverQuota =
+  (reason: string) =>
+  (object: Conditioned): boolean =>
+    conditionOf(object, 'Ready')?.reason === reason
+
+/** Delay in ms: objects deleted together are handled by one check of the waiting objects, which sorts all of them. */
+const DELAY_MS = 50
+
+/** Source of waiting objects that may be admitted since an object in their namespace was deleted, is being deleted, or was replaced. */
+export function admissibleIn<K extends Kind>(cache: Cache<K>, quota: Pick<Quota<never>, 'next'>): Source {
+  const namespaces = aspectChangesOf(cache, presenceOf, ({ namespace = '' }) => [{ name: namespace }])
+  return eventsOf((enqueue) => laterThan(namespaces, DELAY_MS).subscribe(({ name }) => quota.next(name).forEach(enqueue)))
+}
+
+const presenceOf = ({ metadata: { uid, deletionTimestamp = '' } }: Resource<Kind>): string => `${uid} ${deletionTimestamp}`

@@ -11,9 +11,9 @@ import { type ControllerDeps, createController, type Outcome, type ReconcileResu
 import { createControllerMetrics } from './metrics.ts'
 import { changesOf, eventsOf, objectsOf, type Source } from './source.ts'
 
-const settled: Outcome = { verdict: 'settled', reason: 'Fine' }
+const settled: Outcome = { result: 'settled', reason: 'Fine' }
 
-/** A controller that runs in virtual time until disposed, and all that it did. */
+/** Controller in virtual time that runs until disposed, with a record of its calls. */
 function start(sources: readonly Source[], options: Partial<ControllerDeps> = {}) {
   const clock = createVirtualClock()
   const reconciled: string[] = []
@@ -46,7 +46,7 @@ function start(sources: readonly Source[], options: Partial<ControllerDeps> = {}
   return { clock, reconciled, results, lines, stop, ended, [Symbol.asyncDispose]: dispose }
 }
 
-/** A source that names one key at first. */
+/** Source with one initial key. */
 function once(key: Key): Source {
   return { synced: () => Promise.resolve(), initial: () => [key], subscribe: () => () => undefined }
 }
@@ -75,7 +75,7 @@ test('does nothing before all of its sources have synced', async () => {
   expect(controller.reconciled).toEqual(['a', 'b'])
 })
 
-test('a change of another kind wakes the objects that it concerns', async () => {
+test('a change of another kind reconciles the objects that it concerns', async () => {
   const scripted = createScriptedStore()
   scripted.put('server')
   await using running = startCache(scripted.store)
@@ -94,8 +94,8 @@ test('a change of another kind wakes the objects that it concerns', async () => 
   expect(controller.reconciled).toEqual(['x/on-server', 'event'])
 })
 
-test('reports outcomes, and looks again when the outcome says so', async () => {
-  const outcomes: Outcome[] = [{ verdict: 'waiting', reason: 'WaitingForServer', requeueAfterMs: 500 }, settled]
+test('reports outcomes, and reconciles again when the outcome requests it', async () => {
+  const outcomes: Outcome[] = [{ result: 'waiting', reason: 'WaitingForServer', requeueAfterMs: 500 }, settled]
   await using controller = start([once({ name: 'a' })], { reconcile: () => Promise.resolve(outcomes.shift() ?? settled) })
   await controller.clock.advance(10_000)
   expect(controller.results).toEqual([
@@ -107,7 +107,7 @@ test('reports outcomes, and looks again when the outcome says so', async () => {
 test.each([
   { does: 'a conflict only at debug level', error: new StoreError('conflict', 'stale'), level: 'debug', code: 'conflict' },
   {
-    does: 'what Mooring refused as a warning',
+    does: 'an error of Mooring as a warning',
     error: new MooringError('engine_unavailable', 'no'),
     level: 'warn',
     code: 'engine_unavailable',
@@ -136,7 +136,7 @@ test('the fields of a foreign error are not logged, for they may hold a password
   expect(JSON.stringify(controller.lines)).not.toContain('hunter2')
 })
 
-test('a stop lets running reconciles end and says nothing of what it cut short', async () => {
+test('a stop lets running reconciles end and reports no interrupted ones', async () => {
   const reconcile = (_: Key, signal: AbortSignal) =>
     new Promise<Outcome>((_resolve, reject) => {
       signal.addEventListener('abort', () => {

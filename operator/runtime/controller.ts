@@ -8,19 +8,19 @@ import type { Key } from '../../store/port.ts'
 import { createQueue } from './queue.ts'
 import type { Source } from './source.ts'
 
-/** What a reconcile came to. `waiting` is a verdict too: something else must happen first, and `reason` says what. */
+/** Result of a reconcile. `waiting`: another event must happen first, which `reason` names. */
 export interface Outcome {
-  readonly verdict: 'settled' | 'waiting'
-  /** A documented reason of a condition, in CamelCase. */
+  readonly result: 'settled' | 'waiting'
+  /** Documented reason of a condition, in CamelCase. */
   readonly reason: string
-  /** Look again after this time even if nothing changes. */
+  /** Time after which the object is reconciled again even without a change. */
   readonly requeueAfterMs?: number | undefined
 }
 
-/** One finished reconcile. `result` `failed` has the error's code as `reason`, `unexpected` when it is no MooringError. */
+/** Finished reconcile. For `failed`, `reason` is the error's code, or `unexpected` for an error that is not a MooringError. */
 export interface ReconcileResult {
   readonly controller: string
-  readonly result: Outcome['verdict'] | 'failed'
+  readonly result: Outcome['result'] | 'failed'
   readonly reason: string
   readonly seconds: number
 }
@@ -29,27 +29,27 @@ export interface ControllerDeps {
   readonly name: string
   readonly concurrency: number
   /**
-   * Brings one object nearer to what it should be; gets its key alone, whether it still exists or not. A throw means: again, after
-   * a back-off. The signal aborts when the controller stops: finish the step at hand and begin no other.
+   * Reconciles one object, given by its key alone, whether it exists or not. A throw repeats it after a back-off. The signal aborts when
+   * the controller stops: the function then finishes the current step and starts no other.
    */
   readonly reconcile: (key: Key, signal: AbortSignal) => Promise<Outcome>
   readonly sources: readonly Source[]
   readonly log: Pick<Logger, 'debug' | 'warn' | 'error'>
-  /** Groups take turns; the namespace unless given. */
+  /** Group of a key; groups take turns. Default: the namespace. */
   readonly group?: (key: Key) => string
   readonly backoff?: Backoff
   readonly clock?: Clock
   readonly random?: () => number
   readonly onResult?: (result: ReconcileResult) => void
-  /** Gets what a reconcile threw, after it was logged. */
+  /** Receives the error of a failed reconcile after it was logged. */
   readonly onFailure?: ((key: Key, error: unknown) => void) | undefined
   readonly onDepth?: (controller: string, depth: number) => void
 }
 
-/** Reconciles every object once when its sources have synced, and then each that one of them names. */
+/** Controller that reconciles every object once when its sources have synced, and then each key that a source names. */
 export interface Controller {
   readonly name: string
-  /** Runs until `signal` aborts; resolves when the reconciles under way have ended. Call it once. Rejects only when a source does. */
+  /** Runs until `signal` aborts; resolves when the reconciles under way have ended. Rejects only when a source does. Call it once. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -64,10 +64,10 @@ export function createController(deps: ControllerDeps): Controller {
     }
     try {
       const outcome = await deps.reconcile(keyFromString(text), signal)
-      report(outcome.verdict, outcome.reason)
+      report(outcome.result, outcome.reason)
       return outcome
     } catch (error) {
-      // What a stop cut short did not fail: it is taken up again by the first pass of the next start.
+      // A reconcile that a stop interrupted has not failed: the first pass of the next start repeats it.
       if (!signal.aborted) {
         report('failed', codeOf(error))
         logFailure(text, error)
@@ -81,7 +81,7 @@ export function createController(deps: ControllerDeps): Controller {
     const fields = { controller: name, key, code: codeOf(error) }
     if (fields.code === StoreCode.conflict) log.debug(fields, 'another writer was quicker')
     else if (error instanceof MooringError) log.warn({ ...fields, reason: error.message }, 'reconcile failed')
-    // Name and stack alone: other fields of a foreign error may hold what it was given, a password included.
+    // Only name and stack: other fields of a foreign error may hold its input, a password included.
     else log.error({ ...fields, stack: error instanceof Error ? error.stack : String(error) }, 'reconcile failed')
   }
 
@@ -101,7 +101,7 @@ export function createController(deps: ControllerDeps): Controller {
     const enqueue = (key: Key) => {
       queue.add(keyToString(key))
     }
-    // Subscribed before the first pass and in the same turn: no change falls between.
+    // Subscribed before the first pass and in the same turn of the event loop, so that no change is missed.
     const unsubscribe = sources.map((source) => source.subscribe(enqueue))
     for (const source of sources) source.initial().forEach(enqueue)
     await stopped

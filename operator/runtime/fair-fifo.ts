@@ -1,7 +1,7 @@
-/** Items in groups: groups take turns, and within a group the first in is the first out. */
+/** Queue of items in groups: groups take turns, and each group is first in, first out. */
 export interface FairFifo<T> {
   push(group: string, item: T): void
-  /** The first item of the group whose turn it is, or undefined when there is none at all. */
+  /** Removes the first item of the group whose turn it is; undefined when the queue is empty. */
   shift(): T | undefined
   clear(): void
   readonly size: number
@@ -51,7 +51,7 @@ interface Fifo<T> {
   readonly size: number
 }
 
-/** Array.shift moves all that is left; here the front is only passed by, and cut off when it is half of the array. */
+/** Array.shift moves all remaining items; here the front index advances, and the array is cut when half of it is consumed. */
 function createFifo<T>(): Fifo<T> {
   let items: (T | undefined)[] = []
   let front = 0

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 import { Lease } from '../../crds/core.ts'
 import { StoreError } from '../../store/errors.ts'
+import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
 import type { Preconditions, Store } from '../../store/port.ts'
 import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
-import { createFencedStore } from './fenced-store.ts'
+import { createFencedStore } from './fenced-client.ts'
 import { createLeaderElection } from './leader.ts'
 
 const KEY = { namespace: 'n', name: 'l' }
@@ -61,9 +62,9 @@ function candidate(store: Store, clock: VirtualClock, identity: string) {
   const seen: string[] = []
   const finish = Promise.withResolvers<undefined>()
   async function lead(signal: AbortSignal): Promise<void> {
-    seen.push('leads')
+    seen.push('leader')
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
-    seen.push('told to end')
+    seen.push('aborted')
     await finish.promise
   }
   const run = election.run(lead, stop.signal).then(
@@ -73,42 +74,45 @@ function candidate(store: Store, clock: VirtualClock, identity: string) {
   return { election, seen, run, stop: () => stop.abort(), finish: () => finish.resolve(undefined) }
 }
 
-test('of two candidates one leads, and goes on leading', async () => {
+test('one of two candidates becomes and stays leader', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const first = candidate(lease.store, clock, 'first')
   await clock.advance(0)
   const second = candidate(lease.store, clock, 'second')
   await clock.advance(60_000)
-  expect([first.election.leads(), second.election.leads()]).toEqual([true, false])
+  expect([first.election.isLeader(), second.election.isLeader()]).toEqual([true, false])
 })
 
-test('what a dead leader held can be had when it has run out, not a moment before', async () => {
+test('the lease of a dead leader can be taken when it has expired, not before', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   lease.write({ holderIdentity: 'dead', leaseDurationSeconds: 12 })
   const heir = candidate(lease.store, clock, 'heir')
   await clock.advance(11_999)
-  expect(heir.election.leads()).toBe(false)
+  expect(heir.election.isLeader()).toBe(false)
   await clock.advance(1)
-  expect(heir.election.leads()).toBe(true)
+  expect(heir.election.isLeader()).toBe(true)
 })
 
-test.each(['unavailable', 'hang'] as const)('a leader whose renewals are %s stops before others may lead', async (fault) => {
-  const clock = createVirtualClock()
-  const lease = leaseStore()
-  const leader = candidate(lease.store, clock, 'leader')
-  await clock.advance(1_999)
-  lease.fail(fault)
-  await clock.advance(6_000)
-  expect(leader.election.leads()).toBe(true)
-  await clock.advance(1)
-  expect(leader.election.leads()).toBe(false)
-  expect(await leader.run).toBe('lease_lost')
-  expect(leader.seen).toEqual(['leads', 'told to end'])
-})
+test.each(['unavailable', 'hang'] as const)(
+  'a leader whose renewals are %s stops before another may become leader',
+  async (fault) => {
+    const clock = createVirtualClock()
+    const lease = leaseStore()
+    const leader = candidate(lease.store, clock, 'leader')
+    await clock.advance(1_999)
+    lease.fail(fault)
+    await clock.advance(6_000)
+    expect(leader.election.isLeader()).toBe(true)
+    await clock.advance(1)
+    expect(leader.election.isLeader()).toBe(false)
+    expect(await leader.run).toBe('lease_lost')
+    expect(leader.seen).toEqual(['leader', 'aborted'])
+  },
+)
 
-test('a renewal that fails for a while costs nothing', async () => {
+test('a leader survives renewals that fail for a while', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const leader = candidate(lease.store, clock, 'leader')
@@ -117,25 +121,25 @@ test('a renewal that fails for a while costs nothing', async () => {
   await clock.advance(6_000)
   lease.fail(undefined)
   await clock.advance(60_000)
-  expect(leader.election.leads()).toBe(true)
+  expect(leader.election.isLeader()).toBe(true)
 })
 
-test('a lease that another took is lost at the next renewal; a label on it is not a loss', async () => {
+test('a leader loses a lease that another took at the next renewal, but not one with a new label', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const leader = candidate(lease.store, clock, 'leader')
   await clock.advance(1_000)
   lease.write({})
   await clock.advance(10_000)
-  expect(leader.election.leads()).toBe(true)
+  expect(leader.election.isLeader()).toBe(true)
   lease.write({ holderIdentity: 'usurper' })
   await clock.advance(2_000)
-  expect(leader.election.leads()).toBe(false)
+  expect(leader.election.isLeader()).toBe(false)
   expect(await leader.run).toBe('lease_lost')
   expect(lease.holder()).toBe('usurper')
 })
 
-test('told to stop, it keeps the lease until its work has ended, then gives it back, and another leads at once', async () => {
+test('a stopped leader keeps the lease until its work has ended, then releases it to another at once', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const leader = candidate(lease.store, clock, 'leader')
@@ -144,16 +148,16 @@ test('told to stop, it keeps the lease until its work has ended, then gives it b
   await clock.advance(1_000)
   leader.stop()
   await clock.advance(30_000)
-  expect([leader.election.leads(), lease.holder()]).toEqual([true, 'leader'])
+  expect([leader.election.isLeader(), lease.holder()]).toEqual([true, 'leader'])
   leader.finish()
   await settle()
   expect(await leader.run).toBe('over')
-  expect([leader.election.leads(), lease.holder()]).toEqual([false, undefined])
+  expect([leader.election.isLeader(), lease.holder()]).toEqual([false, undefined])
   await clock.advance(1_000)
-  expect(heir.election.leads()).toBe(true)
+  expect(heir.election.isLeader()).toBe(true)
 })
 
-test('a candidate that is told to stop ends without having led', async () => {
+test('a stopped candidate ends without leadership', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   lease.write({ holderIdentity: 'other', leaseDurationSeconds: 12 })
@@ -165,13 +169,13 @@ test('a candidate that is told to stop ends without having led', async () => {
   expect([waiting.seen, lease.holder()]).toEqual([[], 'other'])
 })
 
-test('a write may be under way until shortly before another may lead, and not a moment after it was lost', async () => {
+test('writableMs ends shortly before another may become leader, and is 0 after the loss', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   const { election, stop, run } = candidate(lease.store, clock, 'me')
-  expect([election.writableMs(), election.stands()]).toEqual([0, false])
+  expect([election.writableMs(), election.knowsHolder()]).toEqual([0, false])
   await clock.advance(0)
-  expect([election.writableMs(), election.stands()]).toEqual([11_000, true])
+  expect([election.writableMs(), election.knowsHolder()]).toEqual([11_000, true])
   lease.fail('unavailable')
   await clock.advance(7_999)
   expect(election.writableMs()).toBe(3_001)
@@ -181,25 +185,48 @@ test('a write may be under way until shortly before another may lead, and not a 
   await run
 })
 
-test('a candidate that cannot reach the API server does not stand', async () => {
+test('a candidate that cannot reach the API server does not know the holder', async () => {
   const clock = createVirtualClock()
   const lease = leaseStore()
   lease.fail('unavailable')
   const { election, stop, run } = candidate(lease.store, clock, 'me')
   await clock.advance(5_000)
-  expect(election.stands()).toBe(false)
+  expect(election.knowsHolder()).toBe(false)
   stop()
   await clock.advance(0)
   await run
 })
 
-test('a fenced store writes only while its process leads, and always reads', async () => {
-  let leads = true
-  const { store, write } = leaseStore()
-  write({ holderIdentity: 'me' })
-  const fenced = createFencedStore(store, () => leads)
-  await fenced.mergePatch(Lease, KEY, { spec: { leaseTransitions: 1 } })
-  leads = false
-  expect((await fenced.get(Lease, KEY))?.spec.leaseTransitions).toBe(1)
-  await expect(fenced.mergePatch(Lease, KEY, { spec: {} })).rejects.toMatchObject({ code: 'unavailable' })
+/** A Kubernetes client that records its requests and answers 404. */
+function recordingClient() {
+  const requests: ApiRequest[] = []
+  const client = {
+    request: (request: ApiRequest) => {
+      requests.push(request)
+      return Promise.resolve({ status: 404, body: { kind: 'Status', reason: 'NotFound', message: 'not found', code: 404 } })
+    },
+  } as KubernetesClient
+  return { client, writes: () => requests.filter(({ method }) => method !== 'GET') }
+}
+
+test('the fenced store sends writes only while its process is leader, each within the time left, and always reads', async () => {
+  const clock = createVirtualClock()
+  const lease = leaseStore()
+  const { election, run } = candidate(lease.store, clock, 'me')
+  const { client, writes } = recordingClient()
+  const fenced = createFencedStore(client, { election, fieldManager: 'test' })
+  const write = () => fenced.mergePatch(Lease, KEY, { spec: { leaseTransitions: 1 } })
+  const rejected = { code: 'unavailable' }
+  const answered = { code: 'not_found' }
+  await expect(write()).rejects.toMatchObject(rejected)
+  await clock.advance(0)
+  await expect(write()).rejects.toMatchObject(answered)
+  lease.fail('unavailable')
+  await clock.advance(7_999)
+  await expect(write()).rejects.toMatchObject(answered)
+  await clock.advance(1)
+  await expect(write()).rejects.toMatchObject(rejected)
+  expect(writes().map(({ timeoutMs }) => timeoutMs)).toEqual([11_000, 3_001])
+  expect(await fenced.get(Lease, KEY)).toBeUndefined()
+  expect(await run).toBe('lease_lost')
 })

@@ -4,48 +4,49 @@ import { MooringError } from '../../shared/errors.ts'
 import { type Clock, pause, systemClock } from '../../store/clock.ts'
 import { isStoreError, StoreCode } from '../../store/errors.ts'
 import type { Key, Store } from '../../store/port.ts'
-import { microTime, nextMove, type Sighting, sight, takenBy } from './lease.ts'
+import { microTime, nextMove, type Observation, observe, takenBy } from './lease.ts'
 
 export interface LeaderElectionDeps {
   readonly store: Store
-  /** Name and namespace of the Lease; made when it is missing. */
+  /** Name and namespace of the Lease; created when it is missing. */
   readonly lease: Key
-  /** Unlike any other process's, a later one of the same pod too. */
+  /** Unique name of this process; a restarted process of the same pod has another one. */
   readonly identity: string
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly clock?: Clock
-  /** Others wait so long after the last renewal that they saw; whole seconds. Default 12,000. */
+  /** Time after the last observed renewal after which other candidates may take the lease; whole seconds. Default 12,000. */
   readonly leaseMs?: number
-  /** Without a renewal for so long the leader has lost; must be shorter by more than clocks drift in that time. Default 8,000. */
+  /** Time without a renewal after which the leader gives up; shorter than `leaseMs` by more than the clock drift. Default 8,000. */
   readonly renewDeadlineMs?: number
-  /** Between two renewals. Default 2,000. */
+  /** Interval of renewals. Default 2,000. */
   readonly renewMs?: number
-  /** Between two looks of a candidate, and between two tries of a renewal that failed. Default 1,000. */
+  /** Interval of a candidate's checks, and of retries after a failed renewal. Default 1,000. */
   readonly retryMs?: number
 }
 
 /** One candidate for leadership. */
 export interface LeaderElection {
-  /** Whether this process may act as leader at this very moment: it holds the lease, and others will respect it for a while. */
-  readonly leads: () => boolean
-  /** For how long from now, in ms, this process may have a write under way: until shortly before another may lead. 0 when it does not lead. */
+  /** Whether this process is leader at this moment: it holds the lease, and other candidates will respect it for a while. */
+  readonly isLeader: () => boolean
+  /** Milliseconds from now for which a write may be under way: until shortly before another process may be leader. 0 when not leader. */
   readonly writableMs: () => number
-  /** Whether it knows who holds the lease: it has reached the API server, and would take over. */
-  readonly stands: () => boolean
+  /** Whether this process knows the holder of the lease: it has reached the API server and would take over. */
+  readonly knowsHolder: () => boolean
   /**
-   * Stands for election until `signal` aborts; once elected runs `lead`, whose signal aborts when leadership ends. When `signal` aborts,
-   * the lease is kept until `lead` has settled, then given back, so that a successor acts at once. Resolves then. Call it once.
-   * @throws MooringError `lease_lost` at once, while `lead` may still be running: the process must end; and whatever `lead` throws
+   * Stands for election until `signal` aborts; runs `lead` once elected. The signal of `lead` aborts when leadership ends. When `signal`
+   * aborts, the lease is kept until `lead` has settled and then released, so that a successor starts at once; `run` then resolves. Call it
+   * once.
+   * @throws MooringError `lease_lost` at once, while `lead` may still be running: the process must end; any error of `lead`
    */
   run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>
 }
 
 /**
- * Leader election over a Lease, by client-go's rules (leaderelection.go):
+ * Creates a candidate of a leader election over a Lease, by the rules of client-go (leaderelection.go):
  *
  *     candidate ── free, or not renewed for its own duration ──► leader ── no renewal for renewDeadlineMs, or taken ──► lost
  *         ▲                                                        │
- *         └──────── held by another: look again ───────            └── stopped: given back
+ *         └──────── held by another: check again ──────            └── stopped: released
  *
  * Every write to the Lease names the revision it was decided on, so of two candidates one fails.
  */
@@ -54,20 +55,20 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
   const { leaseMs = 12_000, renewDeadlineMs = 8_000, renewMs = 2_000, retryMs = 1_000 } = deps
   const seconds = Math.ceil(leaseMs / 1_000)
   let held: Lease | undefined
-  /** Monotonic moment from which on another may lead; counted from before the request that renewed. */
+  /** Monotonic time until which this process is leader, counted from before the request that renewed the lease. */
   let until = -Infinity
-  let stands = false
+  let knowsHolder = false
 
-  const leads = (): boolean => held !== undefined && clock.now() < until
+  const isLeader = (): boolean => held !== undefined && clock.now() < until
 
-  const writableMs = (): number => (leads() ? Math.max(0, until + leaseMs - renewDeadlineMs - MARGIN_MS - clock.now()) : 0)
+  const writableMs = (): number => (isLeader() ? Math.max(0, until + leaseMs - renewDeadlineMs - MARGIN_MS - clock.now()) : 0)
 
   function hold(lease: Lease, asked: number): void {
     held = lease
     until = asked + renewDeadlineMs
   }
 
-  /** Writes what was decided on `seen`. @returns false when another was quicker */
+  /** Takes the lease that was observed as `seen`. @returns false when another candidate was faster */
   async function take(seen: Lease | undefined): Promise<boolean> {
     const asked = clock.now()
     const spec = takenBy(identity, seconds, { at: new Date(), ...(seen && { before: seen.spec }) })
@@ -86,11 +87,13 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     }
   }
 
-  /** Looks once, and takes the lease if that is allowed. @returns the time after which to look again */
-  async function attempt(before: Sighting | undefined): Promise<{ readonly seen: Sighting | undefined; readonly ms: number }> {
+  /** Checks the lease once, and takes it if allowed. @returns the time until the next check */
+  async function attempt(
+    before: Observation | undefined,
+  ): Promise<{ readonly seen: Observation | undefined; readonly ms: number }> {
     const lease = await store.get(Lease, key)
-    stands = true
-    const seen = lease && sight(lease, before, clock.now())
+    knowsHolder = true
+    const seen = lease && observe(lease, before, clock.now())
     const move = seen ? nextMove(seen, identity, clock.now()) : ({ type: 'take' } as const)
     if (move.type === 'wait') return { seen, ms: Math.min(retryMs, move.ms) }
     await take(lease)
@@ -98,25 +101,25 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
   }
 
   async function elected(signal: AbortSignal): Promise<boolean> {
-    let seen: Sighting | undefined
+    let seen: Observation | undefined
     while (!signal.aborted) {
       let ms = retryMs
       try {
         const outcome = await attempt(seen)
-        if (leads()) return true
+        if (isLeader()) return true
         if (outcome.seen?.lease.spec.holderIdentity !== seen?.lease.spec.holderIdentity) {
-          log.info({ leader: outcome.seen?.lease.spec.holderIdentity ?? '' }, 'another leads')
+          log.info({ leader: outcome.seen?.lease.spec.holderIdentity ?? '' }, 'another process is leader')
         }
         ;({ seen, ms } = outcome)
       } catch (error) {
-        log.warn({ code: codeOf(error), err: error }, 'could not stand for election')
+        log.warn({ code: codeOf(error), err: error }, 'leader election failed; it is tried again')
       }
       await pause(clock, ms, signal)
     }
     return false
   }
 
-  /** @throws MooringError `lease_lost` when another has it */
+  /** @throws MooringError `lease_lost` when another process holds the lease */
   async function renew(): Promise<void> {
     const asked = clock.now()
     const spec = { holderIdentity: identity, leaseDurationSeconds: seconds, renewTime: microTime(new Date()) }
@@ -125,7 +128,7 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
       hold(await store.mergePatch(Lease, key, { spec }, { resourceVersion }), asked)
     } catch (error) {
       if (!isStoreError(error, StoreCode.conflict)) throw error
-      // Its own renewal, whose answer never came, or somebody's label; or a successor.
+      // The conflict may come from an own renewal whose response was lost, from a changed label, or from a successor.
       const current = await store.get(Lease, key)
       if (current?.spec.holderIdentity !== identity) throw lost()
       held = current
@@ -133,7 +136,7 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     }
   }
 
-  /** Renews until `done` aborts. @throws MooringError `lease_lost` */
+  /** Renews the lease until `done` aborts. @throws MooringError `lease_lost` */
   async function keep(done: AbortSignal): Promise<void> {
     const over = (): boolean => done.aborted
     await pause(clock, renewMs, done)
@@ -151,7 +154,7 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     }
   }
 
-  /** A request that hangs must not outlast the lease. @throws MooringError `lease_lost` */
+  /** Bounds a renewal by the lease: a request may hang. @throws MooringError `lease_lost` */
   async function beforeDeadline(renewal: Promise<void>): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>()
     const disarm = clock.after(until - clock.now(), () => {
@@ -170,15 +173,15 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     until = -Infinity
     try {
       await store.mergePatch(Lease, key, { spec: { holderIdentity: null } }, { resourceVersion })
-      log.info({}, 'the lease is given back')
+      log.info({}, 'lease released')
     } catch (error) {
-      log.warn({ code: codeOf(error) }, 'the lease could not be given back: it will run out')
+      log.warn({ code: codeOf(error) }, 'the lease could not be released: it will expire')
     }
   }
 
   async function run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     if (!(await elected(signal))) return
-    log.info({ identity }, 'this process leads')
+    log.info({ identity }, 'this process is leader')
     const ended = new AbortController()
     const leadership = new AbortController()
     const leading = lead(AbortSignal.any([signal, leadership.signal]))
@@ -196,11 +199,11 @@ export function createLeaderElection(deps: LeaderElectionDeps): LeaderElection {
     await leading
   }
 
-  return { leads, writableMs, stands: () => stands, run }
+  return { isLeader, writableMs, knowsHolder: () => knowsHolder, run }
 }
 
-/** For the way of a write that is given up: it may still arrive, and be carried out. */
+/** Time for an aborted write to reach the API server, which may still carry it out. */
 const MARGIN_MS = 1_000
 const LEASE_LOST = 'lease_lost'
-const lost = (): MooringError => new MooringError(LEASE_LOST, 'the lease was lost: another process may lead now')
+const lost = (): MooringError => new MooringError(LEASE_LOST, 'the lease is lost: another process may be leader now')
 const codeOf = (error: unknown): string => (error instanceof MooringError ? error.code : 'unexpected')

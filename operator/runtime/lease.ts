@@ -1,32 +1,32 @@
 import type { Lease } from '../../crds/core.ts'
 import type { DeepReadonly } from '../../crds/kind.ts'
 
-/** What this candidate has seen of the lease: the record, and when (monotonic ms) it last saw it change. */
-export interface Sighting {
+/** Lease as a candidate observed it, and the monotonic time in ms at which it observed the last change. */
+export interface Observation {
   readonly lease: Lease
   readonly since: number
 }
 
-/** What a candidate does next. */
+/** Next step of a candidate. */
 export type Move =
   | { readonly type: 'take' }
-  /** `ms` until the lease has run out, if its holder does not renew it. */
+  /** `ms` until the lease expires, unless its holder renews it. */
   | { readonly type: 'wait'; readonly ms: number }
 
 /**
- * Whether a candidate may take the lease. Clocks of two machines are never compared: the holder is given the time that its own record
- * names, counted from when this candidate saw the record change. Pure.
+ * Decides whether a candidate may take the lease. Clocks of two machines are never compared: the holder has the duration in its own record,
+ * counted from when this candidate observed the last change. Pure.
  */
-export function nextMove({ lease, since }: Sighting, identity: string, now: number): Move {
+export function nextMove({ lease, since }: Observation, identity: string, now: number): Move {
   const { holderIdentity = '', leaseDurationSeconds = 0 } = lease.spec
-  // Its own: of a request whose answer never came.
+  // A lease of its own comes from a request whose response was lost.
   if (holderIdentity === '' || holderIdentity === identity) return { type: 'take' }
   const left = since + leaseDurationSeconds * 1_000 - now
   return left <= 0 ? { type: 'take' } : { type: 'wait', ms: left }
 }
 
-/** The sighting after reading `lease`: any write to it, by whomever, gives the holder its whole time again. */
-export function sight(lease: Lease, before: Sighting | undefined, now: number): Sighting {
+/** Returns the new sighting. Any write to the lease, by any client, restarts the holder's duration. */
+export function observe(lease: Lease, before: Observation | undefined, now: number): Observation {
   const { uid, resourceVersion } = lease.metadata
   const same = before?.lease.metadata.uid === uid && before.lease.metadata.resourceVersion === resourceVersion
   return { lease, since: same ? before.since : now }
@@ -34,10 +34,10 @@ export function sight(lease: Lease, before: Sighting | undefined, now: number): 
 
 type LeaseSpec = DeepReadonly<Lease['spec']>
 
-/** `2030-01-31T12:00:00.000000Z` */
+/** Formats a Kubernetes MicroTime: `2030-01-31T12:00:00.000000Z`. */
 export const microTime = (at: Date): string => `${at.toISOString().slice(0, -1)}000Z`
 
-/** The spec of a lease that is taken now. */
+/** Spec of a lease that is taken now. */
 export function takenBy(identity: string, seconds: number, { at, before }: { at: Date; before?: LeaseSpec }): LeaseSpec {
   const transitions = before?.leaseTransitions ?? 0
   return {

@@ -1,18 +1,18 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { ReconcileResult } from './controller.ts'
 
-/** Hooks for every controller of a process, to be spread into their deps. */
+/** Hooks for every controller of a process, to be spread into its deps. */
 export interface ControllerMetrics {
   onResult(result: ReconcileResult): void
   onDepth(controller: string, depth: number): void
 }
 
-/** Registers the metrics of controllers (surface, section 7). One call a registry. */
+/** Registers the metrics of controllers. Call it once per registry. */
 export function createControllerMetrics(registry: Registry): ControllerMetrics {
   const registers = [registry]
   const results = new Counter({
     name: 'mooring_reconcile_total',
-    help: 'Finished reconciles by what they came to.',
+    help: 'Finished reconciles by result and reason.',
     labelNames: ['controller', 'result', 'reason'],
     registers,
   })

@@ -9,13 +9,13 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('add' as const), key: keys, ms: fc.integer({ min: 0, max: 300 }) }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.integer({ min: 0, max: 200 }) }) },
 )
-/** What the successive runs of the work do: how long they take and how they end. */
+/** Durations and results of successive runs of the work. */
 const runs = fc.array(fc.record({ takesMs: fc.integer({ min: 0, max: 120 }), ends: fc.constantFrom('well', 'badly', 'again') }), {
   maxLength: 30,
 })
 const concurrency = fc.integer({ min: 1, max: 4 })
 
-/** Work that follows a script, then always succeeds at once, and checks as it goes that no rule of the queue is broken. */
+/** Work that follows a script, then always succeeds at once. It checks the rules of the queue in each run. */
 function scriptedWork(clock: VirtualClock, script: { takesMs: number; ends: string }[], limit: number) {
   const running = new Set<string>()
   const lastStart = new Map<string, number>()
@@ -115,7 +115,7 @@ test('the n-th key of a group is taken within n rounds of all groups, however lo
   )
 })
 
-/** The keys of all groups in a random order that keeps each group's own. */
+/** Keys of all groups in a random order that keeps the order within each group. */
 function shuffled(groups: string[][], random: fc.Stream<number>): string[] {
   const left = groups.map((keys) => [...keys])
   const all: string[] = []

@@ -4,7 +4,7 @@ import { systemClock } from '../../store/clock.ts'
 import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import { createQueue, type QueueDeps } from './queue.ts'
 
-/** A queue in virtual time whose work takes `takesMs` and is written down as `key@time of start`. */
+/** A queue in virtual time whose work takes `takesMs` and is recorded as `key@time of start`. */
 function start(options: Partial<QueueDeps> & { takesMs?: number } = {}) {
   const clock = createVirtualClock()
   const starts: string[] = []
@@ -135,7 +135,7 @@ test('close aborts the signal of running work, and can be called again', async (
   expect(seen?.aborted).toBe(true)
 })
 
-test('tells how many keys are due and how long they were', async () => {
+test('reports how many keys are due and for how long they were', async () => {
   const depths: number[] = []
   const latencies: number[] = []
   const hooks = { onDepth: (depth: number) => depths.push(depth), onLatency: (seconds: number) => latencies.push(seconds) }
@@ -148,7 +148,7 @@ test('tells how many keys are due and how long they were', async () => {
   expect(latencies).toEqual([0, 0.5])
 })
 
-test('keys whose work waits for nothing leave others their turn of the event loop', async () => {
+test('keys whose work never waits let the event loop turn', async () => {
   const { queue, starts } = start({ clock: systemClock })
   for (let key = 0; key < 1_000; key++) queue.add(String(key))
   const turns: number[] = []

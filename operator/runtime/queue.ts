@@ -3,52 +3,52 @@ import { type Backoff, backoffMs } from '../../shared/backoff.ts'
 import { type Clock, systemClock } from '../../store/clock.ts'
 import { createFairFifo } from './fair-fifo.ts'
 
-/** What came of one run of the work on a key. */
+/** Result of the work on a key. */
 export interface WorkResult {
-  /** Run it again after this time, unless something wakes it sooner. */
+  /** Time after which the key runs again, unless it is added earlier. */
   readonly requeueAfterMs?: number | undefined
 }
 
 export interface QueueDeps {
-  /** Keys worked on at once, at the most. */
+  /** Maximum number of keys that are worked on at once. */
   readonly concurrency: number
-  /** The work itself; a throw means: again, after a back-off. The signal aborts when the queue closes. */
+  /** Work on a key; a throw repeats it after a back-off. The signal aborts when the queue closes. */
   readonly work: (key: string, signal: AbortSignal) => Promise<WorkResult>
-  /** Groups take turns, so that one with thousands of keys does not keep the others waiting. All keys are one group unless given. */
+  /** Group of a key. Groups take turns, so that a group with thousands of keys does not delay the others. Default: one group. */
   readonly group?: (key: string) => string
-  /** After throws, counted by key and forgotten at the first success; 50 ms to 60 s unless given. */
+  /** Back-off after throws, counted per key and reset by a success. Default: 50 ms to 60 s. */
   readonly backoff?: Backoff
   readonly clock?: Clock
   readonly random?: () => number
-  /** Keys that are due and wait for a worker, each time that number changes. */
+  /** Receives the number of keys that are due and wait for a worker, whenever it changes. */
   readonly onDepth?: (depth: number) => void
-  /** Seconds that a key was due before a worker took it. */
+  /** Receives the seconds that a key was due before a worker took it. */
   readonly onLatency?: (seconds: number) => void
 }
 
 /**
- * A work queue of keys. A key waits at most once, however often it is added, and is never worked on twice at a time: one that is added
- * while it is worked on runs once more afterwards. What is due when is kept as one moment per key, the earliest that anyone asked for.
+ * Work queue of keys. A key waits at most once, however often it is added, and is never worked on twice at a time: a key that is added
+ * during its work runs once more afterwards. Each key has one due time, the earliest requested.
  */
 export interface Queue extends AsyncDisposable {
   add(key: string): void
   addAfter(key: string, ms: number): void
-  /** Drops what waits, aborts the signal of what runs, and resolves when that has ended. Nothing is started or taken in afterwards. */
+  /** Drops waiting keys, aborts the signal of running work, and resolves when that has ended. Later calls of `add` have no effect. */
   close(): Promise<void>
 }
 
-/** A key that waits, runs, or has failed. */
+/** Key that waits, runs, or has failed. */
 interface Entry {
   readonly key: string
-  /** When it shall run (again). */
+  /** Time of the next run. */
   due: number | undefined
-  /** `idle`: waits for its time, or for nothing. */
+  /** `idle`: waits for its time, or only remembers failures. */
   state: 'idle' | 'ready' | 'running'
   cancelTimer: (() => void) | undefined
   failures: number
 }
 
-/** Keys that are done in one turn of the event loop, at the most. */
+/** Maximum number of keys whose work ends in one turn of the event loop. */
 const DONE_IN_TURN = 100
 const DEFAULT_BACKOFF: Backoff = { baseMs: 50, maxMs: 60_000 }
 
@@ -114,7 +114,7 @@ export function createQueue(deps: QueueDeps): Queue {
     finish(entry)
   }
 
-  /** Work that waits for nothing goes from key to key without a turn of the event loop, in which all others wait. */
+  /** Whether the event loop needs a turn: work that never waits would otherwise block all other work of the process. */
   function isTurnOver(): boolean {
     if (doneInTurn === 0)
       setImmediate(() => {

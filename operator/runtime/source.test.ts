@@ -3,11 +3,11 @@ import { Region } from '../../crds/region.ts'
 import { createCache } from '../../store/cache.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import type { Key } from '../../store/port.ts'
-import { aspectChangesOf, wishOf } from './source.ts'
+import { aspectChangesOf, specOf } from './source.ts'
 
 const spec = { id: '0d6f6f1f-6f0b-4b8e-9c39-5f0c1f6e8a01', regionId: 1, name: 'Here', motors: [] }
 
-test('what is written into a status wakes nobody; another spec, an object that comes and one that goes do', async () => {
+test('a change of the spec, a creation and a deletion wake the controller; a change of the status does not', async () => {
   await using temporary = await openTemporaryStore()
   const { store } = temporary
   await store.create(Region, { metadata: { name: 'before' }, spec })
@@ -16,7 +16,7 @@ test('what is written into a status wakes nobody; another spec, an object that c
   const running = cache.run(stopping.signal)
   await cache.synced()
   const woken: string[] = []
-  const unsubscribe = aspectChangesOf(cache, wishOf, ({ name }: Key) => [{ name }]).subscribe(({ name }) => woken.push(name))
+  const unsubscribe = aspectChangesOf(cache, specOf, ({ name }: Key) => [{ name }]).subscribe(({ name }) => woken.push(name))
   const conditions = (reason: string) => [
     {
       type: 'Ready',

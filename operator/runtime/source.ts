@@ -3,17 +3,17 @@ import type { Cache } from '../../store/cache.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 
-/** Something that wakes a controller. */
+/** Source of keys that a controller reconciles. */
 export interface Source {
-  /** Resolves when it may be asked, and when reconciling may rely on what it shows. */
+  /** Resolves when the source is complete, so that reconciles may rely on it. */
   synced(): Promise<void>
   /** Keys of the first pass. */
   initial(): readonly Key[]
-  /** Calls `enqueue` with each key that a change concerns. Returns how to stop that. */
+  /** Calls `enqueue` with each key that a change concerns. @returns a function that unsubscribes */
   subscribe(enqueue: (key: Key) => void): () => void
 }
 
-/** The objects of the kind that is reconciled: all of them at first, then each that changes. */
+/** Source of the objects of the reconciled kind: all of them at first, then each that changes. */
 export function objectsOf<K extends Kind>(cache: Cache<K>): Source {
   return {
     synced: () => cache.synced(),
@@ -23,8 +23,8 @@ export function objectsOf<K extends Kind>(cache: Cache<K>): Source {
 }
 
 /**
- * Objects that a change of another kind concerns; `concerned` maps the key of what changed to theirs. What it needs to know of a deleted
- * object must follow from its key. Adds nothing to the first pass, which has every object anyway.
+ * Source of objects that a change of another kind concerns. `concerned` maps the key of the changed object to their keys; for a deleted
+ * object it has the key alone. The first pass has no keys, as it covers every object anyway.
  */
 export function changesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: Key) => readonly Key[]): Source {
   return {
@@ -35,8 +35,8 @@ export function changesOf<K extends Kind>(cache: Cache<K>, concerned: (changed: 
 }
 
 /**
- * The same, of objects that came, went, or of which `aspect` is another than before: for what concerns many, and would be woken by each word
- * that is written into a status.
+ * Like {@link changesOf}, restricted to objects that appeared, were deleted, or whose `aspect` changed. For kinds that concern many
+ * objects: a change of their status wakes none of them.
  */
 export function aspectChangesOf<K extends Kind>(
   cache: Cache<K>,
@@ -60,11 +60,11 @@ export function aspectChangesOf<K extends Kind>(
   }
 }
 
-/** The same for as long as nobody wishes for something else of an object (Kubernetes, "API conventions": `generation`). */
-export const wishOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
+/** Aspect that changes with the spec and with the mark of a deletion (Kubernetes, "API conventions": `generation`). */
+export const specOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
   `${uid} ${generation} ${deletionTimestamp}`
 
-/** The same, `ms` milliseconds later: for work that must not be in the way of whoever waits for the change itself. */
+/** Delays a source by `ms` milliseconds, for work that must not delay the handling of the change itself. */
 export function laterThan(source: Source, ms: number): Source {
   return {
     ...source,
@@ -86,7 +86,7 @@ export function laterThan(source: Source, ms: number): Source {
   }
 }
 
-/** Keys that come from elsewhere than a cache, such as a process that ended. */
+/** Source of keys that do not come from a cache, such as a process that ended. */
 export function eventsOf(subscribe: Source['subscribe']): Source {
   return { synced: () => Promise.resolve(), initial: () => [], subscribe }
 }

@@ -5,7 +5,7 @@ import { createAdmins } from './admins.ts'
 const target = { host: '127.0.0.1', port: 5432, user: 'mooring', password: 'drawn' }
 const server = databaseServer({ metadata: { name: 'pg-1' } })
 
-test('each new way into a server is told, once', async () => {
+test('each new admin connection is announced once', async () => {
   await using admins = createAdmins()
   const opened: string[] = []
   const stop = admins.onOpen((name) => void opened.push(name))
@@ -22,7 +22,7 @@ test('each new way into a server is told, once', async () => {
   expect(opened).toHaveLength(3)
 })
 
-test('who is told finds the server open', async () => {
+test('the server is open when its connection is announced', async () => {
   await using admins = createAdmins()
   const found: unknown[] = []
   admins.onOpen((name) => void found.push(admins.get(name)))

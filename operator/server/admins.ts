@@ -3,24 +3,24 @@ import { partsOf } from '../../crds/motor.ts'
 import type { AdminTarget, Engine, EngineAdmin } from '../engines/engine.ts'
 import { ENGINES } from '../engines/index.ts'
 
-/** A server that is up, with the operator's way in. */
+/** Server that is up, with the operator's admin connection. */
 export interface OpenServer {
   readonly engine: Engine
   readonly admin: EngineAdmin
 }
 
-/** Who holds the admin connections: opened by the server's reconciler, used by all others. */
+/** Registry of admin connections: opened by the server's reconciler, used by all others. */
 export interface Admins extends AsyncDisposable {
-  /** Way into a server by its object name; undefined while it is not known to run. */
+  /** Admin connection of a server by its object name; undefined while the server is not known to run. */
   get(name: string): OpenServer | undefined
   names(): readonly string[]
-  /** Opens it, or keeps what is open when nothing changed. @returns undefined when no engine file serves its family */
+  /** Opens a connection, or keeps the open one when nothing changed. @returns undefined when no engine file serves the family */
   open(server: DatabaseServer, target: AdminTarget): { readonly opened: OpenServer; readonly fresh: boolean } | undefined
-  /** Calls `handler` with the name of each server that a new way leads into. Returns how to stop that. */
+  /** Calls `handler` with the name of each server that has a new connection. @returns a function that unsubscribes */
   onOpen(handler: (name: string) => void): () => void
-  /** Resolves when the first server is open: until then a status that says Ready is one from before the last stop. */
+  /** Resolves when the first server is open: a status that says Ready before that may be from before the last stop. */
   readonly firstOpen: Promise<unknown>
-  /** The server is gone or down. */
+  /** Closes the connection of a server that is deleted or down. */
   forget(name: string): Promise<void>
 }
 

@@ -9,40 +9,40 @@ import { decodeSecret, encodeSecret, randomPassword } from '../secret-data.ts'
 import { selectorOf } from './kubernetes/names.ts'
 import type { AdminCredentials } from './runtime.ts'
 
-/** The admin's name on every server; its password is the server's own. */
+/** Name of the admin on every server; each server has its own password. */
 export const ADMIN_USER = 'mooring'
 
 export const adminSecretName = (server: string): string => `${server}-admin`
 
-/** Code of what {@link AdminSecrets.of} throws when the password of an engine with data is nowhere to be had. */
+/** Error code of {@link AdminSecrets.of} when the password of an engine with data is lost. */
 export const ADMIN_SECRET_LOST = 'admin_secret_lost'
 
 export interface AdminSecretsDeps {
   readonly store: Store
-  /** Whether a server that has data takes the password it is given when it starts: then a lost one is replaced. */
+  /** Whether a server with data adopts the password that it is started with: then a lost one is replaced. */
   readonly adoptsPassword: boolean
 }
 
-/** The admin passwords of the servers, each in a Secret of its server's. */
+/** Keeper of the servers' admin passwords, each in a Secret of its server. */
 export interface AdminSecrets {
   /**
-   * Drawn once, before the server first starts. A Secret that was deleted or damaged by hand is put back as it was while this process
-   * knows what it held; after that another password is drawn, where the engine takes it.
+   * Returns the credentials, generated before the server first starts. A Secret that was deleted or damaged by hand is restored from the
+   * memory of this process. Otherwise a new password is generated, where the engine adopts it.
    * @throws MooringError `admin_secret_lost`
    */
   of(server: DatabaseServer): Promise<AdminCredentials>
-  /** The server is gone. */
+  /** Forgets a deleted server. */
   forget(server: DatabaseServer): void
 }
 
 export function createAdminSecrets({ store, adoptsPassword }: AdminSecretsDeps): AdminSecrets {
-  /** By uid of the server. */
+  /** Credentials by uid of the server. */
   const known = new Map<string, AdminCredentials>()
 
   function replacement(server: DatabaseServer): AdminCredentials {
     const before = known.get(server.metadata.uid)
     if (before) return before
-    // An engine that has reported its version has data, with the password of the Secret that was there.
+    // An engine that has reported its version has data, with the password of the lost Secret.
     if (!adoptsPassword && server.status?.engineVersion !== undefined) {
       throw new MooringError(
         ADMIN_SECRET_LOST,
@@ -63,7 +63,7 @@ export function createAdminSecrets({ store, adoptsPassword }: AdminSecretsDeps):
   }
 }
 
-/** The admin's credentials of a server that may have none yet. */
+/** Admin credentials of a server; generated when it has none. */
 export function adminCredentials(store: Store, server: DatabaseServer): Promise<AdminCredentials> {
   return createAdminSecrets({ store, adoptsPassword: false }).of(server)
 }
@@ -78,12 +78,12 @@ function read(secret: Secret | undefined): AdminCredentials | undefined {
 
 interface Writing {
   readonly server: DatabaseServer
-  /** A damaged one. */
+  /** Existing Secret, if it is damaged. */
   readonly secret: Secret | undefined
   readonly credentials: AdminCredentials
 }
 
-/** @returns what the Secret holds then: of two that make it, both get what the first made */
+/** @returns the resulting credentials: of two concurrent creations, both get those of the first */
 async function write(store: Store, { server, secret, credentials }: Writing): Promise<AdminCredentials> {
   const data = encodeSecret({ username: credentials.user, password: credentials.password })
   if (secret) {

@@ -1,9 +1,9 @@
 import { ServerReason } from '../../crds/database-server.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import type { ServerState } from './runtime.ts'
 
-/** What a server's state means for its `Ready` condition. Pure. */
-export function serverVerdict(state: ServerState, engineVersion: string | undefined): Verdict {
+/** Ready condition of a server in a state. Pure. */
+export function serverDecision(state: ServerState, engineVersion: string | undefined): Decision {
   switch (state.phase) {
     case 'running':
       return ready(ServerReason.Running, `the server reports version ${engineVersion ?? 'unknown'}`)

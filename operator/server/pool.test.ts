@@ -14,7 +14,7 @@ import { createPoolReconciler } from './pool.ts'
 const up = databaseServer()
 const down = databaseServer({ status: { conditions: [readyCondition('False', 'Crashed')] } })
 
-/** An operator that has a way into the server, whose pool has more to do, or has none yet. */
+/** Reconciles the pool of a server with or without an admin connection; `more`: whether the pool has more work. */
 async function reconcile(server: DatabaseServer, way: 'open' | 'none', more = false) {
   const [servers, instances] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
   servers.put(server)
@@ -26,18 +26,18 @@ async function reconcile(server: DatabaseServer, way: 'open' | 'none', more = fa
   return pool(keyOf(server))
 }
 
-test('a pool that is full is left alone until something changes', async () => {
-  expect(await reconcile(up, 'open')).toEqual({ verdict: 'settled', reason: 'Full' })
+test('a full pool is not reconciled until something changes', async () => {
+  expect(await reconcile(up, 'open')).toEqual({ result: 'settled', reason: 'Full' })
 })
 
-test('a pool that is not is gone on with at once', async () => {
+test('a pool that is not full is reconciled again at once', async () => {
   expect(await reconcile(up, 'open', true)).toMatchObject({ reason: 'Filling', requeueAfterMs: 1 })
 })
 
-test('a server that is down wakes its pool when it comes up', async () => {
-  expect(await reconcile(down, 'none')).toEqual({ verdict: 'waiting', reason: 'ServerNotReady' })
+test('the pool of a server that is down waits for an event', async () => {
+  expect(await reconcile(down, 'none')).toEqual({ result: 'waiting', reason: 'ServerNotReady' })
 })
 
-test('a server that has been up since before the operator started wakes nobody, so it is tried again', async () => {
-  expect(await reconcile(up, 'none')).toEqual({ verdict: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: 1_000 })
+test('the pool of a ready server without a connection is tried again after a second', async () => {
+  expect(await reconcile(up, 'none')).toEqual({ result: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: 1_000 })
 })

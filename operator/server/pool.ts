@@ -8,31 +8,31 @@ import type { Admins } from './admins.ts'
 
 export interface PoolDeps {
   readonly servers: Cache<typeof DatabaseServer>
-  /** With an index `server`: the DatabaseServer an instance lives on. */
+  /** Instances, with the index `server`: the DatabaseServer of an instance. */
   readonly instances: Cache<typeof SharedInstance>
   readonly admins: Admins
-  /** Spare databases on a server. */
+  /** Spare databases per server. */
   readonly size: number
 }
 
-/** How soon a server that its status calls ready is tried again while there is no way in yet. */
-const LOOK_AGAIN_MS = 1_000
+/** Interval of retries for a server whose status is ready but which has no admin connection yet. */
+const RETRY_MS = 1_000
 
 /**
- * Keeps the warm pool of one server full, one unit of work a reconcile, so that other work is never far behind. Woken when the server
- * comes up and when an instance on it appears or goes.
+ * Creates the reconciler that keeps the warm pool of one server full, with one unit of work per call, so that other work waits only
+ * shortly. Triggered when the server comes up and when an instance on it appears or is deleted.
  */
 export function createPoolReconciler({ servers, instances, admins, size }: PoolDeps): (key: Key) => Promise<Outcome> {
   return async function reconcilePool(key) {
     const server = servers.get(key)
     const open = admins.get(key.name)
-    if (server?.spec.tenancy === 'internal') return { verdict: 'settled', reason: 'NoTenants' }
+    if (server?.spec.tenancy === 'internal') return { result: 'settled', reason: 'NoTenants' }
     if (!server || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
-      return { verdict: 'waiting', reason: 'ServerNotReady' }
-    // After a start of the operator a server that is up is found to be so, and changes nothing that would wake anybody.
-    if (!open) return { verdict: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: LOOK_AGAIN_MS }
+      return { result: 'waiting', reason: 'ServerNotReady' }
+    // After a start of the operator, finding that a server is up changes no object, so no event triggers this reconcile.
+    if (!open) return { result: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: RETRY_MS }
     const free = Math.max(0, server.spec.capacity - instances.countByIndex('server', key.name))
     const more = await open.admin.tidy(Math.min(size, free))
-    return more ? { verdict: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { verdict: 'settled', reason: 'Full' }
+    return more ? { result: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { result: 'settled', reason: 'Full' }
   }
 }

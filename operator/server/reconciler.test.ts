@@ -22,7 +22,7 @@ import type { ServerRuntime, ServerState } from './runtime.ts'
 const AT = { host: '127.0.0.1', port: 5432 }
 const RUNNING: ServerState = { phase: 'running', ...AT, admin: AT }
 
-/** Keeps one way in as createAdmins does, to an engine that answers what it is told to. */
+/** Keeps one admin connection like createAdmins, to an engine with given responses. */
 function fakeAdmins() {
   const calls: string[] = []
   const broken: { harden: false | string } = { harden: false }
@@ -57,7 +57,7 @@ function fakeAdmins() {
   return { admins, calls, broken }
 }
 
-/** A server in a real store, and a runtime that sees what it is told to see. */
+/** Server in a real store, and a runtime that reports a given state. */
 async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
   const { store, ...temporary } = await openTemporaryStore()
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
@@ -98,24 +98,30 @@ async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
   }
 }
 
-test.each<{ does: string; state: ServerState; verdict: string; reason: string; ready: string }>([
-  { does: 'looks again while it starts', state: { phase: 'starting' }, verdict: 'waiting', reason: 'Starting', ready: 'False' },
+test.each<{ does: string; state: ServerState; result: string; reason: string; ready: string }>([
+  {
+    does: 'reconciles again while it starts',
+    state: { phase: 'starting' },
+    result: 'waiting',
+    reason: 'Starting',
+    ready: 'False',
+  },
   {
     does: 'says why it failed',
     state: { phase: 'failed', reason: 'Crashed', message: 'it ended' },
-    verdict: 'waiting',
+    result: 'waiting',
     reason: 'Crashed',
     ready: 'False',
   },
-  { does: 'is settled when it runs', state: RUNNING, verdict: 'settled', reason: 'Running', ready: 'True' },
-])('$does', async ({ state, verdict, reason, ready }) => {
+  { does: 'is settled when it runs', state: RUNNING, result: 'settled', reason: 'Running', ready: 'True' },
+])('$does', async ({ state, result, reason, ready }) => {
   await using it = await bench()
   it.seen.state = state
-  expect(await it.reconcile()).toMatchObject({ verdict, reason })
+  expect(await it.reconcile()).toMatchObject({ result, reason })
   expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: ready, reason })
 })
 
-test('what runs is hardened before anybody is told of it, once', async () => {
+test('a running server is hardened once, before it is announced', async () => {
   await using it = await bench()
   it.seen.state = RUNNING
   await it.reconcile()
@@ -124,7 +130,7 @@ test('what runs is hardened before anybody is told of it, once', async () => {
   expect(await it.status()).toMatchObject({ ...AT, engineVersion: '15.4' })
 })
 
-test('one that could not be hardened is not ready until it is', async () => {
+test('a server that could not be hardened is not ready until it is', async () => {
   await using it = await bench()
   it.seen.state = RUNNING
   it.broken.harden = 'engine_unavailable'
@@ -136,7 +142,7 @@ test('one that could not be hardened is not ready until it is', async () => {
   expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'True' })
 })
 
-test('a server that tenants could take over is not ready, and its status says why', async () => {
+test('a server that tenants could compromise is not ready, and its status says why', async () => {
   await using it = await bench()
   it.seen.state = RUNNING
   it.broken.harden = 'server_unsafe'
@@ -148,7 +154,7 @@ test('a server that tenants could take over is not ready, and its status says wh
   expect((await it.status())?.extensions).toEqual([{ name: 'citext', version: '1.6' }])
 })
 
-test('one that comes back after a crash is hardened again', async () => {
+test('a server that comes back after a crash is hardened again', async () => {
   await using it = await bench()
   for (const state of [RUNNING, { phase: 'failed', reason: 'Crashed', message: 'it ended' } as const, RUNNING]) {
     it.seen.state = state
@@ -157,7 +163,7 @@ test('one that comes back after a crash is hardened again', async () => {
   expect(it.calls).toEqual(['harden', 'version', 'forget', 'harden', 'version'])
 })
 
-test('its admin password is drawn once and goes with it', async () => {
+test('the admin password is generated once and deleted with the server', async () => {
   await using it = await bench()
   const secret = { namespace: SHARED_NAMESPACE, name: adminSecretName('one') }
   await it.reconcile()
@@ -173,7 +179,7 @@ const passwordIn = async (store: Store) => decodeSecret((await store.get(Secret,
 test.each([
   { what: 'deleted', damage: (store: Store) => store.delete(Secret, adminSecret) },
   { what: 'emptied', damage: (store: Store) => store.mergePatch(Secret, adminSecret, { data: { password: null } }) },
-])('an admin Secret that was $what by hand is put back as it was', async ({ damage }) => {
+])('an admin Secret that was $what by hand is restored', async ({ damage }) => {
   await using it = await bench()
   it.seen.state = RUNNING
   await it.reconcile()
@@ -183,40 +189,40 @@ test.each([
   expect(await passwordIn(it.store)).toBe(drawn)
 })
 
-test('after a restart no other password is drawn for an engine that keeps its own: the reason is told', async () => {
+test('after a restart a lost password of an engine that keeps its own is reported, not replaced', async () => {
   await using it = await bench()
   it.seen.state = RUNNING
   await it.reconcile()
   await it.store.delete(Secret, adminSecret)
   it.restart()
-  expect(await it.reconcile()).toMatchObject({ verdict: 'waiting', reason: 'AdminSecretLost' })
+  expect(await it.reconcile()).toMatchObject({ result: 'waiting', reason: 'AdminSecretLost' })
   expect(await it.store.get(Secret, adminSecret)).toBeUndefined()
   expect(conditionOf({ status: await it.status() }, 'Ready')).toMatchObject({ status: 'False', reason: 'AdminSecretLost' })
 })
 
-test('after a restart another is drawn for an engine that takes it', async () => {
+test('after a restart a lost password is replaced for an engine that adopts it', async () => {
   await using it = await bench({ adoptsPassword: true })
   it.seen.state = RUNNING
   await it.reconcile()
   await it.store.delete(Secret, adminSecret)
   it.restart()
-  expect(await it.reconcile()).toMatchObject({ verdict: 'settled', reason: 'Running' })
+  expect(await it.reconcile()).toMatchObject({ result: 'settled', reason: 'Running' })
   expect(await passwordIn(it.store)).toMatch(/^[0-9A-Za-z]{24}$/)
 })
 
-test('one that is going is let go only when nothing of it is left', async () => {
+test('the finalizer of a deleted server is removed only when nothing of it is left', async () => {
   await using it = await bench()
   await it.store.delete(DatabaseServer, it.key)
-  expect(await it.reconcile()).toMatchObject({ verdict: 'waiting', reason: 'Stopping' })
+  expect(await it.reconcile()).toMatchObject({ result: 'waiting', reason: 'Stopping' })
   expect(await it.store.get(DatabaseServer, it.key)).toBeDefined()
   it.seen.removed = true
-  expect(await it.reconcile()).toMatchObject({ verdict: 'settled' })
+  expect(await it.reconcile()).toMatchObject({ result: 'settled' })
   expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
 })
 
 const tenant = sharedInstance({ status: { serverRef: { name: 'one' } } })
 
-test('one that is deleted while an instance lives on it serves on until that has gone, and says so', async () => {
+test('a deleted server serves until its last instance is gone, and reports that', async () => {
   await using it = await bench()
   it.seen.state = RUNNING
   it.seen.removed = true
@@ -235,7 +241,7 @@ test('one that is deleted while an instance lives on it serves on until that has
   expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
 })
 
-test('one whose deletion is forced does not wait for its instances', async () => {
+test('a server whose deletion is forced does not wait for its instances', async () => {
   await using it = await bench()
   it.seen.removed = true
   it.instances.put(tenant)

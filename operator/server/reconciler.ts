@@ -3,7 +3,7 @@ import { annotations, FINALIZER } from '../../crds/names.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { MooringError } from '../../shared/errors.ts'
-import { notReady, ready, type Verdict, withCondition } from '../../store/conditions.ts'
+import { notReady, ready, type Decision, withCondition } from '../../store/conditions.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { EngineCode } from '../engines/engine.ts'
@@ -11,52 +11,51 @@ import { createReporter } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import type { Admins, OpenServer } from './admins.ts'
 import { ADMIN_SECRET_LOST, createAdminSecrets } from './credentials.ts'
-import { createFirstLook } from './first-look.ts'
-import { serverVerdict } from './plan.ts'
+import { createFirstObservation } from './first-observation.ts'
+import { serverDecision } from './plan.ts'
 import type { AdminCredentials, ServerRuntime, ServerState } from './runtime.ts'
 
 export interface ServerDeps {
   readonly store: Store
   readonly servers: Cache<typeof DatabaseServer>
-  /** With an index `server`: the DatabaseServer an instance lives on. */
+  /** Instances, with the index `server`: the DatabaseServer of an instance. */
   readonly instances: Cache<typeof SharedInstance>
   readonly runtime: ServerRuntime
   readonly admins: Admins
-  /** Ways into servers of Mooring's own, which nobody else may find: there are no tenants to look after. */
+  /** Admin connections of Mooring's own servers, kept apart from those of servers with tenants. */
   readonly ownAdmins?: Admins | undefined
   readonly now: () => Date
 }
 
-/** What a server reports of itself. */
+/** Properties that a running server reports. */
 type Offer = Pick<NonNullable<DatabaseServer['status']>, 'engineVersion' | 'extensions'>
 const NOTHING: Offer = { engineVersion: undefined, extensions: undefined }
 
-/** Errors that no repetition mends, with the reason that each becomes. */
+/** Errors that a retry does not resolve, each with its condition reason. */
 const UNUSABLE: ReadonlyMap<string, ServerReason> = new Map([
   [ADMIN_SECRET_LOST, ServerReason.AdminSecretLost],
   [EngineCode.unsafe, ServerReason.Unsafe],
 ])
 
-/** How soon a server that is starting or failed is looked at again when nothing calls before. */
-const LOOK_AGAIN_MS = 1_000
+/** Interval of reconciling a server that is starting or failed, when no event comes earlier. */
+const RETRY_MS = 1_000
 
-/** Brings one DatabaseServer up, or away: what its runtime says goes into its status, and its admin connections are kept open. */
+/** Creates the reconciler that brings a DatabaseServer up or removes it, reports its state, and keeps its admin connection open. */
 export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<Outcome> {
   const { store, servers, instances, runtime } = deps
   const adminsOf = ({ spec }: DatabaseServer) => (spec.tenancy === 'internal' ? (deps.ownAdmins ?? deps.admins) : deps.admins)
   const say = createReporter(deps)
-  const firstLook = createFirstLook(deps.now)
+  const firstObservation = createFirstObservation(deps.now)
   const secrets = createAdminSecrets({ store, adoptsPassword: runtime.adoptsPassword === true })
 
   async function remove(server: DatabaseServer): Promise<Outcome> {
     await adminsOf(server).forget(server.metadata.name)
-    if (!(await runtime.remove(server)))
-      return { verdict: 'waiting', reason: ServerReason.Stopping, requeueAfterMs: LOOK_AGAIN_MS }
+    if (!(await runtime.remove(server))) return { result: 'waiting', reason: ServerReason.Stopping, requeueAfterMs: RETRY_MS }
     secrets.forget(server)
-    firstLook.forget(server)
+    firstObservation.forget(server)
     const finalizers = (server.metadata.finalizers ?? []).filter((name) => name !== FINALIZER)
     await store.mergePatch(DatabaseServer, keyOf(server), { metadata: { finalizers } }, { uid: server.metadata.uid })
-    return { verdict: 'settled', reason: ServerReason.Stopping }
+    return { result: 'settled', reason: ServerReason.Stopping }
   }
 
   async function offerOf(server: DatabaseServer, state: ServerState, credentials: AdminCredentials): Promise<Offer> {
@@ -71,7 +70,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     return { engineVersion, extensions }
   }
 
-  /** A way in that is kept is one to a hardened server. */
+  /** Hardens a server. A connection that is kept open belongs to a hardened server. */
   async function hardened(server: DatabaseServer, { admin }: OpenServer): Promise<Offer> {
     try {
       await admin.harden()
@@ -82,7 +81,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     }
   }
 
-  /** How many live on a server that is to go, unless somebody has said that their data may go along. */
+  /** Number of instances that delay the server's deletion; none when an annotation allows to delete their data. */
   function tenantsToWaitFor({ metadata }: DatabaseServer): number {
     return metadata.annotations?.[annotations.forceDelete] === 'true' ? 0 : instances.countByIndex('server', metadata.name)
   }
@@ -90,44 +89,44 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   function held(server: DatabaseServer) {
     const { deletionTimestamp, generation } = server.metadata
     if (deletionTimestamp === undefined) return {}
-    const message = `${tenantsToWaitFor(server)} instances live on it: it goes when they have gone`
-    const verdict = ready(ServerReason.InstancesLeft, message)
+    const message = `${tenantsToWaitFor(server)} instances are on it: it is deleted after them`
+    const decision = ready(ServerReason.InstancesLeft, message)
     return {
-      conditions: withCondition(server.status?.conditions, verdict, { type: DELETION_HELD, generation, now: deps.now() }),
+      conditions: withCondition(server.status?.conditions, decision, { type: DELETION_HELD, generation, now: deps.now() }),
     }
   }
 
   async function report(
     server: DatabaseServer,
     state: ServerState,
-    { verdict, ...offer }: Offer & { readonly verdict: Verdict },
+    { decision, ...offer }: Offer & { readonly decision: Decision },
   ): Promise<void> {
     const address = state.phase === 'running' ? { host: state.host, port: state.port } : {}
-    await say(DatabaseServer, server, verdict, { ...address, ...offer, ...held(server) })
+    await say(DatabaseServer, server, decision, { ...address, ...offer, ...held(server) })
   }
 
-  /** The server's tenants stay connected; its status says why it takes no new ones. */
+  /** Reports why a server accepts no new tenants. Its present tenants stay connected. */
   async function unusable(server: DatabaseServer, reason: ServerReason, { message }: MooringError): Promise<Outcome> {
-    const verdict = notReady(reason, message)
-    await say(DatabaseServer, server, verdict)
-    return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: LOOK_AGAIN_MS }
+    const decision = notReady(reason, message)
+    await say(DatabaseServer, server, decision)
+    return { result: 'waiting', reason: decision.reason, requeueAfterMs: RETRY_MS }
   }
 
   async function bringUp(server: DatabaseServer, credentials: AdminCredentials): Promise<Outcome> {
     const state = await runtime.ensure(server, credentials)
-    if (firstLook.isUnknown(server, state))
-      return { verdict: 'waiting', reason: ServerReason.Starting, requeueAfterMs: LOOK_AGAIN_MS }
+    if (firstObservation.isUnknown(server, state))
+      return { result: 'waiting', reason: ServerReason.Starting, requeueAfterMs: RETRY_MS }
     const offer = await offerOf(server, state, credentials)
-    const verdict = serverVerdict(state, offer.engineVersion)
-    await report(server, state, { verdict, ...offer })
-    if (state.phase === 'running') return { verdict: 'settled', reason: verdict.reason }
-    return { verdict: 'waiting', reason: verdict.reason, requeueAfterMs: LOOK_AGAIN_MS }
+    const decision = serverDecision(state, offer.engineVersion)
+    await report(server, state, { decision, ...offer })
+    if (state.phase === 'running') return { result: 'settled', reason: decision.reason }
+    return { result: 'waiting', reason: decision.reason, requeueAfterMs: RETRY_MS }
   }
 
   return async function reconcileServer(key) {
     const server = servers.get(key)
-    if (!server) return { verdict: 'settled', reason: 'Gone' }
-    // While somebody lives on it it serves on: only so can they be moved out of it, and away.
+    if (!server) return { result: 'settled', reason: 'Gone' }
+    // A server with instances keeps serving: only then can their data be moved to another server.
     if (server.metadata.deletionTimestamp !== undefined && tenantsToWaitFor(server) === 0) return remove(server)
     try {
       return await bringUp(server, await secrets.of(server))

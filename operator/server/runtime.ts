@@ -2,12 +2,12 @@ import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { Motor } from '../../crds/motor.ts'
 import type { AdminTarget } from '../engines/engine.ts'
 
-/** What a runtime sees of one server now. */
+/** Observed state of one server. */
 export type ServerState =
   | { readonly phase: 'absent' }
-  /** `message` says what it waits for, where that is known. */
+  /** Not up yet. `message` names what it waits for, if known. */
   | { readonly phase: 'starting'; readonly message?: string }
-  /** It accepts connections. `host` and `port` are the callers'; `admin` is how the operator gets in. */
+  /** Accepts connections. `host` and `port` are for callers; `admin` is for the operator. */
   | {
       readonly phase: 'running'
       readonly host: string
@@ -22,22 +22,22 @@ export interface AdminCredentials {
 }
 
 /**
- * Runs database servers: child processes in embedded mode, StatefulSets in a cluster. Level-triggered: `ensure` may be called
- * at any time and again; it never waits for a server to come up, but says where it is and calls `onChange` when that changes.
+ * Runtime of database servers: child processes in embedded mode, StatefulSets in a cluster. Level-triggered: `ensure` may be called at any
+ * time and repeatedly; it never waits for a server, but returns the present state and calls `onChange` when that changes.
  */
 export interface ServerRuntime {
-  /** Whether a server that has data takes the password of the credentials it is started with. Absent: it keeps its first one. */
+  /** Whether a server with data adopts the password of the credentials at its start. Absent: it keeps its first one. */
   readonly adoptsPassword?: boolean
-  /** Motors that can be run here, with the version that would really run (`14.5.0` for `postgresql-14.4.0` when compatible). */
+  /** Motors that can run here, with the version that would run (`14.5.0` for `postgresql-14.4.0` when compatible). */
   motors(): Promise<ReadonlyMap<Motor, { readonly version: string }>>
-  /** Starts the server, or adopts the one that a former process left running. A crashed one is started again, with back-off. */
+  /** Starts the server, or adopts one that a former process left running. A crashed server is started again after a back-off. */
   ensure(server: DatabaseServer, credentials: AdminCredentials): Promise<ServerState>
-  /** Stops it and removes its data. Returns true once nothing is left. */
+  /** Stops the server and removes its data. @returns true when nothing is left */
   remove(server: DatabaseServer): Promise<boolean>
-  /** Called with a server's object name when its state may have changed. */
+  /** Calls `handler` with a server's object name when its state may have changed. */
   onChange(handler: (name: string) => void): void
-  /** A tenant came to a server, by its object name, or left it: lets in who is on it now. Absent where nothing hangs on that. */
+  /** Admits exactly the present tenants of a server, given by its object name. Absent where no runtime permission depends on tenants. */
   tenantsChanged?(server: string): Promise<void>
-  /** The end of looking after them. Child processes are stopped in good order; pods are left running. Data stays. */
+  /** Ends the supervision. Child processes are shut down cleanly; pods keep running. Data stays. */
   close(): Promise<void>
 }

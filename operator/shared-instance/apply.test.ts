@@ -33,10 +33,10 @@ function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
 }
 
 test.each([
-  { who: 'who leads', mayAct: () => true, resets: 1 },
-  { who: 'a process that elects nobody', mayAct: undefined, resets: 1 },
+  { who: 'the leader', mayAct: () => true, resets: 1 },
+  { who: 'a process without leader election', mayAct: undefined, resets: 1 },
   { who: 'a leader that was held up past its lease', mayAct: () => false, resets: 0 },
-])('of $who an engine gets $resets steps', async ({ mayAct, resets }) => {
+])('an engine gets $resets steps of $who', async ({ mayAct, resets }) => {
   await using place = await openTemporaryStore()
   const reset = vi.fn(() => Promise.resolve())
   const deps = {

@@ -17,19 +17,19 @@ import type { Suspicions } from './suspicions.ts'
 export interface ApplyDeps {
   readonly store: Store
   readonly limits: Limits
-  /** PEM of the CA that callers check database servers by. */
+  /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
-  /** File of that CA, as callers are told in a connection string. */
+  /** File name of that CA in connection strings. */
   readonly caFile: string
   readonly suspicions: Suspicions
   /**
-   * Whether this process may act now; always, when absent. An engine knows no lease: a leader that was held up, and is none any more, would
-   * repeat a reset or put back a password that its successor has replaced.
+   * Whether this process may act now. Default: always. Engines know no lease: a process that lost its leadership while it was suspended
+   * would repeat a reset, or restore a password that its successor has replaced.
    */
   readonly mayAct?: (() => boolean) | undefined
 }
 
-/** What actions have changed: the credentials, and the resource as its own writes left it. */
+/** Result of actions: the credentials, and the resource after its own writes. */
 export interface Changed {
   readonly credentials?: Credentials | undefined
   readonly instance?: SharedInstance | undefined
@@ -37,7 +37,7 @@ export interface Changed {
   readonly refusedExtensions?: readonly RefusedExtension[] | undefined
 }
 
-/** Carries out a plan's actions in order and gives what there is then. Each announces itself when done (store/steps.ts). */
+/** Carries out a plan's actions in order. Announces each when it is done (store/steps.ts). @returns the resulting state */
 export async function applyActions(
   deps: ApplyDeps,
   seen: Observation,
@@ -58,7 +58,7 @@ export async function applyActions(
   return { credentials, instance, refusedExtensions }
 }
 
-/** Which of the flows the steps belong to: their names are what traces and fault tests go by. */
+/** Flow of the steps; traces and fault tests use its name. */
 function flowOf({ observed: { instance } }: Observation): string {
   if (instance.metadata.deletionTimestamp !== undefined) return 'delete'
   if (instance.status?.name === undefined) return 'claim'
@@ -98,7 +98,7 @@ function dispel({ missing, oversize, password }: Suspicions, { metadata }: Share
   oversize.delete(metadata.uid)
 }
 
-/** @returns those that the Region does not allow, or that the engine refused */
+/** @returns the extensions that the Region does not allow, or that the engine rejected */
 async function installExtensions(deps: ApplyDeps, seen: Observation): Promise<readonly RefusedExtension[]> {
   const { spec, metadata } = seen.observed.instance
   const { admin } = mayReach(deps, seen)
@@ -117,7 +117,7 @@ async function installExtensions(deps: ApplyDeps, seen: Observation): Promise<re
 
 type ResourceAction = 'add-finalizer' | 'expire' | 'doubt-password' | 'release'
 
-/** @returns the resource as the write left it, where it is still there. Of this very version: what else was written to it is to be seen first. */
+/** @returns the resource after the write, if it still exists. Writes apply to the observed version only. */
 async function onResource(store: Store, instance: SharedInstance, action: ResourceAction): Promise<SharedInstance | undefined> {
   const { uid, resourceVersion, finalizers = [] } = instance.metadata
   const exactly = { uid, resourceVersion }
@@ -128,7 +128,7 @@ async function onResource(store: Store, instance: SharedInstance, action: Resour
     case 'doubt-password':
       return store.patchStatus(SharedInstance, key, { passwordVersion: null }, exactly)
     case 'expire':
-      // Somebody may have put the end off a moment ago.
+      // The precondition protects an expiry that was postponed a moment ago.
       await store.delete(SharedInstance, key, exactly)
       return undefined
     case 'release':
@@ -142,7 +142,7 @@ async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret
   const address = addressOf(deps, seen)
   const fresh = freshCredentials(instance, address)
   const kept = action === 'move-secret' ? existing(seen) : seen.credentials
-  // A name is for life; of a damaged Secret it follows from the status, as for one that is gone.
+  // A name is permanent: when the Secret is damaged or gone, the name follows from the status.
   const { name, server } = kept ?? fresh
   const { password, passwordVersion } = action === 'move-secret' ? existing(seen) : fresh
   const credentials = { ...fresh, name, server, password, passwordVersion }
@@ -152,7 +152,7 @@ async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret
 
 type EngineAction = Exclude<Action, ResourceAction | 'forget-secret' | 'secret' | 'renew-secret' | 'move-secret' | 'extensions'>
 
-/** The engine, for a step that changes something. @throws MooringError `engine_unavailable` */
+/** Engine, for a step that changes something. @throws MooringError `engine_unavailable` */
 function mayReach({ mayAct }: ApplyDeps, seen: Observation): OpenServer {
   if (mayAct?.() === false) throw new MooringError(EngineCode.unavailable, 'this process is not the leader: it may not act')
   return reachable(seen)
@@ -175,7 +175,7 @@ async function onEngine(deps: ApplyDeps, seen: Observation, action: EngineAction
   await steps[action]()
 }
 
-/** Without a status and a Secret it was not claimed, or deleted amid its claim: the name that it would get, or got. */
+/** Name of the database. Without status and Secret, the name that the instance's claim would use, or had used. */
 function nameOf({ credentials, observed: { instance } }: Observation): string {
   return credentials?.name ?? instance.status?.name ?? tenantName(instance.spec.identifier, instance.metadata.uid)
 }
@@ -186,7 +186,7 @@ const tenantOf = (seen: Observation) => {
 }
 
 function existing({ credentials }: Observation): Credentials {
-  if (!credentials) throw new MooringError(EngineCode.failed, 'the credentials are not there')
+  if (!credentials) throw new MooringError(EngineCode.failed, 'the credentials are missing')
   return credentials
 }
 

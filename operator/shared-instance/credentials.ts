@@ -9,34 +9,34 @@ import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { Engine } from '../engines/engine.ts'
 import { encodeSecret } from '../secret-data.ts'
-import { type Credentials, type Judgement, judgeSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
+import { type Credentials, type Expected, checkSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
 import { tenantName } from './naming.ts'
 
-/** What the rest of the Secret follows from. */
+/** Values from which the other entries of the Secret are built. */
 export interface Address {
   readonly server: DatabaseServer
   readonly engine: Engine
   readonly host: string
   readonly port: number
-  /** PEM of the CA that callers check the server by. */
+  /** CA, in PEM, by which callers verify the server. */
   readonly ca: string
-  /** File of the CA, as callers are told in a connection string. */
+  /** File name of the CA in connection strings. */
   readonly caFile: string
 }
 
 export const secretName = (instance: SharedInstance): string => `${instance.metadata.name}-credentials`
 const secretKey = (instance: SharedInstance) => ({ namespace: instance.metadata.namespace ?? '', name: secretName(instance) })
 
-/** What its Secret says (kept-secret.ts), undefined when there is none. */
+/** Reads the instance's Secret (kept-secret.ts); undefined when there is none. */
 export async function readCredentials(
   store: Store,
-  judgement: Judgement,
+  expected: Expected,
 ): Promise<Credentials | 'damaged' | 'foreign' | undefined> {
-  const secret = await store.get(Secret, secretKey(judgement.instance))
-  return secret && judgeSecret(secret, judgement)
+  const secret = await store.get(Secret, secretKey(expected.instance))
+  return secret && checkSecret(secret, expected)
 }
 
-/** Draws name and password and records them with the chosen server, once: a Secret that is there already wins. */
+/** Generates name and password and records them with the chosen server, once: an existing Secret wins. */
 export async function createCredentials(store: Store, instance: SharedInstance, address: Address): Promise<Credentials> {
   const credentials = freshCredentials(instance, address)
   try {
@@ -47,15 +47,15 @@ export async function createCredentials(store: Store, instance: SharedInstance, 
     })
     return credentials
   } catch (error) {
-    const judgement = { instance, ca: address.ca }
-    const found = isStoreError(error, 'already_exists') ? await readCredentials(store, judgement) : undefined
-    // One that names another server than the claim is about: the next look begins with what it says.
+    const expected = { instance, ca: address.ca }
+    const found = isStoreError(error, 'already_exists') ? await readCredentials(store, expected) : undefined
+    // A Secret that names another server than this claim: the next reconcile starts from the Secret.
     if (typeof found !== 'object' || found.server !== address.server.metadata.name) throw error
     return found
   }
 }
 
-/** The name that an instance has or gets, with a new password. */
+/** Credentials with the instance's present or future name and a new password. */
 export function freshCredentials(
   { metadata, spec, status }: SharedInstance,
   { engine, server, host, port }: Address,
@@ -69,7 +69,7 @@ export function freshCredentials(
   }
 }
 
-/** Writes a new password of the wished version, or a new address, into the Secret. */
+/** Writes a new password of the desired version, or a new address, into the Secret. */
 export async function updateCredentials(
   store: Store,
   instance: SharedInstance,
@@ -81,7 +81,7 @@ export async function updateCredentials(
   })
 }
 
-/** In a namespace that is going, the right to delete it may have gone first; it follows its owner anyway. */
+/** Deletes the Secret. In a namespace that is being deleted the permission may be gone already; the Secret goes with its owner anyway. */
 export async function deleteCredentials(store: Store, instance: SharedInstance): Promise<void> {
   try {
     const secret = await store.get(Secret, secretKey(instance))
@@ -102,7 +102,7 @@ function secretMeta(instance: SharedInstance, { server, passwordVersion }: Crede
   }
 }
 
-/** Keys of a Service Binding (servicebinding.io, "Well-known Secret Entries"). */
+/** Entries of a Service Binding (servicebinding.io, "Well-known Secret Entries"). */
 function dataOf(
   instance: SharedInstance,
   { credentials, address }: { credentials: Credentials; address: Address },

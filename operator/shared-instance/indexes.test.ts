@@ -5,7 +5,7 @@ import { isSettled } from './indexes.ts'
 test.each([
   { which: 'is claimed', traits: { status: claimedStatus }, settled: true },
   { which: 'was just asked for', traits: {}, settled: false },
-  { which: 'is wished otherwise by now', traits: { status: claimedStatus, metadata: { generation: 2 } }, settled: false },
+  { which: 'has a newer spec', traits: { status: claimedStatus, metadata: { generation: 2 } }, settled: false },
   {
     which: 'is going',
     traits: { status: claimedStatus, metadata: { deletionTimestamp: '2026-01-02T03:04:05Z' } },

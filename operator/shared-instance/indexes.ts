@@ -2,35 +2,35 @@ import type { Motor } from '../../crds/motor.ts'
 import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import { isReady } from '../../store/conditions.ts'
 import { keyToString } from '../../store/key-string.ts'
-import { isOverQuota, quotaIndexes } from '../quota/indexes.ts'
+import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
 import { tenantSuffix } from './naming.ts'
 
 /** Value of the index `waiting`. */
 export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`
 
-/** Whether all that is wished of it now is done, so that nobody waits for it. */
+/** Whether the desired state of the instance is in force, so that no caller waits for it. */
 export function isSettled(instance: SharedInstance): boolean {
   const { metadata, status } = instance
   return metadata.deletionTimestamp === undefined && isReady(instance) && status?.observedGeneration === metadata.generation
 }
 
-/** Whether it said last that it waits for room in its namespace. */
+/** Whether its status says that the quota is exceeded. */
 export const isOver = isOverQuota(InstanceReason.QuotaExceeded)
 
-/** Indexes that the cache of SharedInstances is made with. */
+/** Indexes of the cache of SharedInstances. */
 export const instanceIndexes = {
   ...quotaIndexes({ hasBegun: isClaimed, reason: InstanceReason.QuotaExceeded }),
-  /** The DatabaseServer it lives on. */
+  /** DatabaseServer of the instance. */
   server: ({ status }: SharedInstance): readonly string[] => (status?.serverRef ? [status.serverRef.name] : []),
-  /** What it still needs a place for; nothing while it may not have one. */
+  /** Region and motor of an instance that needs a slot; none while its quota is exceeded. */
   waiting(instance: SharedInstance): readonly string[] {
     const { status, spec, metadata } = instance
     if (status?.serverRef || metadata.deletionTimestamp !== undefined || isOver(instance)) return []
     return [waitingFor(spec.region, spec.motor)]
   },
-  /** What it is to be a copy of, as long as it is not. */
+  /** Template of an instance that is not copied from it yet. */
   template: ({ status, spec, metadata }: SharedInstance): readonly string[] =>
     spec.templateRef && status?.name === undefined ? [keyToString({ ...metadata, name: spec.templateRef.name })] : [],
-  /** The ten characters its database's name ends in. */
+  /** Last ten characters of its database's name. */
   suffix: ({ metadata }: SharedInstance): readonly string[] => [tenantSuffix(metadata.uid)],
 }

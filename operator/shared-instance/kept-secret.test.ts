@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Secret } from '../../crds/core.ts'
 import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
 import { encodeSecret } from '../secret-data.ts'
-import { judgeSecret } from './kept-secret.ts'
+import { checkSecret } from './kept-secret.ts'
 import { tenantName } from './naming.ts'
 
 const CA = 'the CA'
@@ -28,46 +28,46 @@ function secret(change: Readonly<Record<string, string>> = {}, marks: object = {
 const other = [{ ...metadata.ownerReferences[0], uid: 'another' }]
 
 test.each([
-  { is: 'sound as it was written', given: secret(), verdict: 'tidy' },
-  { is: 'damaged without a password', given: secret({ password: '' }), verdict: 'damaged' },
-  { is: 'damaged with another password than its URI', given: secret({ password: 'q' }), verdict: 'damaged' },
-  { is: 'damaged with a URI that is none', given: secret({ uri: 'guess' }), verdict: 'damaged' },
+  { is: 'sound as it was written', given: secret(), result: 'tidy' },
+  { is: 'damaged without a password', given: secret({ password: '' }), result: 'damaged' },
+  { is: 'damaged with another password than its URI', given: secret({ password: 'q' }), result: 'damaged' },
+  { is: 'damaged with an invalid URI', given: secret({ uri: 'guess' }), result: 'damaged' },
   {
     is: 'damaged with a URI that is badly encoded',
     given: secret({ uri: `postgresql://${name}:%E0@h:1/x` }),
-    verdict: 'damaged',
+    result: 'damaged',
   },
-  { is: 'damaged with another user', given: secret({ username: 'x' }), verdict: 'damaged' },
-  { is: 'damaged with another database than the status', given: secret({ database: 'x', username: 'x' }), verdict: 'damaged' },
-  { is: 'untidy with another host', given: secret({ host: 'h' }), verdict: 'untidy' },
-  { is: 'untidy with another CA', given: secret({ 'ca.crt': '' }), verdict: 'untidy' },
-  { is: 'untidy without its provider', given: secret({ provider: '' }), verdict: 'untidy' },
-  { is: 'untidy without its labels', given: secret({}, { labels: {} }), verdict: 'untidy' },
-  { is: 'untidy without its annotations', given: secret({}, { annotations: {} }), verdict: 'untidy' },
-  { is: 'untidy without its owner', given: secret({}, { ownerReferences: [] }), verdict: 'untidy' },
-  { is: 'foreign with another owner', given: secret({}, { ownerReferences: other }), verdict: 'foreign' },
-  { is: 'foreign without owner and labels', given: secret({}, { ownerReferences: [], labels: {} }), verdict: 'foreign' },
-])('a Secret is $is', ({ given, verdict }) => {
-  const found = judgeSecret(given, { instance, ca: CA })
-  expect(typeof found === 'object' ? (found.tidy ? 'tidy' : 'untidy') : found).toBe(verdict)
+  { is: 'damaged with another user', given: secret({ username: 'x' }), result: 'damaged' },
+  { is: 'damaged with another database than the status', given: secret({ database: 'x', username: 'x' }), result: 'damaged' },
+  { is: 'untidy with another host', given: secret({ host: 'h' }), result: 'untidy' },
+  { is: 'untidy with another CA', given: secret({ 'ca.crt': '' }), result: 'untidy' },
+  { is: 'untidy without its provider', given: secret({ provider: '' }), result: 'untidy' },
+  { is: 'untidy without its labels', given: secret({}, { labels: {} }), result: 'untidy' },
+  { is: 'untidy without its annotations', given: secret({}, { annotations: {} }), result: 'untidy' },
+  { is: 'untidy without its owner', given: secret({}, { ownerReferences: [] }), result: 'untidy' },
+  { is: 'foreign with another owner', given: secret({}, { ownerReferences: other }), result: 'foreign' },
+  { is: 'foreign without owner and labels', given: secret({}, { ownerReferences: [], labels: {} }), result: 'foreign' },
+])('a Secret is $is', ({ given, result }) => {
+  const found = checkSecret(given, { instance, ca: CA })
+  expect(typeof found === 'object' ? (found.tidy ? 'tidy' : 'untidy') : found).toBe(result)
 })
 
 const unclaimed = sharedInstance()
 const own = tenantName('another-identifier', unclaimed.metadata.uid)
 
 test.each([
-  { is: 'sound under a name of its own', database: own, owners: metadata.ownerReferences, verdict: 'sound' },
+  { is: 'sound under a name of its own', database: own, owners: metadata.ownerReferences, result: 'sound' },
   {
-    is: 'damaged under the name of a neighbour’s database',
+    is: 'damaged under the name of another tenant’s database',
     database: name,
     owners: metadata.ownerReferences,
-    verdict: 'damaged',
+    result: 'damaged',
   },
-  { is: 'damaged under such a name and made by nobody', database: name, owners: [], verdict: 'damaged' },
-  { is: 'damaged under a name that is no tenant’s', database: 'postgres', owners: [], verdict: 'damaged' },
-])('before the status names the database, a Secret is $is', ({ database, owners, verdict }) => {
+  { is: 'damaged under that name without an owner', database: name, owners: [], result: 'damaged' },
+  { is: 'damaged under a name of no tenant', database: 'postgres', owners: [], result: 'damaged' },
+])('before the status names the database, a Secret is $is', ({ database, owners, result }) => {
   const uri = `postgresql://${database}:p@h:5432/${database}`
   const given = secret({ database, username: database, uri, host: 'h' }, { ownerReferences: owners })
-  const found = judgeSecret(given, { instance: unclaimed, ca: CA })
-  expect(typeof found === 'object' ? 'sound' : found).toBe(verdict)
+  const found = checkSecret(given, { instance: unclaimed, ca: CA })
+  expect(typeof found === 'object' ? 'sound' : found).toBe(result)
 })

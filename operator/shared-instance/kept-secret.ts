@@ -4,7 +4,7 @@ import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { decodeSecret } from '../secret-data.ts'
 import { suffixOf, tenantSuffix } from './naming.ts'
 
-/** What an instance's Secret says. The Secret, not the status, is where a claim begins: it fixes server, name and password. */
+/** Content of an instance's Secret. A claim begins with the Secret, not the status: it fixes server, name and password. */
 export interface Credentials {
   readonly name: string
   readonly password: string
@@ -13,14 +13,14 @@ export interface Credentials {
   readonly passwordVersion: number
   readonly host: string
   readonly port: number
-  /** False when something beside these was changed by hand, so that the Secret needs writing though its password can be trusted. */
+  /** False when other values of the Secret were changed by hand: it must be rewritten, though its password is trusted. */
   readonly tidy: boolean
 }
 
-/** The Secret of a claim that is to be judged, and what it must agree with. */
-export interface Judgement {
+/** Instance and CA that a Secret must agree with. */
+export interface Expected {
   readonly instance: SharedInstance
-  /** PEM of the CA that callers check the server by. */
+  /** CA, in PEM, by which callers verify the server. */
   readonly ca: string
 }
 
@@ -29,10 +29,10 @@ export const MANAGED_BY = 'mooring'
 export const PROVIDER = 'mooring'
 
 /**
- * What a Secret of the name of an instance's own is worth: its credentials, or why it has none. `damaged`: name and password are not to be
- * had from it, or contradict each other. `foreign`: it belongs to somebody else, who may need it. Pure.
+ * Checks a Secret with the name of an instance's credentials. @returns the credentials; `damaged` when name or password are missing or
+ * contradictory; `foreign` when it belongs to another owner, which may need it. Pure.
  */
-export function judgeSecret(secret: Secret, { instance, ca }: Judgement): Credentials | 'damaged' | 'foreign' {
+export function checkSecret(secret: Secret, { instance, ca }: Expected): Credentials | 'damaged' | 'foreign' {
   if (ownerOf(secret, instance) === 'other') return 'foreign'
   const text = textsOf(secret)
   const server = serverOf(secret, instance)
@@ -44,8 +44,8 @@ export function judgeSecret(secret: Secret, { instance, ca }: Judgement): Creden
 }
 
 /**
- * Before the status says the name, the Secret alone does, and whoever may write Secrets in a tenant's namespace could name a neighbour's
- * database there: it must end in what follows from the uid. (The identifier, from which the rest comes, may have changed meanwhile.)
+ * Whether a name is the instance's. Before the status records it, only the Secret has the name, and a tenant that can write Secrets could
+ * name another tenant's database: the name must end in the suffix derived from the uid. (The identifier may have changed meanwhile.)
  */
 const isItsName = (name: string, { status, metadata }: SharedInstance): boolean =>
   status?.name === undefined ? suffixOf(name) === tenantSuffix(metadata.uid) : name === status.name
@@ -53,11 +53,11 @@ const isItsName = (name: string, { status, metadata }: SharedInstance): boolean 
 const serverOf = ({ metadata }: Secret, { status }: SharedInstance): string | undefined =>
   status?.serverRef?.name ?? metadata.labels?.[labels.server]
 
-/** Without its note the password is taken for the one in force. */
+/** Version of the password. Without the annotation it is the one in force. */
 const versionOf = ({ metadata }: Secret, { status }: SharedInstance): number =>
   Number(metadata.annotations?.[annotations.passwordVersion] ?? status?.passwordVersion ?? 0)
 
-/** Owner, labels and note are as they were written. */
+/** Whether owner, labels and annotation are unchanged. */
 function isMarked(secret: Secret, instance: SharedInstance): boolean {
   const { labels: marks = {}, annotations: notes = {} } = secret.metadata
   return (
@@ -71,12 +71,12 @@ function isMarked(secret: Secret, instance: SharedInstance): boolean {
 const KEYS = ['database', 'username', 'password', 'host', 'port', 'uri', 'provider', 'ca.crt'] as const
 type Texts = Readonly<Record<(typeof KEYS)[number], string>>
 
-/** Its values; empty what is not there. */
+/** Values of a Secret; empty texts for absent ones. */
 function textsOf({ data }: Secret): Texts {
   return Object.fromEntries(KEYS.map((key) => [key, decodeSecret(data, key) ?? ''])) as Texts
 }
 
-/** True when user, database and password are there and are those of the URI. */
+/** Whether user, database and password are present and equal those of the URI. */
 function isConsistent({ database, username, password, uri }: Texts, name: string): boolean {
   const inUri = partsOf(uri)
   return password !== '' && database === name && username === name && inUri?.user === name && inUri.password === password
@@ -86,12 +86,12 @@ function isAddressed({ host, port, database, uri }: Texts): boolean {
   return partsOf(uri)?.at === `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
 
-/** `nobody`: its owner was taken away by hand, which makes it nobody else's. */
-function ownerOf({ metadata }: Secret, instance: SharedInstance): 'itself' | 'nobody' | 'other' {
+/** Owner of a Secret. `none`: its owner reference was removed by hand, and no other was added. */
+function ownerOf({ metadata }: Secret, instance: SharedInstance): 'itself' | 'none' | 'other' {
   const owners = metadata.ownerReferences ?? []
   if (owners.some(({ uid }) => uid === instance.metadata.uid)) return 'itself'
   const isMarked = metadata.labels?.[labels.managedBy] === MANAGED_BY && metadata.labels[labels.server] !== undefined
-  return owners.length === 0 && isMarked ? 'nobody' : 'other'
+  return owners.length === 0 && isMarked ? 'none' : 'other'
 }
 
 function partsOf(uri: string): { user: string; password: string; at: string } | undefined {
@@ -100,7 +100,7 @@ function partsOf(uri: string): { user: string; password: string; at: string } | 
   try {
     return { user: decodeURIComponent(username), password: decodeURIComponent(password), at: host + pathname }
   } catch (error) {
-    // A percent sign that encodes nothing: not a URI that we wrote.
+    // A percent sign that encodes nothing: the URI is not one of ours.
     if (error instanceof URIError) return undefined
     throw error
   }

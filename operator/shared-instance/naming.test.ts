@@ -24,6 +24,9 @@ test('every allowed identifier gives a name that needs no quoting and can be tra
   )
 })
 
-test.each(['postgres', 'pool_0123456789abcdef', 'template1', 'making_00', 'trash_00'])('the name %s is nobody’s', (name) => {
-  expect(suffixOf(name)).toBeUndefined()
-})
+test.each(['postgres', 'pool_0123456789abcdef', 'template1', 'making_00', 'trash_00'])(
+  'the name %s belongs to no tenant',
+  (name) => {
+    expect(suffixOf(name)).toBeUndefined()
+  },
+)

@@ -10,7 +10,7 @@ import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
-import type { Places } from './places.ts'
+import type { Slots } from './slots.ts'
 import type { Placement, Observed } from './plan.ts'
 import type { Suspicions } from './suspicions.ts'
 
@@ -20,15 +20,15 @@ export interface ObserveDeps {
   readonly servers: Cache<typeof DatabaseServer>
   readonly regions: Cache<typeof Region>
   readonly admins: Admins
-  readonly places: Places
+  readonly slots: Slots
   readonly quota: Pick<Quota<SharedInstance>, 'admit'>
   readonly suspicions: Suspicions
-  /** PEM of the CA that callers check database servers by. */
+  /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
   readonly now: () => Date
 }
 
-/** What was read, beside what the decision is made from: the actions work on it. */
+/** Observed state with the objects that the actions need. */
 export interface Observation {
   readonly observed: Observed
   readonly credentials: Credentials | undefined
@@ -36,18 +36,18 @@ export interface Observation {
   readonly open: OpenServer | undefined
   /** Name of the template's database. */
   readonly template: string | undefined
-  /** Extensions that its Region allows. */
+  /** Extensions that the Region allows. */
   readonly allowedExtensions: readonly string[]
 }
 
-/** Reads all that a decision about an instance needs; writes nothing, but holds a place for one that has none. */
+/** Reads the state that a decision about an instance depends on. Writes nothing, but reserves a slot for an instance without one. */
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const mayWait = !isClaimed(instance) && instance.metadata.deletionTimestamp === undefined
   const full = mayWait ? deps.quota.admit(instance) : undefined
-  return full ? { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : look(deps, instance)
+  return full ? { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : read(deps, instance)
 }
 
-/** Of one that waits for room nothing is looked at: there may be thousands. */
+/** Observation of an instance above its quota, for which nothing is read: there may be thousands. */
 const NOTHING = { credentials: undefined, server: undefined, open: undefined, template: undefined, allowedExtensions: [] }
 const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
   region: 'served',
@@ -60,7 +60,7 @@ const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
   extensionDropped: false,
 }
 
-async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
+async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const secret = whereItMayLive(deps, instance, await secretOf(deps, instance))
   const credentials = typeof secret === 'object' ? secret : undefined
   const template = templateOf(deps, instance)
@@ -84,13 +84,13 @@ async function look(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   return { observed, credentials, server, open, template: template?.status?.name, allowedExtensions: allowed }
 }
 
-/** Clean-up may not depend on what is in the tenant's namespace: when that goes, the Secret or the right to read it may be gone first. */
+/** Reads the Secret. Clean-up does not depend on it: in a namespace that is being deleted, it may be gone or not readable. */
 async function secretOf({ store, ca }: ObserveDeps, instance: SharedInstance): Promise<Kept> {
-  const judgement = { instance, ca: ca() }
-  if (instance.metadata.deletionTimestamp === undefined) return readCredentials(store, judgement)
+  const expected = { instance, ca: ca() }
+  if (instance.metadata.deletionTimestamp === undefined) return readCredentials(store, expected)
   if (isClaimed(instance)) return undefined
   try {
-    return await readCredentials(store, judgement)
+    return await readCredentials(store, expected)
   } catch (error) {
     if (!isStoreError(error, 'forbidden')) throw error
     return undefined
@@ -100,14 +100,14 @@ async function secretOf({ store, ca }: ObserveDeps, instance: SharedInstance): P
 type Kept = Credentials | 'damaged' | 'foreign' | undefined
 
 /**
- * Until the status says so, only the Secret's label tells the server, and whoever may write Secrets in a tenant's namespace could put any
- * there: one that is none for this instance, or is gone with all that was on it, does not count.
+ * Drops a Secret that names a wrong server. Until the status records the server, only the Secret's label names it, and a tenant that can
+ * write Secrets could put any name there: a server of another region or motor, or a deleted one, does not count.
  */
 function whereItMayLive({ servers }: ObserveDeps, { spec, status }: SharedInstance, secret: Kept): Kept {
   if (typeof secret !== 'object' || status?.serverRef !== undefined) return secret
   const server = servers.get({ namespace: SHARED_NAMESPACE, name: secret.server })
   if (server?.spec.tenancy !== 'shared') return 'damaged'
-  // A copy lives where its template does.
+  // A copy is on the server of its template.
   const isAlike = server.spec.region === spec.region && server.spec.motor === spec.motor
   return isAlike || spec.templateRef !== undefined ? secret : 'damaged'
 }
@@ -123,23 +123,23 @@ interface Chosen {
   readonly template?: SharedInstance | undefined
 }
 
-/** The server it has, else (unless it is going) the template's, else one with room. */
+/** Server of the instance; without one, and unless it is being deleted, that of its template, or one with a free slot. */
 function serverOf(deps: ObserveDeps, { instance, credentials, template }: Chosen): DatabaseServer | undefined {
-  const { servers, places } = deps
+  const { servers, slots } = deps
   const { uid, deletionTimestamp } = instance.metadata
   const placed = instance.status?.serverRef?.name
   const name = placed ?? credentials?.server
   if (name === undefined) {
     if (deletionTimestamp === undefined) return newServerOf(deps, { instance, credentials, template })
-    // Deleted amid its claim, Secret and all, it may have its database where its place was held.
-    return servers.get({ namespace: SHARED_NAMESPACE, name: places.of(uid) ?? '' })
+    // An instance deleted during its claim, with its Secret gone, may have its database on the server where its slot is reserved.
+    return servers.get({ namespace: SHARED_NAMESPACE, name: slots.of(uid) ?? '' })
   }
-  if (placed === undefined) places.hold(uid, name)
+  if (placed === undefined) slots.hold(uid, name)
   return servers.get({ namespace: SHARED_NAMESPACE, name })
 }
 
 function newServerOf(deps: ObserveDeps, { instance, template }: Chosen): DatabaseServer | undefined {
-  return instance.spec.templateRef === undefined ? deps.places.choose(instance) : serverOfTemplate(deps, template)
+  return instance.spec.templateRef === undefined ? deps.slots.choose(instance) : serverOfTemplate(deps, template)
 }
 
 function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | undefined): DatabaseServer | undefined {
@@ -165,7 +165,7 @@ function regionOf(deps: ObserveDeps, instance: SharedInstance): Observed['region
   return region.spec.motors.some(({ id }) => id === spec.motor) ? 'served' : 'motor-missing'
 }
 
-/** Asked of the engine only for an instance that the sweeper did not find: a settled one costs no query. */
+/** Whether the database is missing. Queries the engine only if the sweeper reported it: a settled instance costs no query. */
 async function isMissing(
   { suspicions }: ObserveDeps,
   { metadata, status }: SharedInstance,

@@ -71,13 +71,13 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
-    does: 'adds its finalizer before anything else to an instance that came without',
+    does: 'adds the finalizer first to an instance without one',
     given: observed({ metadata: { finalizers: [] } }),
     actions: ['add-finalizer', 'secret', 'claim', 'verify'],
     reason: 'Claimed',
   },
   {
-    does: 'claims a disabled one without a login',
+    does: 'claims a disabled instance without a login',
     given: observed({ spec: { enabled: false } }),
     actions: ['secret', 'claim', 'disable'],
     reason: 'Disabled',
@@ -95,7 +95,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: undefined,
   },
   {
-    does: 'waits for a server with room',
+    does: 'waits for a server with a free slot',
     given: observed({}, { placement: { found: 'none' } }),
     actions: [],
     reason: 'WaitingForServer',
@@ -106,20 +106,20 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     actions: [],
     reason: 'ServerUnavailable',
   },
-  { does: 'refuses an unknown region', given: observed({}, { region: 'unknown' }), actions: [], reason: 'UnknownRegion' },
+  { does: 'rejects an unknown region', given: observed({}, { region: 'unknown' }), actions: [], reason: 'UnknownRegion' },
   {
-    does: 'refuses a motor that the region does not run',
+    does: 'rejects a motor that the region does not run',
     given: observed({}, { region: 'motor-missing' }),
     actions: [],
     reason: 'UnsupportedMotor',
   },
   {
-    does: 'refuses a template that is not there',
+    does: 'waits for a missing template',
     given: observed({}, { template: 'missing' }),
     actions: [],
     reason: 'TemplateNotFound',
   },
-  { does: 'leaves a settled one alone', given: observed({ status: claimed }), actions: [], reason: 'Claimed' },
+  { does: 'does nothing for a settled instance', given: observed({ status: claimed }), actions: [], reason: 'Claimed' },
   {
     does: 'rotates the password: Secret first, then engine, then a login',
     given: observed({ status: claimed, spec: { passwordVersion: 2 } }),
@@ -127,7 +127,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
-    does: 'goes on with a rotation whose Secret was written before a crash',
+    does: 'continues a rotation whose Secret was written before a crash',
     given: observed({ status: claimed, spec: { passwordVersion: 2 } }, { secret: { ...SECRET, passwordVersion: 2 } }),
     actions: ['password', 'verify'],
     reason: 'Claimed',
@@ -139,7 +139,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
-    does: 'goes on with a restored Secret whose password the engine did not get before a crash',
+    does: 'continues with a restored Secret whose password the engine did not get before a crash',
     given: observed({ status: { ...claimed, passwordVersion: undefined } }),
     actions: ['password', 'verify'],
     reason: 'Claimed',
@@ -157,20 +157,25 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Disabled',
   },
   {
-    does: 'claims with a damaged Secret as with none',
+    does: 'replaces a damaged Secret in a claim',
     given: observed({}, { secret: 'damaged' }),
     actions: ['renew-secret', 'claim', 'verify'],
     reason: 'Claimed',
   },
   {
-    does: 'keeps its hands off a Secret that is somebody else’s',
+    does: 'does not change a Secret of another owner',
     given: observed({ status: claimed }, { secret: 'foreign' }),
     actions: [],
     reason: 'SecretTaken',
   },
-  { does: 'claims nothing under such a Secret', given: observed({}, { secret: 'foreign' }), actions: [], reason: 'SecretTaken' },
   {
-    does: 'writes a Secret anew in which something beside the password was changed',
+    does: 'claims nothing while another owner has the Secret',
+    given: observed({}, { secret: 'foreign' }),
+    actions: [],
+    reason: 'SecretTaken',
+  },
+  {
+    does: 'rewrites a Secret in which another value than the password was changed',
     given: observed({ status: claimed }, { secret: { ...SECRET, tidy: false } }),
     actions: ['move-secret'],
     reason: 'Claimed',
@@ -188,13 +193,13 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
-    does: 'waits with a reset whose template is gone, and says so',
+    does: 'delays a reset whose template is gone, and reports it',
     given: observed({ status: claimed, spec: { resetVersion: 1 } }, { template: 'missing' }),
     actions: [],
     reason: 'TemplateNotFound',
   },
   {
-    does: 'waits with a reset whose template is in use, and says so',
+    does: 'delays a reset whose template is in use, and reports it',
     given: observed({ status: claimed, spec: { resetVersion: 1 } }, { template: 'in-use' }),
     actions: [],
     reason: 'TemplateInUse',
@@ -215,19 +220,19 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'TemplateInUse',
   },
   {
-    does: 'keeps a database past its size closed while its reset waits',
+    does: 'keeps the logins of an oversized database disabled while its reset waits',
     given: observed({ status: claimed, spec: { resetVersion: 1 } }, { template: 'missing', oversize: true }),
     actions: ['disable'],
     reason: 'TemplateNotFound',
   },
   {
-    does: 'touches no lost database while its reset waits',
+    does: 'does nothing to a missing database while its reset waits',
     given: observed({ status: claimed, spec: { resetVersion: 1, passwordVersion: 2 } }, { template: 'missing', missing: true }),
     actions: [],
     reason: 'TemplateNotFound',
   },
   {
-    does: 'does not care about the template without a reset',
+    does: 'ignores the template without a reset',
     given: observed({ status: claimed }, { template: 'missing' }),
     actions: [],
     reason: 'Claimed',
@@ -246,31 +251,31 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
-    does: 'ends the logins of a database past its size',
+    does: 'disables the logins of an oversized database',
     given: observed({ status: claimed }, { oversize: true }),
     actions: ['disable'],
     reason: 'SizeExceeded',
   },
   {
-    does: 'lets a database past its size in again after a reset',
+    does: 'enables the logins of an oversized database after a reset',
     given: observed({ status: { ...claimed, isEnabled: false }, spec: { resetVersion: 1 } }, { oversize: true }),
     actions: ['reset', 'enable', 'verify'],
     reason: 'Claimed',
   },
   {
-    does: 'puts back a password that the tenant changed by itself',
+    does: 'restores a password that the tenant changed',
     given: observed({ status: claimed }, { passwordChanged: true }),
     actions: ['password', 'verify'],
     reason: 'Claimed',
   },
   {
-    does: 'installs extensions that are asked for',
+    does: 'installs desired extensions',
     given: observed({ status: claimed, spec: { extensions: ['citext', 'hstore'] } }),
     actions: ['extensions'],
     reason: 'Claimed',
   },
   {
-    does: 'installs no extension that is there',
+    does: 'installs no installed extension',
     given: observed({ status: { ...claimed, extensions: ['hstore', 'citext'] }, spec: { extensions: ['citext', 'hstore'] } }),
     actions: [],
     reason: 'Claimed',
@@ -291,19 +296,19 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
-    does: 'shows a lost database instead of making an empty one',
+    does: 'reports a missing database instead of creating an empty one',
     given: observed({ status: claimed }, { missing: true }),
     actions: [],
     reason: 'DatabaseMissing',
   },
   {
-    does: 'makes a lost database anew when a reset asks for it',
+    does: 'creates a missing database anew in a reset',
     given: observed({ status: claimed, spec: { resetVersion: 1 } }, { missing: true }),
     actions: ['reset', 'verify'],
     reason: 'Claimed',
   },
   {
-    does: 'shows that its server is gone',
+    does: 'reports that its server is gone',
     given: observed({ status: claimed }, { placement: { found: 'removed' } }),
     actions: [],
     reason: 'DatabaseMissing',
@@ -321,25 +326,25 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: undefined,
   },
   {
-    does: 'heeds no deadline once it is claimed',
+    does: 'ignores the deadline once it is claimed',
     given: observed({ status: claimed, metadata: { annotations: { 'mooring.dev/claim-deadline': '2025-12-31T23:59:59Z' } } }),
     actions: [],
     reason: 'Claimed',
   },
   {
-    does: 'drops the database before it lets go',
+    does: 'drops the database before the finalizer is removed',
     given: observed({ status: claimed, metadata: going }),
     actions: ['drop', 'forget-secret', 'release'],
     reason: undefined,
   },
   {
-    does: 'holds on while the server cannot be reached',
+    does: 'keeps the finalizer while the server is unreachable',
     given: observed({ status: claimed, metadata: going }, { placement: { found: 'down' } }),
     actions: [],
     reason: 'CleanupBlocked',
   },
   {
-    does: 'lets go by force while the server cannot be reached',
+    does: 'removes the finalizer of a forced deletion while the server is unreachable',
     given: observed(
       { status: claimed, metadata: { ...going, annotations: { 'mooring.dev/force-delete': 'true' } } },
       { placement: { found: 'down' } },
@@ -348,13 +353,13 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: undefined,
   },
   {
-    does: 'lets go when there is nothing to drop',
+    does: 'removes the finalizer when there is nothing to drop',
     given: observed({ metadata: going }, { placement: { found: 'none' } }),
     actions: ['forget-secret', 'release'],
     reason: undefined,
   },
   {
-    does: 'does nothing for one it has let go',
+    does: 'does nothing without its finalizer',
     given: observed({ metadata: { ...going, finalizers: [] } }),
     actions: [],
     reason: undefined,
@@ -362,22 +367,26 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
 ])('$does', ({ given, actions, reason }) => {
   const plan = planInstance(given)
   expect(plan.actions).toEqual(actions)
-  expect(plan.verdict?.reason).toBe(reason)
+  expect(plan.decision?.reason).toBe(reason)
 })
 
 test.each([
-  { does: 'all that is wished once it is carried out', rest: {}, inForce: { login: true, resetVersion: 1 } },
-  { does: 'all but the reset that waits', rest: { template: 'missing' } as const, inForce: { login: true, resetVersion: 0 } },
+  { does: 'the desired state once it is in force', rest: {}, inForce: { login: true, resetVersion: 1 } },
   {
-    does: 'no login past the size while the reset waits',
+    does: 'the desired state except the delayed reset',
+    rest: { template: 'missing' } as const,
+    inForce: { login: true, resetVersion: 0 },
+  },
+  {
+    does: 'no login of an oversized database while the reset waits',
     rest: { template: 'in-use', oversize: true } as const,
     inForce: { login: false, resetVersion: 0 },
   },
-  { does: 'nothing new where the server is down', rest: { placement: { found: 'down' } } as const, inForce: undefined },
-])('a status says of a claimed one that is to be reset $does', ({ rest, inForce }) => {
+  { does: 'no change while the server is down', rest: { placement: { found: 'down' } } as const, inForce: undefined },
+])('the plan of a reset puts into the status $does', ({ rest, inForce }) => {
   expect(planInstance(observed({ status: claimed, spec: { resetVersion: 1 } }, rest)).inForce).toEqual(inForce)
 })
 
-test('one that will expire is looked at again at that moment', () => {
+test('an instance is reconciled again when it expires', () => {
   expect(planInstance(observed({ status: claimed, spec: { expiresAt: LATER } })).requeueAfterMs).toBe(60_000)
 })

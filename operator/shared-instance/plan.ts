@@ -1,46 +1,46 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
 import type { Credentials } from './kept-secret.ts'
 
-/** Where the instance can live, or lives. */
+/** Server of the instance, present or future. */
 export type Placement =
   | { readonly found: 'reachable'; readonly host: string; readonly port: number }
-  /** Its server is known, but does not answer now. */
+  /** Its server is known but not reachable. */
   | { readonly found: 'down' }
-  /** The server it lived on was removed. */
+  /** Its server was removed. */
   | { readonly found: 'removed' }
-  /** No server with a free place. */
+  /** No server has a free slot. */
   | { readonly found: 'none' }
 
-/** All that a decision may depend on, read once by observe.ts. */
+/** Observed state that a decision may depend on, read once by observe.ts. */
 export interface Observed {
   readonly instance: SharedInstance
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Set when its namespace is full, and it is none of those that have their place: then nothing else was looked at. */
+  /** Set when the quota of its namespace does not admit the instance: then nothing else was read. */
   readonly full: Full | undefined
   readonly region: 'served' | 'unknown' | 'motor-missing'
   readonly placement: Placement
-  /** What its Secret says (kept-secret.ts); undefined when there is none. */
+  /** State of its Secret (kept-secret.ts); undefined when there is none. */
   readonly secret: Pick<Credentials, 'passwordVersion' | 'host' | 'port' | 'tidy'> | 'damaged' | 'foreign' | undefined
-  /** `in-use`: sessions are open on it, as the engine found. */
+  /** State of its template. `in-use`: the engine found open sessions on it. */
   readonly template: 'none' | 'ready' | 'missing' | 'in-use'
   readonly oversize: boolean
-  /** The engine's catalog lacks the database (looked up only on suspicion). */
+  /** Whether the engine's catalog lacks the database (queried only after a report of the watchdog). */
   readonly missing: boolean
-  /** The tenant has given its login another password than the Secret has. */
+  /** Whether the tenant has set another password than the Secret has. */
   readonly passwordChanged: boolean
-  /** An extension that was installed is missing (found by the watchdog). */
+  /** Whether an installed extension is missing (reported by the watchdog). */
   readonly extensionDropped: boolean
 }
 
-/** What to do, in order. Each is a step after which a crash is harmless. */
+/** Actions in order. A crash after any of them is harmless. */
 export type Action =
   | 'add-finalizer'
   | 'expire'
-  /** The status names no password in force until the next one is: a crash between Secret and engine is made up for. */
+  /** Removes the password version from the status until the next password is in force, which covers a crash between Secret and engine. */
   | 'doubt-password'
   | 'secret'
   | 'claim'
@@ -58,10 +58,10 @@ export type Action =
 
 export interface Plan {
   readonly actions: readonly Action[]
-  /** What status will say once the actions are done; undefined when there is no status to write any more. */
-  readonly verdict: Verdict | undefined
+  /** Ready condition after the actions; undefined when there is no status to write. */
+  readonly decision: Decision | undefined
   readonly requeueAfterMs?: number | undefined
-  /** What of the wish will be in force once the actions are done, beside the password; undefined: as the status has it. */
+  /** Part of the desired state that is in force after the actions, beside the password; undefined: as in the status. */
   readonly inForce?: InForce | undefined
 }
 
@@ -70,9 +70,9 @@ export interface InForce {
   readonly resetVersion: number
 }
 
-const doing = (actions: readonly Action[], verdict?: Verdict, requeueAfterMs?: number): Plan => ({
+const doing = (actions: readonly Action[], decision?: Decision, requeueAfterMs?: number): Plan => ({
   actions,
-  verdict,
+  decision,
   requeueAfterMs,
 })
 
@@ -88,14 +88,14 @@ export function planInstance(observed: Observed): Plan {
 
 function planLiving(observed: Observed): Plan {
   const { instance, full } = observed
-  // It has nothing that would have to be cleaned up, so it gets no finalizer.
+  // An instance above the quota needs no clean-up, so it gets no finalizer.
   if (full) return doing([], notReady(InstanceReason.QuotaExceeded, fullMessage(full, 'instances')))
   const plan = refusal(observed) ?? (isClaimed(instance) ? planClaimed(observed) : planClaim(observed))
   const isGuarded = instance.metadata.finalizers?.includes(FINALIZER) === true
   return isGuarded ? plan : { ...plan, actions: ['add-finalizer', ...plan.actions] }
 }
 
-/** When it is to go: its expiry, or the moment a request that nobody can repeat gives up. */
+/** Time at which the instance is deleted: its expiry, or the deadline of a claim by a request that cannot be repeated. */
 function endOf({ instance }: Observed): number | undefined {
   const deadline = isClaimed(instance) ? undefined : instance.metadata.annotations?.[annotations.claimDeadline]
   const ends = [instance.spec.expiresAt, deadline].flatMap((text) => (text === undefined ? [] : [Date.parse(text)]))
@@ -124,65 +124,65 @@ function refusal({ instance, region }: Observed): Plan | undefined {
 
 function planClaim(observed: Observed): Plan {
   const { instance, placement } = observed
-  const hindrance = HINDRANCES.get(observed.template)
-  if (hindrance) return { actions: [], ...hindrance }
+  const blocker = TEMPLATE_BLOCKERS.get(observed.template)
+  if (blocker) return { actions: [], ...blocker }
   if (placement.found === 'none' || placement.found === 'removed') {
-    return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free place yet'))
+    return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free slot yet'))
   }
   if (placement.found === 'down') return doing([], unreachable)
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   const secret = observed.secret === 'damaged' ? 'renew-secret' : 'secret'
   const { enabled: login, resetVersion } = instance.spec
   const extensions = instance.spec.extensions.length > 0 ? (['extensions'] as const) : []
-  const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], standing(observed, login))
+  const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], loginDecision(observed, login))
   return { ...plan, inForce: { login, resetVersion } }
 }
 
-/** Whoever has the Secret may give it up, which nothing tells us. */
+/** Interval of checking a Secret of another owner: its removal causes no event here. */
 const SECRET_AGAIN_MS = 30_000
-const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret that is not its own has the name of its credentials')
+const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret of another owner has the name of its credentials')
 const databaseMissing = notReady(
   InstanceReason.DatabaseMissing,
-  'the engine no longer has the database; a reset makes an empty one',
+  'the engine no longer has the database; a reset creates an empty one',
 )
-const serverGone = notReady(InstanceReason.DatabaseMissing, 'the database server it lived on is gone')
+const serverGone = notReady(InstanceReason.DatabaseMissing, 'its database server is gone')
 export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
-/** What comes of a template that cannot be copied now. Nothing else would tell that it can be. */
-const HINDRANCES: ReadonlyMap<Observed['template'], Pick<Plan, 'verdict' | 'requeueAfterMs'>> = new Map([
-  // It may appear later, when kubectl applies several at once.
+/** Conditions for templates that cannot be copied now. They are checked again, as no event shows that they can be. */
+const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision' | 'requeueAfterMs'>> = new Map([
+  // The template may appear later, when kubectl applies several objects at once.
   [
     'missing',
-    { verdict: notReady(InstanceReason.TemplateNotFound, 'the template is not there, or not ready'), requeueAfterMs: 5_000 },
+    { decision: notReady(InstanceReason.TemplateNotFound, 'the template does not exist or is not ready'), requeueAfterMs: 5_000 },
   ],
-  ['in-use', { verdict: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
+  ['in-use', { decision: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
 ])
 
 function planClaimed(observed: Observed): Plan {
   const { placement, missing } = observed
   if (placement.found !== 'reachable') return doing([], placement.found === 'down' ? unreachable : serverGone)
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
-  const hindrance = hindranceOf(observed)
-  if (!missing || resetsNow(observed)) return { ...planPresent(observed, placement), ...hindrance }
-  return hindrance ? { actions: [], ...hindrance } : doing([], databaseMissing)
+  const blocker = blockerOf(observed)
+  if (!missing || resetsNow(observed)) return { ...planPresent(observed, placement), ...blocker }
+  return blocker ? { actions: [], ...blocker } : doing([], databaseMissing)
 }
 
-/** Of one whose database is there, or is made anew: a reset that waits for its template keeps nothing else waiting. */
+/** Plans for an instance whose database exists or is made anew. A reset that waits for its template delays nothing else. */
 function planPresent(observed: Observed, at: Address): Plan {
   const { status, spec } = observed.instance
-  const login = loginWanted(observed)
+  const login = wantsLogin(observed)
   const steps = [...resetSteps(observed), ...extensionSteps(observed), ...passwordSteps(observed, at)]
-  // Whoever is to be out is so before a reset, which may fail or take long.
+  // Logins are disabled before a reset, which may fail or take long.
   const actions = login ? [...steps, ...loginSteps(observed, login)] : [...loginSteps(observed, login), ...steps]
   if (login && actions.some((action) => !KEEPS_LOGIN.has(action))) actions.push('verify')
-  const resetVersion = hindranceOf(observed) ? (status?.resetVersion ?? 0) : spec.resetVersion
-  return { actions, verdict: standing(observed, login), inForce: { login, resetVersion } }
+  const resetVersion = blockerOf(observed) ? (status?.resetVersion ?? 0) : spec.resetVersion
+  return { actions, decision: loginDecision(observed, login), inForce: { login, resetVersion } }
 }
 
-/** Actions that leave the login as it is. */
+/** Actions that leave the login unchanged. */
 const KEEPS_LOGIN: ReadonlySet<Action> = new Set(['move-secret', 'extensions'])
 
-/** An extension that was refused is tried again whenever the instance is looked at: what was in its way may be gone. */
+/** Installs missing extensions. A rejected extension is tried again at every reconcile: the reason may have gone. */
 function extensionSteps(observed: Observed): readonly Action[] {
   const { spec, status } = observed.instance
   const isInstalled = spec.extensions.every((name) => status?.extensions?.includes(name))
@@ -192,20 +192,20 @@ function extensionSteps(observed: Observed): readonly Action[] {
 
 const wantsReset = ({ instance }: Observed): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion
 
-/** Why a reset that is wished cannot be carried out now. */
-const hindranceOf = (observed: Observed) => (wantsReset(observed) ? HINDRANCES.get(observed.template) : undefined)
+/** Reason why a desired reset cannot be carried out now. */
+const blockerOf = (observed: Observed) => (wantsReset(observed) ? TEMPLATE_BLOCKERS.get(observed.template) : undefined)
 
-const resetsNow = (observed: Observed): boolean => wantsReset(observed) && !hindranceOf(observed)
+const resetsNow = (observed: Observed): boolean => wantsReset(observed) && !blockerOf(observed)
 
-/** A database that grew past its limit gets no logins, but a reset empties it. */
-const loginWanted = (observed: Observed): boolean => observed.instance.spec.enabled && (!observed.oversize || resetsNow(observed))
+/** Whether logins should be enabled. A database above its size limit gets none, unless a reset empties it. */
+const wantsLogin = (observed: Observed): boolean => observed.instance.spec.enabled && (!observed.oversize || resetsNow(observed))
 
 const resetSteps = (observed: Observed): readonly Action[] => (resetsNow(observed) ? ['reset'] : [])
 
 function passwordSteps({ instance, secret, passwordChanged }: Observed, at: Address): readonly Action[] {
-  const wished = instance.spec.passwordVersion
-  const isInForce = instance.status?.passwordVersion === wished
-  const draw = drawing(secret, wished)
+  const desired = instance.spec.passwordVersion
+  const isInForce = instance.status?.passwordVersion === desired
+  const draw = drawing(secret, desired)
   if (draw) return isInForce ? ['doubt-password', draw, 'password'] : [draw, 'password']
   if (!isInForce || passwordChanged) return ['password']
   return isAsWritten(secret, at) ? [] : ['move-secret']
@@ -213,23 +213,23 @@ function passwordSteps({ instance, secret, passwordChanged }: Observed, at: Addr
 
 type Address = Pick<Credentials, 'host' | 'port'>
 
-/** A Secret that somebody deleted or damaged comes back, with a new password: the old one is nowhere else. */
-function drawing(secret: Observed['secret'], wished: number): 'secret' | 'renew-secret' | undefined {
+/** Action for a deleted or damaged Secret: it is created with a new password, as the old one is stored nowhere else. */
+function drawing(secret: Observed['secret'], desired: number): 'secret' | 'renew-secret' | undefined {
   if (typeof secret !== 'object') return secret === undefined ? 'secret' : 'renew-secret'
-  return secret.passwordVersion === wished ? undefined : 'renew-secret'
+  return secret.passwordVersion === desired ? undefined : 'renew-secret'
 }
 
 function isAsWritten(secret: Observed['secret'], { host, port }: Address): boolean {
   return typeof secret === 'object' && secret.tidy && secret.host === host && secret.port === port
 }
 
-function loginSteps({ instance }: Observed, wanted: boolean): readonly Action[] {
-  if (instance.status?.isEnabled === wanted) return []
-  return [wanted ? 'enable' : 'disable']
+function loginSteps({ instance }: Observed, desired: boolean): readonly Action[] {
+  if (instance.status?.isEnabled === desired) return []
+  return [desired ? 'enable' : 'disable']
 }
 
-function standing(observed: Observed, wanted: boolean): Verdict {
-  if (wanted) return ready(InstanceReason.Claimed, 'the database is there and its login works')
+function loginDecision(observed: Observed, desired: boolean): Decision {
+  if (desired) return ready(InstanceReason.Claimed, 'the database exists and its login works')
   if (observed.instance.spec.enabled)
     return notReady(InstanceReason.SizeExceeded, 'the database grew past its limit; reset or delete it')
   return notReady(InstanceReason.Disabled, 'disabled: no logins')

@@ -18,13 +18,13 @@ import { type EngineAdmin, EngineCode } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { type Admins, createAdmins } from '../server/admins.ts'
 import { instanceIndexes, waitingFor } from './indexes.ts'
-import { createPlaces } from './places.ts'
+import { createSlots } from './slots.ts'
 import { createInstanceReconciler } from './reconciler.ts'
 import { createSuspicions } from './suspicions.ts'
 
 const NOW = new Date('2026-01-02T03:05:00Z')
 
-/** One that was never looked at, or was told last that its namespace is full. */
+/** Instance without a status, or with the given reason in its status. */
 async function make(store: Store, reason: string | undefined): Promise<SharedInstance> {
   const { metadata, spec } = sharedInstance()
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
@@ -34,7 +34,7 @@ async function make(store: Store, reason: string | undefined): Promise<SharedIns
   return store.patchStatus(SharedInstance, made.metadata, { observedGeneration: 1, conditions })
 }
 
-/** A reconciler that lets all in, with a server that says of itself that it is ready, and no way into it. */
+/** Reconciler that admits all instances, with a server whose status is ready but which has no admin connection. */
 function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Admins = createAdmins()) {
   const instances = settableCache(SharedInstance, instanceIndexes)
   instances.put(...all)
@@ -45,7 +45,7 @@ function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Ad
   const caches = { instances: instances.cache, servers: servers.cache, regions: regions.cache }
   const now = () => NOW
   return createInstanceReconciler({
-    ...{ store, now, ...caches, admins, places: createPlaces(caches), suspicions: createSuspicions() },
+    ...{ store, now, ...caches, admins, slots: createSlots(caches), suspicions: createSuspicions() },
     quota: { admit: () => undefined },
     report: createReporter({ store, now }),
     limits: { connections: 1 },
@@ -55,22 +55,25 @@ function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Ad
 }
 
 test.each([
-  { who: 'waited for room', before: 'QuotaExceeded', after: 'ServerUnavailable' },
-  { who: 'was never looked at', before: undefined, after: undefined },
+  { who: 'was above its quota', before: 'QuotaExceeded', after: 'ServerUnavailable' },
+  { who: 'has no status', before: undefined, after: undefined },
   { who: 'waited for a server', before: 'WaitingForServer', after: 'WaitingForServer' },
-])('who $who and is let in to a server that does not answer says $after, and waits for a server', async ({ before, after }) => {
-  await using place = await openTemporaryStore()
-  const { store } = place
-  const instance = await make(store, before)
-  await expect(reconcilerOver(store, [instance])(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
-  const now = await store.get(SharedInstance, keyOf(instance))
-  if (!now) expect.fail('it is gone')
-  expect(conditionOf(now, 'Ready')?.reason).toBe(after)
-  const { region: id, motor } = now.spec
-  expect([instanceIndexes.waiting(now), instanceIndexes.overQuota(now)]).toEqual([[waitingFor(id, motor)], []])
-})
+])(
+  'an instance that $who and is admitted to an unreachable server reports $after, and waits for a server',
+  async ({ before, after }) => {
+    await using place = await openTemporaryStore()
+    const { store } = place
+    const instance = await make(store, before)
+    await expect(reconcilerOver(store, [instance])(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
+    const now = await store.get(SharedInstance, keyOf(instance))
+    if (!now) expect.fail('it is gone')
+    expect(conditionOf(now, 'Ready')?.reason).toBe(after)
+    const { region: id, motor } = now.spec
+    expect([instanceIndexes.waiting(now), instanceIndexes.overQuota(now)]).toEqual([[waitingFor(id, motor)], []])
+  },
+)
 
-/** A claimed instance that is to be reset, disabled and given a new password, and the template that it is a copy of. */
+/** Claimed instance whose spec requests a reset, a new password and no login, and its template. */
 async function makeCopy(store: Store): Promise<{ readonly copy: SharedInstance; readonly template: SharedInstance }> {
   await store.create(Namespace, { metadata: { name: 'acme--prod' } })
   const status = { ...claimedStatus, serverRef: { name: databaseServer().metadata.name } }
@@ -89,7 +92,7 @@ test.each([
   { why: 'is in use', code: EngineCode.templateInUse, reason: 'TemplateInUse', isKnown: true },
   { why: 'is missing on its server', code: EngineCode.templateMissing, reason: 'TemplateNotFound', isKnown: true },
   { why: 'is gone', code: undefined, reason: 'TemplateNotFound', isKnown: false },
-])('while a template $why, a reset waits, and nothing waits for it', async ({ code, reason, isKnown }) => {
+])('while a template $why, a reset waits and delays nothing else', async ({ code, reason, isKnown }) => {
   await using place = await openTemporaryStore()
   const { store } = place
   const { copy, template } = await makeCopy(store)
@@ -98,7 +101,7 @@ test.each([
   const admin = { reset, disableLogin: done, setPassword: done } as unknown as EngineAdmin
   const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
   const reconcile = reconcilerOver(store, isKnown ? [copy, template] : [copy], admins)
-  expect(await reconcile(keyOf(copy))).toMatchObject({ verdict: 'waiting', reason, requeueAfterMs: expect.any(Number) as number })
+  expect(await reconcile(keyOf(copy))).toMatchObject({ result: 'waiting', reason, requeueAfterMs: expect.any(Number) as number })
   const now = await store.get(SharedInstance, keyOf(copy))
   expect(now?.status).toMatchObject({ isEnabled: false, passwordVersion: 2, resetVersion: 0 })
   expect(conditionOf(now ?? {}, 'Ready')).toMatchObject({ status: 'False', reason })

@@ -1,13 +1,13 @@
 import { MooringError } from '../../shared/errors.ts'
 import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Condition } from '../../crds/kind.ts'
-import { notReady, ready, type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
+import { notReady, ready, type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 import { stepDone } from '../../store/steps.ts'
 import { EngineCode } from '../engines/engine.ts'
-import type { Findings, Report } from '../reporter.ts'
+import type { StatusFields, Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { applyActions, type ApplyDeps, type Changed } from './apply.ts'
 import { secretName } from './credentials.ts'
@@ -18,43 +18,43 @@ import { type InForce, type Plan, planInstance, unreachable, type Observed } fro
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
-  /** Called with the seconds that a claim took. */
+  /** Receives the duration of a claim in seconds. */
   readonly onClaim?: (seconds: number) => void
 }
 
-const NO_ACCESS = 'its namespace is none of an organization, so the operator may not keep Secrets there'
+const NO_ACCESS = 'its namespace belongs to no organization, so the operator may not write Secrets there'
 
-/** What an engine can find out about a template; nothing was done by then that is not done again (plan.ts). */
+/** Errors of an engine about a template, with its observed state. The plan is then made again, and repeats no completed action. */
 const TEMPLATES: ReadonlyMap<string, Observed['template']> = new Map([
   [EngineCode.templateInUse, 'in-use'],
   [EngineCode.templateMissing, 'missing'],
 ])
 
-/** Observe, plan, apply, report. The status is written last, and only then is a claim known to anyone. */
+/** Creates the reconciler: observe, plan, apply, report. The status is written last; only then is a claim visible. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
   async function report(
     { instance, refusedExtensions }: Pick<Observed, 'instance'> & Pick<Changed, 'refusedExtensions'>,
-    verdict: Verdict,
-    standing: Findings<typeof SharedInstance> = {},
+    decision: Decision,
+    fields: StatusFields<typeof SharedInstance> = {},
   ): Promise<void> {
     const others = extensionAlarm(instance, refusedExtensions, deps.now())
-    const conditions = alarms(others, instance, { verdict, now: deps.now() })
-    await deps.report(SharedInstance, instance, verdict, { ...standing, conditions })
+    const conditions = alarms(others, instance, { decision, now: deps.now() })
+    await deps.report(SharedInstance, instance, decision, { ...fields, conditions })
   }
 
   async function carryOut(seen: Observation, plan: Plan): Promise<void> {
     const { observed } = seen
     const key = keyToString(keyOf(observed.instance))
     const { credentials, instance, refusedExtensions } = await applyActions(deps, seen, plan.actions)
-    if (!plan.verdict) return
+    if (!plan.decision) return
     const { inForce } = plan
-    const standing = inForce && credentials ? standingOf(seen, { credentials, inForce }) : {}
+    const fields = inForce && credentials ? inForceFields(seen, { credentials, inForce }) : {}
     const extensions = refusedExtensions && installedOf(instance, refusedExtensions)
-    await report({ instance, refusedExtensions }, plan.verdict, { ...standing, extensions })
+    await report({ instance, refusedExtensions }, plan.decision, { ...fields, extensions })
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
-  /** What an engine's refusal comes to. @throws the error, when it is to be tried again after a back-off */
+  /** Handles an engine's error. @throws the error, when the reconcile is to be repeated after a back-off */
   async function recover(seen: Observation, error: MooringError): Promise<Outcome> {
     const template = TEMPLATES.get(error.code)
     if (template) {
@@ -65,15 +65,15 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     const isGoing = seen.observed.instance.metadata.deletionTimestamp !== undefined
     if (error.code !== EngineCode.unavailable && error.code !== EngineCode.failed) throw error
     if (!isGoing) {
-      // It has been let in: saying that it waits for room, it would be woken by no server.
+      // The instance has been admitted: with a status of an exceeded quota, no server would trigger it.
       if (isOver(seen.observed.instance)) await report(seen.observed, unreachable)
       throw error
     }
-    // Said to be up, but it does not drop: to the tenant that is the same as a server that is down.
+    // The server is up but fails to drop the database: for the tenant that equals a server that is down.
     const plan = planInstance({ ...seen.observed, placement: { found: 'down' } })
     await carryOut(seen, plan)
-    if (plan.verdict) throw error
-    return { verdict: 'settled', reason: InstanceReason.Deleting }
+    if (plan.decision) throw error
+    return { result: 'settled', reason: InstanceReason.Deleting }
   }
 
   async function handle(instance: SharedInstance): Promise<Outcome> {
@@ -90,7 +90,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     return outcomeOf(plan)
   }
 
-  /** Says so when it is the right to Secrets that is missing: tried again after a back-off, it may have come by then. */
+  /** Reports a missing permission for Secrets, and repeats the reconcile after a back-off. */
   async function withAccess(instance: SharedInstance): Promise<Outcome> {
     try {
       return await handle(instance)
@@ -103,25 +103,25 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
 
   return async function reconcileInstance(key) {
     const instance = deps.instances.get(key)
-    if (!instance) return { verdict: 'settled', reason: 'Gone' }
+    if (!instance) return { result: 'settled', reason: 'Gone' }
     const outcome = await withAccess(instance)
-    const isGone = instance.metadata.deletionTimestamp !== undefined && outcome.verdict === 'settled'
-    // From here on the status itself counts, or nothing does.
-    if (instance.status?.serverRef !== undefined || isGone) deps.places.release(instance.metadata.uid)
+    const isGone = instance.metadata.deletionTimestamp !== undefined && outcome.result === 'settled'
+    // From here on the status holds the slot, or the instance is gone.
+    if (instance.status?.serverRef !== undefined || isGone) deps.slots.release(instance.metadata.uid)
     return outcome
   }
 }
 
-function outcomeOf({ verdict, requeueAfterMs }: Plan): Outcome {
-  if (!verdict) return { verdict: 'settled', reason: InstanceReason.Deleting }
-  return { verdict: isStanding(verdict) ? 'settled' : 'waiting', reason: verdict.reason, requeueAfterMs }
+function outcomeOf({ decision, requeueAfterMs }: Plan): Outcome {
+  if (!decision) return { result: 'settled', reason: InstanceReason.Deleting }
+  return { result: isFinal(decision) ? 'settled' : 'waiting', reason: decision.reason, requeueAfterMs }
 }
 
-/** Its conditions beside Ready: that the clean-up is blocked is one that can be waited for by itself. */
+/** Conditions beside Ready: a blocked clean-up has its own, so that clients can wait for it. */
 function alarms(
   conditions: readonly Condition[] | undefined,
   { metadata }: SharedInstance,
-  { verdict: { reason, message }, now }: { readonly verdict: Verdict; readonly now: Date },
+  { decision: { reason, message }, now }: { readonly decision: Decision; readonly now: Date },
 ): readonly Condition[] {
   const type = InstanceReason.CleanupBlocked
   if (reason !== type) return withoutCondition(conditions, type)
@@ -129,7 +129,7 @@ function alarms(
   return withCondition(conditions, blocked, { type, generation: metadata.generation, now })
 }
 
-/** The conditions with the one about extensions, as the last attempt to install some left it. */
+/** Conditions with the one about extensions, as the last attempt to install them ended. */
 function extensionAlarm(
   { status, metadata }: SharedInstance,
   refused: Changed['refusedExtensions'],
@@ -148,13 +148,16 @@ function extensionAlarm(
 const installedOf = ({ spec }: SharedInstance, refused: NonNullable<Changed['refusedExtensions']>): readonly string[] =>
   spec.extensions.filter((name) => !refused.some((each) => each.name === name))
 
-/** Verdicts that say the wish has been carried out as far as it can be. */
-function isStanding({ reason }: Verdict): boolean {
+/** Whether a condition means that the desired state is in force as far as possible. */
+function isFinal({ reason }: Decision): boolean {
   return reason === InstanceReason.Claimed || reason === InstanceReason.Disabled || reason === InstanceReason.SizeExceeded
 }
 
-/** The part of the status that says where the database is and what of the wish is in force. */
-function standingOf({ observed, server }: Observation, { credentials, inForce }: { credentials: Credentials; inForce: InForce }) {
+/** Status fields with the database's address and the desired state that is in force. */
+function inForceFields(
+  { observed, server }: Observation,
+  { credentials, inForce }: { credentials: Credentials; inForce: InForce },
+) {
   const { name, passwordVersion, server: serverName } = credentials
   const { host, port } = observed.placement.found === 'reachable' ? observed.placement : credentials
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createSuspicions } from './suspicions.ts'
 
-test('of who is gone nothing is suspected any more', () => {
+test('prune forgets deleted instances', () => {
   const suspicions = createSuspicions()
   for (const uid of ['stays', 'went']) {
     suspicions.oversize.add(uid)

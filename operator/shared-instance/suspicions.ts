@@ -1,13 +1,13 @@
-/** What the watchdog saw on the servers and the reconciler decides about, by uid. Held in memory: the watchdog looks again after a restart. */
+/** Findings of the watchdog that reconcilers handle, by uid. In memory only: the watchdog finds them again after a restart. */
 export interface Suspicions {
   readonly oversize: Set<string>
-  /** The database was not in the engine's catalog. */
+  /** Instances whose database is missing in the engine's catalog. */
   readonly missing: Set<string>
-  /** The login has another password than the Secret: the tenant changed it. */
+  /** Instances whose login has another password than the Secret: the tenant changed it. */
   readonly password: Set<string>
-  /** The database lacks an extension that was installed: the tenant dropped it. */
+  /** Instances whose database lacks an installed extension: the tenant dropped it. */
   readonly extensions: Set<string>
-  /** Forgets the instances that do not exist any more. */
+  /** Forgets instances that no longer exist. */
   prune(isThere: (uid: string) => boolean): void
 }
 

@@ -4,7 +4,7 @@ import { annotations, FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
 import { ownCertificate } from '../../shared/edge-objects.ts'
-import { type Verdict, withCondition } from '../../store/conditions.ts'
+import { type Decision, withCondition } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { hostnameMark, markedHostname } from './hostname-mark.ts'
@@ -16,7 +16,7 @@ const HOSTNAME_BYTES = 8
 
 type Of<Name extends Action['do']> = Extract<Action, { readonly do: Name }>
 
-/** Carries out one action. @returns the tunnel as it is then, where that is another */
+/** Carries out one action. @returns the resulting tunnel, if the action changed it */
 export async function perform(deps: ObserveDeps, tunnel: Tunnel, action: Action): Promise<Tunnel | undefined> {
   switch (action.do) {
     case 'assign':
@@ -49,7 +49,7 @@ async function settle(
         { metadata: { finalizers: [...finalizers, FINALIZER] } },
         { uid, resourceVersion },
       )
-    // Of this very version: somebody may have put the end off a moment ago.
+    // The precondition protects an expiry that was postponed a moment ago.
     if (what === 'expire') await store.delete(Tunnel, key, { uid, resourceVersion })
     else
       await store.mergePatch(Tunnel, key, { metadata: { finalizers: finalizers.filter((name) => name !== FINALIZER) } }, { uid })
@@ -61,7 +61,7 @@ async function settle(
 }
 
 async function mark(deps: ObserveDeps, tunnel: Tunnel, { refused }: Of<'mark'>): Promise<Tunnel> {
-  // Said first: with the new mark nobody knows any more that there was another.
+  // Reported first: the new mark overwrites the rejected one.
   const { metadata: current } = refused ? await refuseMark(deps, tunnel, refused) : tunnel
   const { uid, resourceVersion, finalizers = [] } = current
   const metadata = {
@@ -71,7 +71,7 @@ async function mark(deps: ObserveDeps, tunnel: Tunnel, { refused }: Of<'mark'>):
   return deps.store.mergePatch(Tunnel, keyOf(tunnel), { metadata }, { uid, resourceVersion })
 }
 
-function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Verdict): Promise<Tunnel> {
+function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Decision): Promise<Tunnel> {
   const { uid, resourceVersion, generation } = tunnel.metadata
   const stamp = { type: HOSTNAME_KEPT, generation, now: now() }
   const conditions = withCondition(tunnel.status?.conditions, refused, stamp)
@@ -79,8 +79,8 @@ function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Verdic
 }
 
 /**
- * The hostname is for life and public, and no other tunnel may have it: 64 bits of a CSPRNG, looked up among those that there are. One that
- * is marked is taken for good by whoever may have it.
+ * Returns the hostname of a tunnel: that of its mark, or 64 random bits that no other tunnel has. Hostnames are permanent and public, and
+ * each belongs to one tunnel.
  */
 function hostnameFor({ tunnels, issuers }: ObserveDeps, { status, metadata }: Tunnel): string {
   if (status?.hostname !== undefined) return status.hostname
@@ -89,7 +89,7 @@ function hostnameFor({ tunnels, issuers }: ObserveDeps, { status, metadata }: Tu
   return marked !== undefined && !isTaken(marked) ? marked : draw(isTaken)
 }
 
-/** The precondition makes it the only one that this tunnel ever had. */
+/** Records the hostname. The precondition makes it the only one that the tunnel ever had. */
 async function assign(deps: ObserveDeps, tunnel: Tunnel, { endpoint }: Of<'assign'>): Promise<Tunnel> {
   const hostname = hostnameFor(deps, tunnel)
   const { uid, resourceVersion } = tunnel.metadata
@@ -128,7 +128,7 @@ async function obtain({ store, issuers, now }: ObserveDeps, { status }: Tunnel, 
   }
 }
 
-/** One that all tunnels of an endpoint share stays. */
+/** Deletes the certificate of the tunnel. A wildcard certificate, shared by all tunnels of the endpoint, stays. */
 async function forgetCertificate({ store }: ObserveDeps, { status }: Tunnel): Promise<void> {
   if (status?.hostname === undefined) return
   try {

@@ -4,19 +4,19 @@ import { isIssued, isKeyOf, issueCertificate, type KeyPair } from '../certificat
 import type { Mac } from './hostname-mark.ts'
 import type { HeldCertificate } from './plan.ts'
 
-/** Who signs the certificates of tunnels. ACME is one more of these. */
+/** Issuer of tunnel certificates. */
 export interface CertificateIssuer {
-  /** What the contract's field `issuer` says: another when other certificates must be obtained. */
+  /** Value of `issuer` in the API: another name means that other certificates must be obtained. */
   readonly name: string
-  /** A certificate chain and its key for one name, which may be a wildcard. @throws when it cannot be had now */
+  /** Obtains a certificate chain and its key for one name, which may be a wildcard. @throws when that fails */
   obtain(name: string): Promise<KeyPair>
-  /** Whether a certificate is from it, for this name, at this time. */
+  /** Whether this issuer signed the certificate, and it is valid for the name at this time. */
   isFrom(certificate: X509Certificate, name: string, now: Date): boolean
 }
 
-/** Every installation has one. */
+/** Issuer with the CA of the installation, which every installation has. */
 export interface LocalIssuer extends CertificateIssuer {
-  /** By a key that is derived from the CA's, and lost with it. */
+  /** MAC with a key that is derived from the CA's, and lost with it. */
   readonly mac: Mac
 }
 
@@ -24,13 +24,13 @@ export interface Issuers extends Readonly<Record<TunnelEndpoint['spec']['issuer'
   readonly local: LocalIssuer
 }
 
-/** Whether there is somebody who signs the certificates of an endpoint's tunnels. */
+/** Whether an issuer for the certificates of an endpoint's tunnels is configured. */
 export const signsFor = (issuers: Issuers, { spec }: TunnelEndpoint): boolean => issuers[spec.issuer] !== undefined
 
-/** Of the key that hostnames are authenticated by (RFC 5869, section 3.2). */
+/** Context of the key that authenticates hostnames (RFC 5869, section 3.2). */
 const MAC_INFO = 'mooring.dev/hostname'
 
-/** The installation's own CA. */
+/** Creates the issuer with the installation's own CA. */
 export function localIssuer(ca: () => KeyPair, clock: () => Date = () => new Date()): LocalIssuer {
   const authority = parsed(() => ca().certificate)
   return {
@@ -46,7 +46,7 @@ export function localIssuer(ca: () => KeyPair, clock: () => Date = () => new Dat
   }
 }
 
-/** To parse it costs a tenth of a millisecond, for each of thousands of tunnels. */
+/** Caches a parsed certificate: parsing takes a tenth of a millisecond, for each of thousands of tunnels. */
 function parsed(pem: () => string): () => X509Certificate {
   let last: { readonly pem: string; readonly certificate: X509Certificate } | undefined
   return () => {
@@ -58,18 +58,18 @@ function parsed(pem: () => string): () => X509Certificate {
 
 const commonName = ({ subject }: X509Certificate): string => /^CN=(.+)$/m.exec(subject)?.[1] ?? subject
 
-/** A certificate as its Secret has it. */
+/** Certificate as its Secret holds it. */
 export interface KeptCertificate extends KeyPair {
-  /** What the Secret says of when it was signed, as it stands there. */
+  /** Time of signing as the Secret's annotation has it. */
   readonly obtainedAt: string | undefined
 }
 
-/** Two thirds of a lifetime are over then. */
+/** Share of a lifetime after which a certificate is renewed. */
 const SHARE = 2 / 3
-/** Up to a tenth of the lifetime, by the hostname: a thousand that were made in one second are not renewed in one. */
+/** Maximum share of a lifetime by which the renewal varies with the hostname: certificates made together are renewed at different times. */
 const JITTER = 0.1
 
-/** When to obtain another, in milliseconds since the epoch, as the next. */
+/** Time of the renewal, in milliseconds since the epoch. */
 export function renewalTime(
   { obtainedAt, expiresAt }: Pick<HeldCertificate, 'obtainedAt' | 'expiresAt'>,
   hostname: string,
@@ -93,10 +93,10 @@ export function describe(
   }
 }
 
-/** Issuers let a certificate begin some hours before they sign it: within this share of its lifetime it was signed. */
+/** Share of a lifetime by which its begin may precede the signing: issuers backdate certificates by some hours. */
 const EARLY = 0.1
 
-/** What cannot be, somebody's own text or a time that would put its renewal off, does not count: then it is where the certificate begins. */
+/** Time of signing. An invalid annotation, or one that would postpone the renewal, is ignored in favour of the certificate's begin. */
 function signedAt(said: string | undefined, from: Date, to: Date): number {
   const [at, begin] = [Date.parse(said ?? ''), from.getTime()]
   return at >= begin && at - begin <= (to.getTime() - begin) * EARLY ? at : begin

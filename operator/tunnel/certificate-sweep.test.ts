@@ -17,7 +17,7 @@ test.each([
   { how: 'robbed of its key', damage: patch({ data: { 'tls.key': null } }) },
   { how: 'given another key', damage: patch({ data: { 'tls.key': 'bm8=' } }) },
   { how: 'robbed of its label, without which no edge takes it', damage: patch({ metadata: { labels: null } }) },
-])('a certificate that is $how by hand is obtained anew within a round, and edges are told by its time', async ({ damage }) => {
+])('a certificate that is $how by hand is obtained anew within a round, with a new time in the status', async ({ damage }) => {
   await using at = await startTunnels()
   at.sweep()
   await at.makeRegion()
@@ -34,7 +34,7 @@ test.each([
   expect(Object.keys(mended?.data ?? {}).toSorted()).toEqual(['tls.crt', 'tls.key'])
 })
 
-test('while another certificate cannot be had, the status does not say that the one that is gone is valid', async () => {
+test('while another certificate cannot be obtained, the status does not call the missing one valid', async () => {
   let slow = Promise.resolve()
   await using at = await startTunnels({
     issuer: (real) => ({ ...real, obtain: async (name) => slow.then(() => real.obtain(name)) }),
@@ -49,13 +49,13 @@ test('while another certificate cannot be had, the status does not say that the 
   await at.store.delete(Secret, keyOf(before))
   await at.advance(2 * ROUND_MS)
   const { status } = await at.reason('ObtainingCertificate')
-  // Edges that have it serve on with it.
+  // Edges that hold the certificate keep serving with it.
   expect(status?.certificate).toEqual({ ...before.status?.certificate, status: 'obtaining' })
   signed.resolve(undefined)
   await at.reason('Assigned')
 })
 
-test('while nothing is wrong nothing is written, and no more than twenty Secrets are read in ten seconds', async () => {
+test('a sweep without findings writes nothing, and reads at most twenty Secrets in ten seconds', async () => {
   await using at = await startTunnels()
   at.sweep()
   await at.makeRegion()
@@ -63,7 +63,7 @@ test('while nothing is wrong nothing is written, and no more than twenty Secrets
   const names = Array.from({ length: 50 }, (_, index) => `t-${index}`)
   for (const name of names) await at.makeTunnel(name)
   for (const name of names) await at.reason('Assigned', name)
-  // Whatever round is under way ends.
+  // Lets the present round end.
   await at.advance(4 * ROUND_MS)
   const { resourceVersion } = await at.store.list(Tunnel)
   let most = 0
@@ -80,7 +80,7 @@ test('while nothing is wrong nothing is written, and no more than twenty Secrets
   expect((await at.store.list(Secret)).resourceVersion).toBe(resourceVersion)
 })
 
-test('of many that are lost at once each is back soon', async () => {
+test('many certificates lost together are restored soon', async () => {
   await using at = await startTunnels()
   at.sweep()
   await at.makeRegion()
@@ -98,7 +98,7 @@ test('of many that are lost at once each is back soon', async () => {
   await Promise.all(back)
 })
 
-test('a certificate that ends sooner than its tunnel says was put back: the status tells of that one', async () => {
+test('a restored certificate that expires before the time in the status is described by the status', async () => {
   await using at = await startTunnels()
   at.sweep()
   await at.makeRegion()

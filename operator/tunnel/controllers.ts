@@ -9,11 +9,10 @@ import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
-import { createQuota } from '../quota/quota.ts'
-import { roomIn } from '../quota/room.ts'
+import { admissibleIn, createQuota } from '../quota/quota.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
-import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, wishOf } from '../runtime/source.ts'
+import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, specOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
 import { hasHostname } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
@@ -23,44 +22,46 @@ export interface TunnelControllersDeps {
   readonly store: Store
   readonly regions: Cache<typeof Region>
   readonly endpoints: Cache<typeof TunnelEndpoint>
-  /** With the indexes of indexes.ts, as the next. */
+  /** Caches with the indexes of indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
   readonly issuers: Issuers
-  /** Tunnels in a namespace. */
+  /** Maximum number of tunnels in a namespace. */
   readonly max: number
   readonly runtime: EdgeRuntime
   readonly report: Report
   readonly now: () => Date
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) => Controller
-  /** Where what a reconcile of an object of that cache threw is told, beside the log. */
-  readonly toldOf: (cache: Cache<Kind>) => ControllerDeps['onFailure']
+  /** Handler that reports the failures of a cache's objects, in addition to the log. */
+  readonly failureReporter: (cache: Cache<Kind>) => ControllerDeps['onFailure']
 }
 
-/** How many tunnels an endpoint has is for people and for the next choice, which counts by itself: no write for each. */
+/** Delay of an endpoint's tunnel count, which is for people only: changes within it are one write. */
 const COUNT_AFTER_MS = 2_000
-/** Some that come together are let in by one write. */
+/** Delay of permissions: tunnels created together are admitted by one write. */
 const ADMIT_AFTER_MS = 100
 
-/** Tunnels, their passwords, and the endpoints that serve them. */
+/** Creates the controllers of tunnels, their passwords, and the endpoints that serve them. */
 export function createTunnelControllers(deps: TunnelControllersDeps): readonly Controller[] {
-  const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, toldOf } = deps
+  const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, failureReporter } = deps
   const quota = createQuota({ cache: tunnels, max: deps.max, hasBegun: hasHostname })
 
-  /** Tunnels that had no endpoint to be assigned to, or whose endpoint this is. */
+  /** Tunnels of an endpoint, and tunnels that wait for one. */
   const aroundEndpoint = ({ name }: Key): readonly Key[] => [...tunnels.byIndex('endpoint', name).map(keyOf), ...waiting()]
   const waiting = (): readonly Key[] =>
     regions.list().flatMap(({ spec }) => tunnels.byIndex('waiting', String(spec.regionId)).map(keyOf))
   const endpointOf = (key: Key): readonly Key[] => {
     const tunnel = tunnels.get(key)
-    // Of one that is gone nobody knows any more where it was.
+    // The endpoint of a deleted tunnel is unknown.
     if (!tunnel) return endpoints.list().map(keyOf)
     return tunnel.status?.endpointRef ? [{ name: tunnel.status.endpointRef.name }] : []
   }
-  /** What its endpoint has to do with. */
-  const placeOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
+  /** Aspect of a tunnel that its endpoint depends on. */
+  const addressOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
   const passwordsOf = (tunnel: Key): readonly Key[] => tunnelPasswords.byIndex('tunnel', keyToString(tunnel)).map(keyOf)
-  /** One that goes makes room for the next; it does not say of which tunnel it was. One that comes may be before others of its second. */
+  /**
+   * Passwords that a change of one concerns. A deleted one frees a slot, of an unknown tunnel. A new one may precede others of its second.
+   */
   const besidePassword = (key: Key): readonly Key[] => {
     const password = tunnelPasswords.get(key)
     if (!password || password.metadata.deletionTimestamp !== undefined)
@@ -74,45 +75,45 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     controller({
       name: 'tunnel-endpoint',
       concurrency: 1,
-      onFailure: toldOf(endpoints),
+      onFailure: failureReporter(endpoints),
       reconcile: createEndpointReconciler(deps),
       sources: [
         objectsOf(endpoints),
         changesOf(regions, () => endpoints.list().map(keyOf)),
-        laterThan(aspectChangesOf(tunnels, placeOf, endpointOf), COUNT_AFTER_MS),
+        laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), COUNT_AFTER_MS),
         eventsOf((enqueue) => runtime.onChange((name) => enqueue({ name }))),
       ],
     }),
     controller({
       name: 'tunnel-admission',
       concurrency: 1,
-      onFailure: toldOf(endpoints),
+      onFailure: failureReporter(endpoints),
       async reconcile({ name }) {
         await runtime.tunnelsChanged?.(name)
-        return { verdict: 'settled', reason: 'TunnelsAdmitted' }
+        return { result: 'settled', reason: 'TunnelsAdmitted' }
       },
-      sources: [laterThan(aspectChangesOf(tunnels, placeOf, endpointOf), ADMIT_AFTER_MS)],
+      sources: [laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), ADMIT_AFTER_MS)],
     }),
     controller({
       name: 'tunnel',
       concurrency: 8,
-      onFailure: toldOf(tunnels),
+      onFailure: failureReporter(tunnels),
       reconcile: createTunnelReconciler({ ...deps, quota }),
       sources: [
         objectsOf(tunnels),
-        aspectChangesOf(endpoints, (endpoint) => `${wishOf(endpoint)} ${takesTunnels(endpoint)}`, aroundEndpoint),
+        aspectChangesOf(endpoints, (endpoint) => `${specOf(endpoint)} ${takesTunnels(endpoint)}`, aroundEndpoint),
         changesOf(regions, waiting),
-        roomIn(tunnels, quota),
+        admissibleIn(tunnels, quota),
       ],
     }),
     controller({
       name: 'tunnel-password',
       concurrency: 2,
-      onFailure: toldOf(tunnelPasswords),
+      onFailure: failureReporter(tunnelPasswords),
       reconcile: createPasswordReconciler({ ...deps, passwords: tunnelPasswords }),
       sources: [
         objectsOf(tunnelPasswords),
-        aspectChangesOf(tunnelPasswords, wishOf, besidePassword),
+        aspectChangesOf(tunnelPasswords, specOf, besidePassword),
         aspectChangesOf(tunnels, ({ metadata }) => metadata.uid, passwordsOf),
       ],
     }),

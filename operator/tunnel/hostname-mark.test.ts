@@ -29,11 +29,11 @@ test.each([
   expect(markedHostname(mac, { ...web, annotations: { [annotations.hostname]: mark } })).toBe(gives)
 })
 
-test('a tunnel without a mark has none', () => {
+test('a tunnel without a mark has no marked hostname', () => {
   expect(markedHostname(mac, web)).toBeUndefined()
 })
 
-test('a mark can be made again after a restart, and shows nothing of the key', () => {
+test('a mark is the same after a restart, and does not contain the key', () => {
   expect(hostnameMark(localIssuer(() => ca).mac, web, HOSTNAME)).toBe(good)
   expect(good).toMatch(/^[0-9a-f]{16}\.[\w-]{43}$/)
 })

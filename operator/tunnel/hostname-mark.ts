@@ -3,23 +3,23 @@ import { annotations } from '../../crds/names.ts'
 import { HOSTNAME } from '../../crds/tunnel.ts'
 import type { Key } from '../../store/port.ts'
 
-/** Authenticates a text as this installation's own: base64url, without padding. */
+/** MAC of this installation for a text: base64url, without padding. */
 export type Mac = (text: string) => string
 
-/** Its metadata, as far as it matters. */
+/** Tunnel's key and annotations. */
 interface Marked extends Key {
   readonly annotations?: Readonly<Record<string, string>>
 }
 
 /**
- * What annotation `mooring.dev/hostname` says of a tunnel, `{hostname}.{MAC}`, so that one restored from a backup keeps its hostname. It is
- * good for the tunnel of this namespace and name alone, of whatever uid: whoever copies it has nothing.
+ * Value of the annotation `mooring.dev/hostname`, `{hostname}.{MAC}`, by which a tunnel restored from a backup keeps its hostname. It is
+ * valid only for this namespace and name, with any uid: a copy on another tunnel has no effect.
  */
 export function hostnameMark(mac: Mac, tunnel: Key, hostname: string): string {
   return `${hostname}.${mac(claimOf(tunnel, hostname))}`
 }
 
-/** The hostname that a mark speaks of; undefined when it was not made for this tunnel by this installation. */
+/** Hostname of a mark; undefined when the mark was not made for this tunnel by this installation. */
 export function markedHostname(mac: Mac, tunnel: Marked): string | undefined {
   const mark = tunnel.annotations?.[annotations.hostname] ?? ''
   const [hostname = ''] = mark.split('.')
@@ -27,7 +27,7 @@ export function markedHostname(mac: Mac, tunnel: Marked): string | undefined {
   return isSame(mark, hostnameMark(mac, tunnel, hostname)) ? hostname : undefined
 }
 
-/** The first word keeps it from being taken for anything else that is authenticated by the same key. */
+/** Authenticated text. Its first element separates it from other texts authenticated with the same key. */
 const claimOf = ({ namespace = '', name }: Key, hostname: string): string =>
   JSON.stringify(['hostname of a tunnel', namespace, name, hostname])
 

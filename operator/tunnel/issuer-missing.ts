@@ -1,12 +1,12 @@
 import type { TunnelReason } from '../../crds/tunnel.ts'
 import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
-import { notReady, type Verdict } from '../../store/conditions.ts'
+import { notReady, type Decision } from '../../store/conditions.ts'
 
 /**
- * Of an endpoint whose certificates nobody here signs, and of a tunnel on it that has none: its reason is one of EndpointReason and of
- * TunnelReason. The installation's own issuer is always there.
+ * Condition of an endpoint without a configured issuer, and of its tunnels without a certificate. Its reason is part of EndpointReason and
+ * TunnelReason. The installation's own issuer is always configured.
  */
-export const ISSUER_MISSING: Verdict = notReady(
+export const ISSUER_MISSING: Decision = notReady(
   EndpointReason.IssuerMissing satisfies typeof TunnelReason.IssuerMissing,
-  'this installation has no ACME issuer: no certificate can be had',
+  'this installation has no ACME issuer: no certificate can be obtained',
 )

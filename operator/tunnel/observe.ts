@@ -16,7 +16,7 @@ import { candidatesOf, certificateKey, certificateName } from './resources.ts'
 
 export interface ObserveDeps {
   readonly store: Store
-  /** With the indexes of indexes.ts. */
+  /** Tunnels, with the indexes of indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
   readonly endpoints: Cache<typeof TunnelEndpoint>
   readonly regions: Cache<typeof Region>
@@ -28,7 +28,9 @@ export interface AdmitDeps {
   readonly quota: Pick<Quota<Tunnel>, 'admit'>
 }
 
-/** Reads all that a decision about a tunnel needs; writes nothing, but lets one that has no hostname in, if there is room. */
+/**
+ * Reads the state that a decision about a tunnel depends on. Writes nothing, but admits a tunnel without a hostname if the quota allows it.
+ */
 export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Observed> {
   const { tunnels, endpoints, regions } = deps
   const { endpointRef, hostname } = tunnel.status ?? {}
@@ -61,8 +63,8 @@ function keptHostname({ issuers, tunnels }: ObserveDeps, { metadata }: Tunnel): 
 }
 
 /**
- * The certificate as the tunnel's status has it since its Secret was read: to read ten thousand anew takes a start of the operator a minute.
- * Undefined when it is not what is to be had now, or it is due: then the Secret must be read. Whether that is still there is for the sweep.
+ * Certificate as recorded in the tunnel's status: reading the Secrets of ten thousand tunnels would take a minute of the operator's start.
+ * Undefined when it is not the desired one, or is due for renewal: the Secret is then read. The sweep checks that the Secret exists.
  */
 function statedCertificate(
   { issuers, now }: Pick<ObserveDeps, 'issuers' | 'now'>,
@@ -86,7 +88,7 @@ function believed(
   about: { readonly endpoint: TunnelEndpoint; readonly hostname: string; readonly now: number },
 ): HeldCertificate | undefined {
   const { spec, metadata } = about.endpoint
-  // That of all tunnels of an endpoint is owned by it, and went with an earlier one of its name.
+  // A wildcard certificate is owned by its endpoint, and was deleted with an earlier endpoint of the name.
   const isGone = spec.certificates === 'wildcard' && said.obtainedAt < Date.parse(metadata.creationTimestamp)
   const renewAt = renewalTime(said, about.hostname)
   return renewAt > about.now && !isGone ? { ...said, renewAt, fits: true } : undefined
@@ -101,7 +103,7 @@ async function certificateOf(deps: ObserveDeps, tunnel: Tunnel, endpoint: Tunnel
   return secret && certificateIn(secret, deps, { endpoint, hostname })
 }
 
-/** What a Secret holds for a tunnel; undefined when that is no certificate, or nobody signs for its endpoint. */
+/** Certificate in a Secret; undefined when it is not a certificate, or the endpoint has no issuer. */
 export function certificateIn(
   secret: Secret,
   { issuers, now }: Pick<ObserveDeps, 'issuers' | 'now'>,
@@ -113,10 +115,10 @@ export function certificateIn(
   const held = { ...keyPairIn(secret), obtainedAt: metadata.annotations?.[annotations.obtainedAt] }
   try {
     const described = describe(held, { issuer, hostname, name: certificateName(endpoint, hostname), now: now() })
-    // Edges leave others' alone.
+    // Edges ignore Secrets without the label of their endpoint.
     return { ...described, fits: described.fits && metadata.labels?.[labels.endpoint] === endpoint.metadata.name }
   } catch {
-    // Somebody's hand: it is obtained anew.
+    // Damaged by hand: the certificate is obtained anew.
     return undefined
   }
 }

@@ -5,7 +5,7 @@ import { conditionOf } from '../../store/conditions.ts'
 import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
 import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
-import { passwordVerdict, type ObservedPassword } from './password.ts'
+import { passwordDecision, type ObservedPassword } from './password.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 
@@ -25,33 +25,33 @@ describe('a password', () => {
   )
   test.each<{ does: string; seen: Partial<ObservedPassword>; reason: string; message?: string; until: number }>([
     {
-      does: 'without a tunnel waits for none',
+      does: 'without a tunnel is not ready until its expiry',
       ...{ seen: { tunnel: undefined }, reason: 'TunnelMissing', message: 'there is no tunnel web', until: FOUR },
     },
     {
-      does: 'that was made for an earlier tunnel opens no later one',
+      does: 'of an earlier tunnel does not open a later one',
       seen: { password: ownedBy('uid-of-an-earlier-one') },
-      ...{ reason: 'TunnelMissing', message: 'it is not for this tunnel web, which is another one', until: FOUR },
+      ...{ reason: 'TunnelMissing', message: 'it is for an earlier tunnel named web', until: FOUR },
     },
     {
-      does: 'is active until its bound',
+      does: 'is active until its expiry',
       ...{ seen: {}, reason: 'Active', message: 'it opens web until 2026-01-01T16:00:00.000Z', until: FOUR },
     },
-    { does: 'beside nine older ones is active', seen: { named: [mine, ...older.slice(1)] }, reason: 'Active', until: FOUR },
+    { does: 'with nine older ones is active', seen: { named: [mine, ...older.slice(1)] }, reason: 'Active', until: FOUR },
     {
-      does: 'beside ten older ones waits for the first of them to end',
+      does: 'with ten older ones waits until the first of them expires',
       ...{ seen: { named: [mine, ...older] }, reason: 'TooManyPasswords', until: Date.parse('2026-01-01T13:00:00Z') },
-      message: 'web has 10 live passwords that are older, and may have no more: it is refused until one of them ends',
+      message: 'web has 10 older active passwords, which is the maximum: this one is rejected until one of them expires',
     },
     {
-      does: 'beside ten older ones of which one has ended is active',
+      does: 'with ten older ones of which one has expired is active',
       ...{ seen: { named: [mine, ...older], now: Date.parse('2026-01-01T13:00:00Z') }, reason: 'Active', until: FOUR },
     },
   ])('$does', ({ seen, reason, message, until }) => {
-    const is = passwordVerdict({ password: mine, tunnel: tunnel(), named: [mine], now: NOW, ...seen })
-    expect([is.verdict.reason, is.until]).toEqual([reason, until])
-    expect(is.verdict.status).toBe(reason === 'Active' ? 'True' : 'False')
-    if (message !== undefined) expect(is.verdict.message).toBe(message)
+    const is = passwordDecision({ password: mine, tunnel: tunnel(), named: [mine], now: NOW, ...seen })
+    expect([is.decision.reason, is.until]).toEqual([reason, until])
+    expect(is.decision.status).toBe(reason === 'Active' ? 'True' : 'False')
+    if (message !== undefined) expect(is.decision.message).toBe(message)
   })
 })
 
@@ -63,7 +63,7 @@ async function startWithTunnel() {
     ...at,
     uid: metadata.uid,
     get,
-    /** As kubectl makes one. */
+    /** Creates a password as kubectl does. */
     make: (name: string, expiresAt = '2099-01-01T00:00:00Z') =>
       at.store.create(TunnelPassword, {
         metadata: inNamespace(name),
@@ -77,7 +77,7 @@ async function startWithTunnel() {
   }
 }
 
-test('one that kubectl made for years says when it ends, and is removed after four hours', async () => {
+test('a password made with kubectl for years reports its expiry, and is deleted after four hours', async () => {
   await using at = await startWithTunnel()
   const made = await at.make('p')
   await vi.waitFor(async () => expect(await at.reasonOf('p')).toBe('Active'), soon)
@@ -91,7 +91,7 @@ test('one that kubectl made for years says when it ends, and is removed after fo
   await vi.waitFor(async () => expect(await at.get('p')).toBeUndefined(), soon)
 })
 
-test('one that kubectl made is owned by its tunnel, beside who owns it already, and goes with it', async () => {
+test('a password made with kubectl gets its tunnel as a further owner, and is deleted with it', async () => {
   await using at = await startWithTunnel()
   const first = await at.make('first')
   const other = { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: first.metadata.uid }
@@ -108,7 +108,7 @@ test('one that kubectl made is owned by its tunnel, beside who owns it already, 
   await vi.waitFor(async () => expect(await at.get('first')).toBeUndefined(), soon)
 })
 
-test('one of an earlier tunnel is not given to a later one of the same name', async () => {
+test('a password of an earlier tunnel does not get a later tunnel of the name as its owner', async () => {
   await using at = await startWithTunnel()
   await at.make('kept')
   await vi.waitFor(async () => expect(await at.reasonOf('kept')).toBe('Active'), soon)
@@ -123,7 +123,7 @@ test('one of an earlier tunnel is not given to a later one of the same name', as
   expect((await at.get('kept'))?.metadata.ownerReferences).toEqual(before)
 })
 
-test('the eleventh is not ready until one that is older goes, or ends', async () => {
+test('the eleventh password is not ready until an older one is deleted or expires', async () => {
   await using at = await startWithTunnel()
   const name = (index: number) => `p-${String.fromCharCode(97 + index)}`
   for (let index = 0; index < 10; index++) {

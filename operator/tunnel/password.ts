@@ -3,7 +3,7 @@ import { ownerReferenceTo } from '../../crds/kind.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { isStoreError } from '../../store/errors.ts'
 import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
@@ -13,34 +13,34 @@ import type { Outcome } from '../runtime/controller.ts'
 export interface PasswordReconcilerDeps {
   readonly store: Store
   readonly tunnels: Cache<typeof Tunnel>
-  /** With the indexes of indexes.ts. */
+  /** Passwords, with the indexes of indexes.ts. */
   readonly passwords: Cache<typeof TunnelPassword>
   readonly report: Report
   readonly now: () => Date
 }
 
 /**
- * Says of each temporary password whether it opens its tunnel, gives it that tunnel as its owner, and removes it once its time has
- * passed. The edge decides by the same functions, and waits for none of this.
+ * Creates the reconciler of temporary passwords: it reports whether a password is active, sets its tunnel as its owner, and deletes it when
+ * it has expired. Edges decide by the same functions and do not wait for the status.
  */
 export function createPasswordReconciler({ store, tunnels, passwords, report, now }: PasswordReconcilerDeps) {
   return async function reconcilePassword(key: Key): Promise<Outcome> {
     const password = passwords.get(key)
-    if (!password || password.metadata.deletionTimestamp !== undefined) return { verdict: 'settled', reason: 'Gone' }
+    if (!password || password.metadata.deletionTimestamp !== undefined) return { result: 'settled', reason: 'Gone' }
     const at = now().getTime()
     const end = endOfPassword(password)
     if (end <= at) {
       await remove(password)
-      return { verdict: 'settled', reason: PasswordReason.Expired }
+      return { result: 'settled', reason: PasswordReason.Expired }
     }
     const tunnelKey = tunnelNamedBy(password)
     const tunnel = tunnels.get(tunnelKey)
     const named = passwords.byIndex('tunnel', keyToString(tunnelKey))
-    const { verdict, until } = passwordVerdict({ password, tunnel, named, now: at })
+    const { decision, until } = passwordDecision({ password, tunnel, named, now: at })
     const owned = await adopt(password, tunnel)
-    if (!owned) return { verdict: 'settled', reason: 'Gone' }
-    await report(TunnelPassword, owned, verdict, { expiresAt: new Date(end).toISOString() })
-    return { verdict: 'settled', reason: verdict.reason, requeueAfterMs: until - at }
+    if (!owned) return { result: 'settled', reason: 'Gone' }
+    await report(TunnelPassword, owned, decision, { expiresAt: new Date(end).toISOString() })
+    return { result: 'settled', reason: decision.reason, requeueAfterMs: until - at }
   }
 
   async function remove(password: TunnelPassword): Promise<void> {
@@ -51,7 +51,10 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
     }
   }
 
-  /** One that kubectl made goes with its tunnel, too. @returns it as it is then; undefined: it is gone */
+  /**
+   * Sets the owner of a password made with kubectl, so that it is deleted with its tunnel.
+   * @returns the password; undefined when it is gone
+   */
   async function adopt(password: TunnelPassword, tunnel: Tunnel | undefined): Promise<TunnelPassword | undefined> {
     const { uid, resourceVersion, ownerReferences = [] } = password.metadata
     if (!tunnel || tunnelOwnersOf(password.metadata).length > 0 || !isPasswordOf(password, tunnel)) return password
@@ -65,31 +68,31 @@ export function createPasswordReconciler({ store, tunnels, passwords, report, no
   }
 }
 
-/** All that a password's verdict depends on. */
+/** Observed state that a password's condition depends on. */
 export interface ObservedPassword {
-  /** One that has not ended. */
+  /** Password that has not expired. */
   readonly password: TunnelPassword
-  /** What has the name that it names. */
+  /** Tunnel of the name in its spec. */
   readonly tunnel: Tunnel | undefined
-  /** All that name this name, itself among them. */
+  /** All passwords for this name, itself included. */
   readonly named: readonly TunnelPassword[]
-  /** Milliseconds since the epoch, as `until`. */
+  /** Milliseconds since the epoch, like `until`. */
   readonly now: number
 }
 
-/** What a password comes to, and until when without any change. Pure. */
-export function passwordVerdict(observed: ObservedPassword): { readonly verdict: Verdict; readonly until: number } {
+/** Condition of a password, and the time until which it holds without any change. Pure. */
+export function passwordDecision(observed: ObservedPassword): { readonly decision: Decision; readonly until: number } {
   const { password, tunnel, named, now } = observed
   const { name } = password.spec.tunnelRef
   const until = endOfPassword(password)
-  if (!tunnel) return { verdict: notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`), until }
+  if (!tunnel) return { decision: notReady(PasswordReason.TunnelMissing, `there is no tunnel ${name}`), until }
   if (!isPasswordOf(password, tunnel)) {
-    return { verdict: notReady(PasswordReason.TunnelMissing, `it is not for this tunnel ${name}, which is another one`), until }
+    return { decision: notReady(PasswordReason.TunnelMissing, `it is for an earlier tunnel named ${name}`), until }
   }
   const before = passwordsBefore(password, { tunnel, named, now })
   if (before.length < LIVE_PASSWORDS_MAX) {
-    return { verdict: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
+    return { decision: ready(PasswordReason.Active, `it opens ${name} until ${new Date(until).toISOString()}`), until }
   }
-  const message = `${name} has ${before.length} live passwords that are older, and may have no more: it is refused until one of them ends`
-  return { verdict: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...before.map(endOfPassword)) }
+  const message = `${name} has ${before.length} older active passwords, which is the maximum: this one is rejected until one of them expires`
+  return { decision: notReady(PasswordReason.TooManyPasswords, message), until: Math.min(until, ...before.map(endOfPassword)) }
 }

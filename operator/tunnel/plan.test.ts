@@ -49,7 +49,7 @@ const observed = (about: Partial<Observed>): Observed => ({
 })
 const mine = { tunnel: tunnel(assigned), assigned: endpoint('a') }
 
-/** A certificate that ends in a second, as a status has it. */
+/** Certificate that expires in a second, as a status has it. */
 const has = (domain: string) => ({ status: 'valid', domain, expiresAt: new Date(NOW + 1_000).toISOString() }) as const
 
 const full = { taken: 50, max: 50 }
@@ -60,51 +60,51 @@ test.each([
     seen: { full, tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')] },
     ...{ actions: [], reason: 'QuotaExceeded', again: undefined },
   },
-  { does: 'waits for room before it waits for a region', seen: { full, region: false }, actions: [], reason: 'QuotaExceeded' },
+  { does: 'reports the quota before an unknown region', seen: { full, region: false }, actions: [], reason: 'QuotaExceeded' },
   {
-    does: 'that waits for room looks again when it expires',
+    does: 'above the quota is reconciled when it expires',
     seen: { full, tunnel: tunnel(undefined, { expiresAt: '2026-01-02T03:04:06Z' }) },
     ...{ actions: [], reason: 'QuotaExceeded', again: 1_000 },
   },
   {
-    does: 'that waits for room is deleted when its time has come',
+    does: 'above the quota is deleted when it has expired',
     seen: { full, tunnel: tunnel(undefined, { expiresAt: '2026-01-02T03:04:05Z' }) },
     ...{ actions: ['expire'], reason: undefined },
   },
   { does: 'waits while its region is unknown', seen: { region: false }, actions: [], reason: 'UnknownRegion' },
   { does: 'waits while its region has no active endpoint', seen: {}, actions: [], reason: 'NoActiveEndpoint' },
   {
-    does: 'has its hostname marked and is given the first candidate',
+    does: 'gets a marked hostname and the first candidate',
     seen: { candidates: [endpoint('a')] },
     ...{ actions: ['mark', 'assign'], reason: 'DrawingHostname' },
   },
   {
-    does: 'with a good mark keeps it',
+    does: 'with a valid mark keeps it',
     seen: { candidates: [endpoint('a')], kept: { hostname: assigned.hostname } },
     ...{ actions: ['assign'], reason: 'DrawingHostname' },
   },
   {
-    does: 'with a good mark alone is guarded first',
+    does: 'with a valid mark but no finalizer gets that first',
     seen: { tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')], kept: { hostname: assigned.hostname } },
     ...{ actions: ['add-finalizer', 'assign'], reason: 'DrawingHostname' },
   },
   {
-    does: 'with a mark that is refused gets another',
+    does: 'with a rejected mark gets another',
     seen: { candidates: [endpoint('a')], kept: { refused: notReady('InvalidMark', 'why') } },
     ...{ actions: ['mark', 'assign'], reason: 'DrawingHostname' },
   },
   {
-    does: 'whose mark somebody has taken out gets it back',
+    does: 'whose mark was removed gets it back',
     seen: { ...mine, tunnel: tunnel(assigned, { annotations: {} }), certificate: good },
     ...{ actions: ['mark'], reason: 'Assigned' },
   },
   {
-    does: 'is certified before its mark is put back',
+    does: 'gets a certificate before its mark is restored',
     seen: { ...mine, tunnel: tunnel(assigned, { annotations: {} }) },
     ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
   },
   {
-    does: 'whose mark somebody has written over is left so',
+    does: 'whose mark was overwritten keeps the wrong one',
     seen: { ...mine, tunnel: tunnel(assigned, { annotations: { [annotations.hostname]: 'x' } }), certificate: good },
     ...{ actions: [], reason: 'Assigned' },
   },
@@ -121,17 +121,17 @@ test.each([
     ...{ actions: ['obtain'], reason: 'Assigned' },
   },
   {
-    does: 'is not ready with one that has ended',
+    does: 'is not ready with an expired certificate',
     seen: { ...mine, certificate: { ...good, expiresAt: NOW, renewAt: NOW - 1 } },
     ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
   },
   {
-    does: 'gets another when it has one for other names',
+    does: 'gets another certificate when it has one for other names',
     seen: { ...mine, certificate: { ...good, fits: false } },
     ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
   },
   {
-    does: 'waits for the next attempt after one that failed',
+    does: 'waits for the next attempt after a failed one',
     seen: {
       ...mine,
       tunnel: tunnel({ ...assigned, certificate: { status: 'failed', nextAttemptAt: new Date(NOW + 1_000).toISOString() } }),
@@ -139,7 +139,7 @@ test.each([
     ...{ actions: [], reason: 'ObtainingCertificate', again: 1_000 },
   },
   {
-    does: 'does not wait for an attempt that is further ahead than any is put off: the clock was set back since',
+    does: 'does not wait longer than the maximum interval of attempts, after the clock was set back',
     seen: {
       ...mine,
       tunnel: tunnel({ ...assigned, certificate: { status: 'failed', nextAttemptAt: new Date(NOW + HOUR).toISOString() } }),
@@ -147,34 +147,34 @@ test.each([
     ...{ actions: ['obtain'], reason: 'ObtainingCertificate' },
   },
   {
-    does: 'looks again when its certificate is due',
+    does: 'is reconciled when its certificate is due',
     seen: { ...mine, certificate: good },
     actions: [],
     reason: 'Assigned',
     again: HOUR,
   },
   {
-    does: 'keeps the certificate it has where nobody signs, until that ends',
+    does: 'keeps its certificate without an issuer until that expires',
     seen: { ...mine, isSigned: false, tunnel: tunnel({ ...assigned, certificate: has('0123456789abcdef.a.example') }) },
     ...{ actions: [], reason: 'Assigned', again: 1_000 },
   },
   {
-    does: 'has no certificate where nobody signs and it had one for another name, and none is tried for',
+    does: 'with a certificate for another name and no issuer has none, and attempts none',
     seen: { ...mine, isSigned: false, tunnel: tunnel({ ...assigned, certificate: has('0123456789abcdef.b.example') }) },
     ...{ actions: [], reason: 'IssuerMissing', again: undefined },
   },
   {
-    does: 'is guarded by a finalizer before anything else, together with its mark',
+    does: 'gets finalizer and mark before anything else',
     seen: { tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')] },
     ...{ actions: ['mark', 'assign'], reason: 'DrawingHostname' },
   },
   {
-    does: 'looks again when it expires, if that is sooner',
+    does: 'is reconciled when it expires, if that is sooner',
     seen: { ...mine, certificate: good, tunnel: tunnel(assigned, { expiresAt: '2026-01-02T03:04:06Z' }) },
     ...{ actions: [], reason: 'Assigned', again: 1_000 },
   },
   {
-    does: 'is deleted when its time has come',
+    does: 'is deleted when it has expired',
     seen: { ...mine, tunnel: tunnel(assigned, { expiresAt: '2026-01-02T03:04:05Z' }) },
     ...{ actions: ['expire'], reason: undefined },
   },
@@ -184,19 +184,19 @@ test.each([
     ...{ actions: ['forget-certificate', 'release'], reason: undefined },
   },
   {
-    does: 'is left alone once it is released',
+    does: 'without its finalizer is not changed',
     seen: { tunnel: tunnel(assigned, { deletionTimestamp: '2026-01-02T03:04:05Z', finalizers: [] }) },
     ...{ actions: [], reason: undefined },
   },
 ])('a tunnel $does', ({ seen, actions, reason, ...rest }) => {
   const plan = planTunnel(observed(seen))
   expect(plan.actions.map((action) => action.do)).toEqual(actions)
-  expect(plan.verdict?.reason).toBe(reason)
+  expect(plan.decision?.reason).toBe(reason)
   if ('again' in rest) expect(plan.requeueAfterMs).toBe(rest.again)
 })
 
 describe('the choice of an endpoint', () => {
-  test('takes active ones of the region that are served, fewest tunnels first, then by name', () => {
+  test('takes active endpoints of the region with edges, fewest tunnels first, then by name', () => {
     const all = [
       endpoint('d'),
       endpoint('c'),

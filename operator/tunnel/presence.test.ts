@@ -7,7 +7,7 @@ import { tunnel } from '../../test/builders/tunnel.ts'
 import { tunnelIndexes } from './indexes.ts'
 import { createPresence, presenceOf } from './presence.ts'
 
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 
 afterEach(() => {
   vi.useRealTimers()
@@ -17,7 +17,7 @@ test.each([
   { open: [], says: { connected: false, sessions: 0 } },
   { open: [{ at: 0 }], says: { connected: true, sessions: 1, lastConnectedAt: '1970-01-01T00:00:00.000Z' } },
   { open: [{ at: 5 }, { at: 2_000 }], says: { connected: true, sessions: 2, lastConnectedAt: '1970-01-01T00:00:02.000Z' } },
-])('$open.length open sessions are told as such, with the time of the newest', ({ open, says }) => {
+])('$open.length open sessions are counted, with the time of the newest', ({ open, says }) => {
   expect(presenceOf(open)).toEqual(says)
 })
 
@@ -25,7 +25,7 @@ const there = { connected: true, sessions: 1, lastConnectedAt: '1970-01-01T00:00
 const gone = { ...there, connected: false, sessions: 0 }
 const named = (name: string, status?: Tunnel['status']) => tunnel({ metadata: { name, uid: name }, status })
 
-test('those are written whose status says something else than the journal: who came, and who went', async () => {
+test('only statuses that differ from the journal are written', async () => {
   vi.useFakeTimers()
   const tunnels = createCacheView<typeof Tunnel>(tunnelIndexes)
   tunnels.replace([named('never'), named('came'), named('came-again', gone), named('stays', there), named('went', there)])
@@ -40,13 +40,13 @@ test('those are written whose status says something else than the journal: who c
     onError: (error) => expect.unreachable(String(error)),
   })
   const running = presence.run(stop.signal)
-  await vi.advanceTimersByTimeAsync(LOOK_MS)
+  await vi.advanceTimersByTimeAsync(POLL_MS)
   stop.abort()
   await running
   expect(Object.fromEntries(written)).toEqual({ came: there, 'came-again': there, went: { connected: false, sessions: 0 } })
 })
 
-test('while a look is under way none follows: a journal that is slow is not asked by more and more of them', async () => {
+test('a slow poll of the journal is not joined by another', async () => {
   vi.useFakeTimers()
   const answer = Promise.withResolvers<ConnectionRecord[]>()
   const openSessions = vi.fn(() => answer.promise)
@@ -57,11 +57,11 @@ test('while a look is under way none follows: a journal that is slow is not aske
     onError: (error) => expect.unreachable(String(error)),
   })
   const running = presence.run(stop.signal)
-  await vi.advanceTimersByTimeAsync(5 * LOOK_MS)
+  await vi.advanceTimersByTimeAsync(5 * POLL_MS)
   answer.resolve([])
-  await vi.advanceTimersByTimeAsync(LOOK_MS / 2)
+  await vi.advanceTimersByTimeAsync(POLL_MS / 2)
   expect(openSessions).toHaveBeenCalledTimes(1)
-  await vi.advanceTimersByTimeAsync(LOOK_MS)
+  await vi.advanceTimersByTimeAsync(POLL_MS)
   expect(openSessions).toHaveBeenCalledTimes(2)
   stop.abort()
   await running

@@ -8,34 +8,34 @@ import type { Store } from '../../store/port.ts'
 
 export interface PresenceDeps {
   readonly store: Pick<Store, 'patchStatus'>
-  /** With the indexes of indexes.ts. */
+  /** Tunnels, with the indexes of indexes.ts. */
   readonly tunnels: Pick<Cache<typeof Tunnel>, 'byUid' | 'byIndex'>
   readonly journal: Pick<JournalReader, 'openSessions'>
-  /** What a look throws; the next one tries again. */
+  /** Receives the error of a poll; the next poll tries again. */
   readonly onError: (error: unknown) => void
 }
 
-/** How often the journal is asked who is connected. */
-const LOOK_MS = 10_000
-/** A tunnel's status is written no more often: a client that comes and goes must not keep the store busy. */
+/** Interval of polling the journal. */
+const POLL_MS = 10_000
+/** Minimum interval of writes to a tunnel's status: a client that reconnects repeatedly must not load the store. */
 const WRITE_MS = 30_000
 
-/** Who is connected, by tunnel, as a status has it. */
+/** Connected clients of a tunnel, as its status has them. */
 interface Presence {
   readonly connected: boolean
   readonly sessions: number
   readonly lastConnectedAt?: string
 }
 
-/** Says in each tunnel's status whether clients are connected. Sessions themselves are in no store: they come and go far too often. */
+/** Creates the poller that writes into each tunnel's status whether clients are connected. Sessions change too often to be stored. */
 export function createPresence({ store, tunnels, journal, onError }: PresenceDeps): { run(signal: AbortSignal): Promise<void> } {
   const writtenAt = new Map<string, number>()
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const open = Map.groupBy(await journal.openSessions(), ({ tunnel }) => tunnel)
     const at = performance.now()
     for (const [uid, then] of writtenAt) if (at - then > WRITE_MS) writtenAt.delete(uid)
-    // Not all there are: each look at ten thousand takes 16 ms, and leaves garbage.
+    // Only connected tunnels: a pass over ten thousand takes 16 ms and allocates.
     const connected = [...open.keys()].flatMap((uid) => tunnels.byUid(uid) ?? [])
     for (const tunnel of new Set([...connected, ...tunnels.byIndex('connected', 'yes')])) {
       const now = presenceOf(open.get(tunnel.metadata.uid) ?? [])
@@ -55,23 +55,23 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
 
   async function run(signal: AbortSignal): Promise<void> {
     const ended = Promise.withResolvers<undefined>()
-    const looking = every(LOOK_MS, () => look().catch(onError))
+    const polling = every(POLL_MS, () => poll().catch(onError))
     signal.addEventListener('abort', () => ended.resolve(undefined), { once: true })
     if (!signal.aborted) await ended.promise
-    await looking[Symbol.asyncDispose]()
+    await polling[Symbol.asyncDispose]()
   }
 
   return { run }
 }
 
-/** Pure. */
+/** Status of open sessions. Pure. */
 export function presenceOf(open: readonly Pick<ConnectionRecord, 'at'>[]): Presence {
   const newest = Math.max(...open.map(({ at }) => at))
   if (open.length === 0) return { connected: false, sessions: 0 }
   return { connected: true, sessions: open.length, lastConnectedAt: new Date(newest).toISOString() }
 }
 
-/** A tunnel that never had a client is not told that it has none. */
+/** Whether the status differs. A tunnel that never had a client gets no status about clients. */
 function differs({ status }: Tunnel, { connected, sessions, lastConnectedAt }: Presence): boolean {
   const isNew = lastConnectedAt !== undefined && status?.lastConnectedAt !== lastConnectedAt
   return (status?.connected ?? false) !== connected || (status?.sessions ?? 0) !== sessions || isNew

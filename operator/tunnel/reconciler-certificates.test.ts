@@ -14,7 +14,7 @@ const awayWhile = (isDown: () => boolean) => (real: CertificateIssuer) => ({
   obtain: (name: string) => (isDown() ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
 })
 
-test('a certificate that cannot be had is said to have failed, tried again when the status says, and then is as if nothing had been', async () => {
+test('a failed certificate is reported, tried again at the time in the status, and leaves no trace after a success', async () => {
   let isDown = true
   await using at = await startTunnels({ issuer: awayWhile(() => isDown) })
   await at.makeRegion()
@@ -34,7 +34,7 @@ test('a certificate that cannot be had is said to have failed, tried again when 
   expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
 })
 
-test('a certificate is obtained anew at two thirds of its life and stays valid when that fails; one that ended is expired', async () => {
+test('a certificate is renewed at two thirds of its lifetime, stays valid when that fails, and expires at its end', async () => {
   let isDown = false
   await using at = await startTunnels({ issuer: awayWhile(() => isDown) })
   await at.makeRegion()
@@ -60,7 +60,7 @@ test('a certificate is obtained anew at two thirds of its life and stays valid w
   expect((await at.secretOf(hostname))?.data['tls.crt']).not.toBe(first)
 })
 
-test('a certificate is renewed on schedule without anybody’s doing, serves on meanwhile, and says that it is renewed', async () => {
+test('a certificate is renewed on schedule, stays in use meanwhile, and reports the renewal', async () => {
   const asked = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
   let times = 0
   await using at = await startTunnels({
@@ -80,7 +80,7 @@ test('a certificate is renewed on schedule without anybody’s doing, serves on 
   expect(before?.conditions?.map(({ type }) => type)).toEqual(['Ready'])
   await at.advance(50 * DAY)
   await at.store.mergePatch(Tunnel, web, { spec: { config: { httpsOnly: true } } })
-  // By then whatever those days have set going is over.
+  // The work started by those days has ended by then.
   await at.until('web', ({ status }) => status?.observedGeneration === 2)
   expect(times).toBe(1)
   await at.advance(11 * DAY)
@@ -94,7 +94,7 @@ test('a certificate is renewed on schedule without anybody’s doing, serves on 
   expect(endOf(after) - endOf(before)).toBe(61 * DAY)
 })
 
-test('a certificate was obtained when it was signed, which is neither before its tunnel was there nor when it begins to count', async () => {
+test('obtainedAt is the time of signing, not the begin of the validity', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -109,7 +109,7 @@ test('a certificate was obtained when it was signed, which is neither before its
   expect(obtainedAt(renewed)).toBeLessThanOrEqual(at.now().getTime())
 })
 
-test('an authority that signs what is no good is not asked again before its time', async () => {
+test('an issuer of invalid certificates is not asked again before the next attempt', async () => {
   let asked = 0
   await using at = await startTunnels({
     issuer: (real) => ({
@@ -124,11 +124,11 @@ test('an authority that signs what is no good is not asked again before its time
   await at.makeEndpoint('a')
   await at.makeTunnel()
   const { status } = await at.until('web', (tunnel) => tunnel.status?.certificate?.status === 'failed')
-  expect(status?.certificate?.lastError).toBe('the certificate that was signed is no good')
+  expect(status?.certificate?.lastError).toBe('the signed certificate is not valid for the tunnel')
   expect(asked).toBe(1)
 })
 
-test('a certificate that its tunnel’s status speaks of is not read with each look at the tunnel, but when it is due', async () => {
+test('the Secret of a certificate in the status is read only when the certificate is due', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -139,7 +139,7 @@ test('a certificate that its tunnel’s status speaks of is not read with each l
     await at.until('web', ({ status }) => status?.observedGeneration === generation)
     return at.reads()
   }
-  // By then whatever began before the first word of it in the status has ended.
+  // Reconciles that began before the status was written have ended by then.
   const before = await looks(true, 2)
   expect(await looks(false, 3)).toBe(before)
   await at.advance(61 * DAY)
@@ -148,10 +148,10 @@ test('a certificate that its tunnel’s status speaks of is not read with each l
 })
 
 test.each([
-  { what: 'another authority signs', said: { issuer: 'the one before' } },
+  { what: 'another issuer is configured', said: { issuer: 'the one before' } },
   { what: 'it is for another name', said: { domain: '*.a.test' } },
-  { what: 'its end is not told', said: { expiresAt: null } },
-])('a certificate is read when by the status of its tunnel $what', async ({ said }) => {
+  { what: 'its expiry is missing', said: { expiresAt: null } },
+])('the Secret of a certificate is read when by the status $what', async ({ said }) => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -164,7 +164,7 @@ test.each([
   expect(conditionOf(mended, 'Ready')?.status).toBe('True')
 })
 
-test('an endpoint whose certificates nobody here signs says so and is given no tunnels, until somebody does', async () => {
+test('an endpoint without an issuer reports that and gets no tunnels until it has one', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a', { issuer: 'acme' })
@@ -173,14 +173,16 @@ test('an endpoint whose certificates nobody here signs says so and is given no t
   const ready = async () => conditionOf((await at.store.get(TunnelEndpoint, { name: 'a' })) ?? {}, 'Ready')
   await expect.poll(ready).toMatchObject({
     ...{ status: 'False', reason: 'IssuerMissing' },
-    message: 'this installation has no ACME issuer: no certificate can be had',
+    message: 'this installation has no ACME issuer: no certificate can be obtained',
   })
-  expect(at.told()).toContain('TunnelEndpoint IssuerMissing: this installation has no ACME issuer: no certificate can be had')
+  expect(at.told()).toContain(
+    'TunnelEndpoint IssuerMissing: this installation has no ACME issuer: no certificate can be obtained',
+  )
   await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer: 'local' } })
   await at.reason('Assigned')
 })
 
-test('where nobody signs any more a tunnel keeps its certificate, says why no other comes, and tries for none', async () => {
+test('a tunnel whose issuer was removed keeps its certificate, reports the reason, and attempts no renewal', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -189,7 +191,7 @@ test('where nobody signs any more a tunnel keeps its certificate, says why no ot
   const version = async () => (await at.secretOf(hostnameOf(before)))?.metadata.resourceVersion
   const kept = await version()
   const sign = (issuer: string) => at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer } })
-  const lastError = 'this installation has no ACME issuer: no certificate can be had'
+  const lastError = 'this installation has no ACME issuer: no certificate can be obtained'
   const sweepOnce = async () => {
     const stop = at.sweep()
     await at.advance(3 * ROUND_MS)
@@ -214,7 +216,7 @@ test('where nobody signs any more a tunnel keeps its certificate, says why no ot
   expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
 })
 
-test('the certificate of all tunnels of an endpoint goes with it: under a new one of its name another is obtained', async () => {
+test('the wildcard certificate of an endpoint is deleted with it: a new endpoint of the name obtains another', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a', { certificates: 'wildcard' })

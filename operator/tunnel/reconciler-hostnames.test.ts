@@ -20,7 +20,7 @@ async function started() {
 
 const kept = (tunnel: Tunnel) => conditionOf(tunnel, 'HostnameKept')
 
-test('a tunnel that is restored with its annotation has its hostname again; one without it another', async () => {
+test('a tunnel restored with its annotation keeps its hostname; without it, it gets another', async () => {
   await using at = await started()
   await at.makeTunnel()
   const before = await at.reason('Assigned')
@@ -40,7 +40,7 @@ test('a tunnel that is restored with its annotation has its hostname again; one 
   expect(hostnameOf(await at.reason('Assigned'))).not.toBe(hostnameOf(before))
 })
 
-test('a copy of a tunnel under another name gets a hostname and a mark of its own, and says why', async () => {
+test('a copy of a tunnel under another name gets a hostname and a mark of its own, and reports why', async () => {
   await using at = await started()
   await at.makeTunnel()
   const before = await at.reason('Assigned')
@@ -54,7 +54,7 @@ test('a copy of a tunnel under another name gets a hostname and a mark of its ow
   expect(copy.metadata.annotations?.[annotations.hostname]).toMatch(new RegExp(`^${hostnameOf(copy)}\\.`))
 })
 
-test('a hostname that another tunnel has by now is not given twice', async () => {
+test('a hostname in use by another tunnel is not assigned twice', async () => {
   await using at = await started()
   await at.makeTunnel()
   const first = await at.reason('Assigned')
@@ -68,11 +68,11 @@ test('a hostname that another tunnel has by now is not given twice', async () =>
   expect(kept(late)).toMatchObject({ status: 'False', reason: 'HostnameTaken' })
 })
 
-test('the mark of a tunnel that kubectl made is one write with its finalizer, and comes back when it is taken out', async () => {
+test('a tunnel made with kubectl gets mark and finalizer in one write, and a removed mark back', async () => {
   await using at = await started()
   const made = await at.makeTunnel()
   const tunnel = await at.reason('Assigned')
-  // The mark and the finalizer, the hostname, the certificate's Secret, the verdict.
+  // Mark and finalizer, hostname, the certificate's Secret, the condition.
   expect(Number(tunnel.metadata.resourceVersion) - Number(made.metadata.resourceVersion)).toBe(4)
   const mark = tunnel.metadata.annotations?.[annotations.hostname]
   expect(mark).toBeDefined()

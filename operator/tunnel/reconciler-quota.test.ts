@@ -24,7 +24,7 @@ const namesOf = (tunnels: readonly Tunnel[], reason: string): readonly string[] 
 const byAge = ({ metadata: a }: Tunnel, { metadata: b }: Tunnel): number =>
   `${a.creationTimestamp} ${a.uid}` < `${b.creationTimestamp} ${b.uid}` ? -1 : 1
 
-test('of eight at once as many are served as there may be; the others say why, and have nothing', async () => {
+test('of eight concurrent tunnels those within the quota are served; the others report the quota and get nothing', async () => {
   await using at = await started()
   const all = await at.makeAll()
   expect(namesOf(all, 'Assigned')).toHaveLength(MAX)
@@ -37,7 +37,7 @@ test('of eight at once as many are served as there may be; the others say why, a
   expect(at.told().toSorted()).toEqual(waiting.map(() => `Tunnel QuotaExceeded: ${message}`))
 })
 
-test('when one goes, the oldest of those that wait has its place, and the others go on waiting', async () => {
+test('the deletion of a tunnel admits the oldest waiting one only', async () => {
   await using at = await started()
   const all = await at.makeAll()
   const line = all.filter((tunnel) => reasonOf(tunnel) === 'QuotaExceeded').toSorted(byAge)
@@ -48,14 +48,14 @@ test('when one goes, the oldest of those that wait has its place, and the others
   for (const name of others) expect(reasonOf(await at.until(name, () => true))).toBe('QuotaExceeded')
 
   const [second = '', third = ''] = others
-  // One that never began leaves nothing, and makes no room.
+  // The deletion of a tunnel that never began admits no other.
   await at.store.delete(Tunnel, inNamespace(second))
   expect(await at.store.get(Tunnel, inNamespace(second))).toBeUndefined()
   await at.store.delete(Tunnel, inNamespace(first ?? ''))
   await at.reason('Assigned', third)
 })
 
-test('one that expires while it waits is deleted', async () => {
+test('a tunnel that expires while it waits is deleted', async () => {
   await using at = await started()
   await at.makeAll()
   const expiresAt = new Date(at.now().getTime() + HOUR).toISOString()
@@ -65,7 +65,7 @@ test('one that expires while it waits is deleted', async () => {
   await at.gone()
 })
 
-test('one that has its hostname is served, whatever the quota says by now', async () => {
+test('a tunnel with a hostname is served, whatever the quota', async () => {
   await using at = await started()
   const all = await at.makeAll()
   const [name = ''] = namesOf(all, 'QuotaExceeded')
@@ -74,7 +74,7 @@ test('one that has its hostname is served, whatever the quota says by now', asyn
   expect((await at.reason('Assigned', name)).status).toMatchObject(before)
   const [served = ''] = namesOf(all, 'Assigned')
   await at.store.delete(Tunnel, inNamespace(served))
-  // There were four: room for none yet.
+  // There were four, so none is admitted yet.
   await at.makeTunnel('late')
   await at.reason('QuotaExceeded', 'late')
 })

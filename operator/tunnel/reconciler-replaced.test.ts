@@ -19,7 +19,7 @@ const HOSTNAME = '0123456789abcdef'
 test.each([
   { what: 'another tunnel has its name', found: tunnel({ metadata: { uid: 'another' } }) },
   { what: 'it is gone', found: undefined },
-])('no certificate is obtained for a tunnel when, as its renewal is told, $what', async ({ found }) => {
+])('no certificate is obtained for a tunnel when, as its renewal is announced, $what', async ({ found }) => {
   const at = new Date()
   const endpoint = tunnelEndpoint()
   const [regions, endpoints, tunnels] = [
@@ -44,6 +44,6 @@ test.each([
     ...{ issuers: { local, acme: undefined }, now: () => new Date(at.getTime() + 70 * DAY), quota: { admit: () => undefined } },
     report: async () => undefined,
   })
-  expect(await reconcile(before.metadata)).toEqual({ verdict: 'settled', reason: 'Gone' })
+  expect(await reconcile(before.metadata)).toEqual({ result: 'settled', reason: 'Gone' })
   expect(written).toEqual([])
 })

@@ -34,7 +34,7 @@ test('a tunnel waits for its region and an endpoint, then has a hostname, a URL 
   expect(certificate.verify(new X509Certificate(ca.certificate).publicKey)).toBe(true)
 })
 
-test('tunnels get hostnames of their own, spread over the endpoints, and keep them through every change', async () => {
+test('tunnels get unique hostnames, spread over the endpoints, and keep them through every change', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -53,7 +53,7 @@ test('tunnels get hostnames of their own, spread over the endpoints, and keep th
   expect([hostnameOf(after), after.status?.endpointRef]).toEqual([made.map(hostnameOf)[0], { name: 'a' }])
 })
 
-/** It is within the lifetime of what was just signed, and later than any signature. */
+/** Time within the lifetime of a new certificate, and later than any signature. */
 const IN_A_MONTH = new Date(Date.now() + 30 * 24 * HOUR).toISOString()
 
 test.each(['', 'yesterday', '2020-01-01T00:00:00.000Z', '9999-01-01T00:00:00.000Z', IN_A_MONTH])(
@@ -75,13 +75,13 @@ test.each(['', 'yesterday', '2020-01-01T00:00:00.000Z', '9999-01-01T00:00:00.000
   },
 )
 
-test('when its settings were last changed is told by whoever changed them, else by the first look at them, without a write more', async () => {
+test('updatedAt is the annotation of the writer, otherwise the time of the first reconcile, without an extra write', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
   await at.makeTunnel()
   expect((await at.reason('Assigned')).status?.updatedAt).toBeUndefined()
-  // Versions are of the whole store: the endpoint has counted its tunnel, and writes no more.
+  // Versions count all writes of the store: the endpoint has its tunnel count, and writes no more.
   await expect.poll(async () => (await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.tunnels, { timeout: 15_000 }).toBe(1)
   const change = async (generation: number, config: object, marks: Readonly<Record<string, string>> = {}) => {
     const { metadata } = await at.store.mergePatch(Tunnel, web, { metadata: { annotations: marks }, spec: { config } })
@@ -103,7 +103,7 @@ test('when its settings were last changed is told by whoever changed them, else 
   expect(await change(5, { httpsOnly: false }, { [annotations.updatedAt]: 'yesterday' })).toBe(now())
 })
 
-test('a tunnel whose endpoint nobody serves is not ready, and is again when somebody does', async () => {
+test('a tunnel whose endpoint has no edges is not ready until it has', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')
@@ -117,7 +117,7 @@ test('a tunnel whose endpoint nobody serves is not ready, and is again when some
   expect((await at.reason('Assigned')).status?.url).toBe(status?.url)
 })
 
-test('a tunnel whose endpoint is made anew with another domain has its URL there, from before it has a certificate for it', async () => {
+test('a tunnel whose endpoint is recreated with another domain has its new URL before its new certificate', async () => {
   let isDown = false
   await using at = await startTunnels({
     issuer: (real) => ({
@@ -145,7 +145,7 @@ test('a tunnel whose endpoint is made anew with another domain has its URL there
   expect(status?.url).toBe(`https://${hostname}.c.test`)
 })
 
-test('a tunnel is given to no endpoint that nobody serves: it waits for one that somebody does', async () => {
+test('a tunnel waits for an endpoint with edges', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a', { replicas: 0 })
@@ -159,7 +159,7 @@ test('a tunnel is given to no endpoint that nobody serves: it waits for one that
   expect((await at.reason('Assigned', 'next')).status?.endpointRef).toEqual({ name: 'a' })
 })
 
-test('a tunnel that is deleted, or whose time has passed, takes its certificate and its hostname with it', async () => {
+test('certificate and hostname of a deleted or expired tunnel are removed', async () => {
   await using at = await startTunnels()
   await at.makeRegion()
   await at.makeEndpoint('a')

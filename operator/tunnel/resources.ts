@@ -6,34 +6,34 @@ import { encodeSecret } from '../secret-data.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { ownersOf } from '../endpoint/owners.ts'
 
-/** `{hostname}.{domain}` */
+/** Host of a tunnel: `{hostname}.{domain}`. */
 export function hostOf({ spec }: TunnelEndpoint, hostname: string): string {
   return `${hostname}.${spec.domain}`
 }
 
-/** The public URL, without a port, whatever port the edge listens on (contract, "Tunnel"). */
+/** Public URL of a tunnel, always without a port (docs/api.md, "Tunnels"). */
 export function urlOf(endpoint: TunnelEndpoint, hostname: string): string {
   return `https://${hostOf(endpoint, hostname)}`
 }
 
-/** The name that its certificate is for. */
+/** Name in the tunnel's certificate. */
 export function certificateName(endpoint: TunnelEndpoint, hostname: string): string {
   return endpoint.spec.certificates === 'wildcard' ? `*.${endpoint.spec.domain}` : hostOf(endpoint, hostname)
 }
 
-/** Where its certificate is kept: for itself, or for all tunnels of the endpoint. */
+/** Key of the Secret with the tunnel's certificate, which all tunnels of an endpoint may share. */
 export function certificateKey(endpoint: TunnelEndpoint, hostname: string) {
   const name = endpoint.spec.certificates === 'wildcard' ? sharedCertificate(endpoint.metadata.name) : ownCertificate(hostname)
   return { namespace: SYSTEM_NAMESPACE, name }
 }
 
-/** Names of the Secrets that an endpoint's edges need: sorted, so that the same are written alike. */
+/** Names of the Secrets that an endpoint's edges read, sorted, so that equal sets are equal objects. */
 export function certificatesOf(endpoint: TunnelEndpoint, tunnels: readonly Tunnel[]): readonly string[] {
   const hostnames = tunnels.flatMap(({ status }) => status?.hostname ?? [])
   return [...new Set(hostnames.map((hostname) => certificateKey(endpoint, hostname).name))].sort()
 }
 
-/** The Secret that edges serve a name with. */
+/** Secret with the certificate and key of a host. */
 export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, signed: KeyPair & { readonly at: Date }) {
   const { certificate, key, at } = signed
   return {
@@ -48,7 +48,7 @@ export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, si
   }
 }
 
-/** Active endpoints of a region that somebody serves, fewest tunnels first, then by name. */
+/** Active endpoints of a region that have edges, fewest tunnels first, then by name. */
 export function candidatesOf(
   endpoints: readonly TunnelEndpoint[],
   region: string,

@@ -21,11 +21,11 @@ import { countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
 import { scaleDeployment, stopDeployment } from './deployments.ts'
 import { edgeSecrets, edgesGone } from './edges.ts'
 
-const LOOK_AGAIN_MS = 500
-/** What is still there after this is let go of without its server: that one goes next. */
+const RETRY_MS = 500
+/** Time after which the finalizer of a remaining object is removed without its server, which is deleted next. */
 const PATIENCE_MS = 20_000
 
-/** In this order: who lives in something goes before it. Servers of a region would be made anew, so regions go before them. */
+/** Order of deletion: contents before their container. Regions precede servers, which would otherwise be recreated. */
 const STAGES: readonly (readonly Kind[])[] = [
   [SharedInstance, ApiToken, Tunnel, TunnelPassword],
   [TenantNamespace],
@@ -35,7 +35,7 @@ const STAGES: readonly (readonly Kind[])[] = [
 const SECRETS = ['mooring-ca', 'mooring-issuer', 'mooring-apiserver', 'journal-edge', 'journal-reader', 'journal-owner']
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' }
 
-/** How much may be deleted, and what to tell who must not. */
+/** Permission to delete, and the release that a rejection names. */
 export interface Leave {
   readonly deleteData: boolean
   /** Revision of the release that is being uninstalled. */
@@ -43,10 +43,10 @@ export interface Leave {
 }
 
 /**
- * Removes all that Mooring has made beside the chart's own objects: databases and their volumes, tenants' namespaces, keys and the lease.
- * The operator does the work, so it must be running; it is stopped when it is done. While nothing of anybody's may be deleted, nothing of
- * it is, whenever it was made: what was made while we looked is found when the API has been stopped, and that runs again.
- * @throws MooringError `data_exists` while there is anything of somebody's and nobody has said that it may go; nothing was done then
+ * Removes all that Mooring created beside the chart's own objects: databases and their volumes, tenants' namespaces, keys and the lease.
+ * The operator does the work, so it must be running; it is stopped at the end. Without permission to delete tenants' data, nothing is
+ * deleted if there is any. Data created during this check is found when the API server has stopped, which is then started again.
+ * @throws MooringError `data_exists` when there is tenants' data and no permission to delete it; nothing was deleted then
  */
 export async function removeData(deps: UninstallDeps, leave: Leave): Promise<void> {
   const { store, log } = deps
@@ -70,7 +70,7 @@ export async function removeData(deps: UninstallDeps, leave: Leave): Promise<voi
   log.info({}, 'all data is deleted')
 }
 
-/** Helm upgrades no release whose uninstallation was refused, so that it may be allowed by other means too. */
+/** Whether an annotation permits the deletion: helm cannot upgrade a release whose uninstallation was rejected, to pass another value. */
 async function isMarked(store: Store): Promise<boolean> {
   const namespace = await store.get(Namespace, { name: SHARED_NAMESPACE })
   return namespace?.metadata.annotations?.[annotations.deleteData] === 'true'
@@ -88,7 +88,7 @@ function refusal(there: string, { revision }: Leave): MooringError {
   )
 }
 
-/** Deletes every object of a kind and waits until its finalizers are done. Others may be made meanwhile: they go too. */
+/** Deletes every object of a kind, including those created meanwhile, and waits until their finalizers are done. */
 async function removeAll(deps: UninstallDeps, kind: Kind): Promise<void> {
   const { store, log, clock = systemClock } = deps
   const began = clock.now()
@@ -100,8 +100,8 @@ async function removeAll(deps: UninstallDeps, kind: Kind): Promise<void> {
       if (object.metadata.deletionTimestamp === undefined) await remove(store, kind, keyOf(object))
       else if (clock.now() - began > PATIENCE_MS) await letGo(store, kind, keyOf(object))
     }
-    log.info({ left: objects.length, kind: kind.kind }, 'waiting for them to be cleaned up')
-    await pause(clock, LOOK_AGAIN_MS, never)
+    log.info({ left: objects.length, kind: kind.kind }, 'waiting until objects are cleaned up')
+    await pause(clock, RETRY_MS, never)
   }
 }
 

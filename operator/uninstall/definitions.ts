@@ -6,11 +6,11 @@ import { countOf, inWords } from './inventory.ts'
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const CRD = { kind: { kind: 'CustomResourceDefinition', plural: 'customresourcedefinitions', custom: false } }
 
-/** Removes the CustomResourceDefinitions, which helm leaves; not while there is still an object of theirs, which would go along. */
+/** Removes the CustomResourceDefinitions, which helm keeps, unless objects of theirs exist, which would be deleted with them. */
 export async function removeDefinitions({ store, log }: UninstallDeps): Promise<void> {
   const there = inWords(await countOf(store, CUSTOM_KINDS))
   if (there !== undefined) {
-    log.info({ there }, 'the CustomResourceDefinitions stay: there are objects of them')
+    log.info({ there }, 'the CustomResourceDefinitions are kept: objects of them exist')
     return
   }
   for (const { plural, group } of CUSTOM_KINDS) {

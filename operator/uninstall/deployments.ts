@@ -5,7 +5,7 @@ import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
 import type { UninstallDeps } from './inventory.ts'
 
-const LOOK_AGAIN_MS = 500
+const RETRY_MS = 500
 const List = z.object({ items: z.array(z.unknown()) })
 const DEPLOYMENT = { kind: { kind: 'Deployment', plural: 'deployments', custom: false }, namespace: SYSTEM_NAMESPACE }
 
@@ -17,7 +17,7 @@ type Client = Pick<KubernetesClient, 'request'>
 const pathOf = (component: Component): string =>
   `/apis/apps/v1/namespaces/${SYSTEM_NAMESPACE}/deployments/mooring-${component}/scale`
 
-/** Pods that a component is to have; undefined when it is not there. @throws StoreError */
+/** Desired number of a component's pods; undefined when its Deployment does not exist. @throws StoreError */
 async function replicasOf(client: Client, component: Component): Promise<number | undefined> {
   const scale = await client.request({ method: 'GET', path: pathOf(component) })
   if (scale.status === 404) return undefined
@@ -25,7 +25,7 @@ async function replicasOf(client: Client, component: Component): Promise<number 
   return Scale.parse(scale.body).spec.replicas
 }
 
-/** Sets how many pods a component is to have. @throws StoreError */
+/** Sets the desired number of a component's pods. @throws StoreError */
 export async function scaleDeployment(client: Client, component: Component, replicas: number): Promise<void> {
   const scaled = await client.request({
     method: 'PATCH',
@@ -38,8 +38,8 @@ export async function scaleDeployment(client: Client, component: Component, repl
 }
 
 /**
- * Scales a component to nothing and waits until its last pod is gone. One that is not there is stopped.
- * @returns how many pods it was to have @throws StoreError
+ * Scales a component to zero and waits until its last pod is gone. A missing Deployment counts as stopped.
+ * @returns its former number of pods @throws StoreError
  */
 export async function stopDeployment(
   { store: { client }, clock = systemClock }: UninstallDeps,
@@ -57,6 +57,6 @@ export async function stopDeployment(
       query: { labelSelector },
     })
     if (pods.status === 200 && List.parse(pods.body).items.length === 0) return before
-    await pause(clock, LOOK_AGAIN_MS, never)
+    await pause(clock, RETRY_MS, never)
   }
 }

@@ -10,21 +10,21 @@ import { NetworkPolicy, Pod, Service } from '../kubernetes/kinds.ts'
 import type { UninstallDeps } from './inventory.ts'
 import { listed } from './inventory.ts'
 
-const LOOK_AGAIN_MS = 500
+const RETRY_MS = 500
 const KINDS: readonly Kind[] = [
   ...[Deployment, Pod, Service, PodDisruptionBudget, NetworkPolicy],
   ...[RoleBinding, Role, ServiceAccount],
 ]
 
-/** Names of the Secrets of endpoints' edges. Their owners' end takes them along; whoever made one by hand gave it no owner. */
+/** Names of the Secrets of endpoints' edges. Kubernetes deletes them with their owner, but a Secret made by hand has none. */
 export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
   endpoints.flatMap(({ metadata: { name } }) =>
     [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(name)),
   )
 
 /**
- * Waits until Kubernetes' garbage collection has taken away all that edges consist of. Their TunnelEndpoints must be gone; so long as their
- * CustomResourceDefinition is there, what they own is known to be ownerless.
+ * Waits until Kubernetes' garbage collection has removed all objects of edges. Their TunnelEndpoints must be gone. The collection needs the
+ * CustomResourceDefinition of the owners to exist.
  */
 export async function edgesGone({ store, log, clock = systemClock }: UninstallDeps): Promise<void> {
   const scope = { namespace: SYSTEM_NAMESPACE, labels: OWNERSHIP }
@@ -34,6 +34,6 @@ export async function edgesGone({ store, log, clock = systemClock }: UninstallDe
     const left = found.reduce((sum, count) => sum + count, 0)
     if (left === 0) return
     log.info({ left }, 'waiting for edges to be gone')
-    await pause(clock, LOOK_AGAIN_MS, never)
+    await pause(clock, RETRY_MS, never)
   }
 }

@@ -12,10 +12,10 @@ export interface UninstallDeps {
   readonly clock?: Clock
 }
 
-/** Kinds of which the chart or the operator itself makes objects: nobody loses anything with them. */
+/** Kinds whose objects the chart or the operator itself creates: their deletion loses no data. */
 const OWN: ReadonlySet<string> = new Set(['Region', 'Plan', 'DatabaseServer', 'TunnelEndpoint'])
 
-/** Kinds whose objects are somebody's. */
+/** Kinds whose objects belong to tenants or administrators. */
 export const VALUED_KINDS: readonly Kind[] = CUSTOM_KINDS.filter(({ kind }) => !OWN.has(kind))
 
 export interface Count {
@@ -23,12 +23,12 @@ export interface Count {
   readonly count: number
 }
 
-/** How many objects there are of each kind; of one whose CustomResourceDefinition is gone, none. */
+/** Numbers of objects by kind; none for a kind without its CustomResourceDefinition. */
 export async function countOf(store: Store, kinds: readonly Kind[]): Promise<readonly Count[]> {
   return Promise.all(kinds.map(async (kind) => ({ plural: kind.plural, count: (await listed(store, kind)).length })))
 }
 
-/** All objects of a kind; none when the API server does not know it. */
+/** All objects of a kind; none when the API server does not know the kind. */
 export async function listed<K extends Kind>(store: Store, kind: K, options?: ListOptions) {
   try {
     return (await store.list(kind, options)).items
@@ -38,7 +38,7 @@ export async function listed<K extends Kind>(store: Store, kind: K, options?: Li
   }
 }
 
-/** `3 sharedinstances, 1 organizations`; undefined when there is nothing. Pure. */
+/** Formats counts: `3 sharedinstances, 1 organizations`; undefined when all are 0. Pure. */
 export function inWords(counts: readonly Count[]): string | undefined {
   const some = counts.filter(({ count }) => count > 0).map(({ plural, count }) => `${count} ${plural}`)
   return some.length === 0 ? undefined : some.join(', ')

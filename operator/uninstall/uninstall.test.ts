@@ -15,7 +15,7 @@ import { inWords } from './inventory.ts'
 const log = pino({ level: 'silent' })
 const REGION_ID = '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10'
 
-/** An installation without pods: its store is an embedded one, and its API server knows no Deployments. */
+/** Installation without pods: its store is an embedded one, and its API server has no Deployments. */
 async function installation(there: { organization?: boolean } = {}) {
   const opened = await openTemporaryStore()
   const requests: ApiRequest[] = []
@@ -34,8 +34,8 @@ async function installation(there: { organization?: boolean } = {}) {
   await store.create(Region, { metadata: { name: 'here' }, spec: { id: REGION_ID, regionId: 1, name: 'here' } })
   if (there.organization) await store.create(Organization, { metadata: { name: 'acme' }, spec: { name: 'Acme' } })
   const deps = { store, log }
-  const answering = (wanted: typeof answer) => {
-    answer = wanted
+  const answering = (desired: typeof answer) => {
+    answer = desired
   }
   return { ...deps, deps, requests, answering, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }
@@ -43,7 +43,7 @@ async function installation(there: { organization?: boolean } = {}) {
 const keep = { deleteData: false, revision: 3 }
 const names = async (store: KubernetesStore) => (await store.list(Secret)).items.map(({ metadata }) => metadata.name)
 
-test('while there is anything of somebody’s nothing is done, and the way out is told', async () => {
+test('nothing is deleted while there is tenants’ data, and the message names the options', async () => {
   await using there = await installation({ organization: true })
   await expect(removeData(there.deps, keep)).rejects.toMatchObject({
     code: 'data_exists',
@@ -54,10 +54,10 @@ test('while there is anything of somebody’s nothing is done, and the way out i
 })
 
 test.each([
-  { when: 'nobody has anything there', organization: false, deleteData: false, marked: false },
+  { when: 'there is no tenants’ data', organization: false, deleteData: false, marked: false },
   { when: 'the values say so', organization: true, deleteData: true, marked: false },
   { when: 'the Namespace says so', organization: true, deleteData: false, marked: true },
-])('when $when, all goes but what is somebody else’s', async ({ organization, deleteData, marked }) => {
+])('when $when, all objects of Mooring are deleted, and no others', async ({ organization, deleteData, marked }) => {
   await using there = await installation({ organization })
   const { store } = there
   if (marked) {
@@ -72,7 +72,7 @@ test.each([
 const scaledTo = (requests: readonly ApiRequest[]) =>
   requests.flatMap(({ method, path, body }) => (method === 'PATCH' ? [[path.split('/').at(-2), body]] : []))
 
-test('what somebody makes while the API is being stopped is found: nothing is deleted, and the API runs on', async () => {
+test('data created while the API is being stopped is found: nothing is deleted, and the API runs again', async () => {
   await using there = await installation()
   there.answering(async ({ method, path }) => {
     if (method === 'PATCH' && (await there.store.list(Organization)).items.length === 0)
@@ -88,7 +88,7 @@ test('what somebody makes while the API is being stopped is found: nothing is de
   ])
 })
 
-test('what is made later still is never deleted unless it may be', async () => {
+test('data created even later is deleted only with permission', async () => {
   await using there = await installation()
   there.answering(async ({ path }) => {
     if (path.includes('mooring-operator') && (await there.store.list(Organization)).items.length === 0)
@@ -99,7 +99,7 @@ test('what is made later still is never deleted unless it may be', async () => {
   expect((await there.store.list(Organization)).items).toHaveLength(1)
 })
 
-test('the definitions go when there is no object of them any more, and stay while there is', async () => {
+test('the definitions are deleted only when they have no objects', async () => {
   await using there = await installation()
   await removeDefinitions(there.deps)
   expect(there.requests).toEqual([])

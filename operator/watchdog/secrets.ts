@@ -4,26 +4,26 @@ import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { secretName } from '../shared-instance/credentials.ts'
-import { type Credentials, judgeSecret, MANAGED_BY } from '../shared-instance/kept-secret.ts'
+import { type Credentials, checkSecret, MANAGED_BY } from '../shared-instance/kept-secret.ts'
 
 export interface SecretSearch {
   readonly store: Store
   readonly instances: Cache<typeof SharedInstance>
-  /** PEM of the CA that callers check database servers by. */
+  /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
-  /** Called with a namespace whose Secrets cannot be read now. */
+  /** Receives the error of a namespace whose Secrets cannot be read. */
   readonly onError: (namespace: string, error: unknown) => void
 }
 
-/** An instance with what its Secret says; undefined when the Secret is gone or not as it was made. */
+/** Instance and the content of its Secret; undefined when the Secret is missing or changed. */
 export interface KeptCredentials {
   readonly instance: SharedInstance
   readonly credentials: Credentials | undefined
 }
 
 /**
- * The credential Secrets of all claimed instances. Secrets are not watched, which would take the right to read all of a
- * cluster's: they are listed namespace by namespace, and only where there are instances.
+ * Reads the credential Secrets of all claimed instances. Secrets are not watched, as that needs permission to read all Secrets of the
+ * cluster: they are listed by namespace, and only where there are instances.
  */
 export async function readSecrets(search: SecretSearch): Promise<readonly KeptCredentials[]> {
   const byNamespace = Map.groupBy(search.instances.list().filter(isClaimed), ({ metadata }) => metadata.namespace ?? '')
@@ -38,7 +38,7 @@ export async function readSecrets(search: SecretSearch): Promise<readonly KeptCr
   return found
 }
 
-/** One that is not claimed yet, or is going, has a reconciler at work on it. */
+/** Whether an instance is claimed. Others, and those being deleted, are handled by their reconciler. */
 function isClaimed({ metadata, status }: SharedInstance): boolean {
   return status?.secretRef !== undefined && metadata.deletionTimestamp === undefined
 }
@@ -48,7 +48,7 @@ async function readNamespace({ store, ca }: SecretSearch, namespace: string, cla
   const secrets = new Map(items.map((secret) => [secret.metadata.name, secret]))
   return claimed.map((instance) => {
     const secret = secrets.get(secretName(instance))
-    const found = secret && judgeSecret(secret, { instance, ca: ca() })
+    const found = secret && checkSecret(secret, { instance, ca: ca() })
     return { instance, credentials: typeof found === 'object' && found.tidy ? found : undefined }
   })
 }

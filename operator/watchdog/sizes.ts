@@ -8,16 +8,16 @@ import { suffixOf } from '../shared-instance/naming.ts'
 import type { Suspicions } from '../shared-instance/suspicions.ts'
 
 export interface SizesDeps {
-  /** With the indexes of shared-instance/indexes.ts. */
+  /** Instances, with the indexes of shared-instance/indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
   readonly suspicions: Pick<Suspicions, 'oversize'>
   readonly sizeBytes: number
   readonly log: Pick<Logger, 'info'>
-  /** Called with an instance that came to be past its size, or within it again. */
+  /** Called with an instance whose database grew above its size limit, or shrank below it. */
   readonly wake: (instance: SharedInstance) => void
 }
 
-/** Measures the databases of one server, all or those that can grow now, and marks the instances that are past their size. */
+/** Measures the databases of one server, all or only those that can grow now, and marks the instances above their size limit. */
 export type CheckSizes = (server: string, open: OpenServer, which: 'all' | 'busy') => Promise<void>
 
 export function createSizeCheck({ instances, suspicions, sizeBytes, log, wake }: SizesDeps): CheckSizes {
@@ -28,7 +28,7 @@ export function createSizeCheck({ instances, suspicions, sizeBytes, log, wake }:
       if (!owner || isBeingReset(owner, resets)) continue
       const { uid } = owner.metadata
       const isOversize = bytes > sizeBytes
-      // What a session wrote is gone the moment that it is ended for it: whether that is enough shows when all has settled.
+      // Ending a session drops what it wrote in an open transaction: only a check of all databases clears the mark.
       if (!isOversize && which === 'busy') continue
       if (isOversize === suspicions.oversize.has(uid)) continue
       if (isOversize) suspicions.oversize.add(uid)
@@ -39,7 +39,7 @@ export function createSizeCheck({ instances, suspicions, sizeBytes, log, wake }:
   }
 }
 
-/** A database that a reset empties meanwhile may have been measured full: the new one would be disabled for it. */
+/** Whether the database is being reset: the size of the former database would disable the new one. */
 function isBeingReset(instance: SharedInstance, resets: ReadonlyMap<string, number>): boolean {
   const { metadata, spec, status } = instance
   return spec.resetVersion > (resets.get(metadata.uid) ?? resetsOf(status)) && !waitsToReset(instance)

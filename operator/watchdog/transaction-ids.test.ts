@@ -10,7 +10,7 @@ import { databaseServer } from '../../test/builders/database-server.ts'
 import { settableCache } from '../../test/support/store/settable-cache.ts'
 import { createTransactionIdAlarm } from './transaction-ids.ts'
 
-test('a server that has used up half of its transaction ids has a condition, until enough are free again', async () => {
+test('a server that has used half of its transaction ids has a condition until enough are free again', async () => {
   await using opened = await openTemporaryStore()
   const { store } = opened
   const { metadata, spec } = databaseServer()

@@ -15,19 +15,19 @@ export interface TransactionIdsDeps {
   readonly now: () => Date
 }
 
-/** Part of the transaction ids from which the condition is set, and below which it goes again. */
+/** Used share of the transaction ids at which the condition is set, and below which it is removed. */
 const LOW = 0.5
 const ENOUGH = 0.4
 
 /**
- * Reports how much of its transaction ids each server has used up, as a gauge and, past half, as a condition of the DatabaseServer, which
- * becomes an Event. Half is days before the server stops, even with a tenant that burns them as fast as it can.
+ * Creates the reporter of each server's used transaction ids: a gauge and, above half, a condition of the DatabaseServer, which becomes an
+ * Event. Half is days before the server stops, even with a tenant that uses them as fast as possible.
  */
 export function createTransactionIdAlarm({ store, servers, registry, now }: TransactionIdsDeps) {
   const byServer = new Map<string, number>()
   new Gauge({
     name: 'mooring_database_transaction_ids_used_ratio',
-    help: 'Part of the transaction ids that the database server worst off has used up; it stops at 1.',
+    help: 'Highest share of its transaction ids that a database server has used; a server stops at 1.',
     registers: [registry],
     collect() {
       this.set(Math.max(0, ...byServer.values()))
@@ -53,7 +53,7 @@ export function createTransactionIdAlarm({ store, servers, registry, now }: Tran
     try {
       await store.patchStatus(DatabaseServer, keyOf(server), { conditions }, { uid, resourceVersion })
     } catch (error) {
-      // The next sweep says it again.
+      // The next sweep sets the condition.
       if (!isStoreError(error, 'conflict') && !isStoreError(error, 'not_found')) throw error
     }
   }

@@ -12,7 +12,7 @@ import { createWatchdog } from './watchdog.ts'
 
 const [FULL, LIMIT] = [2_000, 1_000]
 
-/** One instance, too large for its server; `during` happens while sizes are looked at. */
+/** One oversized instance; `during` runs while sizes are measured. */
 async function lookAt(given: SharedInstance, during: (put: (instance: SharedInstance) => void) => unknown) {
   await using opened = await openTemporaryStore()
   const instances = settableCache(SharedInstance, instanceIndexes)
@@ -37,35 +37,32 @@ async function lookAt(given: SharedInstance, during: (put: (instance: SharedInst
   return suspicions.oversize.has(given.metadata.uid)
 }
 
-function instance(wished: number, done: number): SharedInstance {
+function instance(desired: number, done: number): SharedInstance {
   const { metadata } = sharedInstance()
   const status = { ...claimedStatus, name: tenantName('pr-42', metadata.uid), serverRef: { name: 's' }, resetVersion: done }
-  return sharedInstance({ spec: { resetVersion: wished }, status })
+  return sharedInstance({ spec: { resetVersion: desired }, status })
 }
 
-test('an instance that is too large is suspected, whether it was ever reset or not', async () => {
+test('an oversized instance is reported, whether it was ever reset or not', async () => {
   expect(await lookAt(instance(0, 0), () => undefined)).toBe(true)
   expect(await lookAt(instance(3, 3), () => undefined)).toBe(true)
 })
 
-test('what was measured before a reset, or in its middle, says nothing of what there is after it', async () => {
+test('a size measured before or during a reset does not count after it', async () => {
   expect(await lookAt(instance(1, 0), () => undefined)).toBe(false)
   expect(await lookAt(instance(1, 0), (put) => put(instance(1, 1)))).toBe(false)
   expect(await lookAt(instance(0, 0), (put) => put(instance(1, 0)))).toBe(false)
   expect(await lookAt(instance(0, 0), (put) => put(instance(1, 1)))).toBe(false)
 })
 
-test.each(['TemplateNotFound', 'TemplateInUse'])(
-  'a reset that waits with %s keeps nobody from being measured',
-  async (reason) => {
-    const waits = instance(1, 0)
-    const condition = { type: 'Ready', status: 'False', reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' } as const
-    const given = { ...waits, status: { ...waits.status, conditions: [condition] } }
-    expect(await lookAt(given, () => undefined)).toBe(true)
-    expect(await lookAt(given, (put) => put(instance(1, 1)))).toBe(false)
-  },
-)
+test.each(['TemplateNotFound', 'TemplateInUse'])('a reset that waits with %s does not prevent a measurement', async (reason) => {
+  const waits = instance(1, 0)
+  const condition = { type: 'Ready', status: 'False', reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' } as const
+  const given = { ...waits, status: { ...waits.status, conditions: [condition] } }
+  expect(await lookAt(given, () => undefined)).toBe(true)
+  expect(await lookAt(given, (put) => put(instance(1, 1)))).toBe(false)
+})
 
-test('a wish for fewer resets than there were keeps nobody from being measured', async () => {
+test('a desired reset version below the present one does not prevent a measurement', async () => {
   expect(await lookAt(instance(0, 2), () => undefined)).toBe(true)
 })

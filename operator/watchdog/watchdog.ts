@@ -1,42 +1,41 @@
 import type { Logger } from 'pino'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { SessionBounds } from '../engines/engine.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
-import { suffixOf } from '../shared-instance/naming.ts'
+import { suffixOf, tenantSuffix } from '../shared-instance/naming.ts'
 import type { Suspicions } from '../shared-instance/suspicions.ts'
-import { findOrphans } from './orphans.ts'
 import { type KeptCredentials, readSecrets } from './secrets.ts'
 import { createSizeCheck } from './sizes.ts'
 
 export interface WatchdogDeps {
   readonly store: Store
-  /** With the indexes of shared-instance/indexes.ts. */
+  /** Instances, with the indexes of shared-instance/indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
   readonly admins: Admins
   readonly suspicions: Suspicions
-  /** PEM of the CA that callers check database servers by. */
+  /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly limits: SessionBounds
   readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
-  /** Called at each sweep with the part of its transaction ids that a server has used up, 0 to 1. */
+  /** Receives at each sweep the share of transaction ids that a server has used, 0 to 1. */
   readonly onTransactionIds: (server: string, used: number) => Promise<void>
 }
 
-/** Looks after what no engine limits by itself: sessions past their bounds, databases that grow too large, differences of catalog and store. */
+/** Enforces limits that engines lack: sessions above their limits, databases above their size, differences of catalog and store. */
 export interface Watchdog {
-  /** Until `signal` aborts. */
+  /** Runs until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Calls `wake` with instances that need a decision. */
+  /** Calls `wake` with instances that need a decision. @returns a function that unsubscribes */
   onSuspicion(wake: (key: Key) => void): () => void
-  /** Compares sizes and catalogs of every server, and the Secrets of every tenant namespace, with what there should be. */
+  /** Compares sizes and catalogs of every server, and the Secrets of every tenant namespace, with the desired state. */
   sweep(): Promise<void>
 }
 
-/** What one sweep hands from step to step. */
+/** State of one sweep. */
 interface Round {
   /** Names without a resource, as `server/name`, found by this sweep. */
   readonly suspects: Set<string>
@@ -47,7 +46,7 @@ interface InForce extends KeptCredentials {
   readonly credentials: NonNullable<KeptCredentials['credentials']>
 }
 
-/** Whether the password in the Secret is the one that the engine should have by now. */
+/** Whether the Secret's password should be the engine's now. */
 function isInForce(kept: KeptCredentials): kept is InForce {
   const { spec, status } = kept.instance
   const version = kept.credentials?.passwordVersion
@@ -67,7 +66,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
   const checkSizes = createSizeCheck({ instances, suspicions, sizeBytes: limits.sizeBytes, log, wake })
 
-  /** Runs a check on every server at once. A server that does not answer delays no other, and is not asked again before it does. */
+  /** Creates a check of every server at once. A slow server delays no other, and is skipped while its last check runs. */
   function onEachServer<Args extends unknown[]>(check: (name: string, open: OpenServer, ...args: Args) => Promise<void>) {
     const underWay = new Set<string>()
     async function one(name: string, args: Args): Promise<void> {
@@ -91,7 +90,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     if (!isOccupied(server)) return
     const { cancelled, ended } = await open.admin.enforce(limits)
     if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
-    // A tenant that writes as fast as the disk takes it would outgrow the server's volume between two sweeps.
+    // A tenant that writes at disk speed would fill the server's volume between two sweeps.
     await checkSizes(server, open, 'busy')
   })
 
@@ -113,10 +112,10 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       if (gone) suspicions.missing.add(instance.metadata.uid)
       wake(instance)
     }
-    // The store itself, which lists all there is, is asked only about names whose owner the cache does not have: seldom any.
+    // The store is read only for names whose owner is not in the cache, which is rare.
     const unowned = [...tenants.keys()].filter((name) => !ownerOf(name))
     for (const name of await findOrphans(deps.store, unowned)) {
-      // Twice in a row: what appeared during this sweep has its resource by the next.
+      // Dropped only when found twice: a database created during this sweep has its resource by the next.
       if (!suspects.has(`${server}/${name}`)) round.suspects.add(`${server}/${name}`)
       else {
         await admin.drop(name)
@@ -137,9 +136,9 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
 
   async function checkExtensions(server: string, { admin }: OpenServer): Promise<void> {
     const having = instances.byIndex('server', server).filter(({ status }) => (status?.extensions?.length ?? 0) > 0)
-    const wanted = new Map(having.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
-    if (wanted.size === 0) return
-    for (const name of await admin.findMissingExtensions(wanted)) {
+    const desired = new Map(having.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
+    if (desired.size === 0) return
+    for (const name of await admin.findMissingExtensions(desired)) {
       const owner = ownerOf(name)
       if (!owner) continue
       log.info({ server, instance: keyOf(owner) }, 'extension dropped by the tenant')
@@ -166,10 +165,10 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     suspicions.prune((uid) => instances.byUid(uid) !== undefined)
   }
 
-  /** One sweep at a time: what it finds the second time in a row is acted upon. */
+  /** Runs one sweep at a time: names found by two successive sweeps are dropped. */
   const sweepUnlessBusy = () => (sweeping ??= sweep().finally(() => (sweeping = undefined)))
 
-  /** Starts `work` every `ms`, also while earlier runs wait for a server. Returns how to stop, which waits for all of them. */
+  /** Starts `work` every `ms`, also while earlier runs wait for a server. @returns a function that stops and waits for all runs */
   function repeat(ms: number, work: () => Promise<void>): () => Promise<void> {
     const running = new Set<Promise<void>>()
     const timer = setInterval(() => {
@@ -199,4 +198,19 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       return () => void wakers.delete(waker)
     },
   }
+}
+
+/**
+ * Returns the names of an engine's catalog that belong to no SharedInstance. The store, not a cache, is read after the catalog: a database
+ * is created after its resource, so a database whose resource is missing now is an orphan.
+ */
+async function findOrphans(store: Store, names: Iterable<string>): Promise<readonly string[]> {
+  const ours = [...names].flatMap((name) => {
+    const suffix = suffixOf(name)
+    return suffix === undefined ? [] : [{ name, suffix }]
+  })
+  if (ours.length === 0) return []
+  const { items } = await store.list(SharedInstance)
+  const owned = new Set(items.map(({ metadata }) => tenantSuffix(metadata.uid)))
+  return ours.filter(({ suffix }) => !owned.has(suffix)).map(({ name }) => name)
 }

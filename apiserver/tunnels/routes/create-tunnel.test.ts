@@ -5,7 +5,7 @@ import { Region } from '../../../crds/region.ts'
 import { Tunnel, TunnelReason } from '../../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { openTemporaryJournal } from '../../../test/support/journal/temporary-journal.ts'
-import { notReady, type Verdict, withCondition } from '../../../store/conditions.ts'
+import { notReady, type Decision, withCondition } from '../../../store/conditions.ts'
 import type { Store } from '../../../store/port.ts'
 import { codeOf, fieldsOf } from '../../../test/support/api/http-app.ts'
 import { serveAcme } from '../../../test/support/api/tenancy-app.ts'
@@ -113,7 +113,7 @@ test.each([{}, { 'Idempotency-Key': 'once' }])(
 )
 
 /** Waits for the next tunnel and writes the operator's decision to its status. */
-async function rejectNext(signal: AbortSignal, decision: Verdict): Promise<Tunnel> {
+async function rejectNext(signal: AbortSignal, decision: Decision): Promise<Tunnel> {
   const { resourceVersion } = await store.list(Tunnel)
   for await (const event of store.watch(Tunnel, { resourceVersion, signal })) {
     if (event.type !== 'added') continue

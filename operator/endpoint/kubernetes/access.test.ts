@@ -8,7 +8,7 @@ test('an endpoint without tunnels lets its edges read the certificate for unknow
   expect(secrets?.map(({ resourceNames }) => resourceNames)).toEqual([['endpoint-eu-strangers']])
 })
 
-test('edges read the certificates that they are given, each by its name, and can list none', () => {
+test('edges may read only the named certificates, and list none', () => {
   const [, secrets] = roleOf(endpoint(), ['tunnel-a-certificate', 'tunnel-b-certificate']).rules ?? []
   expect(secrets).toEqual({
     ...{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
@@ -16,12 +16,12 @@ test('edges read the certificates that they are given, each by its name, and can
   })
 })
 
-test('everything of an endpoint goes with it', () => {
+test('all objects of an endpoint have it as their owner', () => {
   const { ownerReferences } = roleBindingOf(endpoint()).metadata ?? {}
   expect(ownerReferences).toEqual([{ apiVersion: 'mooring.dev/v1alpha1', kind: 'TunnelEndpoint', name: 'eu', uid: 'uid-of-eu' }])
 })
 
-test('anybody comes to the ports for clients and visitors, and edges of the same endpoint alone to that of the mesh', () => {
+test('the ports for clients and visitors are open to any source, the mesh port only to edges of the endpoint', () => {
   const [open, mesh] = networkPolicyOf(endpoint()).spec.ingress
   expect(open).toEqual({ ports: [22_222, 28_080, 28_443, 9_464].map((port) => ({ protocol: 'TCP', port })) })
   expect(mesh).toMatchObject({

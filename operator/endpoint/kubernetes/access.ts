@@ -16,8 +16,8 @@ export function serviceAccountOf(endpoint: TunnelEndpoint): Plain<V1ServiceAccou
 }
 
 /**
- * What an endpoint's edges may read of mooring-system: the certificates of their own tunnels and the one for unknownHosts, each by its name, and
- * where their peers are.
+ * Role of an endpoint's edges in mooring-system: they may read the certificate Secrets of their own tunnels and the one for unknown hosts,
+ * each by name, and the addresses of their peers.
  * @param certificates names of the Secrets of tunnels
  */
 export function roleOf(endpoint: TunnelEndpoint, certificates: readonly string[]): Plain<V1Role> {
@@ -45,10 +45,10 @@ export function roleBindingOf(endpoint: TunnelEndpoint): Plain<V1RoleBinding> {
   }
 }
 
-/** An endpoint's service account, as a binding names it. */
+/** Service account of an endpoint, as the subject of a binding. */
 export const subjectOf = (endpoint: string) => ({ kind: 'ServiceAccount' as const, ...keyIn(edgeName(endpoint)) })
 
-/** A node is emptied of one edge at a time. */
+/** Disruption budget: draining nodes evicts one edge of an endpoint at a time. */
 export function disruptionBudgetOf(endpoint: TunnelEndpoint): Plain<V1PodDisruptionBudget> {
   const { name } = endpoint.metadata
   return {

@@ -12,11 +12,11 @@ import { OWNERSHIP } from './names.ts'
 export interface ChildrenDeps {
   readonly store: Store
   readonly onError: (error: unknown) => void
-  /** Called with an endpoint's name when an object of it appeared, changed or went. */
+  /** Called with an endpoint's name when one of its objects appeared, changed or was deleted. */
   readonly onChange: (endpoint: string) => void
 }
 
-/** All objects of all endpoints but Secrets, which are not watched. */
+/** Objects of all endpoints, except Secrets, which are not watched. */
 export interface Children {
   readonly deployments: Live<typeof Deployment>
   readonly services: Live<typeof Service>
@@ -25,11 +25,11 @@ export interface Children {
   readonly roles: Live<typeof Role>
   readonly bindings: Live<typeof RoleBinding>
   readonly policies: Live<typeof NetworkPolicy>
-  /** An endpoint's. */
+  /** Pods of an endpoint. */
   pods(endpoint: string): readonly Pod[]
   run(signal: AbortSignal): Promise<void>
   synced(): Promise<void>
-  /** From now on changes of its objects are told. */
+  /** Starts to report changes of the endpoint's objects. */
   know(endpoint: string): void
   forget(endpoint: string): void
   known(): readonly string[]
@@ -37,7 +37,7 @@ export interface Children {
 
 export function createChildren({ store, onError, onChange }: ChildrenDeps): Children {
   const scope = { namespace: SYSTEM_NAMESPACE, labels: OWNERSHIP }
-  /** Name of an object → its endpoint: of one that is gone no label can be read. */
+  /** Endpoint by object name: a deleted object has no labels to read. */
   const owners = new Map<string, string>()
   const namesOf = (endpoint: string) => [edgeName(endpoint), meshName(endpoint)]
   const known = new Set<string>()
@@ -60,7 +60,7 @@ export function createChildren({ store, onError, onChange }: ChildrenDeps): Chil
     policies: live(NetworkPolicy),
   }
   const pods = createCache({ store, kind: Pod, scope, onError, indexes: { endpoint: ({ metadata }) => endpointOf(metadata) } })
-  // Of a pod that is gone its Deployment tells, too.
+  // The deletion of a pod also changes its Deployment, which reports it.
   pods.onChange((key) => endpointOf(pods.get(key)?.metadata ?? {}).forEach(onChange))
   const all = [...Object.values(lives), pods]
 

@@ -4,13 +4,13 @@ import { endpoint, settings } from '../../../test/support/operator/edge-objects.
 
 const podOf = (spec: object = {}, given: object = {}) => deploymentOf(endpoint(spec), settings(given), 'uid').spec?.template
 
-test('edges are replaced one by one, none before another is there, and have a minute to go', () => {
+test('edges are replaced one by one, each after a new one is ready, and have a minute to stop', () => {
   const { spec } = deploymentOf(endpoint({ replicas: 3 }), settings(), 'uid')
   expect(spec).toMatchObject({ replicas: 3, strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } } })
   expect(spec?.template.spec?.terminationGracePeriodSeconds).toBe(60)
 })
 
-test('a pod may do nothing but what it must: not root, nothing to write on but its own directory, no key of an authority', () => {
+test('a pod has minimal privileges: not root, one writable directory, no key of a CA', () => {
   const spec = podOf()?.spec
   expect(spec).toMatchObject({
     serviceAccountName: 'edge-eu',
@@ -26,17 +26,17 @@ test('a pod may do nothing but what it must: not root, nothing to write on but i
 })
 
 test.each([
-  { what: 'how many there are', spec: { replicas: 5 }, same: true },
-  { what: 'whether it takes new tunnels', spec: { active: false }, same: true },
-  { what: 'the ports that clients are told', spec: { ports: { ssh: 30_022 } }, same: true },
-  { what: 'who issues certificates', spec: { issuer: 'acme' }, same: true },
+  { what: 'the number of edges', spec: { replicas: 5 }, same: true },
+  { what: 'whether it accepts new tunnels', spec: { active: false }, same: true },
+  { what: 'the public ports of clients', spec: { ports: { ssh: 30_022 } }, same: true },
+  { what: 'the issuer of certificates', spec: { issuer: 'acme' }, same: true },
   { what: 'the public port', spec: { publicHttpsPort: 8443 }, same: false },
-  { what: 'whom it believes', spec: { proxyProtocol: { trustedCIDRs: ['10.0.0.0/8'] } }, same: false },
-])('$what: the pods stay as they are: $same', ({ spec, same }) => {
+  { what: 'the trusted proxies', spec: { proxyProtocol: { trustedCIDRs: ['10.0.0.0/8'] } }, same: false },
+])('a change of $what leaves the pods unchanged: $same', ({ spec, same }) => {
   expect(JSON.stringify(podOf(spec)) === JSON.stringify(podOf())).toBe(same)
 })
 
-test('what the values say about pods is in them', () => {
+test('the pod settings of the chart are in the pods', () => {
   const given = {
     ...{ pullSecrets: ['registry'], priorityClassName: 'high', nodeSelector: { edge: 'yes' }, heapMiB: 900, logLevel: 'debug' },
     tolerations: [{ key: 'edge', operator: 'Exists' }],
@@ -62,7 +62,7 @@ test('what the values say about pods is in them', () => {
   )
 })
 
-test('pods of a service account that was made anew are replaced: their tokens were the old one’s', () => {
+test('pods are replaced when their service account was recreated, as their tokens are invalid', () => {
   const of = (account: string) => deploymentOf(endpoint(), settings(), account).spec?.template.metadata?.annotations
   expect(of('a')).not.toEqual(of('b'))
 })
@@ -70,7 +70,7 @@ test('pods of a service account that was made anew are replaced: their tokens we
 test.each([
   { journal: 'of Mooring’s own', given: {}, optional: undefined },
   { journal: 'outside', given: { journalOutside: true }, optional: true },
-])('a login to a journal $journal: whether edges start without it: $optional', ({ given, optional }) => {
+])('edges start without the login to a journal $journal: $optional', ({ given, optional }) => {
   const volumes = podOf({}, given)?.spec?.volumes ?? []
   expect(volumes.map(({ name, secret }) => [name, secret?.optional])).toContainEqual(['journal', optional])
 })

@@ -6,23 +6,23 @@ import type { Plain } from '../../kubernetes/plain.ts'
 import { metadataOf, selectorOf } from './names.ts'
 import type { EdgePodSettings } from './settings.ts'
 
-/** Hash of what an edge takes from its endpoint when it starts: a change of it replaces the pods one by one. */
+/** Hash of the endpoint's fields that an edge reads at its start: a change replaces the pods one by one. */
 export const SPEC_ANNOTATION = 'mooring.dev/endpoint-spec'
-/** Uid of the service account: the tokens of pods that began under another are worth nothing. */
+/** Uid of the service account: tokens of pods that started under another account are invalid. */
 export const ACCOUNT_ANNOTATION = 'mooring.dev/service-account'
 /** Secret with which edges write to the journal. */
 export const JOURNAL_SECRET = 'journal-edge'
 
-/** New visitors go elsewhere before an edge begins to stop. */
+/** Seconds between the removal of a pod from its Service and the edge's shutdown: new visitors reach other edges by then. */
 const LINGER_S = 2
-/** Requests under way finish, and clients are told to come back one after the other. */
+/** Seconds in which requests under way finish, and clients are asked one by one to reconnect. */
 const GRACE_S = 60
-/** The journal's spool (256 MiB) and a snapshot of what is served. */
+/** Size of the volume: the journal's spool (256 MiB) and a snapshot of the served objects. */
 const DATA_MIB = 512
 const USER = 1_000
 
 /**
- * The edges of one endpoint. Nothing in a pod depends on the version of the operator: an upgrade restarts none of them.
+ * Deployment of an endpoint's edges. No field of a pod depends on the version of the operator: an upgrade restarts no edge.
  * @param account uid of their service account
  */
 export function deploymentOf(endpoint: TunnelEndpoint, settings: EdgePodSettings, account: string): Plain<V1Deployment> {
@@ -36,7 +36,7 @@ export function deploymentOf(endpoint: TunnelEndpoint, settings: EdgePodSettings
     spec: {
       replicas: endpoint.spec.replicas,
       revisionHistoryLimit: 3,
-      // Sessions move when an edge goes: one at a time, and none before another is there.
+      // Sessions move when an edge stops: one edge at a time, and only after another is ready.
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
       selector: { matchLabels: selector },
       template: { metadata: { labels: selector, annotations }, spec: podSpec(endpoint, settings) },
@@ -69,9 +69,9 @@ function podSpec({ metadata: { name } }: TunnelEndpoint, settings: EdgePodSettin
     containers: [containerOf(name, settings)],
     volumes: [
       secret('host-keys', hostKeysSecret(name)),
-      // The authority's own key stays with the operator.
+      // The key of the mesh CA stays with the operator.
       secret('mesh', meshSecret(name), { keys: ['ca.crt', 'tls.crt', 'tls.key'] }),
-      // Of a journal outside it is made when that has answered: visitors need not wait for it.
+      // The Secret of an outside journal exists only after the journal has answered: edges serve visitors before that.
       secret('journal', JOURNAL_SECRET, { optional: journalOutside }),
       { name: 'data', emptyDir: { sizeLimit: `${DATA_MIB}Mi` } },
     ],
@@ -79,13 +79,13 @@ function podSpec({ metadata: { name } }: TunnelEndpoint, settings: EdgePodSettin
 }
 
 interface SecretOptions {
-  /** All of them by default. */
+  /** Keys that are mounted. Default: all. */
   readonly keys?: readonly string[]
-  /** Whether the pod starts without it; its files come when it does. */
+  /** Whether the pod starts without the Secret; its files appear when it is created. */
   readonly optional?: boolean
 }
 
-/** Made by the operator: until then the pod waits, unless it is optional. */
+/** Volume of a Secret that the operator creates. The pod waits for it unless it is optional. */
 const secret = (name: string, secretName: string, { keys, optional = false }: SecretOptions = {}) => ({
   name,
   secret: {
@@ -124,7 +124,7 @@ function containerOf(name: string, settings: EdgePodSettings): Plain<V1Container
     livenessProbe: { httpGet: httpGet('/healthz'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },
     readinessProbe: ready,
     lifecycle: { preStop: { sleep: { seconds: LINGER_S } } },
-    // Why it ended is in the pod's status then, where it is looked for.
+    // The pod's status then shows why the edge ended.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
       { name: 'host-keys', mountPath: EDGE_PATHS.hostKeys, readOnly: true },
@@ -139,7 +139,7 @@ const httpGet = (path: string) => ({ path, port: 'metrics' })
 
 const fieldOf = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
 
-/** A quantity may be a number in YAML. */
+/** Quantities as strings: YAML also allows a number. */
 function plainResources({ requests = {}, limits = {} }: EdgePodSettings['resources']) {
   const texts = (quantities: Readonly<Record<string, string | number>>) =>
     Object.fromEntries(Object.entries(quantities).map(([what, much]) => [what, String(much)]))

@@ -12,30 +12,30 @@ const waiting = (reason: string, message: string) =>
   })
 
 test.each([
-  { does: 'those that are ready are counted', status: { readyReplicas: 2 }, pods: [], state: { ready: 2 } },
-  { does: 'at first there is nothing to say', status: undefined, pods: [], state: { ready: 0, message: 'no edge answers yet' } },
+  { does: 'ready edges are counted', status: { readyReplicas: 2 }, pods: [], state: { ready: 2 } },
+  { does: 'without a pod no edge is ready', status: undefined, pods: [], state: { ready: 0, message: 'no edge answers yet' } },
   {
-    does: 'an image that cannot be had is told',
+    does: 'an image that cannot be pulled is reported',
     status: { readyReplicas: 0, conditions: [] },
     pods: [waiting('ErrImagePull', 'not found')],
-    state: { ready: 0, message: 'the image x:1 cannot be had: not found', isFailing: true },
+    state: { ready: 0, message: 'the image x:1 cannot be pulled: not found', isFailing: true },
   },
   {
-    does: 'a pod that no node takes may get its place yet',
+    does: 'an unscheduled pod is no failure',
     status: { readyReplicas: 0, conditions: [] },
     pods: [pod({ conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] })],
-    state: { ready: 0, message: 'no node takes it: 0/1 nodes are available' },
+    state: { ready: 0, message: 'no node accepts it: 0/1 nodes are available' },
   },
   {
-    does: 'pods that may not be made are told',
+    does: 'rejected pods are reported',
     status: { readyReplicas: 0, conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' }] },
     pods: [],
-    state: { ready: 0, message: 'its pods cannot be made: exceeded quota', isFailing: true },
+    state: { ready: 0, message: 'its pods cannot be created: exceeded quota', isFailing: true },
   },
 ])('$does', ({ status, pods, state }) => {
   expect(edgesState(deployment(status), pods)).toEqual(state)
 })
 
-test('none are wanted', () => {
-  expect(edgesState(deployment(undefined, 0), [])).toEqual({ ready: 0, message: 'it wants no edges: spec.replicas is 0' })
+test('zero desired edges are reported', () => {
+  expect(edgesState(deployment(undefined, 0), [])).toEqual({ ready: 0, message: 'no edges are desired: spec.replicas is 0' })
 })

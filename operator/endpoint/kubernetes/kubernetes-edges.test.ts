@@ -13,9 +13,9 @@ import { createKubernetesEdges } from './kubernetes-edges.ts'
 import { EDGE_CLUSTER_ROLE } from './names.ts'
 
 const ca = await createCa(new Date())
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 
-/** An API server's answer to an object that is applied. */
+/** Response of an API server to an applied object. */
 const request: KubernetesClient['request'] = async ({ body }) => {
   const { metadata, ...rest } = body as { readonly metadata: object }
   const own = { uid: 'a-uid', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z', managedFields: [] }
@@ -46,7 +46,7 @@ async function start(authority: () => KeyPair = () => ca) {
   }
 }
 
-test('while the certificate for unknown hosts cannot be had, tunnels are let in no later than else', async () => {
+test('a failure of the certificate for unknown hosts does not delay permissions for tunnels', async () => {
   await using at = await start(() => {
     throw new Error('no authority')
   })
@@ -62,7 +62,7 @@ test('while the certificate for unknown hosts cannot be had, tunnels are let in 
   expect(told.mock.calls).toEqual([['eu']])
 })
 
-test('an endpoint that is gone is looked at no more', async () => {
+test('a deleted endpoint is not reconciled any more', async () => {
   await using at = await start(() => {
     throw new Error('no authority')
   })
@@ -71,21 +71,21 @@ test('an endpoint that is gone is looked at no more', async () => {
   await edges.forget('eu')
   const told = vi.fn()
   edges.onChange(told)
-  await clock.advance(2 * LOOK_MS)
+  await clock.advance(2 * POLL_MS)
   expect(told).not.toHaveBeenCalled()
 })
 
-test('a binding of the edges that somebody has emptied by hand is mended within ten seconds', async () => {
+test('a binding of the edges that was emptied by hand is restored within ten seconds', async () => {
   await using at = await start()
   const { store, edges, eu, clock } = at
   const subjects = async () =>
     (await store.get(ClusterRoleBinding, { name: EDGE_CLUSTER_ROLE }))?.subjects.map(({ name }) => name)
-  // Before its endpoints are known nobody can say whose it is.
-  await clock.advance(LOOK_MS)
+  // The subjects of the binding are derived from the endpoints, which must be known first.
+  await clock.advance(POLL_MS)
   expect(await subjects()).toEqual([])
   await edges.ensure(eu)
   expect(await subjects()).toEqual(['edge-eu'])
   await store.mergePatch(ClusterRoleBinding, { name: EDGE_CLUSTER_ROLE }, { subjects: [] })
-  await clock.advance(LOOK_MS)
+  await clock.advance(POLL_MS)
   await expect.poll(subjects).toEqual(['edge-eu'])
 })

@@ -18,7 +18,7 @@ import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from './kinds.t
 import { createMeshKeeper } from './mesh-secret.ts'
 import { keyIn } from './names.ts'
 import { networkPolicyOf } from './network-policy.ts'
-import { createSecretLooks } from './secret-looks.ts'
+import { createSecretChanges } from './secret-changes.ts'
 import { meshServiceOf, serviceOf } from './services.ts'
 import type { EdgePodSettings } from './settings.ts'
 import { createUnknownHostsKeeper } from './unknown-hosts-secret.ts'
@@ -26,11 +26,11 @@ import { createUnknownHostsKeeper } from './unknown-hosts-secret.ts'
 export interface KubernetesEdgesDeps {
   readonly store: KubernetesStore
   readonly settings: EdgePodSettings
-  /** Every endpoint that there is. */
+  /** Every endpoint. */
   readonly endpoints: () => readonly TunnelEndpoint[]
   /** Names of the Secrets with the certificates of an endpoint's tunnels. */
   readonly certificates: (endpoint: TunnelEndpoint) => readonly string[]
-  /** The installation's authority. */
+  /** CA of the installation. */
   readonly ca: () => KeyPair
   readonly logger: Logger
   readonly now?: () => Date
@@ -40,35 +40,35 @@ export interface KubernetesEdgesDeps {
 export interface KubernetesEdges extends EdgeRuntime {
   tunnelsChanged(name: string): Promise<void>
   forget(name: string): Promise<void>
-  /** The pods of an endpoint's edges, as they are known. */
+  /** Known pods of an endpoint's edges. */
   pods(endpoint: string): readonly Pod[]
-  /** Resolves once all that there was at the start is known. */
+  /** Resolves when all objects present at the start are known. */
   synced(): Promise<void>
-  /** The end of looking after them. Edges are left running. */
+  /** Stops reconciling. Edges keep running. */
   close(): Promise<void>
 }
 
 /**
- * A Role with many names is a large write: one of ten thousand is made no more often than every five seconds, one of a hundred at most every
- * 50 ms. The first after a pause is made at once.
+ * Minimum interval between two writes of a Role, per name in it: a Role with ten thousand names is a large write and is made at most every
+ * five seconds, one with a hundred names at most every 50 ms. The first write after a pause is made at once.
  */
 const MS_A_NAME = 0.5
-/** Secrets are not watched: how often it is looked whether they are as they were. */
-const LOOK_MS = 10_000
-/** How often it is looked whether certificates in them are still good: that is long before they end. */
+/** Interval of polling Secrets, which are not watched. */
+const POLL_MS = 10_000
+/** Interval of checking certificates in Secrets for renewal, far shorter than their remaining lifetime. */
 const RENEWAL_MS = 3_600_000
 
 /**
- * Edges as Deployments, for the cluster home. What is in the API server is what there is. Objects that were changed or deleted by hand are put
- * back; all of them go with their TunnelEndpoint, which owns them.
+ * Creates the runtime of edges as Deployments in a cluster. It keeps no state of its own: the API server has all objects. Objects that were
+ * changed or deleted by hand are restored. The TunnelEndpoint owns all of them.
  */
 export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdges {
   const { store, settings, logger, now = () => new Date(), clock = systemClock } = deps
   const listeners = new Set<(name: string) => void>()
   const stopping = new AbortController()
-  /** By endpoint, from when on its Role may be written again. */
+  /** Time from which the Role of an endpoint may be written again, by endpoint. */
   const grantableAt = new Map<string, number>()
-  /** By endpoint, the look that is due later. */
+  /** Scheduled later reconcile, by endpoint. */
   const waiting = new Map<string, { readonly at: number; readonly callOff: () => void }>()
   const applier = createApplier(store.client)
   const changed = (endpoint: string): void => {
@@ -76,16 +76,16 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
   }
   const onError = (error: unknown) => logger.warn({ err: error }, 'a watch of edges was restarted')
   const children = createChildren({ store, onError, onChange: changed })
-  const secrets = createSecretLooks(store)
-  const running = Promise.all([children.run(stopping.signal), look()])
+  const secrets = createSecretChanges(store)
+  const running = Promise.all([children.run(stopping.signal), poll()])
   const meshSecrets = createMeshKeeper({ store, now })
-  const keepStrangersSecret = createUnknownHostsKeeper({ store, ca: deps.ca, now })
+  const keepUnknownHostsSecret = createUnknownHostsKeeper({ store, ca: deps.ca, now })
   const find = (name: string) => deps.endpoints().find(({ metadata }) => metadata.name === name)
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     let renewalAt = clock.now() + RENEWAL_MS
     while (!stopping.signal.aborted) {
-      await pause(clock, LOOK_MS, stopping.signal)
+      await pause(clock, POLL_MS, stopping.signal)
       applier.prune()
       const mayBeDue = clock.now() >= renewalAt
       if (mayBeDue) renewalAt = clock.now() + RENEWAL_MS
@@ -94,28 +94,28 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     }
   }
 
-  /** Nobody watches it, and edges read nothing any more when somebody has emptied it by hand. */
+  /** Restores the binding, which is not watched: without its subjects edges can read nothing. */
   async function mendBinding(): Promise<void> {
-    // Before one is known, endpoints may not have been listed.
+    // Before one endpoint is known, the list of endpoints may be incomplete.
     if (children.known().length === 0) return
     try {
       await bindEdges(store, deps.endpoints)
     } catch (err) {
-      logger.debug({ err }, 'the binding of the edges could not be looked at')
+      logger.debug({ err }, 'the binding of the edges could not be checked')
     }
   }
 
-  /** One that cannot be told is looked at as a whole, which says what is wrong. */
+  /** Whether the Secrets of an endpoint changed. True when they cannot be read: the reconcile then reports the error. */
   async function differ(endpoint: string): Promise<boolean> {
     try {
       return await secrets.differ(endpoint)
     } catch (err) {
-      logger.debug({ err, endpoint }, 'the Secrets of an endpoint could not be looked at')
+      logger.debug({ err, endpoint }, 'the Secrets of an endpoint could not be checked')
       return true
     }
   }
 
-  /** Makes what an edge needs to have before it can start. @returns uid of its service account */
+  /** Creates what an edge needs before it can start. @returns uid of its service account */
   async function admit(endpoint: TunnelEndpoint): Promise<string> {
     const accounts = { kind: ServiceAccount, live: children.accounts }
     const { metadata } = await applier.apply(accounts, serviceAccountOf(endpoint))
@@ -129,7 +129,7 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
 
   async function grant(endpoint: TunnelEndpoint): Promise<void> {
     const { name } = endpoint.metadata
-    // Names are gathered only when they may be written: of ten thousand that takes a while, too.
+    // Names are collected only when the Role may be written: for ten thousand tunnels that takes a while, too.
     const soonestMs = (grantableAt.get(name) ?? -Infinity) - clock.now()
     if (soonestMs > 0 && children.roles.get(keyIn(edgeName(name)))) {
       later(name, soonestMs)
@@ -140,19 +140,19 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
     await applier.apply({ kind: Role, live: children.roles }, roleOf(endpoint, certificates))
   }
 
-  /** Edges serve without it, and are to be reported on: it is tried again later. */
+  /** Updates the certificate for unknown hosts. On an error, edges keep serving and it is tried again later. */
   async function keepUnknownHosts(endpoint: TunnelEndpoint) {
     const { name } = endpoint.metadata
     try {
-      return await keepStrangersSecret(endpoint)
+      return await keepUnknownHostsSecret(endpoint)
     } catch (err) {
-      logger.warn({ err, endpoint: name }, 'the certificate for unknown hosts could not be kept')
-      later(name, LOOK_MS)
+      logger.warn({ err, endpoint: name }, 'the certificate for unknown hosts could not be updated')
+      later(name, POLL_MS)
       return endpoint.status?.strangersCertificate
     }
   }
 
-  /** Each look is at everything: of two that are asked for, the earlier does. */
+  /** Schedules a reconcile. Of two schedules the earlier one is kept, as each reconcile covers everything. */
   function later(name: string, ms: number): void {
     const at = clock.now() + ms
     if ((waiting.get(name)?.at ?? Infinity) <= at) return

@@ -25,7 +25,7 @@ async function start() {
   const eu = await store.create(TunnelEndpoint, { metadata: { name: 'eu' }, spec: endpoint().spec })
   return {
     store,
-    /** As an operator does that has just started. */
+    /** Keeps the Secret like an operator that has just started. */
     keep: (days = 0) => createMeshKeeper({ store, now: () => new Date(begin + days * DAY) }).keep(eu),
     keepOn: () => {
       const keeper = createMeshKeeper({ store, now: () => new Date(begin) })
@@ -41,7 +41,7 @@ async function textsOf(store: Store) {
   return { revision: secret?.metadata.resourceVersion, ca: text('ca.crt'), cert: text('tls.crt'), key: text('tls.key') }
 }
 
-test('with it two edges know each other at both ends of a connection', async () => {
+test('two edges authenticate each other at both ends of a connection by the Secret', async () => {
   await using installation = await start()
   const { store, keep } = installation
   await keep()
@@ -56,7 +56,7 @@ test('with it two edges know each other at both ends of a connection', async () 
   server.close()
 })
 
-test('it stays while it is good, and at two thirds of its life the same authority signs anew', async () => {
+test('the certificate is renewed by the same CA at two thirds of its lifetime, not before', async () => {
   await using installation = await start()
   const { store, keep } = installation
   await keep()
@@ -75,7 +75,7 @@ test.each([
   { damage: 'its certificate', data: { 'tls.crt': 'bm8=' } },
   { damage: 'its key', data: { 'tls.key': null } },
   { damage: 'the authority', data: { 'ca.crt': 'bm8=' } },
-])('one that has lost $damage is made good', async ({ data }) => {
+])('a Secret that has lost $damage is repaired', async ({ data }) => {
   await using installation = await start()
   const { store, keep } = installation
   await keep()
@@ -88,7 +88,7 @@ test.each([
 test.each([
   { how: 'deleted', data: undefined },
   { how: 'damaged', data: { 'ca.crt': 'bm8=', 'tls.key': null } },
-])('one that was $how while the operator knows it is the same again', async ({ data }) => {
+])('a Secret that was $how is restored from memory', async ({ data }) => {
   await using installation = await start()
   const { store, keepOn } = installation
   const { keep } = keepOn()
@@ -100,7 +100,7 @@ test.each([
   expect(await textsOf(store)).toMatchObject({ ca, cert })
 })
 
-test('that of an endpoint that is forgotten is in no memory', async () => {
+test('forget removes the Secret of an endpoint from memory', async () => {
   await using installation = await start()
   const { store, keepOn } = installation
   const { keep, forget } = keepOn()

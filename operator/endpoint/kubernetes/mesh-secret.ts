@@ -14,29 +14,29 @@ export interface MeshSecretDeps {
   readonly now: () => Date
 }
 
-/** Name that the certificate of an endpoint's edges is for. */
+/** Host name in the certificate of an endpoint's edges. */
 export const meshHost = (endpoint: string): string => `${meshName(endpoint)}.${SYSTEM_NAMESPACE}.svc`
 
-/** Keeps the Secrets with which the edges of an endpoint know each other. */
+/** Keeps the Secrets by which the edges of an endpoint authenticate each other. */
 export interface MeshKeeper {
   /**
-   * An authority of their own, and one certificate of it for both ends of a connection, renewed at two thirds of its lifetime. What was
-   * deleted or damaged by hand is the same again, as edges take up changes one after the other; what nobody knows any more is made anew.
+   * Keeps a CA of the endpoint and one certificate of it for both ends of a connection, renewed at two thirds of its lifetime. Values that
+   * were deleted or damaged by hand are restored from memory, as edges load changes one after the other; unknown values are made anew.
    */
   keep(endpoint: TunnelEndpoint): Promise<void>
-  /** Of an endpoint that is gone. */
+  /** Forgets a deleted endpoint. */
   forget(endpoint: string): void
 }
 
 export function createMeshKeeper({ store, now }: MeshSecretDeps): MeshKeeper {
   const known = new Map<string, Texts>()
 
-  async function write(endpoint: TunnelEndpoint, wanted: Texts, isThere: boolean): Promise<void> {
+  async function write(endpoint: TunnelEndpoint, desired: Texts, isThere: boolean): Promise<void> {
     const { name } = endpoint.metadata
-    if (isThere) await keepSecret(store, meshSecret(name), wanted)
+    if (isThere) await keepSecret(store, meshSecret(name), desired)
     else {
       const about = { ownerReferences: ownersOf(endpoint), labels: selectorOf(name) }
-      await keptSecret(store, meshSecret(name), () => Promise.resolve(wanted), about)
+      await keptSecret(store, meshSecret(name), () => Promise.resolve(desired), about)
     }
   }
 
@@ -46,9 +46,9 @@ export function createMeshKeeper({ store, now }: MeshSecretDeps): MeshKeeper {
       const found = await store.get(Secret, keyIn(meshSecret(name)))
       const texts = textsOf(found)
       const isWhole = isGood(texts, name, now())
-      const wanted = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())
-      known.set(name, wanted)
-      if (!isWhole) await write(endpoint, wanted, found !== undefined)
+      const desired = isWhole ? texts : await remade(known.get(name) ?? texts, name, now())
+      known.set(name, desired)
+      if (!isWhole) await write(endpoint, desired, found !== undefined)
     },
     forget: (endpoint) => void known.delete(endpoint),
   }
@@ -70,7 +70,7 @@ function isGood(texts: Texts, endpoint: string, now: Date): boolean {
   return isAuthority(ca, now) && isPair(own) && stillGood(own, { ca, names: [meshHost(endpoint)], now })
 }
 
-/** As much of `before` as is good, and the rest anew. */
+/** Returns the valid values of `before`, and new ones for the rest. */
 async function remade(before: Texts, endpoint: string, now: Date): Promise<Texts> {
   if (isGood(before, endpoint, now)) return before
   const former = authorityIn(before)

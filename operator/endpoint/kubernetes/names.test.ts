@@ -13,7 +13,7 @@ import {
 const rules = TunnelEndpoint.rules.filter(({ field }) => field === 'metadata.name')
 const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined as never, { name }))
 
-/** Names of what an endpoint consists of, by kind where there is more than one. */
+/** Names of an endpoint's objects, with the kind if there are several. */
 const servicesOf = (endpoint: string) => [edgeName(endpoint), meshName(endpoint)]
 const secretsOf = (endpoint: string) =>
   [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(endpoint))
@@ -24,10 +24,10 @@ const endpointName = fc
   .map((words) => words.join('-'))
   .filter(isAllowed)
 
-/** RFC 1123: a label, which the name of a Service must be. */
+/** Label of RFC 1123, which the name of a Service must be. */
 const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/
 
-test('what two endpoints consist of is never called the same, and each Service has a name that it may have', () => {
+test('objects of two endpoints never share a name, and each Service has a valid name', () => {
   fc.assert(
     fc.property(endpointName, parts, (one, part) => {
       const other = `${one}-${part}`

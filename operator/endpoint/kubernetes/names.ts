@@ -3,15 +3,15 @@ import { labels, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { ownersOf } from '../owners.ts'
 
-/** On all that edges consist of; what is watched. */
+/** Labels of all objects of edges; the selector of the watches. */
 export const OWNERSHIP = { 'app.kubernetes.io/name': 'mooring-edge', [labels.managedBy]: 'mooring' } as const
 
-/** ClusterRole with which edges read what they serve, and its binding, which the chart makes. */
+/** ClusterRole that lets edges read what they serve, and its binding. The chart makes both. */
 export const EDGE_CLUSTER_ROLE = 'mooring-edge'
 
 export const keyIn = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name })
 
-/** What selects an endpoint's pods, and everything else of it. */
+/** Selector of an endpoint's pods and of all its other objects. */
 export const selectorOf = (endpoint: string): Record<string, string> => ({ ...OWNERSHIP, [labels.endpoint]: endpoint })
 
 export interface EdgeMetadata {

@@ -2,7 +2,7 @@ import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { EDGE_PORTS, edgeName } from '../../../shared/edge-objects.ts'
 import { metadataOf, selectorOf } from './names.ts'
 
-/** Clients, visitors and who reads metrics come from anywhere; to the port of the mesh come the other edges of the endpoint alone. */
+/** NetworkPolicy of edges: clients, visitors and metrics are open to any source; the mesh port only to the endpoint's other edges. */
 export function networkPolicyOf(endpoint: TunnelEndpoint) {
   const { name } = endpoint.metadata
   const { mesh, ...open } = EDGE_PORTS

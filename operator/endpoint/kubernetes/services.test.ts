@@ -11,7 +11,7 @@ const portsOf = (spec: object, service: object = {}) =>
 
 test.each([
   {
-    does: 'by default the ports of the contract and the public ones lead to an edge',
+    does: 'by default the documented ports and the public ones lead to an edge',
     spec: {},
     service: {},
     ports: [
@@ -33,7 +33,7 @@ test.each([
     ],
   },
   {
-    does: 'on nodes, a port that nodes can have is that very port',
+    does: 'a port in the range of node ports is the node port',
     spec: { ports: { ssh: 30_022, http: 30_080, https: 30_443 } },
     service: { type: 'NodePort' },
     ports: [
@@ -48,7 +48,7 @@ test.each([
   expect(portsOf(spec, service)).toEqual(ports)
 })
 
-test('a balancer keeps the visitor’s address, and gets what the values say', () => {
+test('a load balancer keeps the visitor’s address, and gets the settings of the chart', () => {
   const service = { type: 'LoadBalancer', annotations: { a: 'b' }, loadBalancerSourceRanges: ['192.0.2.0/24'] }
   expect(serviceOf(endpoint(), settings({ service }))).toMatchObject({
     metadata: { name: 'edge-eu', annotations: { a: 'b' } },
@@ -56,7 +56,7 @@ test('a balancer keeps the visitor’s address, and gets what the values say', (
   })
 })
 
-test('edges find each other by a Service that names those alone which are ready', () => {
+test('edges find each other by a Service that lists only ready edges', () => {
   expect(meshServiceOf(endpoint())).toMatchObject({
     metadata: { name: 'edge-eu-mesh', labels: { 'mooring.dev/endpoint': 'eu' } },
     spec: { clusterIP: 'None', publishNotReadyAddresses: false, ports: [{ port: 28_444 }] },

@@ -11,8 +11,8 @@ const NODE_PORTS = { first: 30_000, last: 32_767 }
 type Target = 'ssh' | 'http' | 'https'
 
 /**
- * What clients and visitors connect to: the endpoint's ports, and beside them the public ones of HTTP. On the nodes, an endpoint's port is
- * that very port where nodes have such. From outside, an edge sees its visitor's own address, which lists go by.
+ * Service that clients and visitors connect to: the endpoint's ports and the public ports of HTTP. A port in the range of node ports is
+ * also the node port. An edge sees its visitor's own address, which address lists compare.
  */
 export function serviceOf(endpoint: TunnelEndpoint, { service }: EdgePodSettings): Plain<V1Service> {
   const { name } = endpoint.metadata
@@ -35,7 +35,7 @@ export function serviceOf(endpoint: TunnelEndpoint, { service }: EdgePodSettings
 }
 
 function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spec'], type: string): Plain<V1ServicePort>[] {
-  const wanted: readonly (readonly [string, number, Target])[] = [
+  const desired: readonly (readonly [string, number, Target])[] = [
     ['ssh', ports.ssh, 'ssh'],
     ['http', ports.http, 'http'],
     ['https', ports.https, 'https'],
@@ -43,7 +43,7 @@ function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spe
     ['public-https', publicHttpsPort, 'https'],
   ]
   const taken = new Set<number>()
-  return wanted.flatMap(([name, port, target]) => {
+  return desired.flatMap(([name, port, target]) => {
     if (taken.has(port)) return []
     taken.add(port)
     const nodePort = type !== 'ClusterIP' && port >= NODE_PORTS.first && port <= NODE_PORTS.last ? { nodePort: port } : {}
@@ -51,7 +51,7 @@ function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spe
   })
 }
 
-/** Edges find each other by its EndpointSlices, those that are draining among them. */
+/** Headless Service by whose EndpointSlices edges find each other, draining edges included. */
 export function meshServiceOf(endpoint: TunnelEndpoint): Plain<V1Service> {
   const { name } = endpoint.metadata
   const targetPort = EDGE_PORTS.mesh

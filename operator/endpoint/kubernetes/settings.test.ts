@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { EdgePods } from './settings.ts'
 
-test('an image is all that must be given', () => {
+test('only the image is required', () => {
   expect(EdgePods.parse('{"image":"mooring:1"}')).toMatchObject({
     ...{ image: 'mooring:1', pullPolicy: 'IfNotPresent', heapMiB: 512, networkPolicy: true },
     service: { type: 'ClusterIP', externalTrafficPolicy: 'Local' },
@@ -17,6 +17,6 @@ test.each([
     says: /edges \(service /,
   },
   { does: 'another type of Service', text: '{"image":"x","service":{"type":"Ingress"}}', says: /service type/ },
-])('$does is refused, and says where', ({ text, says }) => {
+])('$does is rejected with its path', ({ text, says }) => {
   expect(EdgePods.safeParse(text).error?.issues[0]?.message).toMatch(says)
 })

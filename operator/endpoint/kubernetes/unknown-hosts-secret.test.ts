@@ -34,7 +34,7 @@ async function start(spec: object = {}) {
 }
 
 test.each([{ issuer: 'local' }, { issuer: 'acme' }])(
-  'whoever signs for tunnels ($issuer), strangers are shown the domain and all below it, signed by the installation',
+  'with any issuer of tunnels ($issuer), the certificate is for the domain and its wildcard, signed by the local CA',
   async ({ issuer }) => {
     await using at = await start({ issuer })
     const said = await at.keep()
@@ -54,7 +54,7 @@ test.each([{ issuer: 'local' }, { issuer: 'acme' }])(
   },
 )
 
-test('that of a domain without a dot is for the domain alone', async () => {
+test('the certificate of a domain without a dot is only for the domain', async () => {
   await using at = await start({ domain: 'localhost' })
   await at.keep()
   const { certificate } = await at.kept()
@@ -63,7 +63,7 @@ test('that of a domain without a dot is for the domain alone', async () => {
   expect((await at.kept()).certificate.serialNumber).toBe(certificate.serialNumber)
 })
 
-test('it stays while it is good, and at two thirds of its life there is another', async () => {
+test('the certificate is renewed at two thirds of its lifetime, not before', async () => {
   await using at = await start()
   const first = await at.keep()
   const { metadata } = await at.kept()
@@ -80,7 +80,7 @@ test.each([
   { damage: 'with another’s key', data: encodeSecret({ 'tls.key': another.key }) },
   { damage: 'that is of another domain', data: encodeSecret({ 'tls.crt': another.certificate, 'tls.key': another.key }) },
   { damage: 'that was deleted', data: undefined },
-])('one $damage is made good', async ({ data }) => {
+])('a Secret $damage is repaired', async ({ data }) => {
   await using at = await start()
   await at.keep()
   if (data) await at.store.mergePatch(Secret, key, { data })
@@ -91,7 +91,7 @@ test.each([
   expect(certificate.checkPrivateKey(createPrivateKey(privateKey))).toBe(true)
 })
 
-test('one that has lost what its edges know it by, or its owner, is the same with them', async () => {
+test('a Secret that lost its label or owner gets them back, with the same certificate', async () => {
   await using at = await start()
   await at.keep()
   const before = await at.kept()
@@ -103,7 +103,7 @@ test('one that has lost what its edges know it by, or its owner, is the same wit
   expect(after.metadata?.ownerReferences).toEqual(before.metadata?.ownerReferences)
 })
 
-test('one of an authority that is no more is replaced', async () => {
+test('a certificate of a former CA is replaced', async () => {
   await using at = await start()
   await at.keep()
   await at.keep(0, otherCa)

@@ -12,22 +12,22 @@ import { keyIn, metadataOf } from './names.ts'
 
 export interface UnknownHostsSecretDeps {
   readonly store: Store
-  /** The installation's authority. */
+  /** CA of the installation. */
   readonly ca: () => KeyPair
   readonly now: () => Date
 }
 
 /**
- * Keeps the Secret with which the edges of an endpoint answer strangers (see {@link unknownHostNames}). It is renewed at two thirds of its
- * lifetime, and made anew when it was deleted or damaged by hand, or is of another authority.
- * @returns what its endpoint is to say of it: by a change of that the edges learn that there is another
+ * Keeps the Secret by which the edges of an endpoint answer unknown hosts (see {@link unknownHostNames}). Its certificate is renewed at two
+ * thirds of its lifetime, and replaced when it was deleted or damaged by hand or another CA signed it.
+ * @returns validity of the certificate for the endpoint's status: edges load a new certificate when the status changes
  */
 export function createUnknownHostsKeeper(
   deps: UnknownHostsSecretDeps,
 ): (endpoint: TunnelEndpoint) => Promise<NonNullable<EdgeState['strangersCertificate']>> {
   const { store, now } = deps
 
-  /** @param found what is there, and does not do */
+  /** @param found existing Secret without a valid certificate */
   async function write(endpoint: TunnelEndpoint, found: Secret | undefined, { certificate, key }: KeyPair): Promise<void> {
     const metadata = metadataOf(endpoint, unknownHostsSecret(endpoint.metadata.name))
     const data = encodeSecret({ 'tls.crt': certificate, 'tls.key': key })
@@ -38,7 +38,7 @@ export function createUnknownHostsKeeper(
     }
   }
 
-  return async function keepStrangersSecret(endpoint) {
+  return async function keepUnknownHostsSecret(endpoint) {
     const request = { ca: deps.ca(), names: unknownHostNames(endpoint.spec.domain), now: now() }
     const found = await store.get(Secret, keyIn(unknownHostsSecret(endpoint.metadata.name)))
     const kept = found && keyPairIn(found)
@@ -50,7 +50,7 @@ export function createUnknownHostsKeeper(
   }
 }
 
-/** Whether its edges take it for theirs, and it goes with its endpoint. */
+/** Whether the Secret has the label by which edges find it, and its endpoint as the owner. */
 function isMarked(secret: Secret | undefined, { metadata: { name, uid } }: TunnelEndpoint): boolean {
   const { labels: given, ownerReferences = [] } = secret?.metadata ?? {}
   return given?.[labels.endpoint] === name && ownerReferences.some((owner) => owner.uid === uid)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { callersAddress, certificateNames } from './addresses.ts'
-import { node, pod, service, wanted } from '../../../test/support/operator/server-objects.ts'
+import { node, pod, service, desired } from '../../../test/support/operator/server-objects.ts'
 
 const nodes = [
   node('n1', { labels: { disk: 'ssd' }, addresses: [{ type: 'InternalIP', address: '10.0.0.1' }] }),
@@ -43,7 +43,7 @@ test.each([
     expected: { host: '203.0.113.2', port: 31_234 },
   },
   {
-    does: 'NodePort: what the pod says of its node, where nodes are not to be seen',
+    does: 'NodePort: the node address in the pod’s status, when nodes cannot be listed',
     is: { exposure: 'NodePort' },
     at: { pod: on('n3') },
     expected: { host: '10.0.0.9', port: 31_234 },
@@ -55,8 +55,8 @@ test.each([
     at: { service: service({ ports: [{ port: 5432 }] }) },
     expected: /no port/,
   },
-] as const)('callers are told, $does', ({ is, at, expected }) => {
-  const found = callersAddress(wanted(is), { service: service(), pod: undefined, nodes, ...at })
+] as const)('the address for callers is, $does', ({ is, at, expected }) => {
+  const found = callersAddress(desired(is), { service: service(), pod: undefined, nodes, ...at })
   if (expected instanceof RegExp) expect(found).toMatch(expected)
   else expect(found).toEqual(expected)
 })
@@ -85,6 +85,6 @@ test.each([
     more: ['10.0.0.1', '10.0.0.9'],
   },
 ] as const)('its certificate is for $does', ({ is, at, more }) => {
-  const names = certificateNames(wanted(is), { service: service(), pod: undefined, nodes, ...at })
+  const names = certificateNames(desired(is), { service: service(), pod: undefined, nodes, ...at })
   expect(names).toEqual([...IN_CLUSTER, ...more].toSorted())
 })

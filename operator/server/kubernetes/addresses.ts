@@ -1,27 +1,27 @@
 import type { Node, Pod, Service } from '../../kubernetes/kinds.ts'
 import { childNames } from './names.ts'
-import type { Exposure, Wanted } from './wanted.ts'
+import type { Exposure, DesiredServer } from './desired-server.ts'
 
 export interface Address {
   readonly host: string
   readonly port: number
 }
 
-/** What an address depends on, as it is now. */
+/** Observed objects that an address depends on. */
 export interface Surroundings {
   readonly service: Service
   readonly pod: Pod | undefined
   readonly nodes: readonly Node[]
 }
 
-/** Nodes whose addresses go into a certificate: a server that moves among them needs no new one. */
+/** Maximum number of nodes whose addresses are in a certificate: a server that moves among them needs no new one. */
 const MOST_NODES = 20
 
-/** Where callers find the server, or a sentence that says what is waited for. */
-export function callersAddress(wanted: Wanted, surroundings: Surroundings): Address | string {
-  const host = wanted.host ?? ownHost(wanted, surroundings)
-  if (host === undefined) return WAITS[wanted.exposure]
-  if (wanted.exposure !== 'NodePort') return { host, port: wanted.engine.port }
+/** Address of a server for callers, or a sentence that says what is missing. */
+export function callersAddress(desired: DesiredServer, surroundings: Surroundings): Address | string {
+  const host = desired.host ?? ownHost(desired, surroundings)
+  if (host === undefined) return WAITS[desired.exposure]
+  if (desired.exposure !== 'NodePort') return { host, port: desired.engine.port }
   const port = surroundings.service.spec.ports[0]?.nodePort
   return port === undefined ? 'its Service has no port on the nodes yet' : { host, port }
 }
@@ -32,7 +32,7 @@ const WAITS = {
   NodePort: 'no node is chosen for it yet',
 } as const satisfies Record<Exposure, string>
 
-function ownHost({ server, exposure }: Wanted, surroundings: Surroundings): string | undefined {
+function ownHost({ server, exposure }: DesiredServer, surroundings: Surroundings): string | undefined {
   switch (exposure) {
     case 'ClusterIP':
       return serviceName(server.metadata)
@@ -43,9 +43,9 @@ function ownHost({ server, exposure }: Wanted, surroundings: Surroundings): stri
   }
 }
 
-/** Every name and address that the server is dialled by; its certificate is for all of them. */
-export function certificateNames(wanted: Wanted, { service, pod, nodes }: Surroundings): readonly string[] {
-  const { server, exposure, host, settings, nodeSelector } = wanted
+/** Names and addresses in a server's certificate: all by which it is dialled. */
+export function certificateNames(desired: DesiredServer, { service, pod, nodes }: Surroundings): readonly string[] {
+  const { server, exposure, host, settings, nodeSelector } = desired
   const { name, namespace = '' } = server.metadata
   const inCluster = serviceName(server.metadata)
   const names = [name, `${name}.${namespace}`, inCluster, `${inCluster}.${settings.clusterDomain}`]
@@ -61,7 +61,7 @@ export function certificateNames(wanted: Wanted, { service, pod, nodes }: Surrou
   return [...new Set(names)].toSorted()
 }
 
-/** Within the cluster, from any namespace. */
+/** DNS name of a Service, valid in all namespaces of the cluster. */
 export const serviceName = ({ name, namespace = '' }: { readonly name: string; readonly namespace?: string }): string =>
   `${childNames(name).service}.${namespace}.svc`
 
@@ -69,15 +69,15 @@ function ingressHosts({ status }: Service): readonly string[] {
   return (status?.loadBalancer.ingress ?? []).flatMap(({ hostname, ip }) => hostname ?? ip ?? [])
 }
 
-/** Only the server's own node passes traffic on to it. */
+/** Address of the server's node: no other node forwards traffic to it. */
 function nodeAddress({ pod, nodes }: Surroundings): string | undefined {
   const node = nodes.find(({ metadata }) => metadata.name === pod?.spec.nodeName)
   return (node && addressesOf(node)[0]) ?? pod?.status?.hostIP
 }
 
-/** Those from outside first. */
+/** Addresses of a node, external ones first. */
 function addressesOf({ status }: Node): readonly string[] {
-  const of = (wanted: string) => (status?.addresses ?? []).filter(({ type }) => type === wanted).map(({ address }) => address)
+  const of = (desired: string) => (status?.addresses ?? []).filter(({ type }) => type === desired).map(({ address }) => address)
   return [...of('ExternalIP'), ...of('InternalIP')]
 }
 

@@ -9,7 +9,7 @@ import { postgresqlPod } from './postgresql.ts'
 const now = new Date()
 const certificate = await issueCertificate({ ca: await createCa(now), names: ['pg-1'], now })
 
-/** A pod that answers logins as it is told to, and an API server that remembers which pods were deleted. */
+/** Pod with given responses to logins, and an API server that records deleted pods. */
 function stage() {
   const deleted: string[] = []
   const store: Parameters<typeof createAnswering>[0]['store'] = {
@@ -36,7 +36,7 @@ const refused = (code: string): LoginAnswer => ({ login: 'refused', code })
 test.each([
   { what: 'the password of its Secret', code: '28P01' },
   { what: 'a certificate that is trusted', code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' },
-])('a server without $what is restarted, which gives it that, and only once', async ({ code }) => {
+])('a server without $what is restarted once', async ({ code }) => {
   const { ask, deleted } = stage()
   expect(await ask(refused(code))).toMatchObject({ phase: 'starting' })
   expect(deleted).toEqual(['pg-1-0'])
@@ -44,7 +44,7 @@ test.each([
   expect(deleted).toHaveLength(1)
 })
 
-test('the next password, and the same one after a login that worked, are worth a restart again', async () => {
+test('a new password, and the same one after a successful login, cause another restart', async () => {
   const { ask, deleted } = stage()
   await ask(refused('28P01'))
   await ask(refused('28P01'), 'another')
@@ -54,7 +54,7 @@ test('the next password, and the same one after a login that worked, are worth a
   expect(deleted).toHaveLength(3)
 })
 
-test('a refusal that no restart can mend is told', async () => {
+test('a rejection that no restart can resolve is reported', async () => {
   const { ask, deleted } = stage()
   expect(await ask(refused('28000'))).toMatchObject({ phase: 'failed', message: expect.stringContaining('28000') as string })
   expect(deleted).toEqual([])

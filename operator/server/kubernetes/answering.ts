@@ -17,27 +17,27 @@ export interface AnsweringDeps {
   readonly logger: Logger
 }
 
-/** A server whose pod serves. */
+/** Server whose pod serves. */
 export interface Serving {
   readonly engine: EnginePod
   readonly pod: Pod
   readonly address: Address
   readonly target: AdminTarget
-  /** The certificate that it should show. */
+  /** Certificate that the server should show. */
   readonly certificate: KeyPair
-  /** Has the server looked at again in some seconds. */
+  /** Schedules a reconcile of the server in some seconds. */
   readonly again: () => void
 }
 
-/** Why a login failed, and what the server needs to have for the next. */
+/** Reason of a failed login, and the certificate or password that the server needs. */
 interface Refusal {
   readonly code: string
-  /** A hash. */
-  readonly wanted: string
+  /** Fingerprint of the needed certificate, or hash of the needed password. */
+  readonly desired: string
   readonly fault: string
 }
 
-/** What Node says of a certificate that it does not trust (crypto's X509 verification errors), or that is for another name. */
+/** Error codes of Node for a certificate that is not trusted (crypto's X509 verification errors) or is for another name. */
 const NOT_TRUSTED = new Set([
   'CERT_HAS_EXPIRED',
   'CERT_SIGNATURE_FAILURE',
@@ -47,12 +47,12 @@ const NOT_TRUSTED = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ])
-/** PostgreSQL's `invalid_password`: the Secret holds another than the engine. */
+/** SQL state `invalid_password` of PostgreSQL: Secret and engine have different passwords. */
 const WRONG_PASSWORD = '28P01'
 
-/** Logs in to a server as its admin, and sees to it that it shows its newest certificate. @throws StoreError */
+/** Creates the function that logs in to a server as its admin and ensures that it shows its newest certificate. @throws StoreError */
 export function createAnswering({ store, logger }: AnsweringDeps): (serving: Serving) => Promise<ServerState> {
-  /** Name of a pod → the certificate or password that it was restarted for. */
+  /** Certificate or password for which a pod was restarted, by the pod's name. */
   const restarted = new Map<string, string>()
 
   async function ignoringGone(work: Promise<unknown>): Promise<void> {
@@ -63,35 +63,35 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     }
   }
 
-  /** The kubelet brings a changed Secret into the pod in its own time, at once when the pod's annotations change. */
+  /** Announces the certificate in the pod's annotations, which makes the kubelet update the mounted Secret at once. */
   async function renew({ pod, engine, target, again }: Serving, newest: string): Promise<void> {
     if (pod.metadata.annotations?.[podAnnotations.certificate] !== newest) {
       const metadata = { annotations: { [podAnnotations.certificate]: newest } }
       await ignoringGone(store.mergePatch(Pod, keyOf(pod), { metadata }, { uid: pod.metadata.uid }))
-      logger.info({ pod: pod.metadata.name }, 'a new certificate is brought to a database server')
+      logger.info({ pod: pod.metadata.name }, 'new certificate announced to a database server')
     }
     await engine.reload(target)
     again()
   }
 
   /**
-   * A server that cannot be logged in to, because it shows a certificate that is not trusted any more or keeps another password than its
-   * Secret, takes both up when it starts. Once for each certificate or password: what does not help at once never will.
+   * Restarts a server that rejects the login because its certificate is not trusted or its password differs from its Secret: it loads both
+   * when it starts. One restart per certificate or password: when it does not help, another one will not either.
    */
-  async function restart({ pod }: Serving, { code, wanted, fault }: Refusal): Promise<ServerState> {
+  async function restart({ pod }: Serving, { code, desired, fault }: Refusal): Promise<ServerState> {
     const { name, uid } = pod.metadata
-    if (restarted.get(name) === wanted) return { phase: 'failed', reason: 'Crashed', message: `${fault} (${code})` }
-    restarted.set(name, wanted)
+    if (restarted.get(name) === desired) return { phase: 'failed', reason: 'Crashed', message: `${fault} (${code})` }
+    restarted.set(name, desired)
     logger.warn({ pod: name, code }, `a database server is restarted: ${fault}`)
     await ignoringGone(store.delete(Pod, keyOf(pod), { uid }))
     return { phase: 'starting', message: `it is restarted: ${fault}` }
   }
 
   async function refused(serving: Serving, newest: string, code: string): Promise<ServerState> {
-    if (NOT_TRUSTED.has(code)) return restart(serving, { code, wanted: newest, fault: 'its certificate is not trusted' })
-    const wanted = createHash('sha256').update(serving.target.password).digest('hex')
-    if (code === WRONG_PASSWORD) return restart(serving, { code, wanted, fault: 'it does not have the password of its Secret' })
-    return { phase: 'failed', reason: 'Crashed', message: `it refuses the admin's login (${code})` }
+    if (NOT_TRUSTED.has(code)) return restart(serving, { code, desired: newest, fault: 'its certificate is not trusted' })
+    const desired = createHash('sha256').update(serving.target.password).digest('hex')
+    if (code === WRONG_PASSWORD) return restart(serving, { code, desired, fault: 'it does not have the password of its Secret' })
+    return { phase: 'failed', reason: 'Crashed', message: `it rejects the admin's login (${code})` }
   }
 
   return async function answering(serving) {
@@ -100,13 +100,13 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     const answer = await engine.logIn(target, (seen) => {
       shown = seen
     })
-    if (answer.login === 'notYet') return { phase: 'starting', message: 'it does not take logins yet' }
+    if (answer.login === 'notYet') return { phase: 'starting', message: 'it does not accept logins yet' }
     const newest = fingerprint(new X509Certificate(certificate.certificate))
     if (answer.login === 'refused') return refused(serving, newest, answer.code)
     restarted.delete(serving.pod.metadata.name)
     if (shown && fingerprint(shown) !== newest) await renew(serving, newest)
     if (shown && !isFor(shown, address.host))
-      return { phase: 'starting', message: 'its certificate for a new address is on its way' }
+      return { phase: 'starting', message: 'its certificate for a new address is being loaded' }
     const { host, port, ca, client } = target
     return { phase: 'running', ...address, admin: { host, port, ca, client } }
   }

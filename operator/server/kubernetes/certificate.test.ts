@@ -22,7 +22,7 @@ test.each([
   { does: 'is no certificate', spoil: (pair: KeyPair) => ({ ...pair, certificate: 'nonsense' }) },
   { does: 'is no key', spoil: (pair: KeyPair) => ({ ...pair, key: 'nonsense' }) },
   { does: 'has the key of another', spoil: async (pair: KeyPair) => ({ ...pair, key: (await createCa(now)).key }) },
-])('what somebody has put into the Secret and $does is replaced', async ({ spoil }) => {
+])('a value of the Secret that $does is replaced', async ({ spoil }) => {
   const spoilt = await spoil(stored)
   expect(await currentCertificate(spoilt, { ca, names, now })).not.toBe(spoilt)
 })
@@ -32,6 +32,6 @@ test.each([
   { host: '10.96.0.7', good: true },
   { host: '10.96.0.8', good: false },
   { host: 'other.svc', good: false },
-])('a caller of $host takes it: $good', ({ host, good }) => {
+])('a caller of $host accepts the certificate: $good', ({ host, good }) => {
   expect(isFor(new X509Certificate(stored.certificate), host)).toBe(good)
 })

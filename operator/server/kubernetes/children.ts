@@ -12,11 +12,11 @@ export interface ChildrenDeps {
   /** Namespace of the servers. */
   readonly namespace: string
   readonly onError: (error: unknown) => void
-  /** Called with a server's name when an object of it appeared, changed or went. */
+  /** Called with a server's name when one of its objects appeared, changed or was deleted. */
   readonly onChange: (server: string) => void
 }
 
-/** All objects of all servers, followed. */
+/** Objects of all servers, followed by watches. */
 export interface Children {
   readonly statefulSets: Live<typeof StatefulSet>
   readonly services: Live<typeof Service>
@@ -26,7 +26,7 @@ export interface Children {
   readonly pods: Live<typeof Pod>
   run(signal: AbortSignal): Promise<void>
   synced(): Promise<void>
-  /** From now on changes of its objects are told. */
+  /** Starts to report changes of the server's objects. */
   know(server: DatabaseServer): void
   forget(server: DatabaseServer): void
   known(): readonly string[]
@@ -35,7 +35,7 @@ export interface Children {
 export function createChildren({ store, namespace, onError, onChange }: ChildrenDeps): Children {
   const scope = { namespace, labels: OWNERSHIP }
   const servers = new Set<string>()
-  /** Kind and name of an object → its server: of one that is gone no label can be read. */
+  /** Server by kind and name of an object: a deleted object has no labels to read. */
   const owners = new Map<string, string>()
   const ids = (name: string): readonly string[] => {
     const names = childNames(name)

@@ -3,10 +3,10 @@ import type { V1ConfigMap } from '@kubernetes/client-node'
 import { JOURNAL_DATABASE } from '../../../crds/names.ts'
 import { childMetadata, childNames } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
-/** The engine's configuration and the script that makes its data directory. Holds no secret. */
-export function configMapOf({ server, engine, admin, replaced }: Wanted): Plain<V1ConfigMap> {
+/** ConfigMap of the engine's configuration and the script that creates its data directory. Holds no secret. */
+export function configMapOf({ server, engine, admin, replaced }: DesiredServer): Plain<V1ConfigMap> {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -15,10 +15,10 @@ export function configMapOf({ server, engine, admin, replaced }: Wanted): Plain<
   }
 }
 
-const ownDatabases = ({ spec }: Wanted['server']): readonly string[] | undefined =>
+const ownDatabases = ({ spec }: DesiredServer['server']): readonly string[] | undefined =>
   spec.tenancy === 'internal' ? [JOURNAL_DATABASE] : undefined
 
-/** Tells one content from another: on the pod, so that a changed configuration restarts the server. */
+/** Hash of a configuration, set on the pod: a changed configuration restarts the server. */
 export function configHash({ data = {} }: Plain<V1ConfigMap>): string {
   return createHash('sha256')
     .update(JSON.stringify(Object.entries(data)))

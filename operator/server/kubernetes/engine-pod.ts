@@ -3,48 +3,48 @@ import type { Motor } from '../../../crds/motor.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { LoginAnswer } from '../process/programs/program.ts'
 
-/** Where a pod's volumes are mounted. */
+/** Mount paths of a pod's volumes. */
 export const at = {
   config: '/etc/mooring/config',
-  /** `tls.crt`, `tls.key`, `ca.crt`, readable for the engine's group and nobody else. */
+  /** `tls.crt`, `tls.key`, `ca.crt`, readable only for the engine's group. */
   certificate: '/etc/mooring/certificate',
-  /** `password`; there only while the data directory is made. */
+  /** `password`; mounted only while the data directory is created. */
   admin: '/etc/mooring/admin',
-  /** What `initialise` makes of a directory of the image; `serve` has it in that directory's place. */
+  /** Output of `initialise` that replaces a directory of the image; `serve` mounts it over that directory. */
   replacement: '/etc/mooring/replacement',
 } as const
 
 export interface EngineFiles {
   /** Name of the admin. */
   readonly admin: string
-  /** Tenants that the server is made for. */
+  /** Number of tenants that the server is sized for. */
   readonly capacity: number
-  /** Databases of Mooring's own on it. */
+  /** Mooring's own databases on the server. */
   readonly own?: readonly string[] | undefined
-  /** Directory of the image whose replacement `initialise` makes. */
+  /** Directory of the image that `initialise` makes a replacement for. */
   readonly replaced?: string | undefined
 }
 
-/** All that the pods have to know of an engine family. Pure but for `logIn` and `reload`. */
+/** Properties of an engine family that its pods need. Pure except for `logIn` and `reload`. */
 export interface EnginePod {
   /** Name of the container. */
   readonly name: string
   readonly port: number
-  /** Where the volume with the data is mounted. */
+  /** Mount path of the volume with the data. */
   readonly dataMount: string
-  /** Files below `at.config`, by name. No secret is in any of them. */
+  /** Files below `at.config` by name, without secrets. */
   files(about: EngineFiles): Readonly<Record<string, string>>
   /** Directory of a motor's official image that `initialise` replaces; absent when there is none. */
   readonly replaces?: ((motor: Motor) => string) | undefined
-  /** Makes the data directory where there is none; ends when there is one. Any line of it may be the last before a crash. */
+  /** Command that creates the data directory unless it exists. A crash after any line of it is harmless. */
   readonly initialise: readonly string[]
   readonly serve: readonly string[]
-  /** Ends the server in good order: run in its container before the container is stopped. */
+  /** Command that shuts the server down cleanly: run in its container before the container is stopped. */
   readonly stop: readonly string[]
-  /** One attempt of at most 2 s. `onCertificate` gets the certificate that the server showed. */
+  /** Makes one attempt of at most 2 s. `onCertificate` receives the certificate that the server showed. */
   logIn(target: AdminTarget, onCertificate: (certificate: X509Certificate) => void): Promise<LoginAnswer>
-  /** Has the server read its configuration and certificate anew. No session ends. @throws what the driver throws */
+  /** Makes the server reload its configuration and certificate. No session ends. @throws errors of the driver */
   reload(target: AdminTarget): Promise<void>
-  /** Whether a line of the engine's log may be shown as the reason of a failure: no statement, no tenant's data. */
+  /** Whether a line of the engine's log may be shown as the reason of a failure: it has no statement and no tenant's data. */
   isShowable(line: string): boolean
 }

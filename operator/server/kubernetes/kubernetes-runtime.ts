@@ -9,8 +9,7 @@ import type { AdminCredentials, ServerRuntime, ServerState } from '../runtime.ts
 import { callersAddress, certificateNames, serviceName, type Surroundings } from './addresses.ts'
 import { createAnswering } from './answering.ts'
 import { createApplier } from '../../kubernetes/apply.ts'
-import { currentCertificate } from './certificate.ts'
-import { certificateIn, certificateSecretOf } from './certificate-secret.ts'
+import { certificateIn, certificateSecretOf, currentCertificate } from './certificate.ts'
 import { type Children, createChildren } from './children.ts'
 import { configHash, configMapOf } from './config-map.ts'
 import { ENGINE_PODS } from './engine-pods.ts'
@@ -25,15 +24,15 @@ import { podState } from '../../kubernetes/pod-state.ts'
 import { removeChildren } from './removal.ts'
 import { podsServiceOf, serviceOf } from './service.ts'
 import { statefulSetOf } from './stateful-set.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 export interface KubernetesRuntimeDeps extends PlacementFacts {
   readonly store: KubernetesStore
   /** Namespaces of the tenants on a server, by its object name. */
   readonly tenants: (server: string) => readonly string[]
-  /** The installation's authority, with its key. */
+  /** CA of the installation, with its key. */
   readonly ca: () => KeyPair | Promise<KeyPair>
-  /** By which servers know the operator. */
+  /** Client certificate by which servers authenticate the operator. */
   readonly adminCertificate: () => Promise<KeyPair>
   readonly logger: Logger
   readonly now?: () => Date
@@ -41,22 +40,22 @@ export interface KubernetesRuntimeDeps extends PlacementFacts {
 }
 
 export interface KubernetesRuntime extends ServerRuntime {
-  /** A tenant came to a server, by its object name, or left it: lets those in who are on it now. @throws StoreError */
+  /** Admits exactly the present tenants of a server, given by its object name, after their set changed. @throws StoreError */
   tenantsChanged(server: string): Promise<void>
 }
 
-/** How soon it is looked whether a server took its new certificate. */
+/** Delay of the check whether a server loaded its new certificate. */
 const RELOAD_MS = 2_000
 
 /**
- * Servers as StatefulSets, for the cluster home. What is in the API server is what there is: nothing is kept here but what can be read
- * again. Objects that were changed by hand are put back. `close` leaves the servers alone.
+ * Creates the runtime of servers as StatefulSets in a cluster. It keeps only state that can be read again: the API server has all objects.
+ * Objects that were changed by hand are restored. `close` leaves the servers running.
  */
 export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): KubernetesRuntime {
   const { store, settings, logger, now = () => new Date(), clock = systemClock } = deps
   const handlers: ((name: string) => void)[] = []
   const stopping = new AbortController()
-  const last = new Map<string, Wanted>()
+  const last = new Map<string, DesiredServer>()
   const applier = createApplier(store.client)
   const answering = createAnswering({ store, logger })
   const changed = (server: string): void => {
@@ -84,38 +83,38 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     stopping.signal.addEventListener('abort', disarm, { once: true })
   }
 
-  async function surroundingsOf(wanted: Wanted, service: Service): Promise<Surroundings> {
-    const pod = children.pods.get(keysOf(wanted.server).pod)
-    return { service, pod, nodes: needsNodes(wanted) ? await nodes.list() : [] }
+  async function surroundingsOf(desired: DesiredServer, service: Service): Promise<Surroundings> {
+    const pod = children.pods.get(keysOf(desired.server).pod)
+    return { service, pod, nodes: needsNodes(desired) ? await nodes.list() : [] }
   }
 
-  async function admit(wanted: Wanted, { pod, nodes }: Surroundings): Promise<void> {
+  async function admit(desired: DesiredServer, { pod, nodes }: Surroundings): Promise<void> {
     const podAddresses = pod?.status?.podIP === undefined ? [] : [pod.status.podIP]
     const networks = podNetworks({ configured: settings.podNetworks, nodes, podAddresses })
-    const namespaces = deps.tenants(wanted.server.metadata.name)
+    const namespaces = deps.tenants(desired.server.metadata.name)
     await applier.apply(
       { kind: NetworkPolicy, live: children.policies },
-      networkPolicyOf(wanted, { namespaces, podNetworks: networks }),
+      networkPolicyOf(desired, { namespaces, podNetworks: networks }),
     )
   }
 
-  async function bringUp(wanted: Wanted, credentials: AdminCredentials): Promise<ServerState> {
-    const { engine, server } = wanted
+  async function bringUp(desired: DesiredServer, credentials: AdminCredentials): Promise<ServerState> {
+    const { engine, server } = desired
     const keys = keysOf(server)
     const services = { kind: Service, live: children.services }
-    await applier.apply(services, podsServiceOf(wanted))
-    const surroundings = await surroundingsOf(wanted, await applier.apply(services, serviceOf(wanted)))
-    await admit(wanted, surroundings)
-    const address = callersAddress(wanted, surroundings)
-    // Its certificate must be for the address, which nobody knows before the load balancer is there.
-    if (typeof address === 'string' && wanted.exposure === 'LoadBalancer') return { phase: 'starting', message: address }
+    await applier.apply(services, podsServiceOf(desired))
+    const surroundings = await surroundingsOf(desired, await applier.apply(services, serviceOf(desired)))
+    await admit(desired, surroundings)
+    const address = callersAddress(desired, surroundings)
+    // Its certificate must contain the address, which is unknown before the load balancer exists.
+    if (typeof address === 'string' && desired.exposure === 'LoadBalancer') return { phase: 'starting', message: address }
 
     const ca = await deps.ca()
     const stored = certificateIn(children.certificates.get(keys.certificate))
-    const certificate = await currentCertificate(stored, { ca, names: certificateNames(wanted, surroundings), now: now() })
-    const secret = certificateSecretOf(wanted, certificate, ca.certificate)
+    const certificate = await currentCertificate(stored, { ca, names: certificateNames(desired, surroundings), now: now() })
+    const secret = certificateSecretOf(desired, certificate, ca.certificate)
     await applier.apply({ kind: Secret, live: children.certificates }, secret)
-    await applyPod(wanted, children)
+    await applyPod(desired, children)
 
     const { pod, service } = surroundings
     const state = podState(pod, (line) => engine.isShowable(line))
@@ -126,13 +125,13 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     return answering({ engine, pod, address, target, certificate, again: () => again(server.metadata.name) })
   }
 
-  async function applyPod(wanted: Wanted, { configs, statefulSets }: Children): Promise<void> {
-    const config = configMapOf(wanted)
+  async function applyPod(desired: DesiredServer, { configs, statefulSets }: Children): Promise<void> {
+    const config = configMapOf(desired)
     await applier.apply({ kind: ConfigMap, live: configs }, config)
-    const live = statefulSets.get(keysOf(wanted.server).statefulSet)
+    const live = statefulSets.get(keysOf(desired.server).statefulSet)
     await applier.apply(
       { kind: StatefulSet, live: statefulSets },
-      statefulSetOf(wanted, { configHash: configHash(config), live }),
+      statefulSetOf(desired, { configHash: configHash(config), live }),
     )
   }
 
@@ -144,9 +143,9 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     const existing = { statefulSet: children.statefulSets.get(keys.statefulSet), service: children.services.get(keys.service) }
     const placement = placementOf(server, deps, existing)
     if ('phase' in placement) return placement
-    const wanted = { ...placement, admin: { user: credentials.user, secret: adminSecretName(server.metadata.name) } }
-    last.set(server.metadata.name, wanted)
-    return bringUp(wanted, credentials)
+    const desired = { ...placement, admin: { user: credentials.user, secret: adminSecretName(server.metadata.name) } }
+    last.set(server.metadata.name, desired)
+    return bringUp(desired, credentials)
   }
 
   return {
@@ -165,9 +164,9 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
       return true
     },
     async tenantsChanged(server) {
-      const wanted = last.get(server)
-      const service = wanted && children.services.get(keysOf(wanted.server).service)
-      if (wanted && service) await admit(wanted, await surroundingsOf(wanted, service))
+      const desired = last.get(server)
+      const service = desired && children.services.get(keysOf(desired.server).service)
+      if (desired && service) await admit(desired, await surroundingsOf(desired, service))
     },
     onChange: (handler) => void handlers.push(handler),
     async close() {
@@ -177,7 +176,8 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
   }
 }
 
-const needsNodes = ({ exposure, settings }: Wanted): boolean => exposure === 'NodePort' || settings.podNetworks.length === 0
+const needsNodes = ({ exposure, settings }: DesiredServer): boolean =>
+  exposure === 'NodePort' || settings.podNetworks.length === 0
 
 function keysOf({ metadata: { namespace, name } }: DatabaseServer) {
   const names = childNames(name)

@@ -3,7 +3,7 @@ import { DatabaseServer as Kind } from '../../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../../crds/kind.ts'
 import { labels } from '../../../crds/names.ts'
 
-/** On all that belongs to database servers; what is watched. */
+/** Labels of all objects of database servers; the selector of the watches. */
 export const OWNERSHIP = { [labels.managedBy]: 'mooring', 'app.kubernetes.io/component': 'database-server' } as const
 
 /** Names of a server's objects. */
@@ -11,7 +11,7 @@ export interface ChildNames {
   readonly statefulSet: string
   readonly pod: string
   readonly service: string
-  /** The Service without an address that a StatefulSet needs for the names of its pods. */
+  /** Headless Service that a StatefulSet needs for the names of its pods. */
   readonly pods: string
   readonly policy: string
   readonly config: string
@@ -30,7 +30,7 @@ export function childNames(server: string): ChildNames {
   }
 }
 
-/** What selects the server's pod, and everything else of it. */
+/** Selector of the server's pod and of all its other objects. */
 export const selectorOf = (server: string): Record<string, string> => ({ ...OWNERSHIP, [labels.server]: server })
 
 export interface ChildMetadata {
@@ -40,7 +40,7 @@ export interface ChildMetadata {
   readonly ownerReferences: { apiVersion: string; kind: string; name: string; uid: string; controller: boolean }[]
 }
 
-/** Metadata of a child: it goes with its DatabaseServer even when nobody is there to remove it in good order. */
+/** Metadata of a child. Its owner is the DatabaseServer, so that it is deleted even without an operator. */
 export function childMetadata(server: Pick<DatabaseServer, 'metadata'>, name: string): ChildMetadata {
   const { metadata } = server
   const owner = { ...ownerReferenceTo(Kind, server), controller: true }

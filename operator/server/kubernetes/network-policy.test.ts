@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
-import { server, wanted } from '../../../test/support/operator/server-objects.ts'
+import { server, desired } from '../../../test/support/operator/server-objects.ts'
 import { networkPolicyOf } from './network-policy.ts'
 
 const nobody = { namespaces: [], podNetworks: [] }
-const fromOf = (callers: Parameters<typeof networkPolicyOf>[1]) => networkPolicyOf(wanted(), callers).spec.ingress[0]?.from
+const fromOf = (callers: Parameters<typeof networkPolicyOf>[1]) => networkPolicyOf(desired(), callers).spec.ingress[0]?.from
 const OPERATOR = {
   namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'mooring-system' } },
   podSelector: { matchLabels: { 'app.kubernetes.io/name': 'mooring', 'app.kubernetes.io/component': 'operator' } },
 }
 
-test('the server may connect to nobody, and is connected to at its port alone', () => {
-  const { spec } = networkPolicyOf(wanted(), nobody)
+test('the server may open no connections, and only its port is open', () => {
+  const { spec } = networkPolicyOf(desired(), nobody)
   expect(spec.policyTypes).toEqual(['Ingress', 'Egress'])
   expect(spec.egress).toEqual([])
   expect(spec.ingress).toHaveLength(1)
@@ -18,7 +18,7 @@ test('the server may connect to nobody, and is connected to at its port alone', 
 })
 
 test.each([
-  { does: 'the operator alone, while no tenant is on it and the networks of pods are not known', callers: nobody, others: [] },
+  { does: 'only the operator, while it has no tenant and the pod networks are unknown', callers: nobody, others: [] },
   {
     does: 'namespaces of its tenants, each once',
     callers: { ...nobody, namespaces: ['b--x', 'a--x', 'b--x'] },
@@ -31,7 +31,7 @@ test.each([
     ],
   },
   {
-    does: 'addresses that are no pod’s, of the families that pods have',
+    does: 'addresses outside the pod networks, of the pods’ address family',
     callers: { ...nobody, podNetworks: ['10.244.0.0/16', '10.245.0.0/24'] },
     others: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.244.0.0/16', '10.245.0.0/24'] } }],
   },
@@ -43,12 +43,12 @@ test.each([
       { ipBlock: { cidr: '::/0', except: ['fd00:10::/56'] } },
     ],
   },
-])('it lets in $does', ({ callers, others }) => {
+])('it admits $does', ({ callers, others }) => {
   expect(fromOf(callers)).toEqual([OPERATOR, ...others])
 })
 
-test('to a server of Mooring’s own connect its components alone, whoever lives elsewhere', () => {
-  const own = wanted({ server: { ...server, spec: { ...server.spec, tenancy: 'internal' } } })
+test('a server of Mooring’s own admits only its components', () => {
+  const own = desired({ server: { ...server, spec: { ...server.spec, tenancy: 'internal' } } })
   const { spec } = networkPolicyOf(own, { namespaces: ['a--x'], podNetworks: ['10.244.0.0/16'] })
   expect(spec.ingress[0]?.from).toEqual([
     {

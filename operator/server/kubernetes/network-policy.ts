@@ -1,16 +1,16 @@
 import { isIPv6 } from 'node:net'
 import { childMetadata, childNames, selectorOf } from './names.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
-/** Who may connect to one server. */
+/** Clients that may connect to a server. */
 export interface Callers {
-  /** Namespaces of the tenants that it serves. */
+  /** Namespaces of the tenants on the server. */
   readonly namespaces: readonly string[]
-  /** Address ranges of the cluster's pods; while none is known, nobody from outside of the cluster gets in. */
+  /** Address ranges of the cluster's pods; while unknown, connections from outside the cluster are rejected. */
   readonly podNetworks: readonly string[]
 }
 
-/** networking.k8s.io/v1 as it goes over the wire: the client library's type renames `from`. */
+/** NetworkPolicy of networking.k8s.io/v1 as it is sent: the client library's type renames `from`. */
 export interface NetworkPolicyManifest {
   readonly apiVersion: 'networking.k8s.io/v1'
   readonly kind: 'NetworkPolicy'
@@ -31,19 +31,19 @@ type Peer =
   | { readonly namespaceSelector: Selector; readonly podSelector?: Selector }
   | { readonly ipBlock: { readonly cidr: string; readonly except: readonly string[] } }
 
-/** The API server puts it on every Namespace. */
+/** Label that the API server sets on every Namespace. */
 const NAME = 'kubernetes.io/metadata.name'
-/** Operator, API servers and edges. */
+/** Pods of the operator, the API server and the edges. */
 const COMPONENTS: Selector = {
   matchExpressions: [{ key: 'app.kubernetes.io/name', operator: 'In', values: ['mooring', 'mooring-edge'] }],
 }
 
 /**
- * The server connects to nobody. To its port connect the operator, pods in the namespaces of its tenants, and addresses that are no
- * pod's: callers from outside, by whatever way the Service is exposed. Everybody else in the cluster is refused (docs/isolation.md).
- * To a server of Mooring's own connect its components, and nobody else.
+ * NetworkPolicy of a server. The server may open no connections. Its port is open to the operator, to pods in the namespaces of its
+ * tenants, and to addresses outside the pod networks: callers from outside, however the Service is exposed. All other pods are rejected
+ * (docs/isolation.md, "In a cluster: who reaches a server"). A server of Mooring's own is open only to Mooring's components.
  */
-export function networkPolicyOf({ server, engine, settings }: Wanted, callers: Callers): NetworkPolicyManifest {
+export function networkPolicyOf({ server, engine, settings }: DesiredServer, callers: Callers): NetworkPolicyManifest {
   const { name } = server.metadata
   const { operator } = settings
   const namespaceSelector = { matchLabels: { [NAME]: operator.namespace } }

@@ -8,7 +8,7 @@ import { createNodes } from './nodes.ts'
 
 type Event = WatchEvent<typeof Node>
 
-/** Nodes of an API server that lists those of `first`, then tells what a test lets happen; it resolves when that has been taken in. */
+/** Nodes of an API server that lists `first`, then sends the events of `tell`, which resolves when an event has been handled. */
 function stage(first: readonly Node[] = []) {
   const told: Event[] = []
   let wake = Promise.withResolvers<undefined>()
@@ -53,7 +53,7 @@ function stage(first: readonly Node[] = []) {
 
 const at = (object: Node, revision: string): Node => ({ ...object, metadata: { ...object.metadata, resourceVersion: revision } })
 
-test('a node that joins is known at once, and told of', async () => {
+test('a node that joins is known and reported at once', async () => {
   await using there = stage([node('a', { podCIDRs: ['10.1.0.0/24'] })])
   expect(await there.nodes.list()).toHaveLength(1)
   const before = there.changes.count
@@ -67,7 +67,7 @@ test.each([
   { what: 'a range of pods given to it', traits: { podCIDRs: ['10.1.0.0/24'] }, told: 1 },
   { what: 'another address', traits: { addresses: [{ type: 'InternalIP', address: '10.0.0.9' }] }, told: 1 },
   { what: 'another label', traits: { labels: { zone: 'a' } }, told: 1 },
-])('$what is told $told times', async ({ traits, told }) => {
+])('$what is reported $told times', async ({ traits, told }) => {
   await using there = stage([node('a')])
   await there.nodes.list()
   const before = there.changes.count
@@ -75,7 +75,7 @@ test.each([
   expect(there.changes.count - before).toBe(told)
 })
 
-test('one that leaves is told of', async () => {
+test('a node that leaves is reported', async () => {
   await using there = stage([node('a')])
   await there.nodes.list()
   const before = there.changes.count
@@ -84,7 +84,7 @@ test('one that leaves is told of', async () => {
   expect(there.changes.count).toBe(before + 1)
 })
 
-test('where nodes may not be looked at there are none, and nobody waits for them', async () => {
+test('without permission to list nodes the list is empty at once', async () => {
   const refuse = () => Promise.reject(new StoreError('forbidden', 'no right to nodes'))
   const nodes = createNodes({
     store: { list: refuse } as Partial<Store> as Store,

@@ -9,15 +9,15 @@ import { Node } from '../../kubernetes/kinds.ts'
 export interface NodesDeps {
   readonly store: Store
   readonly logger: Logger
-  /** Called when a node came or went, or has other addresses or ranges of pods than before: not at its heartbeats. */
+  /** Called when a node appeared, was deleted, or changed its addresses, labels or pod ranges: not at its heartbeats. */
   readonly onChange: () => void
 }
 
-/** The cluster's nodes, followed: a pod of a node that nobody has heard of yet would count as a caller from outside. */
+/** Nodes of the cluster, followed by a watch: a pod on an unknown node would count as a caller from outside. */
 export interface Nodes {
   /** Follows until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Those known: waits for the first look at them. None where they may not be looked at. */
+  /** Known nodes; waits for the first list. Empty when the operator is not permitted to list nodes. */
   list(): Promise<readonly Node[]>
 }
 
@@ -29,7 +29,7 @@ export function createNodes({ store, logger, onChange }: NodesDeps): Nodes {
     kind: Node,
     onError(error) {
       logger.warn({ err: error }, 'the watch of nodes was restarted')
-      // Without them there is the address that the pod itself tells of its node.
+      // Without permission, the address of the node in the pod's status is used.
       if (isStoreError(error, 'forbidden')) refused.resolve(undefined)
     },
   })
@@ -53,5 +53,5 @@ export function createNodes({ store, logger, onChange }: NodesDeps): Nodes {
   }
 }
 
-/** All of a node that a server's objects depend on. */
+/** Fields of a node that a server's objects depend on. */
 const whatCounts = ({ metadata, spec, status }: Node) => [metadata.labels, spec.podCIDRs, status?.addresses]

@@ -4,7 +4,7 @@ import { region as regionWith } from '../../../test/builders/region.ts'
 import { server, service } from '../../../test/support/operator/server-objects.ts'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { type Existing, type PlacementFacts, placementOf } from './placement.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 import { POD_SETTINGS } from './settings.ts'
 
 const nothing: Existing = { statefulSet: undefined, service: undefined }
@@ -20,7 +20,7 @@ interface Placement {
   readonly does: string
   readonly more: Partial<PlacementFacts>
   readonly existing?: Existing
-  readonly expected: Partial<Wanted>
+  readonly expected: Partial<DesiredServer>
 }
 
 const PLACEMENTS: readonly Placement[] = [
@@ -38,7 +38,7 @@ const PLACEMENTS: readonly Placement[] = [
     expected: { exposure: 'NodePort', host: 'db.example', nodeSelector: { disk: 'ssd' } },
   },
   {
-    does: 'what it is already, when its region is gone',
+    does: 'its present placement, when its region is gone',
     more: { region: () => undefined },
     existing: { statefulSet: live, service: service({ type: 'LoadBalancer' }) },
     expected: { image, exposure: 'LoadBalancer' },
@@ -49,7 +49,7 @@ test.each(PLACEMENTS)('a server gets $does', ({ more, existing = nothing, expect
   expect(placementOf(server, { ...facts, ...more }, existing)).toMatchObject(expected)
 })
 
-test('a plan sets aside all that the server may use', () => {
+test('a plan requests all resources that the server may use', () => {
   const planned = { ...server, spec: { ...server.spec, plan: 'm' } }
   const size = { cpu: 2, cpuLimit: 2, memoryMiB: 4096, memoryLimitMiB: 4096, storageGiB: 50 }
   expect(placementOf(planned, { ...facts, plan: () => plan }, nothing)).toMatchObject({ size })
@@ -61,7 +61,7 @@ test.each(['mongodb-7.0.2', 'mysql-8.0.29'] as const)('%s has no image or no eng
   expect(placementOf(other, facts, nothing)).toMatchObject({ phase: 'failed', reason: 'MotorUnavailable' })
 })
 
-test('a server of Mooring’s own is within the cluster, whatever its region shows', () => {
+test('a server of Mooring’s own is reachable only within the cluster, whatever its region exposes', () => {
   const shown = () => regionWith({ databases: { exposure: 'NodePort', host: 'db.example' }, nodeSelector: { disk: 'ssd' } })
   const own = { ...server, spec: { ...server.spec, tenancy: 'internal' as const } }
   const expected = { exposure: 'ClusterIP', host: undefined, nodeSelector: { disk: 'ssd' } }

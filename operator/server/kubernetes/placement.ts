@@ -7,53 +7,53 @@ import type { ServerState } from '../runtime.ts'
 import { ENGINE_PODS } from './engine-pods.ts'
 import type { Service, StatefulSet } from '../../kubernetes/kinds.ts'
 import type { PodSettings, ServerSize } from './settings.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 export interface PlacementFacts {
   readonly settings: PodSettings
-  /** By id. @returns undefined when there is none */
+  /** Region by id; undefined when it does not exist. */
   readonly region: (id: string) => Region | undefined
-  /** By name. */
+  /** Plan by name; undefined when it does not exist. */
   readonly plan: (name: string) => Plan | undefined
 }
 
-/** What there is of the server already. */
+/** Existing objects of the server. */
 export interface Existing {
   readonly statefulSet: StatefulSet | undefined
   readonly service: Service | undefined
 }
 
 /**
- * What a server is to be. Pure. A Region that was deleted leaves its servers as they are.
- * @returns the failure when no image or engine is known for its motor
- * @throws MooringError `unknown_plan`: nothing is changed at a server whose size is not known
+ * Desired placement and size of a server. Pure. When its Region was deleted, a server stays as it is.
+ * @returns a failure when no image or engine is known for the motor
+ * @throws MooringError `unknown_plan`: a server of unknown size is not changed
  */
 export function placementOf(
   server: DatabaseServer,
   { settings, ...facts }: PlacementFacts,
   existing: Existing,
-): Omit<Wanted, 'admin'> | Extract<ServerState, { readonly phase: 'failed' }> {
+): Omit<DesiredServer, 'admin'> | Extract<ServerState, { readonly phase: 'failed' }> {
   const { motor } = server.spec
   const engine = ENGINE_PODS[partsOf(motor).family]
   const region = facts.region(server.spec.region)
   const image = imageOf(server, region, existing.statefulSet) ?? settings.images[motor]
   if (!engine || image === undefined) {
-    return { phase: 'failed', reason: 'MotorUnavailable', message: `there is no image of ${motor} here` }
+    return { phase: 'failed', reason: 'MotorUnavailable', message: `no image of ${motor} is configured` }
   }
   const size = sizeOf(server, settings, facts.plan)
   const replaced = region?.spec.motors.find(({ id }) => id === motor)?.extensionDirectory ?? engine.replaces?.(motor)
-  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? placeIn(region, server) : placeOf(existing)) }
+  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? exposedIn(region, server) : exposedAs(existing)) }
 }
 
-type Place = Pick<Wanted, 'exposure' | 'host' | 'nodeSelector'>
+type Exposed = Pick<DesiredServer, 'exposure' | 'host' | 'nodeSelector'>
 
-function placeIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Place {
-  // Nobody from outside has business on a server of Mooring's own.
+function exposedIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Exposed {
+  // A server of Mooring's own has no callers from outside.
   if (spec.tenancy === 'internal') return { exposure: 'ClusterIP', host: undefined, nodeSelector }
   return { exposure: databases?.exposure ?? 'ClusterIP', host: databases?.host, nodeSelector }
 }
 
-function placeOf({ service }: Existing): Place {
+function exposedAs({ service }: Existing): Exposed {
   const exposure = EXPOSURES.find((exposure) => exposure === service?.spec.type) ?? 'ClusterIP'
   return { exposure, host: undefined, nodeSelector: {} }
 }

@@ -7,9 +7,9 @@ import { podNetworks } from './pod-networks.ts'
 const none = { configured: [], nodes: [], podAddresses: [] }
 
 test.each([
-  { does: 'nothing while nothing is known', facts: none, networks: [] },
+  { does: 'empty while no fact is known', facts: none, networks: [] },
   {
-    does: 'what was set, whatever else is known',
+    does: 'the configured ranges, whatever else is known',
     facts: { configured: ['10.1.0.0/16'], nodes: [node('a', { podCIDRs: ['10.2.0.0/24'] })], podAddresses: ['10.3.0.1'] },
     networks: ['10.1.0.0/16'],
   },
@@ -19,12 +19,12 @@ test.each([
     networks: ['10.2.0.0/24', '10.2.1.0/24'],
   },
   {
-    does: 'no further range for a pod in one of them',
+    does: 'no further range for a pod in a known range',
     facts: { ...none, nodes: [node('a', { podCIDRs: ['10.2.0.0/24'] })], podAddresses: ['10.2.0.9'] },
     networks: ['10.2.0.0/24'],
   },
   {
-    does: 'a range around a pod outside of them: the plugin gives out addresses of its own',
+    does: 'a range around a pod outside the nodes’ ranges',
     facts: { ...none, nodes: [node('a', { podCIDRs: ['10.2.0.0/24'] })], podAddresses: ['192.168.7.9', 'fd00:1:2:3::5'] },
     networks: ['10.2.0.0/24', '192.168.0.0/16', 'fd00:1:2::/48'],
   },

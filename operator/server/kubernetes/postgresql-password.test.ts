@@ -20,7 +20,7 @@ const BIN = join(PACKAGE, 'native/bin')
 const env = { ...process.env, PATH: `${BIN}:${process.env.PATH}` }
 const ADMIN = 'mooring'
 
-/** The volumes of a pod as directories of ours. */
+/** Volumes of a pod as local directories. */
 async function volumes() {
   const root = await mkdtemp(join(await scratch(), 'admin-password-'))
   const [data, config, admin] = ['data', 'config', 'admin'].map((name) => join(root, name)) as [string, string, string]
@@ -43,7 +43,7 @@ async function volumes() {
   }
 }
 
-/** Serves the data on loopback without TLS, for as long as it takes to log in with each password. */
+/** Serves the data on loopback without TLS while each password is tried. */
 async function serve(
   { data, root }: { data: string; root: string },
   password: string,
@@ -68,10 +68,10 @@ async function serve(
 
 beforeAll(() => linkLibraries(PACKAGE))
 
-test('a server that comes up again after a crash has the password that its Secret has by now, and no other', async () => {
+test('a server restarted after a crash has the present password of its Secret, and no other', async () => {
   await using volume = await volumes()
   await volume.initialise('the-first')
-  // Ends as after a crash.
+  // The server ends as in a crash.
   await (await serve(volume, 'the-first'))[Symbol.asyncDispose]()
 
   const { stdout, stderr } = await volume.initialise(`a 'second' \\ $one`)
@@ -81,7 +81,7 @@ test('a server that comes up again after a crash has the password that its Secre
   await expect(clients.open()).rejects.toMatchObject({ code: '28P01' })
 })
 
-test('a start that cannot set the password fails, and does not tell it', async () => {
+test('a start that cannot set the password fails, and does not log it', async () => {
   await using volume = await volumes()
   await volume.initialise('the-first')
   await volume.configure('nobody-there')

@@ -10,14 +10,14 @@ import { postgresqlPod } from './postgresql.ts'
 const run = promisify(execFile)
 const files = postgresqlPod.files({ admin: "o'admin", capacity: 50 })
 
-test('without TLS nobody logs in, not even from within the pod', () => {
+test('logins without TLS are rejected, also from within the pod', () => {
   const records = (files['pg_hba.conf'] ?? '').trimEnd().split('\n')
   const admitting = records.filter((record) => !record.endsWith(' reject'))
   expect(admitting.every((record) => record.startsWith('hostssl ') && record.includes(' scram-sha-256'))).toBe(true)
   expect(files['postgresql.conf']).toContain("ssl = 'on'")
 })
 
-/** A directory in place of the volume, and an `initdb` of which it is known what it did. */
+/** Directory in place of the volume, and an `initdb` that records its calls. */
 async function stage(initdb: string) {
   const directory = await mkdtempDisposable(join(tmpdir(), 'initialise-'))
   const [bin, volume] = [join(directory.path, 'bin'), join(directory.path, 'volume')]
@@ -39,17 +39,17 @@ async function stage(initdb: string) {
       await rm(told, { force: true })
       return run('sh', ['-c', script], { env })
     },
-    /** The statement that the server, alone with its data, was given, and how it was called. */
+    /** Statement and arguments of the server in single-user mode. */
     told: async () => ({ sql: await readFile(told, 'utf8').catch(() => undefined), args: await readFile(asked, 'utf8') }),
     holds: async () => (await readdir(volume, { recursive: true })).toSorted(),
     [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),
   }
 }
 
-/** `$2` is where initdb is told to make the data directory. */
+/** Script of initdb; `$2` is the data directory to create. */
 const MAKES = 'mkdir "$2" && echo "$4" >"$2/admin" && echo "$@" >>"$2/calls"'
 
-test('a data directory is made once, and then left alone', async () => {
+test('a data directory is created once', async () => {
   await using volume = await stage(MAKES)
   await volume.run()
   expect(await volume.holds()).toEqual(['pgdata', 'pgdata/admin', 'pgdata/calls'])
@@ -57,7 +57,7 @@ test('a data directory is made once, and then left alone', async () => {
   expect(await volume.holds()).toEqual(['pgdata', 'pgdata/admin', 'pgdata/calls'])
 })
 
-test('a new data directory is without the maps that every database would be made with', async () => {
+test('a new data directory has no free space maps and visibility maps', async () => {
   await using volume = await stage(`${MAKES} && mkdir -p "$2/base/1" && cd "$2/base/1" && touch 1247 1247_fsm 1247_vm`)
   await volume.run()
   expect((await volume.holds()).filter((name) => name.includes('1247'))).toEqual(['pgdata/base/1/1247'])
@@ -84,7 +84,7 @@ test('a new data directory has its password from the start', async () => {
   await expect(volume.told()).rejects.toThrow()
 })
 
-test('one that was left half-made is made anew', async () => {
+test('an unfinished data directory is replaced', async () => {
   await using volume = await stage(
     `if [ -e "$2".broke ]; then ${MAKES}; else mkdir "$2"; : >"$2".broke; : >"$2/half"; kill $PPID; exit 1; fi`,
   )
@@ -94,19 +94,19 @@ test('one that was left half-made is made anew', async () => {
   expect(await volume.holds()).toEqual(['pgdata', 'pgdata.new.broke', 'pgdata/admin', 'pgdata/calls'])
 })
 
-test('where the C library does not know C.UTF-8, C does', async () => {
+test('the locale is C when the C library does not know C.UTF-8', async () => {
   await using volume = await stage(`case "$*" in *--locale=C.UTF-8*) exit 1;; esac; ${MAKES}`)
   await volume.run()
   expect(await volume.holds()).toContain('pgdata/calls')
 })
 
-test('when it fails for good nothing has the name of the data directory', async () => {
+test('a permanent failure leaves no data directory', async () => {
   await using volume = await stage('exit 1')
   await expect(volume.run()).rejects.toThrow()
   expect(await volume.holds()).not.toContain('pgdata')
 })
 
-/** A directory in place of the image, whose `initdb -s` says where its extensions are. */
+/** Directory in place of the image, whose `initdb -s` prints the directory of its extensions. */
 async function image(controls: Readonly<Record<string, string>>) {
   const directory = await mkdtempDisposable(join(tmpdir(), 'extensions-'))
   const [bin, share, replacement] = ['bin', 'share', 'replacement'].map((name) => join(directory.path, name)) as [
@@ -133,7 +133,7 @@ async function image(controls: Readonly<Record<string, string>>) {
   }
 }
 
-test('the copy of the extension files has none that a tenant could install', async () => {
+test('the copy of the extension files has no trusted extension', async () => {
   const control = (line: string) => `# citext\ncomment = 'trusted by many'\n${line}relocatable = true\n`
   await using of = await image({
     'citext.control': control('trusted = true\n'),
@@ -150,7 +150,7 @@ test('the copy of the extension files has none that a tenant could install', asy
   expect((await readdir(of.replacement)).toSorted()).toEqual((await readdir(of.extensions)).toSorted())
 })
 
-test('an image with its extensions elsewhere does not start, and its last words say what to set', async () => {
+test('an image with its extensions elsewhere does not start, and its log says what to set', async () => {
   await using of = await image({})
   await expect(of.initialise('/usr/share/postgresql/15/extension')).rejects.toThrow(
     `FATAL:  this image has its extensions in ${of.extensions}, not in /usr/share/postgresql/15/extension: set spec.motors[].extensionDirectory`,

@@ -7,9 +7,9 @@ import { logInToPostgresql } from '../process/programs/postgresql-login.ts'
 import { at, type EnginePod } from './engine-pod.ts'
 
 const PORT = 5432
-/** Where the official image has its volume, so that no second one is made for it. */
+/** Mount path of the volume; that of the official image, which would otherwise get a second volume. */
 const MOUNT = '/var/lib/postgresql/data'
-/** A file system may have entries of its own at its root, such as `lost+found`, and its root belongs to the kubelet's group. */
+/** Data directory below the mount: a file system's root may hold entries such as `lost+found`, and belongs to the kubelet's group. */
 const DATA = `${MOUNT}/pgdata`
 const CONFIG = 'postgresql.conf'
 const HBA = 'pg_hba.conf'
@@ -17,8 +17,8 @@ const INITIALISE = 'initialise.sh'
 const SERVE = 'serve.sh'
 
 /**
- * Copies the extension files of the image without the mark by which a tenant may install an extension whose script then runs as superuser
- * (docs/isolation.md, "Extensions"). The server has the copy in their place. `initdb -s` says where the image has them.
+ * Script that copies the extension files of the image without the mark by which a tenant may install an extension whose script then runs as
+ * superuser (docs/isolation.md). The server mounts the copy over the originals. `initdb -s` prints their path in the image.
  */
 const distrustExtensions = (expected: string): string => `expected=${quoted(expected)}
 share=$(initdb -s -D /tmp/none 2>&1 | while IFS= read -r line; do
@@ -40,12 +40,12 @@ done
 `
 
 /**
- * Makes the data directory under another name, and gives it its own when every byte of it is on the disk: whatever is called `DATA`
- * is whole. It is trimmed as the other home's is (process/postgresql.ts). The kubelet gives a volume's files to the group at every
- * mount; PostgreSQL refuses a directory that the group may write to.
+ * Script that creates the data directory under a temporary name, and renames it when all of it is durable: a directory named `DATA` is
+ * complete. It is trimmed as in embedded mode (process/programs/postgresql.ts). The kubelet gives the volume's files to the group at every
+ * mount; PostgreSQL rejects a directory that its group may write to.
  *
- * At every later start the admin gets the password of its Secret, which may be another one by now: a server alone with its data asks for
- * none. It runs with the settings of the server itself, because it may have a crash of that one to recover from.
+ * Each later start sets the admin's password to that of its Secret, which may have changed: in single-user mode the server requires no
+ * login. It uses the settings of the server itself, as it may have to recover from a crash.
  */
 const script = (admin: string, extensions: string | undefined): string => `set -eu
 ${extensions === undefined ? '' : distrustExtensions(extensions)}admin=${quoted(admin)}
@@ -78,8 +78,8 @@ printf '%s\\n' "ALTER ROLE $role PASSWORD '$literal$password'" |
 `
 
 /**
- * Starts the server. A file beside its data takes 48 MiB for bad times: a server that cannot write its log ends, and cannot start on a full
- * volume either, so that one tenant who fills the volume would keep all others out until a person came (process/reserve.ts).
+ * Script that starts the server. A file beside the data reserves 48 MiB: PostgreSQL ends when it cannot write its WAL, and cannot start on
+ * a full volume, so one tenant could take all others offline until an administrator intervenes (process/files/reserve.ts).
  */
 const serve = `has_room() {
   dd if=/dev/zero of=${MOUNT}/probe bs=1048576 count="$1" 2>/dev/null
@@ -120,7 +120,7 @@ export const postgresqlPod: EnginePod = {
   },
   initialise: ['sh', `${at.config}/${INITIALISE}`],
   serve: ['sh', `${at.config}/${SERVE}`],
-  // The signal that ends a container would let PostgreSQL wait for its last client.
+  // The default stop signal makes PostgreSQL wait for its last client.
   stop: ['sh', '-c', 'kill -INT 1'],
   logIn: logInToPostgresql,
   async reload(target) {

@@ -7,12 +7,12 @@ import type { Store } from '../../../store/port.ts'
 import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from '../../kubernetes/kinds.ts'
 import { selectorOf } from './names.ts'
 
-/** In this order. Pods go with the StatefulSet, which would only make new ones. */
+/** Order of deletion. The StatefulSet deletes its pods, which it would otherwise replace. */
 const KINDS: readonly Kind[] = [StatefulSet, Service, PersistentVolumeClaim, ConfigMap, Secret]
 
 /**
- * Deletes all objects of a server, data included, whatever made them. Returns true when a look found nothing left of it. Its
- * NetworkPolicy goes last, so that no moment of its pod is without one.
+ * Deletes all objects of a server, data included. Its NetworkPolicy is deleted last, so that its pod is never without one.
+ * @returns true when no object was left at the time of the call
  * @throws StoreError
  */
 export async function removeChildren(store: Store, { metadata }: Pick<DatabaseServer, 'metadata'>): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { wanted } from '../../../test/support/operator/server-objects.ts'
+import { desired } from '../../../test/support/operator/server-objects.ts'
 import { podsServiceOf, serviceOf } from './service.ts'
 
 test.each([
@@ -7,14 +7,14 @@ test.each([
   { exposure: 'NodePort', policy: 'Local' },
   { exposure: 'LoadBalancer', policy: 'Local' },
 ] as const)('exposed as $exposure, traffic from outside is $policy', ({ exposure, policy }) => {
-  const { spec } = serviceOf(wanted({ exposure }))
+  const { spec } = serviceOf(desired({ exposure }))
   expect(spec?.type).toBe(exposure)
   expect(spec?.externalTrafficPolicy).toBe(policy)
   expect(spec?.ports).toEqual([{ name: 'postgresql', port: 5432, targetPort: 5432, protocol: 'TCP' }])
 })
 
 test('the Service of the pods has another name and no address', () => {
-  const { metadata, spec } = podsServiceOf(wanted())
+  const { metadata, spec } = podsServiceOf(desired())
   expect(metadata?.name).toBe('pg-1-pods')
   expect(spec?.clusterIP).toBe('None')
 })

@@ -1,13 +1,13 @@
 import type { V1Service } from '@kubernetes/client-node'
 import { childMetadata, childNames, selectorOf } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 /**
- * What callers and the operator connect to. From outside, traffic goes to the server's own node and keeps its source address, so that
- * the NetworkPolicy can tell a caller from a pod of another tenant.
+ * Service for callers and the operator. Traffic from outside goes to the server's own node and keeps its source address, so that the
+ * NetworkPolicy distinguishes callers from pods of other tenants.
  */
-export function serviceOf({ server, engine, exposure }: Wanted): Plain<V1Service> {
+export function serviceOf({ server, engine, exposure }: DesiredServer): Plain<V1Service> {
   const { name } = server.metadata
   return {
     apiVersion: 'v1',
@@ -22,8 +22,8 @@ export function serviceOf({ server, engine, exposure }: Wanted): Plain<V1Service
   }
 }
 
-/** Gives the pod its DNS name; nobody connects by it. */
-export function podsServiceOf({ server, engine }: Wanted): Plain<V1Service> {
+/** Headless Service that gives the pod its DNS name; no client uses it. */
+export function podsServiceOf({ server, engine }: DesiredServer): Plain<V1Service> {
   const { name } = server.metadata
   return {
     apiVersion: 'v1',
@@ -33,4 +33,4 @@ export function podsServiceOf({ server, engine }: Wanted): Plain<V1Service> {
   }
 }
 
-const portOf = ({ name, port }: Wanted['engine']) => ({ name, port, targetPort: port, protocol: 'TCP' })
+const portOf = ({ name, port }: DesiredServer['engine']) => ({ name, port, targetPort: port, protocol: 'TCP' })

@@ -1,42 +1,42 @@
 import type { Motor } from '../../../crds/motor.ts'
 import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 
-/** What one server may use. */
+/** Resources of one server. */
 export interface ServerSize {
-  /** Cores that are set aside for it. */
+  /** Requested cores. */
   readonly cpu: number
-  /** Cores that it may use at the most. */
+  /** Maximum number of cores. */
   readonly cpuLimit: number
-  /** MiB that are set aside for it. */
+  /** Requested memory in MiB. */
   readonly memoryMiB: number
-  /** MiB past which it is killed. */
+  /** Memory in MiB above which the server is killed. */
   readonly memoryLimitMiB: number
   readonly storageGiB: number
 }
 
-/** How database servers run as pods. The same for all of an installation; a Region's exposure, images and nodes come on top. */
+/** How database servers run as pods, for the whole installation. A Region adds exposure, images and nodes. */
 export interface PodSettings {
   /** Namespace of the servers. */
   readonly namespace: string
-  /** Namespace and labels of the operator's pods: they, and callers, may connect to a server. */
+  /** Namespace and labels of the operator's pods, which may connect to every server. */
   readonly operator: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> }
-  /** Image by motor; a motor without one is not served, unless a Region names one. */
+  /** Image by motor; a motor without an image is not served unless a Region names one. */
   readonly images: Readonly<Partial<Record<Motor, string>>>
-  /** Names of Secrets with which images are pulled. */
+  /** Names of the Secrets with which images are pulled. */
   readonly pullSecrets: readonly string[]
   /** Uid and gid of the engine's user in the images (docs/images.md). */
   readonly user: { readonly uid: number; readonly gid: number }
   /** Size of a server without a plan. */
   readonly sharedSize: ServerSize
-  /** The cluster's default class unless given. */
+  /** StorageClass. Default: that of the cluster. */
   readonly storageClass?: string | undefined
-  /** Address ranges of the cluster's pods; worked out when empty (pod-networks.ts). */
+  /** Address ranges of the cluster's pods; derived when empty (pod-networks.ts). */
   readonly podNetworks: readonly string[]
-  /** The cluster's DNS domain. */
+  /** DNS domain of the cluster. */
   readonly clusterDomain: string
-  /** How the operator dials a server: by its Service's name, or, from outside of the cluster's DNS, by the Service's address. */
+  /** How the operator dials a server: by its Service's name or, without the cluster's DNS, by the Service's address. */
   readonly dial: 'name' | 'address'
-  /** Every server is looked at this often, even if nothing changes. */
+  /** Interval of reconciling every server even without a change. */
   readonly resyncMs: number
 }
 

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
-import { server, wanted } from '../../../test/support/operator/server-objects.ts'
+import { server, desired } from '../../../test/support/operator/server-objects.ts'
 import { statefulSetOf } from './stateful-set.ts'
 import { POD_SETTINGS } from './settings.ts'
 
 const facts = { configHash: 'abc', live: undefined }
 
-function podOf(traits: Parameters<typeof wanted>[0] = {}) {
-  const pod = statefulSetOf(wanted(traits), facts).spec?.template.spec
+function podOf(traits: Parameters<typeof desired>[0] = {}) {
+  const pod = statefulSetOf(desired(traits), facts).spec?.template.spec
   if (!pod) throw new Error('there is no pod')
   return { pod, containers: [...(pod.initContainers ?? []), ...pod.containers] }
 }
@@ -28,7 +28,7 @@ test('the pod meets the pod security standard "restricted", with a file system t
   }
 })
 
-test('the admin password is a file, of the container that makes the data directory and of no other', () => {
+test('only the container that creates the data directory mounts the admin password', () => {
   const { pod, containers } = podOf()
   const admin = pod.volumes?.find(({ name }) => name === 'admin')?.secret
   expect(admin).toEqual({ secretName: 'pg-1-admin', defaultMode: 0o440, items: [{ key: 'password', path: 'password' }] })
@@ -37,7 +37,7 @@ test('the admin password is a file, of the container that makes the data directo
   expect(containers.every(({ env, envFrom }) => env === undefined && envFrom === undefined)).toBe(true)
 })
 
-test('the private key is readable for root and the group of the engine alone, as PostgreSQL wants it', () => {
+test('the private key is readable only for root and the group of the engine, as PostgreSQL requires', () => {
   const { pod } = podOf()
   expect(pod.volumes?.find(({ name }) => name === 'certificate')?.secret).toEqual({ secretName: 'pg-1-tls', defaultMode: 0o440 })
 })
@@ -49,11 +49,11 @@ test('requests and limits come from the size', () => {
     expect(resources).toEqual({ requests: { cpu: '250m', memory: '300Mi' }, limits: { cpu: '2000m', memory: '1000Mi' } })
   }
   expect(pod.volumes?.find(({ name }) => name === 'shm')?.emptyDir).toEqual({ medium: 'Memory', sizeLimit: '250Mi' })
-  const claims = statefulSetOf(wanted({ size }), facts).spec?.volumeClaimTemplates
+  const claims = statefulSetOf(desired({ size }), facts).spec?.volumeClaimTemplates
   expect(claims?.[0]?.spec?.resources?.requests).toEqual({ storage: '7Gi' })
 })
 
-test('claims stay what they are, whatever the size and class would be now: Kubernetes lets nobody change them', () => {
+test('volume claims stay unchanged when size and class change, as Kubernetes requires', () => {
   const live = {
     spec: {
       volumeClaimTemplates: [{ spec: { storageClassName: 'fast', resources: { requests: { storage: '1Gi' } } } }],
@@ -62,13 +62,13 @@ test('claims stay what they are, whatever the size and class would be now: Kuber
   } as unknown as StatefulSet
   const settings = { ...POD_SETTINGS, storageClass: 'slow' }
   const spec = (known: StatefulSet | undefined) =>
-    statefulSetOf(wanted({ settings }), { ...facts, live: known }).spec?.volumeClaimTemplates?.[0]?.spec
+    statefulSetOf(desired({ settings }), { ...facts, live: known }).spec?.volumeClaimTemplates?.[0]?.spec
   expect(spec(live)).toMatchObject({ storageClassName: 'fast', resources: { requests: { storage: '1Gi' } } })
   expect(spec(undefined)).toMatchObject({ storageClassName: 'slow', resources: { requests: { storage: '10Gi' } } })
 })
 
-test('it belongs to its DatabaseServer, its pod carries what a change of which needs a restart, and its data outlives it', () => {
-  const { metadata, spec } = statefulSetOf(wanted(), facts)
+test('it is owned by its DatabaseServer, a changed configuration restarts its pod, and its data outlives it', () => {
+  const { metadata, spec } = statefulSetOf(desired(), facts)
   expect(metadata?.ownerReferences).toEqual([
     { apiVersion: 'mooring.dev/v1alpha1', kind: 'DatabaseServer', name: 'pg-1', uid: server.metadata.uid, controller: true },
   ])
@@ -85,7 +85,7 @@ test('nodes and pull secrets are named only where there are any', () => {
   expect(pod).toMatchObject({ nodeSelector: { disk: 'ssd' }, imagePullSecrets: [{ name: 'registry' }] })
 })
 
-test('the extension files of the image are hidden behind those that initialise made of them', () => {
+test('the output of initialise is mounted over the extension files of the image', () => {
   const { pod, containers } = podOf()
   expect(pod.volumes?.find(({ name }) => name === 'replacement')?.emptyDir).toBeDefined()
   const mounts = containers.map(({ volumeMounts = [] }) => volumeMounts.find(({ name }) => name === 'replacement'))

@@ -4,27 +4,27 @@ import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { childMetadata, childNames, selectorOf } from './names.ts'
 import type { Plain } from '../../kubernetes/plain.ts'
 import type { ServerSize } from './settings.ts'
-import type { Wanted } from './wanted.ts'
+import type { DesiredServer } from './desired-server.ts'
 
 export const podAnnotations = {
   /** Hash of the configuration that the pod was started with. */
   config: 'mooring.dev/config',
-  /** Fingerprint of the newest certificate. Set on the running pod alone: a change of it makes the kubelet look at its volumes. */
+  /** Fingerprint of the newest certificate. Set only on the running pod: a change makes the kubelet update its volumes. */
   certificate: 'mooring.dev/certificate',
 } as const
 
 export interface StatefulSetFacts {
   readonly configHash: string
-  /** The one there is: Kubernetes refuses any change of its claims. */
+  /** Existing StatefulSet: Kubernetes rejects any change of its volume claims. */
   readonly live: StatefulSet | undefined
 }
 
 const DATA = 'data'
-/** A checkpoint of all that is in memory, at the speed of a slow disk. */
+/** Seconds for a checkpoint of the whole memory on a slow disk. */
 const GRACE_S = 120
 
-export function statefulSetOf(wanted: Wanted, facts: StatefulSetFacts): Plain<V1StatefulSet> {
-  const { server } = wanted
+export function statefulSetOf(desired: DesiredServer, facts: StatefulSetFacts): Plain<V1StatefulSet> {
+  const { server } = desired
   const { name } = server.metadata
   const names = childNames(name)
   return {
@@ -34,26 +34,26 @@ export function statefulSetOf(wanted: Wanted, facts: StatefulSetFacts): Plain<V1
     spec: {
       replicas: 1,
       serviceName: names.pods,
-      // In the other order a pod that cannot start is never replaced by one that could.
+      // With OrderedReady, a pod that cannot start is never replaced by an updated one.
       podManagementPolicy: 'Parallel',
       revisionHistoryLimit: 2,
       selector: { matchLabels: selectorOf(name) },
-      // Data goes when its DatabaseServer does, never because a StatefulSet was deleted by hand.
+      // Data is deleted with its DatabaseServer, never because a StatefulSet was deleted by hand.
       persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
       template: {
         metadata: {
           labels: selectorOf(name),
           annotations: { [podAnnotations.config]: facts.configHash },
         },
-        spec: podSpec(wanted),
+        spec: podSpec(desired),
       },
-      volumeClaimTemplates: [claimOf(wanted, facts.live)],
+      volumeClaimTemplates: [claimOf(desired, facts.live)],
     },
   }
 }
 
-function podSpec(wanted: Wanted): Plain<V1PodSpec> {
-  const { server, settings, nodeSelector, size, admin } = wanted
+function podSpec(desired: DesiredServer): Plain<V1PodSpec> {
+  const { server, settings, nodeSelector, size, admin } = desired
   const { uid, gid } = settings.user
   const names = childNames(server.metadata.name)
   return {
@@ -65,27 +65,27 @@ function podSpec(wanted: Wanted): Plain<V1PodSpec> {
       runAsUser: uid,
       runAsGroup: gid,
       fsGroup: gid,
-      // Once: else every start walks over all files and makes each of them writable for the group.
+      // Only once: otherwise every start walks over all files and makes each writable for the group.
       fsGroupChangePolicy: 'OnRootMismatch',
       seccompProfile: { type: 'RuntimeDefault' },
     },
     ...(Object.keys(nodeSelector).length > 0 && { nodeSelector: { ...nodeSelector } }),
     ...(settings.pullSecrets.length > 0 && { imagePullSecrets: settings.pullSecrets.map((name) => ({ name })) }),
-    initContainers: [initialise(wanted)],
-    containers: [serve(wanted)],
+    initContainers: [initialise(desired)],
+    containers: [serve(desired)],
     volumes: [
       { name: 'config', configMap: { name: names.config } },
       { name: 'certificate', secret: { secretName: names.certificate, defaultMode: 0o440 } },
       { name: 'admin', secret: { secretName: admin.secret, defaultMode: 0o440, items: [{ key: 'password', path: 'password' }] } },
-      ...(wanted.replaced === undefined ? [] : [{ name: 'replacement', emptyDir: { sizeLimit: '64Mi' } }]),
+      ...(desired.replaced === undefined ? [] : [{ name: 'replacement', emptyDir: { sizeLimit: '64Mi' } }]),
       { name: 'tmp', emptyDir: { sizeLimit: '1Gi' } },
-      // The runtime's own has 64 MB, which parallel queries outgrow. It counts as the server's memory.
+      // The runtime's own /dev/shm has 64 MB, too little for parallel queries. It counts as the server's memory.
       { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${Math.ceil(size.memoryLimitMiB / 4)}Mi` } },
     ],
   }
 }
 
-function initialise({ engine, image, size, replaced }: Wanted): Plain<V1Container> {
+function initialise({ engine, image, size, replaced }: DesiredServer): Plain<V1Container> {
   return {
     ...confined(image, size),
     name: 'initialise',
@@ -98,14 +98,14 @@ function initialise({ engine, image, size, replaced }: Wanted): Plain<V1Containe
   }
 }
 
-function serve({ engine, image, size, replaced }: Wanted): Plain<V1Container> {
+function serve({ engine, image, size, replaced }: DesiredServer): Plain<V1Container> {
   const tcpSocket = { port: engine.port }
   return {
     ...confined(image, size),
     name: engine.name,
     command: [...engine.serve],
     ports: [{ name: engine.name, containerPort: engine.port, protocol: 'TCP' }],
-    // The port is open during recovery, too, which may take as long as it likes: whether logins work is for the operator to try.
+    // The port is open during recovery, too, which has no time limit: the operator tests logins.
     startupProbe: { tcpSocket, periodSeconds: 1, failureThreshold: 300 },
     readinessProbe: { tcpSocket, periodSeconds: 5, failureThreshold: 2 },
     livenessProbe: { tcpSocket, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
@@ -125,7 +125,7 @@ const ownMounts = (dataMount: string) => [
   { name: 'tmp', mountPath: '/tmp' },
 ]
 
-/** What both containers have in common. */
+/** Settings of both containers. */
 function confined(image: string, size: ServerSize): Omit<Plain<V1Container>, 'name'> {
   return {
     image,
@@ -139,14 +139,14 @@ function confined(image: string, size: ServerSize): Omit<Plain<V1Container>, 'na
       requests: { cpu: cpu(size.cpu), memory: `${size.memoryMiB}Mi` },
       limits: { cpu: cpu(size.cpuLimit), memory: `${size.memoryLimitMiB}Mi` },
     },
-    // The end of its log is in the pod's status then, where the reason of a crash is looked for.
+    // The pod's status then shows the end of the log, from which the reason of a crash is read.
     terminationMessagePolicy: 'FallbackToLogsOnError',
   }
 }
 
 const cpu = (cores: number): string => `${Math.round(cores * 1000)}m`
 
-function claimOf({ server, settings, size }: Wanted, live: StatefulSet | undefined): Plain<V1PersistentVolumeClaim> {
+function claimOf({ server, settings, size }: DesiredServer, live: StatefulSet | undefined): Plain<V1PersistentVolumeClaim> {
   const known = live?.spec.volumeClaimTemplates[0]?.spec
   const storageClassName = known ? known.storageClassName : settings.storageClass
   return {

@@ -7,7 +7,7 @@ import type { Binaries } from './programs/binaries.ts'
 import type { Confinement } from './confinement/confinement.ts'
 import { giveTo } from './confinement/users.ts'
 import { writeDurably } from './files/durable-file.ts'
-import { keepLogsBounded, lastWords } from './spawn/engine-log.ts'
+import { keepLogsBounded, lastOutput } from './spawn/engine-log.ts'
 import type { EngineUser } from './spawn/engine-user.ts'
 import { findServing } from './spawn/find-serving.ts'
 import { initialiseData } from './data/initialise.ts'
@@ -19,23 +19,23 @@ import { type Record, writeRecord } from './files/record.ts'
 import { reserveOf } from './files/reserve.ts'
 import { openDirectory, spawnEngine, type Spawned } from './spawn/spawn-engine.ts'
 import { withLock } from './spawn/start-lock.ts'
-import { IN_GOOD_ORDER, stopServing } from './spawn/stop-serving.ts'
+import { CLEAN_SHUTDOWN, stopServing } from './spawn/stop-serving.ts'
 
-/** How often a process that is not our child is looked at. */
+/** Interval of polling a process that is not our child. */
 const WATCH_MS = 1000
 
 export interface BringUpDeps {
   readonly paths: ServerPaths
-  /** What servers of its version are copied from. */
+  /** Blank data directory from which servers of the version are copied. */
   readonly blank: ServerPaths
   readonly program: EngineProgram
   readonly binaries: Binaries
-  /** Directory of the binaries, ready to run. */
+  /** Prepares the binaries. @returns their directory */
   readonly install: () => Promise<string>
   readonly confinement: Confinement
-  /** The server's own (confinement/). */
+  /** Unix user of this server alone (confinement/). */
   readonly user: EngineUser
-  /** Tenants it is made for. */
+  /** Number of tenants that the server is sized for. */
   readonly capacity: number
   readonly listen: string
   readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
@@ -44,7 +44,7 @@ export interface BringUpDeps {
   readonly logger: Logger
 }
 
-/** A server whose process runs; whether it answers yet is another question. */
+/** Server whose process runs; it may not accept logins yet. */
 export interface Serving {
   readonly process: ProcessId
   readonly port: number
@@ -53,20 +53,20 @@ export interface Serving {
 }
 
 /**
- * Adopts the server that runs on a data directory, or starts one. Any step may be the last before a crash: data gets its name when it
- * is whole, the port is recorded before the start and the process after it, and a process is found even without its record.
- * @throws MooringError what the parts throw, and `engine_exited`; the signal's reason when it aborts
+ * Adopts the server that runs on a data directory, or starts one. A crash after any step is harmless: data gets its final name when it is
+ * complete, the port is recorded before the start and the process after it, and a process is found even without its record.
+ * @throws MooringError of the steps, and `engine_exited`; the signal's reason when it aborts
  */
 export async function bringUp(deps: BringUpDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<Serving> {
   const installation = await deps.install()
   return withLock(deps.paths.root, signal, async () => {
     const { main, record } = await findServing(deps.paths, deps.program)
-    if (main && record && isAsWanted(record, deps)) return adopt(deps, { main, record, admin: credentials.user }, signal)
+    if (main && record && isAsDesired(record, deps)) return adopt(deps, { main, record, admin: credentials.user }, signal)
     return start(deps, { installation, credentials, preferred: record?.port }, signal)
   })
 }
 
-function isAsWanted(record: Record, { binaries, listen, confinement, user }: BringUpDeps): boolean {
+function isAsDesired(record: Record, { binaries, listen, confinement, user }: BringUpDeps): boolean {
   const isProgram = record.package === binaries.package && record.version === binaries.version
   const isConfined = record.confinement === confinement.kind && record.uid === user.uid
   return isProgram && isConfined && record.listen === listen
@@ -81,7 +81,7 @@ interface Adoption {
 async function adopt(deps: BringUpDeps, { main, record, admin }: Adoption, signal: AbortSignal): Promise<Serving> {
   const { paths, program, logger } = deps
   await writeRecord(paths, { ...record, process: main })
-  // A certificate renewed meanwhile, and settings that a reload can change, apply without ending a session.
+  // Renewed certificates, and settings that a reload can change, apply without ending a session.
   await configure(deps, record.port, admin)
   await sendSignal(main, program.signals.reload)
   logger.info({ serverPid: main.pid, port: record.port }, 'database server adopted')
@@ -98,7 +98,7 @@ interface Start {
 
 async function start(deps: BringUpDeps, { installation, credentials, preferred }: Start, signal: AbortSignal): Promise<Serving> {
   const { paths, program, binaries, listen, logger } = deps
-  await stopServing(paths, program, IN_GOOD_ORDER)
+  await stopServing(paths, program, CLEAN_SHUTDOWN)
   await makeDirectories(paths, deps.user)
   if (await exists(paths.data)) await takeOver(deps)
   else await initialiseData({ ...deps, maker: deps.confinement.maker, installation }, credentials, signal)
@@ -111,11 +111,11 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   await writeRecord(paths, record)
   signal.throwIfAborted()
   const { child, exited } = await serve(deps, installation)
-  // It is meant to outlive us.
+  // The server outlives this process.
   child.unref()
   const main = child.pid === undefined ? undefined : await mainProcess(child.pid, exited)
   if (!main) {
-    throw new MooringError('engine_exited', `it ended at once: ${await lastWords(paths, (line) => program.isShowable(line))}`)
+    throw new MooringError('engine_exited', `it ended at once: ${await lastOutput(paths, (line) => program.isShowable(line))}`)
   }
   await writeRecord(paths, { ...record, process: main })
   logger.info({ serverPid: main.pid, port, version: binaries.version }, 'database server started')
@@ -124,13 +124,13 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   return { process: main, port, exited }
 }
 
-/** Data that an older version, or one started by another user, left: the server's processes have ended by now. */
+/** Gives the server's user data of an older version or of another user; the former server's processes have ended by now. */
 async function takeOver({ paths, user }: BringUpDeps): Promise<void> {
   if ((await lstat(paths.data)).uid !== user.uid) await giveTo(paths.data, user)
   await giveTo(paths.log, user)
 }
 
-/** In the order of `at`. */
+/** Starts the server; `inherit` has the order of the descriptors in `at`. */
 async function serve({ paths, program, user, confinement }: BringUpDeps, installation: string): Promise<Spawned> {
   await using data = await openDirectory(paths.data)
   await using config = await openDirectory(paths.config)

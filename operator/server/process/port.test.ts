@@ -10,7 +10,7 @@ test('keeps the port it had, even one that is reserved for it', async () => {
   expect(await choosePort({ host, preferred: port, reserved: new Set([port]) })).toBe(port)
 })
 
-test('takes another when somebody listens there', async () => {
+test('takes another when the port is in use', async () => {
   const port = await choosePort({ host, preferred: undefined, reserved: new Set() })
   await using other = createServer().listen(port, host)
   await once(other, 'listening')
@@ -18,7 +18,7 @@ test('takes another when somebody listens there', async () => {
   expect(await choosePort({ host, preferred: port, reserved: new Set() })).not.toBe(port)
 })
 
-test('never gives away a port of another server, and says so when none is left', async () => {
+test('never returns a port of another server, and throws when none is left', async () => {
   const reserved = new Set(Array.from({ length: 65_536 }, (_, port) => port))
   await expect(choosePort({ host, preferred: undefined, reserved })).rejects.toMatchObject({ code: 'no_free_port' })
 })

@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { MooringError } from '../../../shared/errors.ts'
 
-/** Below the range that Linux gives to outgoing connections (32768 up), which would take a port while its server is down. */
+/** Ports below Linux' range for outgoing connections (32768 and above), which could take a port while its server is down. */
 const LOWEST = 20_000
 const HIGHEST = 32_000
 const ATTEMPTS = 100
 
-/** Whether a server could listen there now. */
+/** Whether a server could listen on the port now. */
 export async function isFree(host: string, port: number): Promise<boolean> {
   const server = createServer()
   server.listen({ host, port, exclusive: true })
@@ -25,13 +25,13 @@ export async function isFree(host: string, port: number): Promise<boolean> {
 
 interface PortDeps {
   readonly host: string
-  /** The port it had before. */
+  /** Former port of the server. */
   readonly preferred: number | undefined
-  /** Ports that belong to other servers, running or not. */
+  /** Ports of other servers, running or not. */
   readonly reserved: ReadonlySet<number>
 }
 
-/** The port it had, if nobody has taken that; else a free one. @throws MooringError `no_free_port` */
+/** Returns the former port if it is free, otherwise another free one. @throws MooringError `no_free_port` */
 export async function choosePort({ host, preferred, reserved }: PortDeps): Promise<number> {
   if (preferred !== undefined && (await isFree(host, preferred))) return preferred
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

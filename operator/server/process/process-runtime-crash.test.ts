@@ -17,8 +17,8 @@ import {
 } from '../../../test/support/operator/process-runtime.ts'
 import { writeRecord } from './files/record.ts'
 
-describe('after a crash of ours', () => {
-  /** Runs a process of its own that starts the server. */
+describe('after a crash of Mooring', () => {
+  /** Runs a separate process that starts the server. */
   function startElsewhere(directory: string, uid: string): ReturnType<typeof spawn> {
     const program = new URL('../../../test/support/operator/orphan-engine.ts', import.meta.url).pathname
     return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, directory, uid], {
@@ -45,7 +45,7 @@ describe('after a crash of ours', () => {
     await reach(runtime, server, 'running')
   })
 
-  test('a data directory that was only half made is made anew', async () => {
+  test('an unfinished data directory is replaced', async () => {
     await using at = await bareScratch()
     const server = databaseServer()
     const paths = serverPaths(at.directory, server.metadata.uid)
@@ -73,7 +73,7 @@ describe('after a crash of ours', () => {
   })
 
   test.each(['its own start time', 'another start time'])(
-    'a stranger with the recorded pid and %s is left alone',
+    'another process with the recorded pid and %s is not signalled',
     async (whose) => {
       await using at = await scratch()
       const server = databaseServer()

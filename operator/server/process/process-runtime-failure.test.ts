@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { serverPaths } from './files/paths.ts'
 import { credentials, databaseServer, reach, runtimeIn, scratch } from '../../../test/support/operator/process-runtime.ts'
 
-describe('says why it cannot', () => {
-  test('serve a motor whose exact version is not there', async () => {
+describe('reports why it cannot', () => {
+  test('serve a motor whose exact version is not installed', async () => {
     await using at = await scratch()
     const exact = await runtimeIn(at.directory, { compatibleMotors: 'exact' })
     expect([...(await exact.motors())]).toEqual([['postgresql-15.4.0', { version: '15.4.0' }]])
@@ -14,15 +14,15 @@ describe('says why it cannot', () => {
     expect((await nearest.motors()).get('postgresql-14.4.0')).toEqual({ version: '14.5.0' })
   })
 
-  test('take the admin in, when the password is not the one the data was made with', async () => {
+  test('log the admin in, when the password is not that of the data', async () => {
     await using at = await scratch()
     const server = databaseServer()
     await reach(await runtimeIn(at.directory), server, 'running')
     const state = await reach(await runtimeIn(at.directory), server, 'failed', 'another')
-    expect(state).toEqual({ phase: 'failed', reason: 'Crashed', message: "it refuses the admin's login (28P01)" })
+    expect(state).toEqual({ phase: 'failed', reason: 'Crashed', message: "it rejects the admin's login (28P01)" })
   })
 
-  test('start, with the last words of the engine', async () => {
+  test('start, with the last output of the engine', async () => {
     await using at = await scratch()
     const server = databaseServer()
     const paths = serverPaths(at.directory, server.metadata.uid)

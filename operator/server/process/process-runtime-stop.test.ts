@@ -17,7 +17,7 @@ import {
   scratch,
 } from '../../../test/support/operator/process-runtime.ts'
 
-test('a server keeps its port over a restart, and gives it up when somebody else has it', async () => {
+test('a server keeps its port over a restart unless another process uses it', async () => {
   await using at = await scratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)
@@ -40,7 +40,7 @@ test('a server keeps its port over a restart, and gives it up when somebody else
   expect(await ask(session, 'SELECT 1')).toBe(1)
 })
 
-test('close ends sessions in good order, and servers that a former process left too', async () => {
+test('close shuts servers down cleanly, also those that a former process left', async () => {
   await using at = await scratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)
@@ -54,7 +54,7 @@ test('close ends sessions in good order, and servers that a former process left 
   await expect(access(join(paths.data, 'postmaster.pid'))).rejects.toThrow('ENOENT')
 })
 
-test('close gets rid of a server that does not react to signals', async () => {
+test('close kills a server that ignores signals', async () => {
   await using at = await scratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)

@@ -22,7 +22,7 @@ describe.each([
   { motor: 'postgresql-15.4.0', version: '15.4' },
   { motor: 'postgresql-14.4.0', version: '14.5' },
 ] as const)('a server of $motor', ({ motor, version }) => {
-  test('starts, takes the admin in over TCP, and is not root', async () => {
+  test('starts, accepts the admin’s login over TCP, and is not root', async () => {
     await using at = await bareScratch()
     const server = databaseServer(motor)
     const runtime = await runtimeIn(at.directory)
@@ -39,7 +39,7 @@ describe.each([
     expect([uids?.[1], uids?.[2]]).not.toContain('0')
   })
 
-  test('is adopted by the next runtime, and its sessions live on', async () => {
+  test('is adopted by the next runtime, and its sessions continue', async () => {
     await using at = await scratch()
     const server = databaseServer(motor)
     const paths = serverPaths(at.directory, server.metadata.uid)
@@ -99,8 +99,8 @@ test('two runtimes that start one server at once share one process', async () =>
   expect(one).toEqual(two)
 })
 
-describe('off the usual loopback address', () => {
-  test('TLS works with the given CA, and the admin is given it', async () => {
+describe('on another address than 127.0.0.1', () => {
+  test('TLS works with the given CA, which the admin verifies by', async () => {
     await using at = await scratch()
     const server = databaseServer()
     const certificate = await makeCertificate()
@@ -112,7 +112,7 @@ describe('off the usual loopback address', () => {
     await expect(connect(port, { ssl: { ca } })).rejects.toThrow()
   })
 
-  test('a server that listened elsewhere is moved', async () => {
+  test('a server that listened on another address is restarted', async () => {
     await using at = await scratch()
     const server = databaseServer()
     await reach(await runtimeIn(at.directory), server, 'running')
@@ -123,7 +123,7 @@ describe('off the usual loopback address', () => {
   })
 })
 
-test('the directory is closed to others, and the admin password is in no file beside the data', async () => {
+test('the directory is closed to other users, and no file beside the data contains the admin password', async () => {
   await using at = await bareScratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)

@@ -8,37 +8,40 @@ import { adminHost } from './address.ts'
 import { type Binaries, BINARIES, binariesFor, type CompatibleMotors, servableMotors } from './programs/binaries.ts'
 import { bringUp } from './bring-up.ts'
 import type { Confinement } from './confinement/confinement.ts'
-import { lastWords } from './spawn/engine-log.ts'
+import { lastOutput } from './spawn/engine-log.ts'
 import { installEngine } from './programs/installation.ts'
 import { blankPaths, type ServerPaths, serverPaths } from './files/paths.ts'
 import type { EngineCertificate, EngineProgram } from './programs/program.ts'
 import { PROGRAMS } from './programs/programs.ts'
 import { readRecords, type Record } from './files/record.ts'
 import { withLock } from './spawn/start-lock.ts'
-import { AT_ONCE, IN_GOOD_ORDER, stopServing } from './spawn/stop-serving.ts'
+import { IMMEDIATE_SHUTDOWN, CLEAN_SHUTDOWN, stopServing } from './spawn/stop-serving.ts'
 import { Supervisor } from './supervisor.ts'
 
 export interface ProcessRuntimeDeps {
-  /** Absolute; each server has `<uid of the DatabaseServer>/` in it, and what new ones are copied from is in `.blank/`. */
+  /** Absolute path; each server has `<uid of the DatabaseServer>/` in it, and blanks are in `.blank/`. */
   readonly directory: string
   /** IP address that the servers listen on. Off loopback they require TLS. */
   readonly listen: string
-  /** Host name or IP address that callers are told. */
+  /** Host name or IP address for callers. */
   readonly publicHost: string
-  /** For TLS, valid for `listen` and `publicHost`. Called at each start and adoption of a server. `ca` is for the operator's own connections. */
+  /**
+   * Certificate valid for `listen` and `publicHost`, requested at each start and adoption of a server. The operator verifies servers by
+   * `ca`.
+   */
   readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
   readonly compatibleMotors: CompatibleMotors
   readonly logger: Logger
-  /** What keeps the servers apart (confinement/). */
+  /** Isolation of the servers from each other (confinement/). */
   readonly confinement: Confinement
 }
 
-/** How long a removal or stop waits for another process that is at the same server. */
+/** Time for which a removal or stop waits for another process that holds the server's lock. */
 const LOCK_MS = 500
 
 /**
- * Servers as child processes, for the embedded home. They outlive us when we are killed, are adopted by the next start, and are
- * stopped in good order by `close`, within 5 s. As root, they run as another user.
+ * Creates the runtime of servers as child processes, for embedded mode. Servers outlive a killed process, are adopted by the next start,
+ * and are shut down cleanly by `close` within 5 s. When started as root, they run as other users.
  */
 export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
   const { directory, listen, logger, confinement } = deps
@@ -83,7 +86,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
         )
       },
       logIn: async (target) => program.logIn(target),
-      lastWords: () => lastWords(paths, (line) => program.isShowable(line)),
+      lastOutput: () => lastOutput(paths, (line) => program.isShowable(line)),
       changed: () => {
         for (const handler of handlers) handler(metadata.name)
       },
@@ -96,7 +99,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const { motor } = server.spec
     const binaries = binariesFor(motor, deps.compatibleMotors)
     const program = binaries && PROGRAMS[binaries.family]
-    if (!program) return { phase: 'failed', reason: 'MotorUnavailable', message: `there are no binaries of ${motor} here` }
+    if (!program) return { phase: 'failed', reason: 'MotorUnavailable', message: `no binaries of ${motor} are installed` }
     const supervisor = supervisors.get(server.metadata.uid) ?? supervise(server, binaries, program)
     supervisors.set(server.metadata.uid, supervisor)
     return supervisor.ensure(credentials)
@@ -108,19 +111,19 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const paths = serverPaths(directory, metadata.uid)
     const program = PROGRAMS[partsOf(spec.motor).family]
     return withLock(paths.root, AbortSignal.timeout(LOCK_MS), async () => {
-      if (program && !(await stopServing(paths, program, AT_ONCE))) return false
+      if (program && !(await stopServing(paths, program, IMMEDIATE_SHUTDOWN))) return false
       await rm(paths.root, { recursive: true, force: true, maxRetries: 3 })
       logger.info({ server: metadata.name }, 'database server removed')
       return true
     })
   }
 
-  /** Stops a server known by its record alone: it may be one that a former process left and nobody asked for since. */
+  /** Stops a server known only by its record: a former process may have left it, and no reconcile may have adopted it. */
   async function stop(paths: ServerPaths, { package: name }: Record): Promise<void> {
     const binaries = BINARIES.find((binaries) => binaries.package === name)
     const program = binaries && PROGRAMS[binaries.family]
     if (!program) return
-    await withLock(paths.root, AbortSignal.timeout(LOCK_MS), () => stopServing(paths, program, IN_GOOD_ORDER))
+    await withLock(paths.root, AbortSignal.timeout(LOCK_MS), () => stopServing(paths, program, CLEAN_SHUTDOWN))
   }
 
   async function close(): Promise<void> {

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import { backoffMs } from '../../../shared/backoff.ts'
 import { MooringError } from '../../../shared/errors.ts'
-import { backoffMs } from './backoff.ts'
 import type { Serving } from './bring-up.ts'
 import type { LoginAnswer } from './programs/program.ts'
-import { Supervisor } from './supervisor.ts'
+import { RESTART_BACKOFF, Supervisor } from './supervisor.ts'
 
 const credentials = { user: 'admin', password: 'secret' }
 
@@ -14,7 +14,7 @@ interface Script {
   readonly answers?: LoginAnswer[]
 }
 
-/** A server that does what `script` says, and the way to wait for its next change. */
+/** Supervisor of a server that follows `script`; `change` waits for the next change. */
 function staged({ bringUp, answers = [] }: Script) {
   let wake = (): void => undefined
   const end = Promise.withResolvers<undefined>()
@@ -23,7 +23,7 @@ function staged({ bringUp, answers = [] }: Script) {
     admin: () => Promise.resolve({ host: '127.0.0.1' }),
     bringUp: bringUp ?? (() => Promise.resolve({ process: { pid: 2, startTime: '1' }, port: 5432, exited: end.promise })),
     logIn: () => Promise.resolve(answers.shift() ?? { login: 'accepted' }),
-    lastWords: () => Promise.resolve('out of memory'),
+    lastOutput: () => Promise.resolve('out of memory'),
     changed: () => wake(),
     logger: pino({ level: 'silent' }),
   })
@@ -33,7 +33,7 @@ function staged({ bringUp, answers = [] }: Script) {
 
 const running = { phase: 'running', host: 'db.example', port: 5432, admin: { host: '127.0.0.1', port: 5432 } }
 
-test('a server runs once it takes the admin in', async () => {
+test('a server is running once it accepts the admin’s login', async () => {
   const { supervisor, change } = staged({ answers: [{ login: 'notYet' }, { login: 'notYet' }] })
   const changed = change()
   expect(supervisor.ensure(credentials)).toEqual({ phase: 'starting' })
@@ -42,7 +42,7 @@ test('a server runs once it takes the admin in', async () => {
   expect(supervisor.ensure(credentials)).toEqual(running)
 })
 
-test('a server that ends is failed with its last words, then due again', async () => {
+test('a server that ends is failed with its last output, then started again', async () => {
   const { supervisor, change, end } = staged({})
   const started = change()
   supervisor.ensure(credentials)
@@ -63,7 +63,7 @@ test.each([
     reason: 'MotorUnavailable',
   },
   { does: 'any other error', script: { bringUp: () => Promise.reject(new Error('private detail')) }, reason: 'Crashed' },
-])('$does is a failure, told without private details', async ({ script, reason }) => {
+])('$does is a failure, reported without private details', async ({ script, reason }) => {
   const { supervisor, change } = staged(script)
   const changed = change()
   supervisor.ensure(credentials)
@@ -73,19 +73,20 @@ test.each([
   expect(JSON.stringify(state)).not.toContain('private')
 })
 
-test('a released server is left alone', async () => {
+test('a released server is not started', async () => {
   const { supervisor } = staged({ bringUp: () => Promise.reject(new Error('aborted')) })
   supervisor.ensure(credentials)
   await supervisor.release()
   expect(supervisor.ensure(credentials)).toEqual({ phase: 'absent' })
 })
 
-test('the back-off grows, and never past half a minute', () => {
+test('the wait before a restart grows, and is at most 30 seconds', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 2000 }), (failures) => {
-      expect(backoffMs(failures)).toBeGreaterThan(0)
-      expect(backoffMs(failures + 1)).toBeGreaterThanOrEqual(backoffMs(failures))
-      expect(backoffMs(failures)).toBeLessThanOrEqual(30_000)
+    fc.property(fc.integer({ min: 1, max: 2000 }), fc.double({ min: 0, max: 1, noNaN: true }), (failures, share) => {
+      const wait = (count: number) => backoffMs(RESTART_BACKOFF, count, () => share)
+      expect(wait(failures)).toBeGreaterThan(0)
+      expect(wait(failures + 1)).toBeGreaterThanOrEqual(wait(failures))
+      expect(wait(failures)).toBeLessThanOrEqual(30_000)
     }),
   )
 })

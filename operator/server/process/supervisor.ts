@@ -1,33 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { type Backoff, backoffMs } from '../../../shared/backoff.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
-import { backoffMs } from './backoff.ts'
 import type { Serving } from './bring-up.ts'
 import { codeOf } from './error-code.ts'
 import type { LoginAnswer } from './programs/program.ts'
 
 const PROBE_MS = 25
-/** Recovery after a crash can take minutes: then there is no hurry any more. */
+/** Polling interval of a slow start: recovery after a crash can take minutes. */
 const SLOW_PROBE_MS = 250
 const SLOW_AFTER_MS = 5000
-/** Having run this long, a failure is the first of a new row. */
+/** Running time after which the count of failures starts anew. */
 const STEADY_MS = 60_000
+/** Wait before a failed server is started again. */
+export const RESTART_BACKOFF: Backoff = { baseMs: 250, maxMs: 30_000 }
 
 export interface SupervisorDeps {
-  /** Callers' host. */
+  /** Host for callers. */
   readonly host: string
   readonly admin: () => Promise<Pick<AdminTarget, 'host' | 'ca'>>
   readonly bringUp: (credentials: AdminCredentials, signal: AbortSignal) => Promise<Serving>
   readonly logIn: (target: AdminTarget) => Promise<LoginAnswer>
-  readonly lastWords: () => Promise<string>
+  readonly lastOutput: () => Promise<string>
   readonly changed: () => void
   readonly logger: Logger
 }
 
 /**
- * Keeps one server going.
+ * Keeps one server running.
  *
  *     absent ─ensure─▶ starting ─login accepted─▶ running
  *                       ▲    │                      │
@@ -35,7 +37,7 @@ export interface SupervisorDeps {
  *        back-off ended │                     ▼     ▼
  *                       └──────────────────── failed
  *
- * `release` ends all of this and leaves the process alone.
+ * `release` stops the supervision and leaves the process running.
  */
 export class Supervisor {
   readonly #deps: SupervisorDeps
@@ -51,7 +53,7 @@ export class Supervisor {
     this.#deps = deps
   }
 
-  /** Where the server is now; sets it going when it is not. */
+  /** Returns the server's state; starts the server if it is absent or due for a restart. */
   ensure(credentials: AdminCredentials): ServerState {
     const { phase } = this.#state
     const due = phase === 'absent' || (phase === 'failed' && performance.now() >= this.#retryAt)
@@ -62,7 +64,7 @@ export class Supervisor {
     return this.#state
   }
 
-  /** Stops looking after the server. Resolves when no step of a start is under way any more. */
+  /** Ends the supervision. Resolves when no step of a start is under way. */
   async release(): Promise<void> {
     this.#released.abort()
     await this.#bringing
@@ -90,7 +92,7 @@ export class Supervisor {
     while (this.#isServing(serving)) {
       const answer = await this.#deps.logIn({ ...admin, ...credentials })
       if (!this.#isServing(serving)) return
-      if (answer.login === 'refused') throw new MooringError('admin_refused', `it refuses the admin's login (${answer.code})`)
+      if (answer.login === 'refused') throw new MooringError('admin_refused', `it rejects the admin's login (${answer.code})`)
       if (answer.login === 'accepted') {
         this.#runningSince = performance.now()
         this.#set({ phase: 'running', host: this.#deps.host, port: serving.port, admin })
@@ -108,8 +110,8 @@ export class Supervisor {
   async #exited(serving: Serving): Promise<void> {
     if (!this.#isServing(serving)) return
     this.#serving = undefined
-    const words = await this.#deps.lastWords()
-    this.#fail(new MooringError('engine_exited', words === '' ? 'it ended without a word' : `it ended: ${words}`))
+    const words = await this.#deps.lastOutput()
+    this.#fail(new MooringError('engine_exited', words === '' ? 'it ended without output' : `it ended: ${words}`))
   }
 
   #fail(error: unknown): void {
@@ -117,12 +119,12 @@ export class Supervisor {
     this.#runningSince = undefined
     this.#serving = undefined
     this.#failures += 1
-    const wait = backoffMs(this.#failures)
+    const wait = backoffMs(RESTART_BACKOFF, this.#failures)
     this.#retryAt = performance.now() + wait
     this.#deps.logger.warn({ err: error, failures: this.#failures }, 'database server failed')
     this.#set({ phase: 'failed', ...explain(error) })
     setTimeout(() => {
-      // A timer may be early by a part of a millisecond, and nobody would come back then.
+      // A timer may fire a fraction of a millisecond early; `ensure` would then refuse the restart, and no later event would repeat it.
       this.#retryAt = 0
       if (!this.#released.signal.aborted) this.#deps.changed()
     }, wait).unref()

@@ -1,7 +1,7 @@
 import { hrtime } from 'node:process'
 import { setTimeout } from 'node:timers/promises'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { createFencedStore } from '../../../operator/runtime/fenced-store.ts'
+import { createFencedStore } from '../../../operator/runtime/fenced-client.ts'
 import { createLeaderElection } from '../../../operator/runtime/leader.ts'
 import { createKubernetesStore } from '../../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
@@ -19,10 +19,12 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`)
 }
 
-const store = createKubernetesStore({ config: await loadClusterConfig(process.env) })
+const fieldManager = 'candidate'
+const store = createKubernetesStore({ config: await loadClusterConfig(process.env), fieldManager })
 const log = { info: () => undefined, warn: () => undefined }
 const election = createLeaderElection({ store, lease: { namespace, name }, identity, log })
-const fenced = createFencedStore(store, election.leads)
+// The fence that operator/start.ts puts before every write of the leader.
+const fenced = createFencedStore(store.client, { election, fieldManager })
 
 async function lead(signal: AbortSignal): Promise<void> {
   say('leads')

@@ -15,7 +15,7 @@ import { Organization } from '../../../crds/organization.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
 import { createCatalogReconciler } from '../../../operator/catalog/reconciler.ts'
-import { apiTokenVerdict, organizationVerdict } from '../../../operator/catalog/verdicts.ts'
+import { apiTokenDecision, organizationDecision } from '../../../operator/catalog/decisions.ts'
 import { createNamespaceReconciler } from '../../../operator/namespace/reconciler.ts'
 import { namespaceWatches } from '../../../operator/namespace/watches.ts'
 import { createReporter } from '../../../operator/reporter.ts'
@@ -111,14 +111,14 @@ async function reconcile(store: Store, caches: Reconciled, signal: AbortSignal):
   })
   const organizations = createController({
     ...{ ...common, name: 'organization', sources: [objectsOf(caches.organizations)] },
-    reconcile: createCatalogReconciler({ ...about, cache: caches.organizations, judge: organizationVerdict }),
+    reconcile: createCatalogReconciler({ ...about, cache: caches.organizations, decide: organizationDecision }),
   })
   const apiTokens = createController({
     ...{ ...common, name: 'api-token', sources: [objectsOf(caches.apiTokens)] },
     reconcile: createCatalogReconciler({
       ...about,
       cache: caches.apiTokens,
-      judge: (token) => apiTokenVerdict(token, Date.now()),
+      decide: (token) => apiTokenDecision(token, Date.now()),
     }),
   })
   await Promise.all([namespaces, organizations, apiTokens].map((controller) => controller.run(signal)))

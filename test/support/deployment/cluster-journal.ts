@@ -111,7 +111,7 @@ async function start({ server, certificate, outside, lines }: Start): Promise<Ru
   }
   const journal = stack.use(
     createClusterJournal({
-      ...{ store, ca, log, registry: new Registry(), lookMs: 200 },
+      ...{ store, ca, log, registry: new Registry(), intervalMs: 200 },
       adminCertificate: () => Promise.reject(new Error('the server here is another')),
       ...{ regions: settableCache(Region).cache, servers: settableCache(DatabaseServer).cache, dial: 'name' as const },
       server: outside ? neverThere : own,

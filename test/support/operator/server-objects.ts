@@ -2,7 +2,7 @@ import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Node, Pod, Service } from '../../../operator/kubernetes/kinds.ts'
 import { postgresqlPod } from '../../../operator/server/kubernetes/postgresql.ts'
 import { POD_SETTINGS } from '../../../operator/server/kubernetes/settings.ts'
-import type { Wanted } from '../../../operator/server/kubernetes/wanted.ts'
+import type { DesiredServer } from '../../../operator/server/kubernetes/desired-server.ts'
 
 const metadata = { uid: 'uid', resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
 
@@ -14,7 +14,7 @@ export const server: DatabaseServer = {
 }
 
 /** What a test wants different from a shared server behind a ClusterIP. */
-export const wanted = (traits: Partial<Wanted> = {}): Wanted => ({
+export const desired = (traits: Partial<DesiredServer> = {}): DesiredServer => ({
   ...{ server, engine: postgresqlPod, image: 'postgres:15.4', size: POD_SETTINGS.sharedSize, settings: POD_SETTINGS },
   ...{ exposure: 'ClusterIP', host: undefined, nodeSelector: {}, replaced: '/usr/share/postgresql/15/extension' },
   admin: { user: 'mooring', secret: 'pg-1-admin' },

@@ -13,9 +13,9 @@ import { REGION_ID } from '../../builders/shared-instance.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
 import { createCa } from '../../../operator/certificates/local-ca.ts'
 import type { EdgeRuntime } from '../../../operator/endpoint/runtime.ts'
-import { tellFailures } from '../../../operator/events/condition-failures.ts'
+import { reportFailures } from '../../../operator/events/condition-failures.ts'
 import type { Failure } from '../../../operator/events/events.ts'
-import { toldBy } from '../../../operator/events/reconcile-failures.ts'
+import { reporterOf } from '../../../operator/events/reconcile-failures.ts'
 import { createReporter } from '../../../operator/reporter.ts'
 import { createController } from '../../../operator/runtime/controller.ts'
 import { type CertificateIssuer, localIssuer } from '../../../operator/tunnel/certificate-issuer.ts'
@@ -64,7 +64,7 @@ export async function startTunnels(options: Options = {}) {
     ...{ regions, endpoints, tunnels, tunnelPasswords, now, report, issuers },
     max: options.max ?? 50,
     runtime: { ensure, onChange: () => () => undefined },
-    toldOf: (cache) => toldBy(events, cache),
+    failureReporter: (cache) => reporterOf(events, cache),
     controller: (about) => createController({ ...about, clock, log: pino({ level: 'silent' }), onResult: () => undefined }),
   })
   const stop = new AbortController()
@@ -85,10 +85,10 @@ export async function startTunnels(options: Options = {}) {
   })
   const work = [set, ...controllers].map((each) => each.run(stop.signal))
   await set.synced()
-  const telling = [tellFailures(tunnels, events), tellFailures(endpoints, events)]
+  const reporting = [reportFailures(tunnels, events), reportFailures(endpoints, events)]
 
-  const until = (name: string, wanted: (tunnel: Tunnel) => boolean): Promise<Tunnel> =>
-    tunnels.waitFor(inNamespace(name), (found) => (found && wanted(found) ? found : undefined), stop.signal)
+  const until = (name: string, desired: (tunnel: Tunnel) => boolean): Promise<Tunnel> =>
+    tunnels.waitFor(inNamespace(name), (found) => (found && desired(found) ? found : undefined), stop.signal)
   return {
     ...{ store, now, until, advance: (ms: number) => clock.advance(ms) },
     /**
@@ -123,7 +123,7 @@ export async function startTunnels(options: Options = {}) {
     async [Symbol.asyncDispose]() {
       stop.abort()
       await Promise.all(work)
-      for (const each of telling) each()
+      for (const each of reporting) each()
       await temporary[Symbol.asyncDispose]()
     },
   }

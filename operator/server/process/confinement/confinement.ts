@@ -9,38 +9,38 @@ import type { Launcher } from './launcher.ts'
 import { namespaceLauncher } from './namespaces.ts'
 import { userOf } from './users.ts'
 
-/** What keeps a server that a tenant has taken over from all but its own files, best first (docs/isolation.md, "A server taken over"). */
+/** Ways to isolate a compromised server from all files but its own, strongest first (docs/isolation.md). */
 export const CONFINEMENTS = ['users', 'namespaces', 'landlock', 'none'] as const
 export type ConfinementKind = (typeof CONFINEMENTS)[number]
 
-/** How the processes of database servers are kept apart from each other and from us. */
+/** Isolation of the processes of database servers from each other and from Mooring. */
 export interface Confinement {
   readonly kind: ConfinementKind
-  /** Whether servers may make shared memory by name. All of one user share that place, unless it is hidden from them. */
+  /** Whether servers may use named shared memory. All processes of one user share it, unless it is hidden from them. */
   readonly sharedMemory: boolean
-  /** Makes data directories, before any server runs on them. */
+  /** User that creates data directories, before any server runs on them. */
   readonly maker: EngineUser
   /** Owner of a server's data and processes. @throws MooringError `no_engine_user` */
   readonly userOf: (server: string) => Promise<EngineUser>
-  /** Command before the program that serves; undefined when it is run as it is. `root` is an empty directory to mount on. */
+  /** Command that starts the server confined; undefined when it runs directly. `root` is an empty directory to mount on. */
   readonly launcher: (root: string, installation: string) => Launcher | undefined
 }
 
 export interface ConfinementDeps {
-  /** Of the servers. */
+  /** Directory of the servers. */
   readonly directory: string
   readonly logger: Logger
-  /** Kinds to choose from; all that there are unless given. */
+  /** Kinds to choose from. Default: all. */
   readonly kinds?: readonly ConfinementKind[] | undefined
 }
 
-/** Says what an unconfined server could do, and what closes it. */
+/** Warning about an unconfined server: the risk, and what removes it. */
 const OPEN =
-  'database servers are not confined: one that a tenant takes over can read all files of this user, the state and the keys of this ' +
+  'database servers are not confined: a compromised one can read all files of this user, the state and the keys of this ' +
   'installation among them. Start as root, or allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, ' +
   'kernel.apparmor_restrict_unprivileged_userns=0), or use Linux 5.13 or newer with Landlock and perl'
 
-/** Chooses the first kind that works here. @throws MooringError `no_engine_user` */
+/** Chooses the strongest kind that works on this machine. @throws MooringError `no_engine_user` */
 export async function chooseConfinement({ directory, logger, kinds = CONFINEMENTS }: ConfinementDeps): Promise<Confinement> {
   const maker = await engineUser()
   if (process.getuid?.() === 0) {
@@ -60,7 +60,7 @@ export async function chooseConfinement({ directory, logger, kinds = CONFINEMENT
   return { kind: 'none', sharedMemory: false, ...own, launcher: () => undefined }
 }
 
-/** Whether a program started so has its three directories, and cannot read a file beside them by either way to it. */
+/** Whether a program started by the launcher can use its three directories, and cannot read another file by either of two paths. */
 async function works(directory: string, user: EngineUser, launcher: Confinement['launcher']): Promise<boolean> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const root = await mkdtemp(join(directory, '.probe-'))

@@ -1,9 +1,10 @@
 import type { Launcher } from './launcher.ts'
 
 /**
- * Runs a database server of a user who is not root under Landlock (landlock(7)), where user namespaces are not to be had, as on Ubuntu. It
- * may read the system's programs and libraries and its configuration, write its data and log, and touch no other file; it traces no
- * process outside, and, from Linux 6.12 on, signals none. Perl makes the system calls, for which no common program of util-linux is old enough.
+ * Runs a database server of a user other than root under Landlock (landlock(7)), for systems without user namespaces, such as Ubuntu. The
+ * server may read the system's programs, libraries and configuration, write its data and log, and access no other file. It traces no
+ * process outside and, from Linux 6.12 on, signals none. Perl makes the system calls, as common releases of util-linux are too old for
+ * them.
  *
  * Arguments: the installation, then the program and its arguments. Descriptors 3, 4 and 5 are data, config and log.
  */

@@ -1,4 +1,4 @@
-/** Command that runs another one confined: `file` with `args`, then that command. */
+/** Command that runs another command confined: `file` with `args`, followed by that command. */
 export interface Launcher {
   readonly file: string
   readonly args: readonly string[]

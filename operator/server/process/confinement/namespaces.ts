@@ -1,12 +1,12 @@
 import type { Launcher } from './launcher.ts'
 
 /**
- * Runs a database server of a user who is not root in user, process, mount and IPC namespaces of its own (user_namespaces(7)). It sees the
- * system's programs and libraries, its own three directories and no other process: a server that a tenant has taken over reads neither the
+ * Runs a database server of a user other than root in its own user, process, mount and IPC namespaces (user_namespaces(7)). The server sees
+ * the system's programs and libraries, its own three directories and no other process: a compromised server can read neither the
  * administrator's token nor another server's data, though all belong to one user.
  *
- * $1: mount point of the new root, a directory of ours; $2: the installation; then the program and its arguments. Descriptors 3, 4 and 5
- * are data, config and log.
+ * $1: mount point of the new root, an empty directory of ours; $2: the installation; then the program and its arguments. Descriptors 3, 4
+ * and 5 are data, config and log.
  */
 const SCRIPT = String.raw`set -eu
 ulimit -c 0
@@ -47,7 +47,7 @@ umount -n -l /.mooring/outside
 mount -o remount,ro /
 exec setpriv --no-new-privs --bounding-set -all --inh-caps -all --ambient-caps -all -- "$@"`
 
-/** @param root an empty directory of ours to mount on */
+/** @param root empty directory to mount on */
 export function namespaceLauncher(root: string, installation: string): Launcher {
   return {
     file: 'unshare',

@@ -9,14 +9,14 @@ const isRoot = process.getuid?.() === 0
 
 test.each([
   { what: 'all ids', map: '         0          0 4294967295\n', first: 1_900_000_000 },
-  { what: 'those of a container', map: '0 100000 65536\n', first: 20_000 },
+  { what: 'the ids of a container', map: '0 100000 65536\n', first: 20_000 },
   { what: 'several ranges', map: '0 1000 1\n1 100000 65535\n', first: 20_000 },
   { what: 'one id', map: '0 1000 1\n', first: undefined },
 ])('in a user namespace with $what servers get ids from $first on', ({ map, first }) => {
   expect(usableRange(map)?.first).toBe(first)
 })
 
-test('the id of a server stays, and steps aside for one that is taken', () => {
+test('the id of a server is stable, and differs from ids in use', () => {
   const range = { first: 20_000, count: 40_000 }
   const id = idFor('a', range, new Set())
   expect(id).toBe(idFor('a', range, new Set()))

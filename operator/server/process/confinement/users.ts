@@ -6,17 +6,17 @@ import type { EngineUser } from '../spawn/engine-user.ts'
 import { hasCode } from '../error-code.ts'
 import { serverPaths } from '../files/paths.ts'
 
-/** User ids that no distribution gives out (systemd, "Users, Groups, UIDs and GIDs on systemd Systems": above those of containers). */
-const ROOMY = { first: 1_900_000_000, count: 200_000_000 }
-/** In a container whose user namespace has 65,536 ids: above those of people and services, below those of `nobody`. */
-const TIGHT = { first: 20_000, count: 40_000 }
+/** User ids that no distribution assigns (systemd, "Users, Groups, UIDs and GIDs on systemd Systems": above those of containers). */
+const FULL_RANGE = { first: 1_900_000_000, count: 200_000_000 }
+/** User ids in a container whose user namespace has 65,536: above those of people and services, below that of `nobody`. */
+const CONTAINER_RANGE = { first: 20_000, count: 40_000 }
 
 interface Range {
   readonly first: number
   readonly count: number
 }
 
-/** Ids that this process can give to a child, out of the text of /proc/self/uid_map (user_namespaces(7)). */
+/** Range of ids that this process can assign to a child, from the text of /proc/self/uid_map (user_namespaces(7)). */
 export function usableRange(map: string): Range | undefined {
   const mapped = map
     .trim()
@@ -24,10 +24,10 @@ export function usableRange(map: string): Range | undefined {
     .map((line) => line.trim().split(/\s+/).map(Number))
   const holds = ({ first, count }: Range): boolean =>
     mapped.some(([inside = 0, , length = 0]) => inside <= first && first + count <= inside + length)
-  return [ROOMY, TIGHT].find(holds)
+  return [FULL_RANGE, CONTAINER_RANGE].find(holds)
 }
 
-/** Id that a server gets: it follows from the server's uid, so that none has to be kept, and steps aside for `taken` ones. */
+/** Id of a server: derived from the server's uid, so that it need not be stored, and different from the `taken` ids. */
 export function idFor(server: string, { first, count }: Range, taken: ReadonlySet<number>): number {
   const start = createHash('sha256').update(server).digest().readUInt32BE() % count
   for (let step = 0; step < count; step++) {
@@ -38,8 +38,8 @@ export function idFor(server: string, { first, count }: Range, taken: ReadonlySe
 }
 
 /**
- * The user of one server, its own: nothing that another server's processes own is readable for it. A server that has data keeps the user
- * that owns it.
+ * Returns the user of one server, to which nothing of another server's processes is readable. A server with data keeps the user that owns
+ * the data.
  * @throws MooringError `no_engine_user`
  */
 export async function userOf(directory: string, server: string): Promise<EngineUser> {
@@ -49,7 +49,7 @@ export async function userOf(directory: string, server: string): Promise<EngineU
   const isInRange = (id: number): boolean => id >= range.first && id < range.first + range.count
   const own = await ownerOf(serverPaths(directory, server).data)
   if (own !== undefined && isInRange(own)) return { uid: own, gid: own }
-  // The first server of an installation comes before its directory.
+  // The directory does not exist before the first server of an installation.
   const names = await readdir(directory).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return []
     throw error
@@ -70,13 +70,13 @@ async function ownerOf(path: string): Promise<number | undefined> {
 }
 
 /**
- * Gives a directory with all that is in it to a user. No process of another user may have it open any more.
- * @throws MooringError `unsafe_directory` for a file with a second name: it may be another server's
+ * Gives a directory and all its contents to a user. No process of another user may have it open.
+ * @throws MooringError `unsafe_directory` for a file with a second hard link: it may belong to another server
  */
 export async function giveTo(path: string, { uid, gid }: EngineUser): Promise<void> {
   const found = await lstat(path)
   if (found.isFile() && found.nlink > 1)
-    throw new MooringError('unsafe_directory', `${path} has another name elsewhere, so it is given to no database server`)
+    throw new MooringError('unsafe_directory', `${path} has more than one hard link, so no database server may own it`)
   if (found.isDirectory()) {
     for (const name of await readdir(path)) await giveTo(join(path, name), { uid, gid })
   }

@@ -33,7 +33,7 @@ function blankIn(directory: string, motor: Parameters<typeof binariesFor>[0] = M
   return blankPaths(directory, { binaries, program: PROGRAMS.postgresql, admin: credentials.user })
 }
 
-/** A directory with a blank of its own, which tests may spoil. */
+/** Directory with a blank of its own, which tests may damage. */
 async function scratchWithBlank(): Promise<Scratch> {
   const at = await bareScratch()
   await promisify(execFile)('cp', ['-a', SHARED_BLANKS, blanksIn(at.directory)])
@@ -45,14 +45,14 @@ beforeAll(async () => {
   await reach(await runtimeIn(at.directory), databaseServer(MOTOR), 'running')
 })
 
-/** A logger, and the messages it was given. */
+/** Logger that records its messages. */
 function listener() {
   const heard: string[] = []
   const write = (line: string): void => void heard.push((JSON.parse(line) as { msg: string }).msg)
   return { heard, logger: pino({ level: 'warn' }, { write }) }
 }
 
-/** A process of its own that starts a server. */
+/** Separate process that starts a server. */
 function startElsewhere(directory: string, uid: string): ReturnType<typeof spawn> {
   const program = new URL('../../../../test/support/operator/orphan-engine.ts', import.meta.url).pathname
   return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, directory, uid], { stdio: 'ignore' })
@@ -119,7 +119,7 @@ test.each([
     damage: 'no note of how much is in it',
     doTo: ({ root }: ServerPaths) => rm(join(root, 'listing')),
   },
-])('a blank with $damage is made anew, with the server that found it', async ({ doTo }) => {
+])('a blank with $damage is replaced during the start that finds it', async ({ doTo }) => {
   await using at = await scratchWithBlank()
   const { heard, logger } = listener()
   const runtime = await runtimeIn(at.directory, { logger })
@@ -129,7 +129,7 @@ test.each([
   const { port } = await reach(runtime, databaseServer(), 'running', SECOND)
   await using session = await connect(port, { password: SECOND })
   expect(await ask(session, 'SELECT 1')).toBe(1)
-  const warning = 'a copy of the blank data directory did not do: the data directory is made anew, and so is the blank'
+  const warning = 'the copy of the blank data directory failed: data directory and blank are created anew'
   expect(heard).toEqual([warning])
 
   await reach(runtime, databaseServer(), 'running', FIRST)
@@ -153,7 +153,7 @@ test('a server whose start is killed in the middle of the copy is copied again',
   expect(heard).toEqual([])
 })
 
-test('a blank whose making was killed is made by the next start, and what was left of it goes', async () => {
+test('a blank whose creation was killed is created by the next start, and its leftovers are removed', async () => {
   await using at = await bareScratch()
   const server = databaseServer()
   const blank = blankIn(at.directory)
@@ -170,16 +170,16 @@ test('a blank whose making was killed is made by the next start, and what was le
   expect(heard).toEqual([])
 })
 
-test('no blank can be kept: the server does not mind', async () => {
+test('a server starts when its blank cannot be stored', async () => {
   await using at = await bareScratch()
   await writeFile(blanksIn(at.directory), 'in the way')
   const { heard, logger } = listener()
   const runtime = await runtimeIn(at.directory, { logger })
   await reach(runtime, databaseServer(), 'running')
-  expect(heard).toContain('no blank data directory could be kept: the next server takes longer to make')
+  expect(heard).toContain('no blank data directory could be stored: the next server takes longer to create')
 })
 
-test('blanks of former versions of the package go', async () => {
+test('blanks of former versions of the package are removed', async () => {
   await using at = await bareScratch()
   const names = ['postgresql-15-15.3.0-00000000', 'postgresql-14-14.5.0-00000000']
   for (const name of names) await mkdir(join(blanksIn(at.directory), name, 'data'), { recursive: true })

@@ -15,12 +15,12 @@ import { openDirectory, type Program } from '../spawn/spawn-engine.ts'
 import { tryLock } from '../spawn/start-lock.ts'
 
 /*
- * A blank is the data directory of one version of an engine as it was made, before any server ran on it: to copy it takes a
- * tenth of what making one takes. No engine ever gets hold of it, so what is in it is what we put there.
+ * A blank is the newly created data directory of one version of an engine. Copying it takes a tenth of the time of creating one. No engine
+ * ever runs on it, so its contents are trusted.
  */
 
 export interface BlankDeps {
-  /** Of the server. */
+  /** Files of the server. */
   readonly paths: ServerPaths
   readonly blank: ServerPaths
   readonly binaries: Pick<Binaries, 'package'>
@@ -30,30 +30,30 @@ export interface BlankDeps {
   readonly logger: Logger
 }
 
-/** Copies between the directories it inherits, links as links. Its modes are the source's, whatever the umask. */
+/** Command that copies between two inherited directories, links as links. Modes are the source's, whatever the umask. */
 const copy = (from: string, to: string): Command => ({
   file: 'bin/cp',
   args: ['-r', '--preserve=mode', '--reflink=auto', `${from}/.`, to],
 })
-/** Files that belong to a blank, beside its data. */
+/** Listing of a blank's files, stored beside its data. */
 const listingFile = (blank: ServerPaths): string => join(blank.root, 'listing')
 
 /**
- * Keeps a copy of the unfinished data directory that was just made as the blank, unless there is one. Not to have one costs
- * time and no more, so a failure is only logged, and what it made is taken away. Never rejects.
+ * Stores a copy of the unfinished data directory as the blank, unless there is one. A missing blank costs only time, so a failure is logged
+ * and its partial copy removed. Never rejects.
  */
 export async function keepBlank(deps: BlankDeps, signal: AbortSignal): Promise<void> {
   const { blank, logger } = deps
   try {
     await mkdir(blank.root, { recursive: true, mode: 0o700 })
-    // One lock, by whatever path it is reached.
+    // One lock for all paths of the directory.
     await using lock = await tryLock(await realpath(blank.root))
-    // Somebody else who makes one, or has made one.
+    // Another process creates the blank, or has created it.
     if (!lock || (await isWhole(blank))) return
     await make(deps, signal)
     await dropFormer(blank, deps.binaries.package)
   } catch (err) {
-    if (!signal.aborted) logger.warn({ err }, 'no blank data directory could be kept: the next server takes longer to make')
+    if (!signal.aborted) logger.warn({ err }, 'no blank data directory could be stored: the next server takes longer to create')
     await drop(deps)
   }
 }
@@ -74,27 +74,27 @@ async function make(deps: BlankDeps, signal: AbortSignal): Promise<void> {
   await syncDirectory(blank.root)
 }
 
-/** Blanks of the package's former versions. */
+/** Removes blanks of the package's former versions. */
 async function dropFormer({ root }: ServerPaths, name: string): Promise<void> {
   const former = (await readdir(dirname(root))).filter((other) => other.startsWith(`${name}-`) && other !== basename(root))
   for (const other of former) await rm(join(dirname(root), other), { recursive: true, force: true })
 }
 
 /**
- * Makes the unfinished data directory, durable and with this admin's password, out of the blank. Returns false when there is none or
- * anything is wrong with it; then it is dropped, and the data directory has to be made.
+ * Creates the unfinished data directory from the blank, durable and with this admin's password.
+ * @returns false when there is no blank, or it is damaged and now removed: the caller then creates the data directory
  * @throws the signal's reason when it aborts
  */
 export async function copyBlank(deps: BlankDeps, admin: AdminCredentials, signal: AbortSignal): Promise<boolean> {
   const { blank, logger } = deps
   try {
     if ((await listingOf(blank.data)) === undefined) return false
-    if (!(await isWhole(blank))) throw new MooringError('blank_damaged', 'it is not as it was made')
+    if (!(await isWhole(blank))) throw new MooringError('blank_damaged', 'the blank was changed')
     await copyAndOwn(deps, admin, signal)
     return true
   } catch (err) {
     signal.throwIfAborted()
-    logger.warn({ err }, 'a copy of the blank data directory did not do: the data directory is made anew, and so is the blank')
+    logger.warn({ err }, 'the copy of the blank data directory failed: data directory and blank are created anew')
     await drop(deps)
     return false
   }
@@ -129,7 +129,7 @@ async function isWhole(blank: ServerPaths): Promise<boolean> {
   return noted === found
 }
 
-/** How much is in a directory: tells one from which something was taken. Undefined when there is none. */
+/** Number and size of the files in a directory, which shows whether a file was removed. Undefined when there is no directory. */
 async function listingOf(directory: string): Promise<string | undefined> {
   try {
     const entries = await readdir(directory, { recursive: true, withFileTypes: true })
@@ -142,7 +142,7 @@ async function listingOf(directory: string): Promise<string | undefined> {
   }
 }
 
-/** What is only half there, too. */
+/** Removes a blank, complete or not. */
 async function drop({ blank, logger }: BlankDeps): Promise<void> {
   try {
     await rm(blank.root, { recursive: true, force: true, maxRetries: 3 })

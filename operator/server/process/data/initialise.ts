@@ -7,7 +7,7 @@ import type { Binaries } from '../programs/binaries.ts'
 import { copyBlank, keepBlank } from './blank.ts'
 import { giveTo } from '../confinement/users.ts'
 import { syncDirectory } from '../files/durable-file.ts'
-import { lastWords } from '../spawn/engine-log.ts'
+import { lastOutput } from '../spawn/engine-log.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
 import { namelessFile } from '../files/nameless-file.ts'
 import { makeEmpty, type ServerPaths } from '../files/paths.ts'
@@ -21,17 +21,17 @@ export interface InitialiseDeps {
   readonly binaries: Binaries
   readonly program: EngineProgram
   readonly installation: string
-  /** Makes the data directory. */
+  /** User that creates the data directory. */
   readonly maker: EngineUser
-  /** Gets it when it is whole. */
+  /** User that owns the finished data directory. */
   readonly user: EngineUser
   readonly logger: Logger
 }
 
 /**
- * Makes the data directory, with the admin in it: whole or not at all, since it gets its name when it is done. It is a copy of the
- * blank of its version, if there is one; the first makes that.
- * @throws MooringError `initialise_failed`, with the program's last words
+ * Creates the data directory with the admin in it. It gets its final name when it is complete. It is a copy of the blank of its version, if
+ * there is one; otherwise it is created by the engine and becomes the blank.
+ * @throws MooringError `initialise_failed`, with the program's last log lines
  */
 export async function initialiseData(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<void> {
   const { paths, program } = deps
@@ -41,7 +41,7 @@ export async function initialiseData(deps: InitialiseDeps, credentials: AdminCre
   if (!made) {
     throw new MooringError(
       'initialise_failed',
-      `the data directory could not be made: ${await lastWords(paths, (line) => program.isShowable(line))}`,
+      `the data directory could not be made: ${await lastOutput(paths, (line) => program.isShowable(line))}`,
     )
   }
   await giveTo(paths.unfinished, deps.user)
@@ -76,7 +76,7 @@ async function runs(deps: InitialiseDeps, { command, credentials }: Run, signal:
   return await runToEnd({ installation, command, user, inherit: [data, secret], output: paths.early }, signal)
 }
 
-/** Makes it durable, and the blank meanwhile: nobody has served it yet. */
+/** Makes the data directory durable, and stores it as the blank meanwhile, before any server runs on it. */
 async function isKept(deps: InitialiseDeps, cloneable: Cloneable | undefined, signal: AbortSignal): Promise<boolean> {
   if (!cloneable) return true
   const { paths, installation, maker: user } = deps

@@ -7,12 +7,12 @@ interface FileOptions {
   readonly owner?: EngineUser | undefined
 }
 
-/** Replaces a file atomically, and is back once that would survive a power cut. Its directory must be writable by us alone. */
+/** Replaces a file atomically. Resolves when the new content would survive a power cut. Only Mooring may write to its directory. */
 export async function writeDurably(path: string, content: string, { mode, owner }: FileOptions): Promise<void> {
   const temporary = `${path}.new`
   {
     await using file = await open(temporary, 'w', mode)
-    // The file of a run that was killed may have been left with another mode.
+    // A killed process may have left the file with another mode.
     await file.chmod(mode)
     if (owner) await file.chown(owner.uid, owner.gid)
     await file.writeFile(content)

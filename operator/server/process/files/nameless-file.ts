@@ -3,18 +3,18 @@ import type { EngineUser } from '../spawn/engine-user.ts'
 
 interface Content {
   readonly text: string
-  /** Who may open it anew, by way of the descriptor that it inherits. */
+  /** User that may open the file again through an inherited descriptor. */
   readonly user: EngineUser
 }
 
-/** A file that only who inherits it can read, from its beginning, and that is gone when they all are. `path` is free again at once. */
+/** Creates a file without a name: only processes that inherit it can read it, and it is deleted with them. `path` is free again at once. */
 export async function namelessFile(path: string, { text, user }: Content): Promise<FileHandle> {
   await rm(path, { force: true })
   const file = await open(path, 'wx+', 0o600)
   try {
     await rm(path)
     await file.chown(user.uid, user.gid)
-    // At a position: whoever gets it as standard input shares our offset in it.
+    // Written at a position: a process that gets the file as standard input shares our file offset.
     await file.write(text, 0)
     return file
   } catch (error) {

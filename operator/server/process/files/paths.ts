@@ -5,22 +5,22 @@ import type { Binaries } from '../programs/binaries.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
 import type { EngineProgram } from '../programs/program.ts'
 
-/** Files of one server. All but `data` and `log` can be written by Mooring alone. */
+/** Files of one server. Only Mooring can write to them, except `data` and `log`. */
 export interface ServerPaths {
-  /** 0700: no other user of the machine gets past it, the engine's included. */
+  /** Directory of mode 0700: no other user, the engine's included, can traverse it. */
   readonly root: string
-  /** The engine's own; it reaches it as a file descriptor it inherits, since it cannot traverse `root`. */
+  /** Data directory, owned by the engine's user. The engine inherits it as a descriptor, since it cannot traverse `root`. */
   readonly data: string
-  /** A data directory in the making: rubbish when nobody is at it. */
+  /** Data directory under construction: left over when no process works on it. */
   readonly unfinished: string
   readonly config: string
   readonly log: string
-  /** What the engine says before it logs by itself. */
+  /** Output of the engine before it writes its own log. */
   readonly early: string
   readonly record: string
-  /** Takes room for bad times (reserve.ts). */
+  /** File that reserves disk space (reserve.ts). */
   readonly reserve: string
-  /** An empty directory, to mount a server's view of the file system on. */
+  /** Empty directory on which a server's view of the file system is mounted. */
   readonly view: string
 }
 
@@ -39,23 +39,23 @@ export function serverPaths(directory: string, uid: string): ServerPaths {
   }
 }
 
-/** Beside the servers, each named by its uid, which no uid is. */
+/** Directory of blanks, beside those of the servers, which are named by their uids. */
 export const blanksIn = (directory: string): string => join(directory, '.blank')
 
 interface BlankOf {
   readonly binaries: Binaries
   readonly program: EngineProgram
-  /** Name of the admin in it. */
+  /** Name of the admin in the blank. */
   readonly admin: string
 }
 
-/** Of a blank, which is laid out as a server is: `data` is what new servers of that version are copied from (blank.ts). */
+/** Files of a blank, with the layout of a server: new servers of the version are copied from `data` (blank.ts). */
 export function blankPaths(directory: string, { binaries, program, admin }: BlankOf): ServerPaths {
   const how = createHash('sha256').update(JSON.stringify(program.initialise(admin)))
   return serverPaths(blanksIn(directory), `${binaries.package}-${binaries.version}-${how.digest('hex').slice(0, 8)}`)
 }
 
-/** Makes what is missing but the data. */
+/** Creates all missing directories, except the data directory. */
 export async function makeDirectories(paths: ServerPaths, user: EngineUser): Promise<void> {
   await mkdir(paths.root, { recursive: true, mode: 0o700 })
   await mkdir(paths.config, { recursive: true })
@@ -64,16 +64,16 @@ export async function makeDirectories(paths: ServerPaths, user: EngineUser): Pro
   await makeOwned(paths.log, user)
 }
 
-/** Makes a directory that belongs to the engine. */
+/** Creates a directory that belongs to the engine's user. */
 export async function makeOwned(path: string, user: EngineUser): Promise<void> {
   await mkdir(path, { recursive: true })
   await chmod(path, 0o700)
   await chown(path, user.uid, user.gid)
 }
 
-/** The same, without whatever was there. */
+/** Creates an empty directory that belongs to the engine's user, replacing an existing one. */
 export async function makeEmpty(path: string, user: EngineUser): Promise<void> {
-  // Retried: a program of a process of ours that was killed may still be writing for a moment.
+  // Retried: a program of a killed process may keep writing for a moment.
   await rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
   await makeOwned(path, user)
 }

@@ -7,17 +7,17 @@ import { isReachable, mayExecute } from './reachable.ts'
 const user = { uid: 1000, gid: 100 }
 
 test.each([
-  { does: 'counts the owner bit for the owner alone', owned: { uid: 1000, gid: 1, mode: 0o100 }, may: true },
+  { does: 'applies the owner bit to the owner', owned: { uid: 1000, gid: 1, mode: 0o100 }, may: true },
   { does: 'ignores other bits for the owner', owned: { uid: 1000, gid: 100, mode: 0o011 }, may: false },
-  { does: 'counts the group bit for the group', owned: { uid: 1, gid: 100, mode: 0o010 }, may: true },
+  { does: 'applies the group bit to the group', owned: { uid: 1, gid: 100, mode: 0o010 }, may: true },
   { does: 'ignores the last bit for the group', owned: { uid: 1, gid: 100, mode: 0o701 }, may: false },
-  { does: 'counts the last bit for others', owned: { uid: 1, gid: 1, mode: 0o001 }, may: true },
-  { does: 'stops others at a home of its owner alone', owned: { uid: 0, gid: 0, mode: 0o700 }, may: false },
+  { does: 'applies the last bit to other users', owned: { uid: 1, gid: 1, mode: 0o001 }, may: true },
+  { does: 'rejects other users at a directory of mode 0700', owned: { uid: 0, gid: 0, mode: 0o700 }, may: false },
 ])('$does', ({ owned, may }) => {
   expect(mayExecute(owned, user)).toBe(may)
 })
 
-test('looks at every directory above', async () => {
+test('checks every parent directory', async () => {
   const home = await mkdtemp(join(tmpdir(), 'mooring-reach-'))
   const program = join(home, 'a', 'program')
   await mkdir(join(home, 'a'), { mode: 0o755 })

@@ -19,7 +19,7 @@ async function scratch(): Promise<AsyncDisposable & { readonly directory: string
   return { directory, [Symbol.asyncDispose]: () => rm(directory, { recursive: true }) }
 }
 
-test('what is written is read, for one server and for all', async () => {
+test('a written record is read, for one server and for all', async () => {
   await using at = await scratch()
   const paths = serverPaths(at.directory, 'server')
   await writeRecord(paths, record)
@@ -27,13 +27,13 @@ test('what is written is read, for one server and for all', async () => {
   expect(await readRecords(at.directory)).toEqual(new Map([['server', record]]))
 })
 
-test.each(['', '{', 'null', '{"port": 1}', '{"process": {"pid": 0}}'])('%j is no record', async (text) => {
+test.each(['', '{', 'null', '{"port": 1}', '{"process": {"pid": 0}}'])('%j is an invalid record', async (text) => {
   await using at = await scratch()
   const paths = serverPaths(at.directory, 'server')
   await writeFile(paths.record, text)
   expect(await readRecord(paths)).toBeUndefined()
 })
 
-test('a directory that is not there has no records', async () => {
+test('a missing directory has no records', async () => {
   expect(await readRecords('/nonexistent/servers')).toEqual(new Map())
 })

@@ -10,17 +10,17 @@ const Record = z.object({
   version: z.string(),
   listen: z.string(),
   port: z.int().min(1).max(65_535),
-  /** How it is confined, and as which user it runs; absent for one that an older version started. */
+  /** Confinement and user id of the server; absent in records of older versions. */
   confinement: z.enum(CONFINEMENTS).optional(),
   uid: z.int().min(1).optional(),
-  /** The process started last; absent while one is being started. */
+  /** Process started last; absent during a start. */
   process: z.object({ pid: z.int().min(2), startTime: z.string().regex(/^\d+$/) }).optional(),
 })
 
-/** `process.json`: how a server was started, kept so that its port stays and its process is found again after a crash. */
+/** Content of `process.json`: how a server was started. With it the port stays, and the process is found after a crash. */
 export type Record = z.output<typeof Record>
 
-/** Undefined when there is none, or what is there is no record (then nothing in it can be relied on). */
+/** Reads a record; undefined when the file is missing or invalid. */
 export async function readRecord(paths: ServerPaths): Promise<Record | undefined> {
   try {
     return Record.safeParse(JSON.parse(await readFile(paths.record, 'utf8'))).data
@@ -34,7 +34,7 @@ export async function writeRecord(paths: ServerPaths, record: Record): Promise<v
   await writeDurably(paths.record, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 })
 }
 
-/** Every server that has a record below `directory`, by uid. */
+/** Reads the records of all servers below `directory`, by uid. */
 export async function readRecords(directory: string): Promise<ReadonlyMap<string, Record>> {
   const uids = await readdir(directory).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return []

@@ -3,21 +3,21 @@ import { hasCode } from '../error-code.ts'
 import type { ServerPaths } from './paths.ts'
 
 const MIB = 1_048_576
-/** Room for the write-ahead log of a recovery, in bytes. */
+/** Bytes for the write-ahead log of a recovery. */
 const RESERVE_BYTES = 48 * MIB
-/** With less room than this, in bytes, an engine may be unable to start. */
+/** Free bytes below which an engine may be unable to start. */
 const FULL_BYTES = 32 * MIB
-/** The reserve is only made where it does not itself fill the disk. */
+/** Free bytes required to create the reserve, which must not fill the disk itself. */
 const SPARE_BYTES = 4 * RESERVE_BYTES
 
 /**
- * A file beside a server's data that takes room for bad times. An engine that cannot write its log ends, and cannot start on a full disk
- * either: one tenant that fills the disk would keep all others out until a person came.
+ * File beside a server's data that reserves disk space. An engine ends when it cannot write its log, and cannot start on a full disk:
+ * without a reserve, one tenant that fills the disk takes all others offline until an administrator intervenes.
  */
 export interface Reserve {
-  /** Makes the file where there is none and the disk has room. Never rejects. */
+  /** Creates the file if it is missing and the disk has enough space. Never rejects. */
   keep(signal: AbortSignal): Promise<void>
-  /** Removes the file when the disk is full. Returns whether it did. */
+  /** Removes the file when the disk is full. @returns whether it was removed */
   releaseWhenFull(): Promise<boolean>
 }
 
@@ -53,7 +53,7 @@ export function reserveOf({ root, reserve }: Pick<ServerPaths, 'root' | 'reserve
       try {
         if (!(await isThere()) && (await freeBytes()) > SPARE_BYTES) await make(signal)
       } catch {
-        // Without it all is as it would be without reserves; the next start tries again.
+        // A missing reserve has no other effect; the next start tries again.
         await rm(`${reserve}.new`, { force: true }).catch(() => undefined)
       }
     },

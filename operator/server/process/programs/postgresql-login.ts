@@ -8,12 +8,12 @@ import type { LoginAnswer } from './program.ts'
 
 const TIMEOUT_MS = 2000
 
-/** Nobody listens, the connection broke off, or `cannot_connect_now`. An error without a code is the driver's time-out. */
+/** Codes of a server that is not up yet: no listener, a broken connection, `cannot_connect_now`. The driver's time-out has no code. */
 const NOT_YET = new Set<string | undefined>([
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
-  // Its name or the way to it is not known yet: a pod's are made at the same time as the pod.
+  // The host name or the route is unknown yet: a pod's are created together with the pod.
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
@@ -24,12 +24,12 @@ const NOT_YET = new Set<string | undefined>([
   '57P03',
   undefined,
 ])
-/** `too_many_connections`: it is up, and busy. */
+/** Code `too_many_connections`: the server is up. */
 const BUSY = '53300'
 
 type OnCertificate = (certificate: X509Certificate) => void
 
-/** Logs in as the admin, once. `onCertificate` gets the certificate that a server with TLS showed, when it could be trusted. */
+/** Tries one login as the admin. `onCertificate` receives the certificate that a server with TLS showed, if it is trusted. */
 export async function logInToPostgresql(
   { ca, client: own, ...target }: AdminTarget,
   onCertificate?: OnCertificate,
@@ -41,7 +41,7 @@ export async function logInToPostgresql(
     connectionTimeoutMillis: TIMEOUT_MS,
     ...(ca !== undefined && { ssl: tlsOf({ ca, client: own }, onCertificate) }),
   })
-  // A connection that breaks after its error was reported emits another.
+  // A broken connection emits another error after the reported one.
   client.on('error', () => undefined)
   try {
     await client.connect()

@@ -4,14 +4,14 @@ import pg from 'pg'
 import { createScram } from '../../../engines/postgresql/scram.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../engines/postgresql/settings.ts'
 import { isLoopback } from '../../../../shared/loopback.ts'
-import type { Cloneable, ConfigFile, EngineProgram, Wanted } from './program.ts'
+import type { Cloneable, ConfigFile, EngineProgram, DesiredConfig } from './program.ts'
 import { at } from './program.ts'
 import { logInToPostgresql } from './postgresql-login.ts'
 
 const CONFIG = 'postgresql.conf'
 const HBA = 'pg_hba.conf'
 
-function configure({ listen, port, admin, capacity, certificate, sharedMemory }: Wanted): readonly ConfigFile[] {
+function configure({ listen, port, admin, capacity, certificate, sharedMemory }: DesiredConfig): readonly ConfigFile[] {
   const settings = postgresqlSettings({
     listen,
     port,
@@ -29,10 +29,10 @@ function configure({ listen, port, admin, capacity, certificate, sharedMemory }:
   ]
 }
 
-/** First line of postmaster.pid (PostgreSQL, "Creating a Database Cluster"; miscadmin.h, LOCK_FILE_LINE_PID). */
+/** Pid in the first line of postmaster.pid (PostgreSQL, "Creating a Database Cluster"; miscadmin.h, LOCK_FILE_LINE_PID). */
 async function mainPid(data: string): Promise<number | undefined> {
   try {
-    // The directory is the engine's: it may have put a link or a pipe there.
+    // The engine's user owns the directory and may have put a link or a pipe there.
     await using file = await open(join(data, 'postmaster.pid'), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0)
     const pid = Number(buffer.toString('latin1', 0, bytesRead).split('\n')[0])
@@ -47,16 +47,16 @@ const initialise = (user: string, locale: string): readonly string[] => [
   ...['-E', 'UTF8', `--locale=${locale}`, '--no-instructions', '--no-sync'],
 ]
 
-/** PostgreSQL, "postgres", "Options for Single-User Mode". Without exit_on_error an error would leave no trace in its status. */
+/** Arguments of PostgreSQL, "postgres", "Options for Single-User Mode". Without exit_on_error an error would not set the exit status. */
 const SINGLE = [
   ...['--single', '-D', at.data, '-c', 'exit_on_error=on', '-c', 'fsync=off'],
-  // A statement that fails is not for the log, being made of a secret.
+  // Failed statements are not logged, as they contain a secret.
   ...['-c', 'log_min_error_statement=panic', 'postgres'],
 ]
 
 /**
- * Maps of free space and of visible pages, which initdb's last VACUUM makes and PostgreSQL does without (PostgreSQL, "Free Space Map",
- * "Visibility Map"): to make a file is most of what a database costs, and these are a quarter of its files.
+ * Removes the free space maps and visibility maps of initdb's last VACUUM, which PostgreSQL does not need (PostgreSQL, "Free Space Map",
+ * "Visibility Map"). They are a quarter of a database's files, and creating files is most of a database's cost.
  */
 async function trim(data: string): Promise<void> {
   const files = await readdir(join(data, 'base'), { recursive: true })
@@ -73,7 +73,7 @@ const cloneable: Cloneable = {
 }
 
 export const postgresql: EngineProgram = {
-  // A C library older than 2.35 may not know C.UTF-8.
+  // C libraries older than 2.35 may not know C.UTF-8.
   initialise: (user) => ['C.UTF-8', 'C'].map((locale) => ({ file: 'native/bin/initdb', args: initialise(user, locale) })),
   trim,
   cloneable,

@@ -1,7 +1,7 @@
 import { type Program, spawnEngine, type Spawned } from '../spawn/spawn-engine.ts'
 
 /**
- * Runs a program until it ends. Returns whether it succeeded; what it said is in `output`.
+ * Runs a program until it ends; its output goes to `output`. @returns whether it succeeded
  * @throws the signal's reason when it aborts, with the program's whole process group killed
  */
 export async function runToEnd(program: Program, signal: AbortSignal): Promise<boolean> {
@@ -13,7 +13,7 @@ export async function runToEnd(program: Program, signal: AbortSignal): Promise<b
 }
 
 async function exitStatus({ child, exited }: Spawned, signal: AbortSignal): Promise<number | null> {
-  // It is our child and not yet waited for, so the pid is still its own.
+  // The child has not been waited for, so its pid cannot be reused yet.
   const kill = (): void => {
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
   }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { keepLogsBounded, lastWords } from './engine-log.ts'
+import { keepLogsBounded, lastOutput } from './engine-log.ts'
 import { serverPaths, type ServerPaths } from '../files/paths.ts'
 
 async function scratch(): Promise<AsyncDisposable & { readonly paths: ServerPaths }> {
@@ -14,30 +14,30 @@ async function scratch(): Promise<AsyncDisposable & { readonly paths: ServerPath
 
 const all = (): boolean => true
 
-test('the last words are the early ones, then the end of the newest log', async () => {
+test('the last output is the early output, then the end of the newest log', async () => {
   await using at = await scratch()
   await writeFile(at.paths.early, 'early\n')
   await writeFile(join(at.paths.log, '1.log'), 'old\n')
   await writeFile(join(at.paths.log, '2.log'), `${'x'.repeat(10_000)}\nSTATEMENT: secret\nLOG: last\n`)
-  const words = await lastWords(at.paths, (line) => /^(early|LOG)/.test(line))
+  const words = await lastOutput(at.paths, (line) => /^(early|LOG)/.test(line))
   expect(words).toBe('early\nLOG: last')
 })
 
-test('a log of a former start is not among them', async () => {
+test('the last output has no log of a former start', async () => {
   await using at = await scratch()
   await writeFile(join(at.paths.log, '1.log'), 'former\n')
   await utimes(join(at.paths.log, '1.log'), 1, 1)
   await writeFile(at.paths.early, 'early\n')
-  expect(await lastWords(at.paths, all)).not.toContain('former')
+  expect(await lastOutput(at.paths, all)).not.toContain('former')
 })
 
 test('a link that the engine put into its log directory is not followed', async () => {
   await using at = await scratch()
   await symlink('/etc/passwd', join(at.paths.log, '1.log'))
-  expect(await lastWords(at.paths, all)).toBe('')
+  expect(await lastOutput(at.paths, all)).toBe('')
 })
 
-test('old log files go when new ones come', async () => {
+test('old log files are removed when new ones appear', async () => {
   await using at = await scratch()
   const over = new AbortController()
   keepLogsBounded(at.paths, new Promise(() => undefined), over.signal)

@@ -5,10 +5,10 @@ import type { ServerPaths } from '../files/paths.ts'
 
 const KEPT_FILES = 5
 const TAIL_BYTES = 4096
-/** A tenant may log a message of 1 GB (RAISE LOG). */
+/** Size above which a file is emptied: a tenant may log a message of 1 GB (RAISE LOG). */
 const LARGEST_BYTES = 64 * 1_048_576
-const LOOK_MS = 10_000
-/** Fits a condition's message with room for a sentence before it. */
+const POLL_MS = 10_000
+/** Maximum length of a quotation: it fits a condition's message after a sentence. */
 const TAIL_CHARS = 800
 
 /** Log files by name, oldest first: their names begin with the time. */
@@ -18,13 +18,13 @@ async function logFiles(paths: ServerPaths): Promise<readonly string[]> {
 
 interface Tail {
   readonly text: string
-  /** When it was written to last. */
+  /** Time of the last write. */
   readonly at: number
 }
 
 const NOTHING: Tail = { text: '', at: 0 }
 
-/** The end of a file that the engine may have put there: no link is followed, no pipe waited for. */
+/** Reads the end of a file in a directory of the engine: it follows no link and waits for no pipe. */
 async function tailOf(path: string): Promise<Tail> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
@@ -38,23 +38,23 @@ async function tailOf(path: string): Promise<Tail> {
   }
 }
 
-/** An engine's last words: what it wrote before it logged by itself, then the end of its log, as far as they may be shown. */
-export async function lastWords(paths: ServerPaths, isShowable: (line: string) => boolean): Promise<string> {
+/** Last output of an engine: what it wrote before it opened its log, then the end of the log, as far as it may be shown. */
+export async function lastOutput(paths: ServerPaths, isShowable: (line: string) => boolean): Promise<string> {
   const newest = (await logFiles(paths)).at(-1)
   const early = await tailOf(paths.early)
   const log = newest === undefined ? NOTHING : await tailOf(join(paths.log, newest))
-  // A log that ends before the early words begin is of a former start.
+  // A log last written before the early output belongs to a former start.
   const text = log.at < early.at ? early.text : `${early.text}\n${log.text}`
   const lines = text.split('\n').filter((line) => line !== '' && isShowable(line))
   return lines.join('\n').slice(-TAIL_CHARS)
 }
 
-/** Removes all but the newest files: engines bound the size of one, not how many there are. */
+/** Removes all but the newest files: engines limit the size of a file, not the number of files. */
 export async function pruneLogs(paths: ServerPaths): Promise<void> {
   for (const name of (await logFiles(paths)).slice(0, -KEPT_FILES)) await rm(join(paths.log, name), { force: true })
 }
 
-/** Empties the newest file when one message has made it much larger than the size at which the engine begins another. */
+/** Empties the newest file when a single message made it much larger than the file size of the engine. */
 async function boundNewest(paths: ServerPaths): Promise<void> {
   const newest = (await logFiles(paths)).at(-1)
   if (newest === undefined) return
@@ -63,16 +63,16 @@ async function boundNewest(paths: ServerPaths): Promise<void> {
   if (found.isFile() && found.size > LARGEST_BYTES) await file.truncate()
 }
 
-/** Bounds the log until the engine has exited or `signal` aborts: prunes whenever a new file appears, and looks at the newest now and then. */
+/** Bounds the log until the engine has exited or `signal` aborts: prunes when a file appears, and checks the newest file regularly. */
 export function keepLogsBounded(paths: ServerPaths, exited: Promise<unknown>, signal: AbortSignal): void {
   const prune = (): void => void pruneLogs(paths).catch(() => undefined)
-  const timer = setInterval(() => void boundNewest(paths).catch(() => undefined), LOOK_MS).unref()
+  const timer = setInterval(() => void boundNewest(paths).catch(() => undefined), POLL_MS).unref()
   const stop = (): void => clearInterval(timer)
   signal.addEventListener('abort', stop, { once: true })
   const watcher = watch(paths.log, { persistent: false, signal }, (event) => {
     if (event === 'rename') prune()
   })
-  // inotify's limit is reached: pruned at the next start then.
+  // At inotify's limit, the log is pruned at the next start only.
   watcher.on('error', () => undefined)
   void exited.then(() => {
     watcher.close()

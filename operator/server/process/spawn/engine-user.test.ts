@@ -8,7 +8,7 @@ const PASSWD =
 test.each([
   { does: 'finds a login', name: 'nobody', found: { uid: 65_534, gid: 65_533 } },
   { does: 'finds none', name: 'mooring', found: undefined },
-  { does: 'takes a broken line for none', name: 'broken', found: undefined },
+  { does: 'ignores an invalid line', name: 'broken', found: undefined },
 ])('$does', ({ name, found }) => {
   expect(findLogin(PASSWD, name)).toEqual(found)
 })

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { MooringError } from '../../../../shared/errors.ts'
 
-/** Who the engines run as. */
+/** User and group that engines run as. */
 export interface EngineUser {
   readonly uid: number
   readonly gid: number
@@ -9,7 +9,7 @@ export interface EngineUser {
 
 const DROP_TO = 'nobody'
 
-/** Finds a login in the text of /etc/passwd (passwd(5)). */
+/** Finds a user in the text of /etc/passwd (passwd(5)). */
 export function findLogin(passwd: string, name: string): EngineUser | undefined {
   for (const line of passwd.split('\n')) {
     const [login, , uid, gid] = line.split(':')
@@ -19,8 +19,8 @@ export function findLogin(passwd: string, name: string): EngineUser | undefined 
 }
 
 /**
- * Ourselves; or `nobody` when we are root, because engines refuse to run as root, and rightly.
- * It has to have an entry in /etc/passwd: initdb looks its own uid up.
+ * Returns the user of this process, or `nobody` for root, as engines refuse to run as root. The user needs an entry in /etc/passwd, which
+ * initdb reads.
  * @throws MooringError `no_engine_user`
  */
 export async function engineUser(): Promise<EngineUser> {

@@ -4,16 +4,16 @@ import type { EngineProgram } from '../programs/program.ts'
 import { readRecord, type Record } from '../files/record.ts'
 
 export interface Found {
-  /** The server's main process, if it is alive. */
+  /** Main process of the server, if it is alive. */
   readonly main: ProcessId | undefined
-  /** It and whatever it forked, or what is left of that. */
+  /** Main process and its descendants, or those that are left. */
   readonly holders: readonly ProcessId[]
   readonly record: Record | undefined
 }
 
 /**
- * Looks for the engine of a data directory, whoever started it. Our record names it; when we were killed between its start and
- * the record, the engine's own pid file does. Neither counts unless that very process holds the directory.
+ * Finds the engine of a data directory, whichever process started it: by our record or, when we were killed between its start and the
+ * record, by the engine's pid file. Neither counts unless that process holds the directory.
  */
 export async function findServing(paths: ServerPaths, program: EngineProgram): Promise<Found> {
   const [holders, record, pid] = await Promise.all([holdersOf(paths.data), readRecord(paths), program.mainPid(paths.data)])
@@ -25,7 +25,7 @@ export async function findServing(paths: ServerPaths, program: EngineProgram): P
   return { main, holders, record }
 }
 
-/** The main process of a confined server: its own pid file has the pid that it has in there. */
+/** Main process of a confined server, whose pid file has the pid inside its namespace. */
 async function firstInNamespace(holders: readonly ProcessId[]): Promise<ProcessId | undefined> {
   for (const holder of holders) if (await isFirstInNamespace(holder)) return holder
   return undefined

@@ -40,7 +40,7 @@ test('signals a process only under its own start time', async () => {
   expect(await sendSignal(id, 'SIGKILL')).toBe(false)
 })
 
-test('finds who holds a directory, and what that forked', async () => {
+test('finds the processes that hold a directory, forked ones included', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-proc-'))
   await using handle = await openDirectory(directory)
   const shell = spawn('sh', ['-c', 'sleep 60 & echo started; wait'], {

@@ -2,33 +2,33 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../error-code.ts'
 
-/** One process for good: a pid is used again, the same pid with the same start time is not (proc(5)). */
+/** Unique identity of a process: pids are reused, pairs of pid and start time are not (proc(5)). */
 export interface ProcessId {
   readonly pid: number
   /** Clock ticks since boot, field 22 of /proc/<pid>/stat. */
   readonly startTime: string
 }
 
-/** Start time out of the text of /proc/<pid>/stat; undefined for a zombie, which is dead but for its entry. */
+/** Start time from the text of /proc/<pid>/stat; undefined for a zombie, which has ended. */
 export function parseStat(text: string): string | undefined {
-  // The command name is in brackets and may hold anything, brackets and spaces included.
+  // The command name is in brackets and may contain anything, brackets and spaces included.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
 }
 
-/** The process that has this pid now, or undefined when there is none. */
+/** Process that has this pid now, or undefined. */
 export async function processOf(pid: number): Promise<ProcessId | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   const startTime = parseStat(text)
   return startTime === undefined ? undefined : { pid, startTime }
 }
 
-/** How often a launcher is looked at until the engine is there. */
+/** Interval of polling a launcher until the engine runs. */
 const LAUNCH_POLL_MS = 5
 
 /**
- * The engine that a child of ours is or becomes: the child itself, or, when that is the launcher of a process namespace, process 1 in there.
- * @returns undefined when it ended meanwhile
+ * Returns the engine that a child of ours is or becomes: the child itself or, when the child is the launcher of a process namespace,
+ * process 1 of that namespace. @returns undefined when it has ended
  */
 export async function mainProcess(pid: number, exited: Promise<unknown>): Promise<ProcessId | undefined> {
   const hasExited = exited.then(() => true)
@@ -40,7 +40,7 @@ export async function mainProcess(pid: number, exited: Promise<unknown>): Promis
   }
 }
 
-/** proc(5), "/proc/pid/task/tid/children" */
+/** Only child of a process (proc(5), "/proc/pid/task/tid/children"). */
 async function onlyChild(pid: number): Promise<number | undefined> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
   const child = Number(children.trim().split(' ')[0])
@@ -61,7 +61,7 @@ export async function isAlive(id: ProcessId): Promise<boolean> {
   return now !== undefined && isSame(now, id)
 }
 
-/** Signals that very process. Returns false when it is gone; a stranger that got its pid is never touched. */
+/** Signals exactly this process. @returns false when it has ended; another process that reused its pid is never signalled */
 export async function sendSignal(id: ProcessId, signal: NodeJS.Signals): Promise<boolean> {
   if (!(await isAlive(id))) return false
   try {
@@ -72,12 +72,12 @@ export async function sendSignal(id: ProcessId, signal: NodeJS.Signals): Promise
   }
 }
 
-/** Resolves when the process is gone, looked at every `every` ms, or never once `signal` aborts. */
+/** Resolves when the process has ended, polled every `every` ms; never when `signal` aborts before. */
 export async function watchExit(id: ProcessId, every: number, signal: AbortSignal): Promise<void> {
   while (await isAlive(id)) await delay(every, undefined, { ref: false, signal })
 }
 
-/** Waits until none of them is left. Returns false after `ms`. */
+/** Waits until all processes have ended. @returns false after `ms` */
 export async function waitForExit(ids: readonly ProcessId[], ms: number): Promise<boolean> {
   const end = performance.now() + ms
   for (;;) {
@@ -88,21 +88,21 @@ export async function waitForExit(ids: readonly ProcessId[], ms: number): Promis
   }
 }
 
-/** File descriptor under which an engine, and whatever it forks, holds the directory of its data. */
+/** File descriptor by which an engine and its descendants hold their data directory. */
 export const DATA_FD = 3
 
 /**
- * All processes that hold `directory` as descriptor {@link DATA_FD}. This is what makes a process the engine of that
- * directory, from its first instruction on and through every fork, whatever any file says.
+ * Returns all processes that hold `directory` as descriptor {@link DATA_FD}. The descriptor identifies a process as an engine of that
+ * directory, from its first instruction and through every fork, whatever the files in it say.
  */
 export async function holdersOf(directory: string): Promise<readonly ProcessId[]> {
-  const wanted = await stat(directory).catch(() => undefined)
-  if (!wanted) return []
+  const desired = await stat(directory).catch(() => undefined)
+  if (!desired) return []
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
   const found = await Promise.all(
     pids.map(async (pid) => {
       const held = await stat(`/proc/${pid}/fd/${DATA_FD}`).catch(() => undefined)
-      return held?.ino === wanted.ino && held.dev === wanted.dev ? processOf(Number(pid)) : undefined
+      return held?.ino === desired.ino && held.dev === desired.dev ? processOf(Number(pid)) : undefined
     }),
   )
   return found.filter((id) => id !== undefined)

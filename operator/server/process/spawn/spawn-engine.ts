@@ -10,28 +10,28 @@ export interface Program {
   readonly installation: string
   readonly command: Command
   readonly user: EngineUser
-  /** What confines it; absent for a program that no tenant has a hand in. */
+  /** Launcher that confines the program; absent for a program that no tenant controls. */
   readonly launcher?: Launcher | undefined
-  /** What the program gets from descriptor 3 on. */
+  /** Descriptors of the program from 3 on. */
   readonly inherit: readonly FileHandle[]
-  /** Its standard input, if it is to have one. */
+  /** Standard input of the program, if any. */
   readonly input?: FileHandle | undefined
-  /** File for what it prints. Never a pipe to us: the engine outlives us, and writing to a broken pipe would end it. */
+  /** File for its output. Not a pipe: the engine outlives us, and writing to a broken pipe would end it. */
   readonly output: string
 }
 
-/** Opens a directory to be handed to an engine, which then needs no right to traverse the way to it. */
+/** Opens a directory to be inherited by an engine, which then needs no permission to traverse its path. */
 export function openDirectory(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
 }
 
 export interface Spawned {
   readonly child: ChildProcess
-  /** Resolves with its exit status (null: a signal ended it). Never rejects. */
+  /** Resolves with its exit status (null after a signal). Never rejects. */
   readonly exited: Promise<number | null>
 }
 
-/** Runs a program of an engine with an empty environment, in a process group of its own: ctrl-C in our terminal is not for it. */
+/** Runs a program of an engine with an empty environment, in its own process group: Ctrl-C in the terminal does not reach it. */
 export async function spawnEngine({ installation, command, user, launcher, inherit, input, output }: Program): Promise<Spawned> {
   await using printed = await open(output, 'w', 0o600)
   const program = join(installation, command.file)
@@ -43,7 +43,7 @@ export async function spawnEngine({ installation, command, user, launcher, inher
     detached: true,
     stdio: [input?.fd ?? 'ignore', printed.fd, printed.fd, ...inherit.map((handle) => handle.fd)],
   })
-  // Listened for at once: a program that cannot load its libraries ends before we have closed our files.
+  // Listened for at once: a program that cannot load its libraries ends before our files are closed.
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
   await once(child, 'spawn')
   return { child, exited }

@@ -6,7 +6,7 @@ import { tryLock, withLock } from './start-lock.ts'
 
 const forEver = new AbortController().signal
 
-test('one holder at a time, and the next once it has let go', async () => {
+test('a lock has one holder at a time', async () => {
   const name = randomUUID()
   let inside = 0
   const most: number[] = []
@@ -20,13 +20,13 @@ test('one holder at a time, and the next once it has let go', async () => {
   expect(most).toEqual([1, 1, 1])
 })
 
-test('locks of two directories have nothing to do with each other', async () => {
+test('locks of two directories are independent', async () => {
   await using one = await tryLock(randomUUID())
   await using two = await tryLock(randomUUID())
   expect(one && two).toBeDefined()
 })
 
-test('work that fails lets go of the lock', async () => {
+test('failing work releases the lock', async () => {
   const name = randomUUID()
   await expect(withLock(name, forEver, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
   await using held = await tryLock(name)
@@ -40,7 +40,7 @@ test('waiting ends when the signal aborts', async () => {
   await expect(withLock(name, AbortSignal.timeout(10), () => Promise.resolve())).rejects.toThrow()
 })
 
-test('a killed process holds nothing any more', async () => {
+test('a killed process releases its lock', async () => {
   const name = randomUUID()
   const module = new URL('start-lock.ts', import.meta.url).href
   const script = `const { tryLock } = await import('${module}'); await tryLock('${name}'); console.log('held'); process.stdin.resume()`

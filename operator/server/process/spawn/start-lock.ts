@@ -7,8 +7,8 @@ import { hasCode } from '../error-code.ts'
 const RETRY_MS = 50
 
 /**
- * Holds the right to start, stop or remove the server of a directory, across processes. It is a socket in Linux' abstract
- * namespace (unix(7)): binding is exclusive, and the kernel lets go of it when its holder dies in whatever way, so a lock is never stale.
+ * Acquires the lock to start, stop or remove the server of a directory, across processes. The lock is a socket in Linux' abstract namespace
+ * (unix(7)): binding is exclusive, and the kernel releases it when its holder ends, so a lock is never stale.
  */
 export async function tryLock(directory: string): Promise<AsyncDisposable | undefined> {
   const name = createHash('sha256').update(directory).digest('hex')
@@ -30,7 +30,7 @@ export async function tryLock(directory: string): Promise<AsyncDisposable | unde
   }
 }
 
-/** Waits for the lock, works, and lets go of it. @throws the signal's reason when it aborts before the lock is there */
+/** Waits for the lock, runs `work`, and releases it. @throws the signal's reason when it aborts before the lock is acquired */
 export async function withLock<T>(directory: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   let held = await tryLock(directory)
   while (!held) {

@@ -7,23 +7,23 @@ import type { EngineProgram } from '../programs/program.ts'
 
 interface Step {
   readonly signal: 'fast' | 'immediate'
-  /** How long it is given, in ms. */
+  /** Time limit of the step. */
   readonly ms: number
 }
 
-/** Together with the kill that ends both, within 5 s. */
-export const IN_GOOD_ORDER: readonly Step[] = [
+/** Steps of a clean shutdown; with the final kill, at most 5 s. */
+export const CLEAN_SHUTDOWN: readonly Step[] = [
   { signal: 'fast', ms: 4000 },
   { signal: 'immediate', ms: 400 },
 ]
-/** For a server whose data is to go anyway. */
-export const AT_ONCE: readonly Step[] = [{ signal: 'immediate', ms: 5000 }]
+/** Steps for a server whose data will be removed. */
+export const IMMEDIATE_SHUTDOWN: readonly Step[] = [{ signal: 'immediate', ms: 5000 }]
 
-/** Children that end by themselves, such as the one that writes the log. */
+/** Time for children that end by themselves, such as the logger. */
 const GRACE_MS = 200
 const KILL_MS = 1000
 
-/** Ends every process of a server, however it was started. Returns false when one is left even so. */
+/** Ends every process of a server, however it was started. @returns false when a process is left */
 export async function stopServing(paths: ServerPaths, program: EngineProgram, steps: readonly Step[]): Promise<boolean> {
   const { main, holders } = await findServing(paths, program)
   for (const { signal, ms } of steps) {
@@ -35,7 +35,7 @@ export async function stopServing(paths: ServerPaths, program: EngineProgram, st
   return !killed.includes(false)
 }
 
-/** Kills every engine whose data is below `directory`, one that is still being made included, whatever any record says. */
+/** Kills every engine whose data is below `directory`, unfinished ones included, whatever the records say. */
 export async function killServers(directory: string): Promise<void> {
   const all = [...(await pathsIn(directory)), ...(await pathsIn(blanksIn(directory)))]
   await Promise.all(all.flatMap(({ data, unfinished }) => [data, unfinished]).map(killHolders))
@@ -49,7 +49,7 @@ async function pathsIn(directory: string): Promise<readonly ServerPaths[]> {
   return names.map((name) => serverPaths(directory, name))
 }
 
-/** Kills what holds a directory, and what that forked meanwhile. */
+/** Kills the processes that hold a directory, and those that they forked meanwhile. */
 async function killHolders(directory: string): Promise<boolean> {
   for (let round = 0; round < 3; round++) {
     const holders = await holdersOf(directory)

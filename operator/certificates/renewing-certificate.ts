@@ -2,21 +2,21 @@ import { issueCertificate, type KeyPair, renewalTime, stillGood } from './local-
 
 export interface CertificatesDeps {
   readonly ca: KeyPair
-  /** Host names and IP addresses that the certificate is for. */
+  /** Host names and IP addresses of the certificate. */
   readonly names: readonly string[]
-  /** A certificate of an earlier start; used on while it is good. */
+  /** Certificate of an earlier start; reused while it is valid. */
   readonly stored?: KeyPair | undefined
   readonly now?: () => Date
-  /** A renewal failed; it is tried again in an hour, and the certificate has a month left. */
+  /** Receives the error of a failed renewal. The renewal is tried again in an hour, and the certificate has a month left. */
   readonly onError?: (error: unknown) => void
 }
 
-/** A server certificate that renews itself at two thirds of its lifetime. */
+/** Server certificate that is renewed at two thirds of its lifetime. */
 export interface Certificates extends Disposable {
   current(): KeyPair
-  /** Calls `handler` with each renewed certificate: a TLS server takes it by `setSecureContext`. */
+  /** Calls `handler` with each renewed certificate, for `setSecureContext` of a TLS server. */
   onRenew(handler: (renewed: KeyPair) => void): void
-  /** Renews when it is due. The hourly timer calls this. */
+  /** Renews the certificate if it is due. An hourly timer calls this. */
   check(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export async function createCertificates(deps: CertificatesDeps): Promise<Certif
     for (const handler of handlers) handler(current)
   }
 
-  // Looked at hourly rather than slept for: a timer holds at most 24.8 days, and stands still while the machine does.
+  // Checked every hour: a timer holds at most 24.8 days, and stops while the machine sleeps.
   const timer = setInterval(() => void check().catch(onError), HOUR).unref()
   return {
     current: () => current,

@@ -3,16 +3,16 @@ import { hostKeysSecret, meshSecret, unknownHostsSecret } from '../../../shared/
 import type { Store } from '../../../store/port.ts'
 import { keyIn } from './names.ts'
 
-/** The Secrets of an endpoint, which are not watched: whether they are others than at the last look, or gone. */
-export interface SecretLooks {
-  /** True at the first look. */
+/** Detects changes of an endpoint's Secrets, which are not watched. */
+export interface SecretChanges {
+  /** Whether a Secret changed or was deleted since the last call. True at the first call. */
   differ(endpoint: string): Promise<boolean>
   forget(endpoint: string): void
 }
 
 const NAMES = [hostKeysSecret, meshSecret, unknownHostsSecret]
 
-export function createSecretLooks(store: Pick<Store, 'get'>): SecretLooks {
+export function createSecretChanges(store: Pick<Store, 'get'>): SecretChanges {
   const seen = new Map<string, string>()
 
   async function versionOf(name: string): Promise<string> {

@@ -6,23 +6,23 @@ import { dialling } from '../../journal/postgresql/login.ts'
 import type { JournalRoles } from '../../journal/postgresql/owner.ts'
 import type { Store } from '../../store/port.ts'
 import { decodeSecret } from '../secret-data.ts'
-import { type Login, type LoginKeeper, type Place, roleOf } from './logins.ts'
+import { type Login, type LoginKeeper, type DatabaseAddress, roleOf } from './logins.ts'
 import type { OwnServer } from './own-server.ts'
 import { claimOutside, prepareOutside, prepareServer, rightsOf } from './roles.ts'
 
-/** Where the journal is, and what it takes to let everybody in. */
-export interface JournalPlace {
-  /** Changes when anything of it does. */
+/** Location of the journal, and the preparation that gives all users their logins. */
+export interface JournalLocation {
+  /** Identity of the location; changes with any of its parts. */
   readonly key: string
-  /** As the operator logs in. */
+  /** Login of the operator. */
   readonly owner: JournalLogin
-  /** Undefined where all use the owner's login. */
+  /** Roles of edges and API servers. Undefined where all use the owner's login. */
   readonly roles: JournalRoles | undefined
-  /** Makes roles and database. Any number of times. Throws what the driver throws. */
+  /** Creates roles and database. Idempotent. Throws errors of the driver. */
   prepare(): Promise<void>
 }
 
-export interface PlaceKeeperDeps {
+export interface LocationFinderDeps {
   readonly store: Store
   readonly server: OwnServer
   readonly logins: LoginKeeper
@@ -30,20 +30,22 @@ export interface PlaceKeeperDeps {
   readonly outside: string | undefined
 }
 
-/** Finds the journal's place and keeps the three Secrets. Undefined from `find` while the server is not there yet. */
-export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceKeeperDeps): {
-  find(): Promise<JournalPlace | undefined>
+/**
+ * Creates the finder of the journal's location, which also keeps the three Secrets. `find` returns undefined while the server is not ready.
+ */
+export function createLocationFinder({ store, server, logins, ca, outside }: LocationFinderDeps): {
+  find(): Promise<JournalLocation | undefined>
 } {
   let admitted: { readonly uri: string; readonly makesRoles: boolean } | undefined
 
-  async function own(): Promise<JournalPlace | undefined> {
+  async function own(): Promise<JournalLocation | undefined> {
     const { host, port } = server
-    const place = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca(), roleOf }
-    // Before the server is there: pods that mount them need not wait for it.
+    const address = { host, port, database: JOURNAL_DATABASE, options: '?sslmode=verify-full', ca: ca(), roleOf }
+    // Before the server runs: pods that mount the Secrets do not wait for it.
     const made = {
-      owner: await logins.keep('owner', place),
-      edge: await logins.keep('edge', place),
-      reader: await logins.keep('reader', place),
+      owner: await logins.keep('owner', address),
+      edge: await logins.keep('edge', address),
+      reader: await logins.keep('reader', address),
     }
     const admin = (await server.ensure()) ? await server.admin() : undefined
     if (!admin) return undefined
@@ -55,12 +57,12 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
     }
   }
 
-  async function elsewhere(name: string): Promise<JournalPlace> {
+  async function elsewhere(name: string): Promise<JournalLocation> {
     const owner = await givenLogin(store, name)
     const config = dialling(owner)
     const installation = await installationOf(store)
     if (admitted?.uri !== owner.uri) {
-      // Nobody is handed a login to what is another installation's.
+      // Users get no login to a database that another installation owns.
       await claimOutside(config, installation)
       admitted = { uri: owner.uri, ...(await rightsOf(config)) }
     }
@@ -69,8 +71,8 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
       for (const user of ['edge', 'reader'] as const) await logins.hand(user, owner)
       return { key: JSON.stringify(owner), owner, roles: undefined, prepare: () => claimOutside(config, installation) }
     }
-    const place = placeIn(owner)
-    const made = { edge: await logins.keep('edge', place), reader: await logins.keep('reader', place) }
+    const address = addressIn(owner)
+    const made = { edge: await logins.keep('edge', address), reader: await logins.keep('reader', address) }
     return {
       ...{ key: JSON.stringify([owner, made]), owner, roles: rolesOf(made) },
       async prepare() {
@@ -83,7 +85,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
   return { find: () => (outside === undefined ? own() : elsewhere(outside)) }
 }
 
-/** The same login, at the address by which the operator itself dials. */
+/** Login with the host replaced by the address at which the operator dials. */
 function dialled({ uri, ca }: Login, { from, to }: { readonly from: string; readonly to: string }): JournalLogin {
   return { uri: uri.replace(`@${from}:`, () => `@${to.includes(':') ? `[${to}]` : to}:`), ca }
 }
@@ -93,13 +95,13 @@ async function givenLogin(store: Store, name: string): Promise<JournalLogin> {
   const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name })
   const uri = secret && decodeSecret(secret.data, 'uri')
   if (!secret || uri === undefined || uri === '') {
-    throw new MooringError('journal_secret', `the Secret ${name} with the journal's address is not there, or has no uri`)
+    throw new MooringError('journal_secret', `the Secret ${name} with the journal's address is missing or has no uri`)
   }
   const ca = decodeSecret(secret.data, 'ca.crt')
   return { uri: uri.trim(), ca: ca === '' ? undefined : ca }
 }
 
-function placeIn({ uri, ca = '' }: JournalLogin): Place {
+function addressIn({ uri, ca = '' }: JournalLogin): DatabaseAddress {
   const { hostname, port, search } = new URL(uri)
   const { database } = dialling({ uri })
   return { host: hostname, port: Number(port || 5_432), database, options: search, ca, roleOf: (user) => roleOf(user, database) }
@@ -110,9 +112,9 @@ const rolesOf = ({ edge, reader }: Readonly<Record<'edge' | 'reader', Login>>): 
   reader: reader.role,
 })
 
-/** uid of mooring-system. @throws MooringError `journal_namespace` */
+/** Uid of the namespace mooring-system. @throws MooringError `journal_namespace` */
 async function installationOf(store: Store): Promise<string> {
   const namespace = await store.get(Namespace, { name: SYSTEM_NAMESPACE })
-  if (!namespace) throw new MooringError('journal_namespace', `the namespace ${SYSTEM_NAMESPACE} is not there`)
+  if (!namespace) throw new MooringError('journal_namespace', `the namespace ${SYSTEM_NAMESPACE} does not exist`)
   return namespace.metadata.uid
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { apiToken } from '../../test/builders/api-token.ts'
-import { apiTokenVerdict } from './verdicts.ts'
+import { apiTokenDecision } from './decisions.ts'
 
 test.each([
   {
@@ -9,22 +9,22 @@ test.each([
     now: '2026-02-28T23:59:59Z',
     end: '2026-03-01T00:00:00.000Z',
   },
-  { does: 'ends', expiresAt: '2026-03-01T00:00:00Z', now: '2026-03-01T00:00:00Z', end: '2026-03-01T00:00:00.000Z' },
+  { does: 'expires', expiresAt: '2026-03-01T00:00:00Z', now: '2026-03-01T00:00:00Z', end: '2026-03-01T00:00:00.000Z' },
   {
-    does: 'that is to last for years is accepted for one',
+    does: 'with an expiry in years is accepted for one year',
     expiresAt: '2030-01-01T00:00:00Z',
     now: '2027-01-01T11:59:59Z',
     end: '2027-01-01T12:00:00.000Z',
   },
   {
-    does: 'that is to last for years ends after one',
+    does: 'with an expiry in years expires after one year',
     expiresAt: '2030-01-01T00:00:00Z',
     now: '2027-01-01T12:00:00Z',
     end: '2027-01-01T12:00:00.000Z',
   },
 ])('an API token $does', ({ expiresAt, now, end }) => {
   const isOver = Date.parse(now) >= Date.parse(end)
-  expect(apiTokenVerdict(apiToken({ spec: { expiresAt } }), Date.parse(now))).toEqual({
+  expect(apiTokenDecision(apiToken({ spec: { expiresAt } }), Date.parse(now))).toEqual({
     ...(isOver ? { status: 'False', reason: 'Expired' } : { status: 'True', reason: 'Active' }),
     message: isOver ? `it expired at ${end}` : `it is accepted until ${end}`,
   })

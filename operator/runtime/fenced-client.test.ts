@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { Organization } from '../../crds/organization.ts'
 import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
 import { createStoreOver } from '../../store/kubernetes.ts'
-import { createFencedClient } from './fenced-kubernetes.ts'
+import { createFencedClient } from './fenced-client.ts'
 
-/** A client that notes what it is asked, and knows nothing. */
+/** Kubernetes client that records its requests and answers 404. */
 function stage(writableMs: number) {
   const requests: ApiRequest[] = []
   const client = {
@@ -19,7 +19,7 @@ function stage(writableMs: number) {
 
 const patch = { method: 'PATCH', path: '/x' } as const
 
-test('a write is given no more time than the lease leaves', async () => {
+test('the timeout of a write is at most the time left to the lease', async () => {
   const { requests, fenced } = stage(3_000)
   await fenced.request(patch)
   await fenced.request({ ...patch, timeoutMs: 100 })
@@ -27,7 +27,7 @@ test('a write is given no more time than the lease leaves', async () => {
   expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([3_000, 100, undefined])
 })
 
-test('a store over it writes only while its process leads, and always reads', async () => {
+test('a store over the fenced client rejects writes without leadership, and always reads', async () => {
   const { requests, store } = stage(0)
   expect(await store.get(Organization, { name: 'acme' })).toBeUndefined()
   expect(requests).toHaveLength(1)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { notReady, ready, withCondition } from '../../store/conditions.ts'
-import { createFirstLook } from './first-look.ts'
+import { createFirstObservation } from './first-observation.ts'
 import type { ServerState } from './runtime.ts'
 
 const UP = ready('Running', 'the server reports version 15.4')
@@ -10,8 +10,8 @@ const starting: ServerState = { phase: 'starting' }
 const running: ServerState = { phase: 'running', host: '127.0.0.1', port: 5432, admin: { host: '127.0.0.1', port: 5432 } }
 const failed: ServerState = { phase: 'failed', reason: 'Crashed', message: 'it ended' }
 
-function server(verdict: typeof UP): DatabaseServer {
-  const conditions = [...withCondition([], verdict, { type: 'Ready', generation: 1, now: new Date(0) })]
+function server(decision: typeof UP): DatabaseServer {
+  const conditions = [...withCondition([], decision, { type: 'Ready', generation: 1, now: new Date(0) })]
   return {
     apiVersion: 'mooring.dev/v1alpha1',
     kind: DatabaseServer.kind,
@@ -36,12 +36,12 @@ interface Look {
 
 test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>([
   {
-    does: 'a ready server is not known to be down while it is looked for',
+    does: 'a ready server counts as unknown until its first observation',
     looks: [{ state: starting, said: UP, at: 0 }],
     unknown: [true],
   },
   {
-    does: 'one that was found up is known from then on: a crash shows at once',
+    does: 'a server is known from its first observation: a crash shows at once',
     looks: [
       { state: starting, said: UP, at: 0 },
       { state: running, said: UP, at: 100 },
@@ -50,7 +50,7 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
     unknown: [true, false, false],
   },
   {
-    does: 'one that does not come up in time is down',
+    does: 'a server that does not come up in time is down',
     looks: [
       { state: starting, said: UP, at: 0 },
       { state: starting, said: UP, at: 14_999 },
@@ -59,10 +59,10 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
     unknown: [true, true, false],
   },
   { does: 'a failure shows at once', looks: [{ state: failed, said: UP, at: 0 }], unknown: [false] },
-  { does: 'one that was not ready before is starting', looks: [{ state: starting, said: DOWN, at: 0 }], unknown: [false] },
+  { does: 'a server that was not ready before is starting', looks: [{ state: starting, said: DOWN, at: 0 }], unknown: [false] },
 ])('$does', ({ looks, unknown }) => {
   let at = 0
-  const { isUnknown } = createFirstLook(() => new Date(at))
+  const { isUnknown } = createFirstObservation(() => new Date(at))
   const seen = looks.map((look) => {
     at = look.at
     return isUnknown(server(look.said), look.state)
@@ -70,8 +70,8 @@ test.each<{ does: string; looks: readonly Look[]; unknown: readonly boolean[] }>
   expect(seen).toEqual(unknown)
 })
 
-test('of a server that is gone nothing is kept', () => {
-  const { isUnknown, forget } = createFirstLook(() => new Date(0))
+test('forget removes a deleted server', () => {
+  const { isUnknown, forget } = createFirstObservation(() => new Date(0))
   isUnknown(server(UP), running)
   expect(isUnknown(server(UP), starting)).toBe(false)
   forget(server(UP))

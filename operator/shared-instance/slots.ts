@@ -3,26 +3,26 @@ import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
 
-export interface PlacesDeps {
+export interface SlotsDeps {
   readonly servers: Cache<typeof DatabaseServer>
-  /** With the indexes of indexes.ts. */
+  /** Instances, with the indexes of indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
 }
 
-/** Which server has room. Between the choice and the status that records it, a place is held here, by uid. */
-export interface Places {
-  /** A ready server of the instance's region and motor with a free place, the fullest first; the place is held from now on. */
+/** Free slots of servers. A slot is reserved here, by uid, between the choice of a server and the status that records it. */
+export interface Slots {
+  /** Chooses the fullest ready server of the instance's region and motor with a free slot, and reserves that. */
   choose(instance: SharedInstance): DatabaseServer | undefined
-  /** Holds a place on a server that was chosen before, e.g. by a former process. */
+  /** Reserves a slot on a server that was chosen before, e.g. by a former process. */
   hold(uid: string, server: string): void
   release(uid: string): void
   has(uid: string): boolean
-  /** The server on which a place is held. */
+  /** Server on which a slot is reserved. */
   of(uid: string): string | undefined
   freeOn(server: DatabaseServer): number
 }
 
-export function createPlaces({ servers, instances }: PlacesDeps): Places {
+export function createSlots({ servers, instances }: SlotsDeps): Slots {
   const held = new Map<string, string>()
 
   function freeOn(server: DatabaseServer): number {
@@ -30,11 +30,11 @@ export function createPlaces({ servers, instances }: PlacesDeps): Places {
     const living = instances.byIndex('server', name)
     const known = new Set(living.map(({ metadata }) => metadata.uid))
     const coming = [...held].filter(([uid, on]) => on === name && !known.has(uid) && isThere(uid)).length
-    // One that holds too many takes nothing away from the others.
+    // A server above its capacity has no free slots, and takes none from other servers.
     return Math.max(0, server.spec.capacity - living.length - coming)
   }
 
-  /** One that went without being seen to go, as one without a finalizer may, gives its place back here. */
+  /** Whether an instance exists. Frees the slot of one that was deleted unnoticed, as an instance without a finalizer may be. */
   function isThere(uid: string): boolean {
     const there = instances.byUid(uid) !== undefined
     if (!there) held.delete(uid)

@@ -2,29 +2,29 @@ import { type ApiToken, ApiTokenReason, endOfApiToken } from '../../crds/api-tok
 import { type Organization, OrganizationReason } from '../../crds/organization.ts'
 import { type Plan, PlanReason } from '../../crds/plan.ts'
 import { type Region, RegionReason } from '../../crds/region.ts'
-import { notReady, ready, type Verdict } from '../../store/conditions.ts'
+import { notReady, ready, type Decision } from '../../store/conditions.ts'
 
-// What the kinds that are only data come to: nothing is made for them, but each says whether it can be used. All pure.
+// Ready conditions of the kinds that are only data: nothing is created for them. All functions are pure.
 
-export function regionVerdict({ spec }: Region): Verdict {
+export function regionDecision({ spec }: Region): Decision {
   const { length } = spec.motors
-  if (length === 0) return notReady(RegionReason.NoMotors, 'it lists no motors, so no database can be had here')
+  if (length === 0) return notReady(RegionReason.NoMotors, 'it lists no motors, so it offers no databases')
   return ready(RegionReason.Serving, `it runs ${length} motors`)
 }
 
-export function planVerdict({ spec }: Plan, regions: readonly Region[]): Verdict {
+export function planDecision({ spec }: Plan, regions: readonly Region[]): Decision {
   const offering = regions.filter((region) => region.spec.motors.some(({ id }) => spec.engines.includes(id)))
   const [first] = offering
   if (!first) return notReady(PlanReason.NotOffered, 'no region runs any of its engines')
   return ready(PlanReason.Offered, `${offering.length} regions run an engine of it`)
 }
 
-export function organizationVerdict(organization: Organization): Verdict {
+export function organizationDecision(organization: Organization): Decision {
   return ready(OrganizationReason.Active, `namespaces can be made in ${organization.metadata.name}`)
 }
 
-/** `now` in milliseconds since the epoch. */
-export function apiTokenVerdict(token: ApiToken, now: number): Verdict {
+/** Ready condition of an API token at `now`, in milliseconds since the epoch. */
+export function apiTokenDecision(token: ApiToken, now: number): Decision {
   const end = endOfApiToken(token)
   const at = new Date(end).toISOString()
   if (end <= now) return notReady(ApiTokenReason.Expired, `it expired at ${at}`)

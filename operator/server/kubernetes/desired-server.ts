@@ -5,8 +5,8 @@ import type { PodSettings, ServerSize } from './settings.ts'
 
 export type Exposure = NonNullable<Region['spec']['databases']>['exposure']
 
-/** All that the builders of a server's objects may depend on, but for what each of them is given besides. */
-export interface Wanted {
+/** Desired state of a server that its builders depend on. */
+export interface DesiredServer {
   readonly server: DatabaseServer
   readonly engine: EnginePod
   readonly image: string
@@ -14,10 +14,10 @@ export interface Wanted {
   /** Directory of the image that is replaced by one of `initialise` (engine-pod.ts). */
   readonly replaced: string | undefined
   readonly exposure: Exposure
-  /** Host that callers are told instead of the Service's own. */
+  /** Host for callers instead of the Service's own. */
   readonly host: string | undefined
   readonly nodeSelector: Readonly<Record<string, string>>
   readonly settings: PodSettings
-  /** Name of the admin, and of the Secret in whose `password` its password is. */
+  /** Name of the admin, and of the Secret that holds its password under `password`. */
   readonly admin: { readonly user: string; readonly secret: string }
 }

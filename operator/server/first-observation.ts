@@ -2,22 +2,22 @@ import type { DatabaseServer } from '../../crds/database-server.ts'
 import { isReady } from '../../store/conditions.ts'
 import type { ServerState } from './runtime.ts'
 
-/** How long a server may take to come up, or to be found up, before a status from before our own start is taken back. */
+/** Time for a server to be observed after the operator's start, before a status from before the start is taken back. */
 const GRACE_MS = 15_000
 
-export interface FirstLook {
+export interface FirstObservation {
   readonly isUnknown: (server: DatabaseServer, state: ServerState) => boolean
-  /** The server is gone. */
+  /** Forgets a deleted server. */
   readonly forget: (server: DatabaseServer) => void
 }
 
 /**
- * Tells whether a server that its status calls ready has not been found out about since this process started. A runtime says `starting`
- * until it has looked; to write that down at once would have every instance of every server change twice at each restart of the operator,
+ * Detects servers that were ready before this process started and have not been observed since. A runtime reports `starting` until its
+ * first observation; written to the status at once, that would change every instance of every server twice at each restart of the operator,
  * which restarts no server.
  */
-export function createFirstLook(now: () => Date): FirstLook {
-  /** By uid: when the first look may take no longer; 0 once it is over. */
+export function createFirstObservation(now: () => Date): FirstObservation {
+  /** End of the wait for the first observation, by uid of the server; 0 after the observation. */
   const deadlines = new Map<string, number>()
 
   return {

@@ -3,65 +3,65 @@ import { annotations } from '../../crds/names.ts'
 import { KEYS_USABLE, KeysUsableReason, RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { type Verdict, withCondition, withoutCondition } from '../../store/conditions.ts'
-import type { Findings } from '../reporter.ts'
+import { type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
+import type { StatusFields } from '../reporter.ts'
 import { ISSUER_MISSING } from './issuer-missing.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 import { certificateName, urlOf } from './resources.ts'
 
-/** The conditions beside `Ready`. */
-export function conditionsOf({ tunnel, now }: Observed, renewing: Verdict | undefined): readonly Condition[] {
+/** Conditions beside `Ready`. */
+export function conditionsOf({ tunnel, now }: Observed, renewing: Decision | undefined): readonly Condition[] {
   const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
-  const verdicts = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
-  return Object.entries(verdicts).reduce(
-    (conditions, [type, verdict]) =>
-      verdict ? withCondition(conditions, verdict, { type, ...stamp }) : withoutCondition(conditions, type),
+  const decisions = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
+  return Object.entries(decisions).reduce(
+    (conditions, [type, decision]) =>
+      decision ? withCondition(conditions, decision, { type, ...stamp }) : withoutCondition(conditions, type),
     tunnel.status?.conditions ?? [],
   )
 }
 
-/** Undefined when all of them may log in. */
-function unusableKeys({ spec }: Tunnel): Verdict | undefined {
+/** Condition about unusable SSH keys; undefined when all of them are valid. */
+function unusableKeys({ spec }: Tunnel): Decision | undefined {
   const broken = brokenItems(KEY_RULE, spec.config.authorizedKeys)
   if (broken.length === 0) return undefined
-  // However many they are, the rule is in view: long messages are cut.
+  // The rule comes first, as long messages are cut.
   const which = broken.map((index) => `spec.config.authorizedKeys[${index}]`).join(', ')
   return {
     status: 'False',
     reason: KeysUsableReason.UnusableKey,
-    message: `a key ${KEY_RULE.message}; nobody can log in by ${which}`,
+    message: `a key ${KEY_RULE.message}; no client can log in by ${which}`,
   }
 }
 
-/** What the status says beside its conditions (contract, "Tunnel certificate"). */
-export function findings(observed: Observed): Findings<typeof Tunnel> {
+/** Status fields beside the conditions (docs/api.md, "Tunnels"). */
+export function statusFields(observed: Observed): StatusFields<typeof Tunnel> {
   const { tunnel, assigned, certificate, now } = observed
   const { hostname, certificate: before } = tunnel.status ?? {}
-  const place = placeOf(observed)
-  if (!assigned || hostname === undefined) return place
-  if (!observed.isSigned) return { ...place, certificate: unsigned(observed, assigned) }
-  // Of one that is no good, the attempt that failed has said all.
-  if (!certificate || !isGood(observed)) return place
+  const address = addressFields(observed)
+  if (!assigned || hostname === undefined) return address
+  if (!observed.isSigned) return { ...address, certificate: unsigned(observed, assigned) }
+  // For an invalid certificate, the failed attempt has written the status already.
+  if (!certificate || !isGood(observed)) return address
   const status = certificateStatus(certificate, certificateName(assigned, hostname))
-  // A failed renewal stays in view until it is made good; a merge patch takes out what is null.
+  // A reported failure of the renewal stays until it succeeds; null removes it in a merge patch.
   const isMended = certificate.renewAt > now && hasFailure(before)
-  return { ...place, certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
+  return { ...address, certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
 }
 
-/** Its endpoint is for life, but may be deleted and made anew, with another domain. */
-function placeOf({ tunnel, assigned }: Observed): Findings<typeof Tunnel> {
+/** Endpoint and URL. The endpoint is permanent, but may be recreated with another domain. */
+function addressFields({ tunnel, assigned }: Observed): StatusFields<typeof Tunnel> {
   const { hostname } = tunnel.status ?? {}
   return assigned && hostname !== undefined ? { url: urlOf(assigned, hostname) } : {}
 }
 
 /**
- * When the spec of a generation that the status does not speak of yet was written: with the first word about it, so it costs no write. REST
- * says so itself; a change that it says nothing of was kubectl's, and is as old as the look at it.
+ * Time of the write of a generation that the status does not reflect yet; written with the first status for it, so it costs no extra write.
+ * The REST API records it in an annotation. A write by kubectl has none: its time is that of this reconcile.
  */
 export function changedAt({
   tunnel: { metadata, status },
   now,
-}: Pick<Observed, 'tunnel' | 'now'>): Pick<Findings<typeof Tunnel>, 'updatedAt'> {
+}: Pick<Observed, 'tunnel' | 'now'>): Pick<StatusFields<typeof Tunnel>, 'updatedAt'> {
   const { generation } = metadata
   if (generation === 1 || status?.observedGeneration === generation) return {}
   const said = Date.parse(metadata.annotations?.[annotations.updatedAt] ?? '')
@@ -73,12 +73,12 @@ const hasFailure = (before: TunnelCertificate | undefined): boolean => (before?.
 
 const NO_FAILURE = { lastError: null, nextAttemptAt: null }
 
-/** What it says of a certificate that could not be had; one that is still good serves on. */
-export function failure(observed: Observed, lastError: string, nextAttemptAt: number): Findings<typeof Tunnel> {
+/** Status after a failed attempt to obtain a certificate. A valid certificate stays in use. */
+export function failure(observed: Observed, lastError: string, nextAttemptAt: number): StatusFields<typeof Tunnel> {
   const good = isGood(observed)
   const status = good ? 'valid' : observed.certificate?.fits === true ? 'expired' : 'failed'
   return {
-    ...placeOf(observed),
+    ...addressFields(observed),
     conditions: conditionsOf(observed, good ? renewal(lastError) : undefined),
     certificate: { ...observed.tunnel.status?.certificate, status, lastError, nextAttemptAt: at(nextAttemptAt) },
   }
@@ -86,7 +86,7 @@ export function failure(observed: Observed, lastError: string, nextAttemptAt: nu
 
 const at = (ms: number): string => new Date(ms).toISOString()
 
-/** Nobody signs: what it has stays, and no attempt follows. */
+/** Status without an issuer: the present certificate stays, and no attempt follows. */
 function unsigned(observed: Observed, endpoint: TunnelEndpoint): TunnelCertificate {
   const before = observed.tunnel.status?.certificate
   const hasEnded = Date.parse(before?.expiresAt ?? '') <= observed.now
