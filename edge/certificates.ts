@@ -75,7 +75,7 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
   function prefetch(hostname: string): void {
     const obtainedAt = routes.get(hostname)?.certifiedAt
     if (obtainedAt === undefined || pems.isCurrent(nameOf(hostname), obtainedAt)) return
-    pems.want(nameOf(hostname), obtainedAt, () => onChange(hostname + suffix))
+    pems.fetchInBackground(nameOf(hostname), obtainedAt, () => onChange(hostname + suffix))
   }
 
   const stopWatching = routes.onChange(refresh)

@@ -62,7 +62,7 @@ export interface Edge {
   /** Resolves when it knows the sessions of all edges that answer. */
   joined(): Promise<void>
   /** Tells the journal once more which clients are here: it is another one. */
-  tellAgain(): void
+  reportConnections(): void
   /** Asks clients to go and come back elsewhere, while visitors are served on. Resolves when the last was asked. */
   drain(plan: DrainPlan): Promise<void>
   /** Takes nobody new, lets requests finish for `graceMs`, and ends the rest. The first call counts. */
@@ -137,7 +137,7 @@ export function createEdge(deps: EdgeDeps): Edge {
       return { ssh: sshPort, http, https, mesh: meshPort }
     },
     joined: () => mesh?.joined() ?? Promise.resolve(),
-    tellAgain: () => ssh.tellAgain(),
+    reportConnections: () => ssh.reportConnections(),
     async drain(plan) {
       proxy.drain()
       await ssh.drain(plan)

@@ -10,7 +10,7 @@ test.each([
 ])('$does', ({ shares, ends }) => {
   const found: number[] = []
   let index = 0
-  const look = createLoadWatch(() => found.push(index))
-  for (index = 0; index < shares.length; index++) look(shares[index] ?? 0)
+  const observe = createLoadWatch(() => found.push(index))
+  for (index = 0; index < shares.length; index++) observe(shares[index] ?? 0)
   expect(found).toEqual(ends)
 })

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8'
 import { collect } from './collector.ts'
 
-const LOOK_MS = 5_000
+const SAMPLE_MS = 5_000
 /** Share of one processor that is load. */
 const LOAD = 0.2
 /** Load has ended once it is this many times smaller than it was. */
@@ -16,7 +16,7 @@ const SMALL_HEAP = 64 * 1024 * 1024
 export function createLoadWatch(ended: () => void): (share: number) => void {
   /** Largest share since the last end of load. */
   let most = 0
-  return function look(share) {
+  return function observe(share) {
     most = Math.max(most, share)
     if (most < LOAD || share * FALL > most) return
     most = share
@@ -31,15 +31,15 @@ export function createLoadWatch(ended: () => void): (share: number) => void {
  * edge without visitors keeps them, and another load adds to them. So the end of load collects the heap once, in some 100 ms (docs/benchmarks.md, "Memory after load").
  */
 export function returnMemoryAfterLoad(): Disposable {
-  const look = createLoadWatch(() => void returnMemory())
+  const observe = createLoadWatch(() => void returnMemory())
   let [usage, at] = [process.cpuUsage(), performance.now()]
   const timer = setInterval(() => {
     const { user, system } = process.cpuUsage(usage)
     const now = performance.now()
-    look((user + system) / 1_000 / (now - at))
+    observe((user + system) / 1_000 / (now - at))
     usage = process.cpuUsage()
     at = now
-  }, LOOK_MS).unref()
+  }, SAMPLE_MS).unref()
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 

@@ -24,7 +24,7 @@ export interface Pems extends Disposable {
   names(): readonly string[]
   isCurrent(name: string, obtainedAt: string): boolean
   /** Fetches it in the background, however long that takes; `arrived` is called then. It is tried again when that throws. */
-  want(name: string, obtainedAt: string, arrived: () => void): void
+  fetchInBackground(name: string, obtainedAt: string, arrived: () => void): void
   forget(name: string): void
 }
 
@@ -34,7 +34,7 @@ const RETRY = { baseMs: 1_000, maxMs: 60_000 }
 /** How long one that is not there is not asked for again: a handshake costs its visitor nothing, and must cost the API no more. */
 const MISSING_MS = 300
 
-interface Wish {
+interface PendingFetch {
   readonly name: string
   readonly obtainedAt: string
   readonly arrived: () => void
@@ -50,8 +50,8 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   const fetching = new Map<string, symbol>()
   /** Questions of handshakes that are under way. */
   const asking = new Map<string, Promise<Pem | undefined>>()
-  /** By name, the latest wish. */
-  const wishes = new Map<string, Wish>()
+  /** By name, the latest task. */
+  const pending = new Map<string, PendingFetch>()
   /** Those that are tried again. */
   const retries = new Map<string, NodeJS.Timeout>()
   let working = 0
@@ -111,11 +111,11 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
 
   function work(): void {
     while (working < PARALLEL && !disposed) {
-      const [wish] = wishes.values()
-      if (!wish) return
-      wishes.delete(wish.name)
+      const [task] = pending.values()
+      if (!task) return
+      pending.delete(task.name)
       working += 1
-      void fulfil(wish).finally(() => {
+      void runTask(task).finally(() => {
         working -= 1
         work()
       })
@@ -123,8 +123,8 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   }
 
   /** One that is not there yet, or may not be read yet, is tried again as one that could not be asked for. */
-  async function fulfil(wish: Wish): Promise<void> {
-    const { name, obtainedAt, arrived } = wish
+  async function runTask(task: PendingFetch): Promise<void> {
+    const { name, obtainedAt, arrived } = task
     try {
       if (isCurrent(name, obtainedAt) || (await fetch(name, obtainedAt))) {
         arrived()
@@ -133,21 +133,21 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     } catch (error) {
       log.warn({ err: error }, 'a certificate could not be fetched; it is tried again')
     }
-    if (!wishes.has(name) && !disposed) retryLater({ ...wish, failures: wish.failures + 1 })
+    if (!pending.has(name) && !disposed) retryLater({ ...task, failures: task.failures + 1 })
   }
 
-  function retryLater(wish: Wish): void {
+  function retryLater(task: PendingFetch): void {
     const again = () => {
-      retries.delete(wish.name)
-      wishes.set(wish.name, wish)
+      retries.delete(task.name)
+      pending.set(task.name, task)
       work()
     }
-    clearTimeout(retries.get(wish.name))
-    retries.set(wish.name, setTimeout(again, backoffMs(RETRY, wish.failures, Math.random)).unref())
+    clearTimeout(retries.get(task.name))
+    retries.set(task.name, setTimeout(again, backoffMs(RETRY, task.failures, Math.random)).unref())
   }
 
   function drop(name: string): void {
-    wishes.delete(name)
+    pending.delete(name)
     clearTimeout(retries.get(name))
     retries.delete(name)
   }
@@ -158,9 +158,9 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     held: (name) => held.get(name),
     names: () => [...held.keys()],
     isCurrent,
-    want(name, obtainedAt, arrived) {
+    fetchInBackground(name, obtainedAt, arrived) {
       drop(name)
-      wishes.set(name, { name, obtainedAt, arrived, failures: 0 })
+      pending.set(name, { name, obtainedAt, arrived, failures: 0 })
       work()
     },
     forget(name) {

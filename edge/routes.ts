@@ -20,7 +20,7 @@ export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
 }
 
 /** How often tunnels that have expired are looked for. */
-const LOOK_MS = 500
+const EXPIRY_CHECK_MS = 500
 
 /** The tunnels of an endpoint, made ready as they change. One that is being deleted is one no more, and so is one that has expired: who deletes it may be away. */
 export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Disposable {
@@ -37,23 +37,23 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
     const id = keyToString(key)
     const route = livingRoute(id, key)
     const before = hostnames.get(id)
-    if (before !== undefined && before !== route?.hostname) place(before, undefined)
+    if (before !== undefined && before !== route?.hostname) setRoute(before, undefined)
     if (route) {
       hostnames.set(id, route.hostname)
-      place(route.hostname, route)
+      setRoute(route.hostname, route)
     } else hostnames.delete(id)
-    for (const hostname of new Set([before, route?.hostname])) if (hostname !== undefined) tell(hostname)
+    for (const hostname of new Set([before, route?.hostname])) if (hostname !== undefined) notify(hostname)
   }
 
   /** Serves a hostname by this route, or no longer. */
-  function place(hostname: string, route: Route | undefined): void {
+  function setRoute(hostname: string, route: Route | undefined): void {
     const before = byHostname.get(hostname)
     keys.replace(hostname, before?.config.authorizedKeys ?? [], route?.config.authorizedKeys ?? [])
     if (route) byHostname.set(hostname, route)
     else byHostname.delete(hostname)
   }
 
-  function tell(hostname: string): void {
+  function notify(hostname: string): void {
     for (const listener of listeners) {
       try {
         listener(hostname)
@@ -75,7 +75,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
   }
 
   /** A clock may be set back, too: then it was not yet the end. */
-  function look(): void {
+  function checkExpiry(): void {
     const now = date()
     for (const [id, { key, end }] of ends) {
       const isOver = end <= now
@@ -135,7 +135,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
   for (const { metadata } of passwords.list()) ownerOf(metadata)
   for (const { metadata } of tunnels.list()) refresh(metadata)
   const subscriptions = [tunnels.onChange(refresh), passwords.onChange(onPassword)]
-  const timer = setInterval(look, LOOK_MS).unref()
+  const timer = setInterval(checkExpiry, EXPIRY_CHECK_MS).unref()
 
   return {
     domain,

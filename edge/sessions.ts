@@ -6,11 +6,11 @@ export interface LiveSessions extends Sessions {
   confirm(session: Session): void
 }
 
-/** Those of other edges too, who say these things of theirs; what they say may come in another order than it happened. */
+/** Those of other edges too, who say these things of theirs; what they say may come in another order than it event. */
 export interface SharedSessions extends LiveSessions {
   /** Its edge has gone without a word. For a while those who ask for its tunnel are not held for as long as for a client that drops and comes back. */
   lose(session: Session): void
-  /** It was there before, at an edge that was not heard of until now: it has its place by its age. */
+  /** It was there before, at an edge that was not heard of until now: it has its insert by its age. */
   join(session: Session, heardAfter: string | undefined): void
   /** It has answered since the session of id `after` came, of which this edge may not know yet. */
   hear(session: Session, after: string): void
@@ -34,7 +34,7 @@ const SINCE_LOSS_MS = 10_000
 /** How long a refused channel makes other sessions preferable. */
 const REFUSAL_MS = 10_000
 /** Hostnames of which that is remembered. */
-const MOST_LOST = 50_000
+const MAX_LOST = 50_000
 
 /**
  * When a tunnel's client connects again, its former connection may be dead without anyone knowing: the newest session is asked alone,
@@ -50,17 +50,17 @@ export function createSessions(): SharedSessions {
   let count = 0
 
   function add(session: Session): void {
-    place({ session, alive: true, heardAfter: undefined, refusedAt: -Infinity }, 0)
+    insert({ session, alive: true, heardAfter: undefined, refusedAt: -Infinity }, 0)
   }
 
   function join(session: Session, heardAfter: string | undefined): void {
     const entries = byHostname.get(session.hostname) ?? []
     const older = entries.findIndex((entry) => entry.session.since < session.since)
-    place({ session, alive: true, heardAfter, refusedAt: -Infinity }, older < 0 ? entries.length : older)
+    insert({ session, alive: true, heardAfter, refusedAt: -Infinity }, older < 0 ? entries.length : older)
   }
 
   /** The first is the newest; of the others those are alive that have answered since it came. */
-  function place(entry: Entry, index: number): void {
+  function insert(entry: Entry, index: number): void {
     const { session } = entry
     const entries = (byHostname.get(session.hostname) ?? []).filter((other) => other.session !== session)
     count += 1 + entries.length - (byHostname.get(session.hostname)?.length ?? 0)
@@ -93,11 +93,11 @@ export function createSessions(): SharedSessions {
     lostAt.delete(session.hostname)
     lostAt.set(session.hostname, performance.now())
     const [oldest] = lostAt.keys()
-    if (lostAt.size > MOST_LOST && oldest !== undefined) lostAt.delete(oldest)
+    if (lostAt.size > MAX_LOST && oldest !== undefined) lostAt.delete(oldest)
   }
 
   /** Milliseconds that somebody who would wait for `ms` is held. */
-  function patience(hostname: string, ms: number): number {
+  function holdMs(hostname: string, ms: number): number {
     const at = lostAt.get(hostname)
     if (at === undefined) return ms
     if (performance.now() - at <= SINCE_LOSS_MS) return Math.min(ms, HOLD_WITHOUT_EDGE_MS)
@@ -140,7 +140,7 @@ export function createSessions(): SharedSessions {
       const giveUp = () => {
         end(undefined)
       }
-      const timer = setTimeout(giveUp, patience(hostname, ms))
+      const timer = setTimeout(giveUp, holdMs(hostname, ms))
       signal.addEventListener('abort', giveUp)
       waiters.set(hostname, (waiters.get(hostname) ?? new Set()).add(end))
     })

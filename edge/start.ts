@@ -88,7 +88,7 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
     mesh: { files, peers: peersIn(slices) },
   })
   cleanup.defer(() => edge.close())
-  cleanup.defer(journal.onReplaced(() => edge.tellAgain()))
+  cleanup.defer(journal.onReplaced(() => edge.reportConnections()))
   await setTimeout(Math.max(0, FIRST_CLIENT_MS - process.uptime() * 1_000))
   const ports = await listenOn(edge, settings)
   await Promise.race([edge.joined(), setTimeout(JOIN_MS, undefined, { ref: false }), aborted(stopping)])

@@ -37,11 +37,11 @@ export function createUnknownHostsCertificate({
   let wanted: string | undefined
   if (!current) pems.forget(name)
 
-  function look(): void {
+  function check(): void {
     const said = endpoints.get({ name: endpoint })?.status?.strangersCertificate?.notBefore
     if (said === undefined || said === wanted) return
     wanted = said
-    if (!current || !pems.isCurrent(name, said)) pems.want(name, said, arrived)
+    if (!current || !pems.isCurrent(name, said)) pems.fetchInBackground(name, said, arrived)
   }
 
   /** @throws Error for one that cannot be used: the operator makes it good, and until then the one from before is used on */
@@ -57,8 +57,8 @@ export function createUnknownHostsCertificate({
     for (const handler of handlers) handler()
   }
 
-  const stopWatching = endpoints.onChange((key) => key.name === endpoint && look())
-  look()
+  const stopWatching = endpoints.onChange((key) => key.name === endpoint && check())
+  check()
   return {
     current: () => current,
     onRenew: (handler) => void handlers.push(handler),

@@ -21,7 +21,7 @@ export interface Sender {
 }
 
 /** How messages about channels are sent, by their number on the other side: by SSH, or between edges. */
-export interface ChannelLine {
+export interface ChannelWriter {
   /** Nothing may be sent just now. */
   readonly exchanging: boolean
   readonly channels: {
@@ -46,7 +46,7 @@ export interface ChannelLine {
 
 /** What a channel needs of its connection. */
 export interface Carrier {
-  readonly wire: ChannelLine
+  readonly wire: ChannelWriter
   /** False while the client's line is full or keys are being exchanged: what is written then waits in its channel. */
   readonly ready: boolean
   readonly roundTripMs: number
@@ -54,13 +54,13 @@ export interface Carrier {
   /** Has {@link Sender.flush} called when `ready` is true again. */
   block(sender: Sender): void
   /** Received bytes that nobody has read: more, or (negative) less. */
-  held(channel: Hoarder, bytes: number): void
+  held(channel: BufferHolder, bytes: number): void
   /** Nothing more comes on the channel: its number may be used again. */
   free(id: number): void
 }
 
 /** Who can be made to give back the memory that it holds. */
-export interface Hoarder {
+export interface BufferHolder {
   readonly unreadBytes: number
   destroy(): void
 }

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from './channel.ts'
 import type { Origin } from '../session.ts'
-import type { Carrier, ChannelEnd, ChannelLine, Hoarder, Sender } from './channel-end.ts'
+import type { Carrier, ChannelEnd, ChannelWriter, BufferHolder, Sender } from './channel-end.ts'
 import { LightChannel } from './light-channel.ts'
 import { LineShare } from './line-share.ts'
 import type { Output } from './output.ts'
@@ -34,7 +34,7 @@ interface Deps<Line> {
 }
 
 /** The channels of one connection, by their number on our side. */
-export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelMessages {
+export class ChannelTable<Line extends ChannelWriter> implements Carrier, ChannelMessages {
   readonly wire: Line
   readonly #deps: Deps<Line>
   readonly share = new LineShare()
@@ -104,12 +104,12 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
     }
   }
 
-  held(channel: Hoarder, bytes: number): void {
+  held(channel: BufferHolder, bytes: number): void {
     this.#unreadBytes += bytes
     if (bytes <= 0 || this.#unreadBytes <= this.#deps.limits.unreadBytes) return
     const worst = this.#ends
       .filter((end) => end instanceof LightChannel)
-      .reduce<Hoarder>((most, end) => (end.unreadBytes > most.unreadBytes ? end : most), channel)
+      .reduce<BufferHolder>((most, end) => (end.unreadBytes > most.unreadBytes ? end : most), channel)
     worst.destroy()
   }
 
@@ -171,12 +171,6 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
 
 /** For a channel that never comes to be. */
 export function refusedChannel(events: ChannelEvents, why: 'connect_failed' | 'prohibited' | 'session_lost'): Channel {
-  let told = false
-  const tell = (call: () => void) => {
-    if (told) return
-    told = true
-    queueMicrotask(call)
-  }
-  tell(() => events.refused(why))
+  queueMicrotask(() => events.refused(why))
   return { write: () => true, end: () => undefined, destroy: () => undefined, pause: () => undefined, resume: () => undefined }
 }

@@ -1,12 +1,12 @@
 import type { Channel, ChannelEvents } from './channel.ts'
-import type { Carrier, ChannelEnd, Hoarder, Sender } from './channel-end.ts'
+import type { Carrier, ChannelEnd, BufferHolder, Sender } from './channel-end.ts'
 import { ReceiveQueue } from './receive-queue.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import { MIN_PACKET_BYTES, SendQueue } from './send-queue.ts'
 import { type ChannelRequest, OpenFailure, type RemoteEnd } from './messages.ts'
 
 /** A forwarded connection without a stream object: its own windows, and callbacks. Some 1 KB each when idle. */
-export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
+export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
   readonly #id: number
   readonly #carrier: Carrier
   readonly #events: ChannelEvents
@@ -16,7 +16,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
   #ending = false
   #sentEof = false
   #gotEof = false
-  #endedTold = false
+  #endReported = false
   #sentClose = false
   #gotClose = false
   /** Its user has had its last call. */
@@ -65,7 +65,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
   resume(): void {
     if (!this.#incoming.resume()) return
     this.#incoming.deliver()
-    this.#tellEnded()
+    this.#reportEnd()
     this.#giveBack()
   }
 
@@ -129,7 +129,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
   eof(): void {
     if (this.#gotEof) return
     this.#gotEof = true
-    this.#tellEnded()
+    this.#reportEnd()
   }
 
   close(): void {
@@ -182,10 +182,10 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
     return this.#sentEof && this.#gotEof
   }
 
-  #tellEnded(): void {
+  #reportEnd(): void {
     if (!this.#incoming.empty || this.#over) return
-    if (this.#gotEof && !this.#endedTold) {
-      this.#endedTold = true
+    if (this.#gotEof && !this.#endReported) {
+      this.#endReported = true
       this.#events.ended()
     }
     this.#finishWhenBothEnded()
@@ -204,18 +204,18 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
 
   #refuse(why: 'connect_failed' | 'prohibited' | 'session_lost'): void {
     if (this.#over) return
-    this.#letGo()
+    this.#release()
     this.#events.refused(why)
   }
 
   #finish(how: { readonly lost: boolean }, later?: (tell: () => void) => void): void {
     if (this.#over) return
-    this.#letGo()
+    this.#release()
     if (later) later(() => this.#events.closed(how))
     else this.#events.closed(how)
   }
 
-  #letGo(): void {
+  #release(): void {
     this.#over = true
     this.#outgoing.clear()
     this.#incoming.release()

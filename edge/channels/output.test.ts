@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { Output, STRANGER_BYTES } from './output.ts'
+import { Output, BEFORE_LOGIN_BYTES } from './output.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -40,7 +40,7 @@ test.each([
   { who: 'a client that has logged in', isTrusted: true, most: 8 * MIB },
 ])('$who that reads nothing of what it asks for is given up when so much waits', async ({ isTrusted, most }) => {
   using there = await toOneWhoReadsNothing()
-  const output = new Output(there.socket, STRANGER_BYTES)
+  const output = new Output(there.socket, BEFORE_LOGIN_BYTES)
   if (isTrusted) output.trust()
   expect(await mostWaiting(output, there.socket)).toBeLessThanOrEqual(most + 64)
   expect(there.socket.destroyed).toBe(true)

@@ -9,7 +9,7 @@ const CONGESTED_BYTES = 512 * 1024
 /** For whom a login or a certificate vouches. Channels hold back far below it, so these are replies. */
 const ABANDONED_BYTES = 8 * 1024 * 1024
 /** For who has not logged in. All that is to be said until then is a small part of it. */
-export const STRANGER_BYTES = 256 * 1024
+export const BEFORE_LOGIN_BYTES = 256 * 1024
 
 const dirty: Output[] = []
 let scheduled = false

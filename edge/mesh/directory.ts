@@ -16,15 +16,15 @@ interface Deps {
   readonly onRetired: (session: Session) => void
 }
 
-/** Who has which session: tells the peers about those here, and knows theirs from what they tell. */
+/** Who has which session: tells the peers about those here, and knows theirs from what they send. */
 export interface Directory {
   /** For the SSH side: what it says of its sessions, all edges learn. */
   readonly own: SharedSessions
   ownOf(id: string): Session | undefined
-  /** Begins to tell a peer all that there are here. */
+  /** Begins to send a peer all that there are here. */
   begin(link: MeshLink): void
   /** Goes on with that: a peer gets no more than it takes. */
-  tell(link: MeshLink): void
+  send(link: MeshLink): void
   /** False: the peer has more sessions than an edge may have. */
   learn(link: MeshLink, changes: SessionChanges): boolean
   /** Forgets all that the peer had. */
@@ -51,7 +51,7 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
   const mine = new Map<string, Session>()
   const theirs = new Map<MeshLink, Known>()
   /** Ids that a peer is still to be told. */
-  const untold = new Map<MeshLink, string[]>()
+  const unsent = new Map<MeshLink, string[]>()
 
   function entryOf({ id, hostname, clientIp, login, since }: Session, heardAfter?: string): SessionEntry {
     return { id, hostname, clientIp, login, since, ...(heardAfter !== undefined && { heardAfter }) }
@@ -85,8 +85,8 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
     },
   }
 
-  function tell(link: MeshLink): void {
-    const ids = untold.get(link)
+  function send(link: MeshLink): void {
+    const ids = unsent.get(link)
     while (ids && link.end === undefined && !link.congested) {
       const there = ids.splice(0, SESSIONS_A_FRAME).flatMap((id) => {
         const session = mine.get(id)
@@ -94,7 +94,7 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
       })
       link.say({ ...(there.length > 0 && { there }), ...(ids.length === 0 && { complete: true as const }) })
       if (ids.length > 0) continue
-      untold.delete(link)
+      unsent.delete(link)
       return
     }
   }
@@ -119,10 +119,10 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
     return known.size <= most
   }
 
-  function remember(known: Known, session: RemoteSession, place: (session: RemoteSession) => void): void {
+  function remember(known: Known, session: RemoteSession, insert: (session: RemoteSession) => void): void {
     if (known.has(session.id)) return
     known.set(session.id, session)
-    place(session)
+    insert(session)
     const [newest, ...others] = sessions.of(session.hostname)
     if (newest === session && others.length > 0) onNewer(session.hostname)
   }
@@ -138,13 +138,13 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
     ownOf: (id) => mine.get(id),
     begin(link) {
       theirs.set(link, new Map())
-      untold.set(link, [...mine.keys()])
-      tell(link)
+      unsent.set(link, [...mine.keys()])
+      send(link)
     },
-    tell,
+    send,
     learn,
     end(link) {
-      untold.delete(link)
+      unsent.delete(link)
       const known = theirs.get(link)
       theirs.delete(link)
       // An edge that ends in order has taken its sessions back by then.

@@ -1,12 +1,12 @@
 import { Buffer } from 'node:buffer'
-import type { ChannelLine } from '../channels/channel-end.ts'
+import type { ChannelWriter } from '../channels/channel-end.ts'
 import { dataHeader, Frame, frame } from './frames.ts'
 import { encodeOpen } from './messages.ts'
 
 const EMPTY = Buffer.alloc(0)
 
 /** Messages about channels as frames. What an SSH client is told to be the forward is here the session that the channel is wanted of. */
-export function createLine(send: (bytes: Buffer) => void): ChannelLine {
+export function createFrameWriter(send: (bytes: Buffer) => void): ChannelWriter {
   const number = (value: number): Buffer => {
     const bytes = Buffer.allocUnsafe(4)
     bytes.writeUInt32BE(value)

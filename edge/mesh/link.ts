@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import { inBlock, readAll } from '../reads.ts'
 import type { Origin, Session } from '../session.ts'
-import type { ChannelLine } from '../channels/channel-end.ts'
+import type { ChannelWriter } from '../channels/channel-end.ts'
 import { ChannelTable, PACKET_BYTES } from '../channels/channel-table.ts'
 import { LightChannel } from '../channels/light-channel.ts'
 import { Output } from '../channels/output.ts'
@@ -13,7 +13,7 @@ import { OpenFailure } from '../channels/messages.ts'
 import { Bridge } from './bridge.ts'
 import { Frame, frame, FrameError, FrameParser, type FrameReader, Refused } from './frames.ts'
 import type { MeshLimits } from './limits.ts'
-import { createLine } from './line.ts'
+import { createFrameWriter } from './line.ts'
 import {
   encodeMessage,
   encodeNotice,
@@ -27,7 +27,7 @@ import {
 } from './messages.ts'
 
 /** Why a link has ended. */
-export type LinkEnd = 'closed' | 'lost' | 'silent' | 'protocol' | 'stranger' | 'duplicate'
+export type LinkEnd = 'closed' | 'lost' | 'silent' | 'protocol' | 'unknown_peer' | 'duplicate'
 
 /** What a link is told to, and asks. */
 export interface LinkOwner {
@@ -59,7 +59,7 @@ export class MeshLink implements FrameReader {
   readonly #socket: Socket
   readonly #output: Output
   readonly #parser: FrameParser
-  readonly #channels: ChannelTable<ChannelLine>
+  readonly #channels: ChannelTable<ChannelWriter>
   readonly #handlers: Handlers
   readonly #began = performance.now()
   #peer: Hello | undefined
@@ -74,8 +74,8 @@ export class MeshLink implements FrameReader {
     this.#socket = socket
     this.#output = new Output(socket)
     this.#parser = new FrameParser(this)
-    this.#channels = new ChannelTable<ChannelLine>({
-      wire: createLine((bytes) => this.#output.write(bytes)),
+    this.#channels = new ChannelTable<ChannelWriter>({
+      wire: createFrameWriter((bytes) => this.#output.write(bytes)),
       ...{ output: this.#output, limits: deps.limits, growth: deps.growth },
       opening: () => undefined,
       overrun: () => this.close('protocol'),
@@ -136,7 +136,7 @@ export class MeshLink implements FrameReader {
   tick(now: number, stalledMs: number): void {
     const { silentMs, helloMs, pingMs } = this.#deps.limits
     this.#heardAt += stalledMs
-    if (!this.#peer && now - this.#began > helloMs) this.close('stranger')
+    if (!this.#peer && now - this.#began > helloMs) this.close('unknown_peer')
     else if (now - this.#heardAt > silentMs) this.close('silent')
     else if (now - this.#pingAt > pingMs) this.#ping(now)
   }
@@ -194,7 +194,7 @@ export class MeshLink implements FrameReader {
     if (this.#peer) throw new FrameError('an edge says once who it is')
     this.#peer = peer
     if (peer.endpoint === this.#deps.self.endpoint) this.#deps.owner.greeted(this, peer)
-    else this.close('stranger')
+    else this.close('unknown_peer')
   }
 
   #ping(now: number): void {

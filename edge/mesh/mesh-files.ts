@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { MooringError } from '../../shared/errors.ts'
 
 /** The kubelet needs up to a minute to put a changed Secret in place; on top of that this does not count. */
-const LOOK_MS = 10_000
+const POLL_MS = 10_000
 
 /** Both ends are ours: the cheaper cipher of TLS 1.3 (RFC 8446, section 9.1). */
 export const MESH_TLS = { minVersion: 'TLSv1.3', ciphers: 'TLS_AES_128_GCM_SHA256' } as const
@@ -20,10 +20,10 @@ export interface MeshIdentity {
 /** The mounted Secret as it is now. Dispose of it to stop looking. */
 export interface MeshFiles extends Disposable {
   current(): MeshIdentity
-  /** `handler` is called after each change that could be read; another is kept for the next look. */
+  /** `handler` is called after each change that could be read; another is kept for the next poll. */
   onChange(handler: (identity: MeshIdentity) => void): void
   /** Looks at once. The timer calls this. */
-  look(): Promise<void>
+  poll(): Promise<void>
 }
 
 interface Deps {
@@ -33,11 +33,11 @@ interface Deps {
 }
 
 /** Reads `ca.crt`, `tls.crt` and `tls.key`, and looks for changes from then on. @throws MooringError `files_unreadable` */
-export async function openMeshFiles({ directory, log, everyMs = LOOK_MS }: Deps): Promise<MeshFiles> {
+export async function openMeshFiles({ directory, log, everyMs = POLL_MS }: Deps): Promise<MeshFiles> {
   const handlers: ((identity: MeshIdentity) => void)[] = []
   let known = await read(directory)
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     try {
       const now = await read(directory)
       if (JSON.stringify(now) === JSON.stringify(known)) return
@@ -49,11 +49,11 @@ export async function openMeshFiles({ directory, log, everyMs = LOOK_MS }: Deps)
     }
   }
 
-  const timer = setInterval(() => void look(), everyMs).unref()
+  const timer = setInterval(() => void poll(), everyMs).unref()
   return {
     current: () => known,
     onChange: (handler) => void handlers.push(handler),
-    look,
+    poll,
     [Symbol.dispose]: () => clearInterval(timer),
   }
 }

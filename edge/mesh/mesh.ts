@@ -81,7 +81,7 @@ export function createMesh(deps: Deps): Mesh {
       if (!directory.learn(link, changes)) link.close('protocol')
       else if (changes.complete) settle(link, changes)
     },
-    drained: (link) => directory.tell(link),
+    drained: (link) => directory.send(link),
     failed: (error) => log.warn({ err: error }, 'a link to another edge failed'),
     ended,
   }
@@ -116,7 +116,7 @@ export function createMesh(deps: Deps): Mesh {
     directory.begin(link)
   }
 
-  /** Of two links to one process both ends keep the same; another process of the same name has taken the place of the former. */
+  /** Of two links to one process both ends keep the same; another process of the same name has taken the insert of the former. */
   function staysBefore(known: MeshLink, other: MeshLink): boolean {
     const [peer, edge] = [known.peer?.instance, other.peer?.edge ?? '']
     if (peer !== other.peer?.instance) return false

@@ -13,7 +13,7 @@ export interface Answer {
 }
 
 /** What an answer may depend on beside the decision. */
-export interface Asked {
+export interface ResponseContext {
   readonly id: string
   readonly head: Fields | undefined
   /** Where httpsOnly sends the visitor. */
@@ -32,23 +32,23 @@ const TITLES: Readonly<Record<string, string>> = {
 }
 
 /** The answer to a request that is stopped (surface, section 5): `Mooring-Error`, HTML or JSON by Accept. */
-export function answerTo(stop: Rejection, asked: Asked): Answer {
-  if (stop.reason === 'acme_challenge') {
+export function responseFor(rejection: Rejection, asked: ResponseContext): Answer {
+  if (rejection.reason === 'acme_challenge') {
     return {
       status: 200,
-      reason: stop.reason,
+      reason: rejection.reason,
       headers: { 'content-type': 'application/octet-stream' },
       body: asked.challenge ?? '',
     }
   }
-  if (stop.reason === 'cors_preflight') return { status: 204, reason: stop.reason, headers: preflight(asked), body: '' }
-  const retry = RETRY_AFTER[stop.reason]
+  if (rejection.reason === 'cors_preflight') return { status: 204, reason: rejection.reason, headers: preflight(asked), body: '' }
+  const retry = RETRY_AFTER[rejection.reason]
   const more: Record<string, string> = retry === undefined ? {} : { 'retry-after': retry }
-  if (stop.status === 301) more.location = asked.location
-  return explained(stop, asked, more)
+  if (rejection.status === 301) more.location = asked.location
+  return explained(rejection, asked, more)
 }
 
-function explained({ status, reason, detail }: Rejection, { head, id }: Asked, more: Record<string, string>): Answer {
+function explained({ status, reason, detail }: Rejection, { head, id }: ResponseContext, more: Record<string, string>): Answer {
   const html = head !== undefined && prefersHtml(valueOf(head, 'accept') ?? '')
   const headers = {
     'content-type': html ? 'text/html; charset=utf-8' : 'application/json',
@@ -72,12 +72,12 @@ interface MediaRange {
 }
 
 /** How a media type is wanted: by the most specific range that matches it. */
-interface Wish {
+interface Preference {
   readonly weight: number
   /** How much more than the type that range matches: nothing, its kind, everything. */
   readonly width: number
   /** Which one it is. */
-  readonly place: number
+  readonly position: number
 }
 
 /**
@@ -86,10 +86,10 @@ interface Wish {
  */
 export function prefersHtml(accept: string): boolean {
   const ranges = accept.toLowerCase().split(',', MAX_RANGES).map(mediaRange)
-  const html = wishFor(['text/html', 'text/*', '*/*'], ranges)
-  const json = wishFor(['application/json', 'application/*', '*/*'], ranges)
+  const html = preferenceFor(['text/html', 'text/*', '*/*'], ranges)
+  const json = preferenceFor(['application/json', 'application/*', '*/*'], ranges)
   if (html.weight === 0 || html.weight !== json.weight) return html.weight > json.weight
-  return html.width === json.width ? html.place < json.place : html.width < json.width
+  return html.width === json.width ? html.position < json.position : html.width < json.width
 }
 
 function mediaRange(text: string): MediaRange {
@@ -99,10 +99,10 @@ function mediaRange(text: string): MediaRange {
 }
 
 /** `names`: of the ranges that match the type, the narrowest first. */
-function wishFor(names: readonly string[], ranges: readonly MediaRange[]): Wish {
+function preferenceFor(names: readonly string[], ranges: readonly MediaRange[]): Preference {
   const width = names.findIndex((name) => ranges.some((range) => range.name === name))
-  const place = ranges.findIndex(({ name }) => name === names[width])
-  return { weight: ranges[place]?.weight ?? 0, width, place }
+  const position = ranges.findIndex(({ name }) => name === names[width])
+  return { weight: ranges[position]?.weight ?? 0, width, position }
 }
 
 /** Every text in it is one of ours: nothing that a visitor sent is shown. */
@@ -114,7 +114,7 @@ function page(status: number, title: string, detail: string): string {
 }
 
 /** Fetch, "CORS protocol": what is asked for is allowed, without credentials. */
-function preflight({ head, id }: Asked): Record<string, string> {
+function preflight({ head, id }: ResponseContext): Record<string, string> {
   const vary = 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'
   const headers: Record<string, string> = { vary, 'x-request-id': id }
   const copy = (from: string, to: string) => {

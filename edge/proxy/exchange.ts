@@ -13,13 +13,13 @@ import {
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
 import type { ProxyContext } from './context.ts'
-import { answerTo } from './errors.ts'
+import { responseFor } from './errors.ts'
 import { forwardedRequest } from './head/forward-request.ts'
 import type { Visit } from './head/request-head.ts'
-import type { Link, LinkEnd, LinkUser } from './upstream/link.ts'
+import type { UpstreamConnection, UpstreamEnd, UpstreamUser } from './upstream/upstream-connection.ts'
 import { lend } from './upstream/pool.ts'
 import { Relay, type RelayOwner } from './upstream/relay.ts'
-import { isReplayable, leavesCleanLink } from './upstream/replay.ts'
+import { isReplayable, leavesReusableConnection } from './upstream/replay.ts'
 import { BAD_BODY } from './head/rejections.ts'
 import { keptTrailers } from './head/trailers.ts'
 import type { Visitor } from './visitor.ts'
@@ -48,7 +48,7 @@ export interface Arrival {
 }
 
 /** What is to be exchanged, and for whom. */
-export interface Asked {
+export interface ExchangeInput {
   readonly arrival: Arrival
   readonly route: Route
   readonly visit: Visit
@@ -62,15 +62,15 @@ const GONE = 499
 /**
  * One request and its response: from the visitor to a link and back. First it waits for a session, then it has asked; whatever ends it is written down once.
  */
-export class Exchange implements LinkUser, RelayOwner {
+export class Exchange implements UpstreamUser, RelayOwner {
   /** Whether the request has been sent whole. */
   sent: boolean
   readonly #context: ProxyContext
   readonly #visitor: Visitor
-  readonly #asked: Asked
+  readonly #asked: ExchangeInput
   readonly #relay: Relay
   #state: 'waiting' | 'asked' | 'over' = 'waiting'
-  #link: Link | undefined
+  #connection: UpstreamConnection | undefined
   /** That the link is of. */
   #session: Session | undefined
   /** Sessions that refused a channel for this request. */
@@ -86,7 +86,7 @@ export class Exchange implements LinkUser, RelayOwner {
   #rawIn = 0
   #answered = 0
 
-  constructor(context: ProxyContext, visitor: Visitor, asked: Asked) {
+  constructor(context: ProxyContext, visitor: Visitor, asked: ExchangeInput) {
     const { arrival, route } = asked
     this.#context = context
     this.#visitor = visitor
@@ -126,7 +126,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   /** More of the request's body, as the backend is to see it; `ended`: that was all. */
   write(chunk: Buffer, progress: 'more' | 'ended'): void {
-    if (!this.#link) {
+    if (!this.#connection) {
       // The rest of an answered request is not wanted. While one waits, its visitor is held: should more come, it must not be missing without a word.
       if (this.#state === 'waiting') this.#fail('offline')
       return
@@ -134,24 +134,24 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#streamed = true
     this.sent = progress === 'ended'
     this.#sentAt = this.#context.now()
-    if (!this.#link.channel.write(chunk)) this.#visitor.hold()
+    if (!this.#connection.channel.write(chunk)) this.#visitor.hold()
   }
 
   /** After an upgrade: bytes of the visitor. */
   writeBytes(chunk: Buffer): void {
     this.#rawIn += chunk.length
-    if (this.#link && !this.#link.channel.write(chunk)) this.#visitor.hold()
+    if (this.#connection && !this.#connection.channel.write(chunk)) this.#visitor.hold()
   }
 
   /** After an upgrade: the visitor has ended its side. */
   endBytes(): void {
-    this.#link?.channel.end()
+    this.#connection?.channel.end()
   }
 
   visitorDrained(): void {
     if (!this.#use.paused) return
     this.#use.paused = false
-    this.#link?.channel.resume()
+    this.#connection?.channel.resume()
   }
 
   /** The visitor has gone, or must. */
@@ -165,11 +165,11 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   /** The rest of the request cannot be understood, or does not come. False: the response has begun, and is left to the visitor to cut. */
-  stop(stop: Rejection): boolean {
+  stop(rejection: Rejection): boolean {
     if (this.#state === 'over') return false
     const answerable = !this.#relay.began
-    if (answerable) this.#answer(stop)
-    else this.visitorGone(stop.reason)
+    if (answerable) this.#answer(rejection)
+    else this.visitorGone(rejection.reason)
     return answerable
   }
 
@@ -180,8 +180,8 @@ export class Exchange implements LinkUser, RelayOwner {
     const { route, observed } = this.#asked
     if (this.#state === 'over' || !hostnames.has(route.hostname)) return false
     const current = this.#context.routes.get(route.hostname)
-    const stop = firstRejection(ACCESS_CHECKS, { ...observed, tunnel: current?.id === route.id ? current : undefined })
-    return stop !== undefined && !this.stop(stop)
+    const rejection = firstRejection(ACCESS_CHECKS, { ...observed, tunnel: current?.id === route.id ? current : undefined })
+    return rejection !== undefined && !this.stop(rejection)
   }
 
   tick(now: number): void {
@@ -189,22 +189,22 @@ export class Exchange implements LinkUser, RelayOwner {
     if (now - this.#sentAt >= this.#context.limits.upstreamMs) this.#fail('timeout')
   }
 
-  linkDrained(): void {
+  upstreamDrained(): void {
     if (this.#relay.isRaw || !this.sent) this.#visitor.resume()
   }
 
-  linkData(chunk: Buffer): void {
+  upstreamData(chunk: Buffer): void {
     this.#relay.data(chunk)
   }
 
-  linkEnded(): void {
+  upstreamEnded(): void {
     if (this.#relay.isRaw) this.#visitor.endBytes()
     else if (this.#relay.began) this.#relay.ended()
     else this.#unanswered()
   }
 
-  linkGone(end: LinkEnd): void {
-    this.#link = undefined
+  upstreamClosed(end: UpstreamEnd): void {
+    this.#connection = undefined
     if (this.#relay.isRaw) {
       this.#over(this.#relay.status, null)
       this.#visitor.cut()
@@ -216,7 +216,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   responseHeld(): void {
     this.#use.paused = true
-    this.#link?.channel.pause()
+    this.#connection?.channel.pause()
   }
 
   responseInvalid(): void {
@@ -230,12 +230,12 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   responseEnded(keeps: boolean): void {
-    const link = this.#link
-    this.#link = undefined
-    if (link && keeps && this.sent && leavesCleanLink(this.#asked.arrival.head)) {
-      if (this.#use.paused) link.channel.resume()
-      this.#context.pools.give(link)
-    } else link?.discard()
+    const connection = this.#connection
+    this.#connection = undefined
+    if (connection && keeps && this.sent && leavesReusableConnection(this.#asked.arrival.head)) {
+      if (this.#use.paused) connection.channel.resume()
+      this.#context.pools.give(connection)
+    } else connection?.discard()
     this.#over(this.#relay.status, null)
     this.#visitor.end(this.#relay.trailers)
   }
@@ -280,16 +280,16 @@ export class Exchange implements LinkUser, RelayOwner {
     const { arrival, route } = this.#asked
     const use = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
     const origin = { address: arrival.peer, port: arrival.peerPort }
-    const link = pools.take(session, { origin, use, target: route.config.target })
-    lend(link, this)
-    this.#link = link
+    const connection = pools.take(session, { origin, use, target: route.config.target })
+    lend(connection, this)
+    this.#connection = connection
     this.#session = session
-    this.#relay.from(link.heads)
-    this.#use.reused = link.uses > 1
+    this.#relay.from(connection.heads)
+    this.#use.reused = connection.uses > 1
     this.#state = 'asked'
     this.#sentAt = at
     this.#message ??= this.#compose()
-    const open = link.channel.write(this.#message)
+    const open = connection.channel.write(this.#message)
     if (open && !this.sent) this.#visitor.resume()
   }
 
@@ -340,19 +340,19 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#answer(UPSTREAM_REJECTIONS[upstream])
   }
 
-  #answer(stop: Rejection): void {
+  #answer(rejection: Rejection): void {
     const { arrival, visit } = this.#asked
     this.#close()
-    const answer = answerTo(stop, { id: visit.id, head: arrival.head, location: '', challenge: undefined })
+    const answer = responseFor(rejection, { id: visit.id, head: arrival.head, location: '', challenge: undefined })
     this.#answered = arrival.head.method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)
-    this.#over(stop.status, stop.reason)
+    this.#over(rejection.status, rejection.reason)
     this.#visitor.answer(answer)
   }
 
   #close(): void {
     this.#abort?.abort()
-    this.#link?.discard()
-    this.#link = undefined
+    this.#connection?.discard()
+    this.#connection = undefined
   }
 
   /** `reason`: why the edge has answered, or ended it. */

@@ -22,8 +22,8 @@ export interface ProxyLimits {
   readonly lingerMs: number
   readonly lingerIdleMs: number
   /** How long links to backends wait: see {@link Pools}. */
-  readonly idleLinkMs: number
-  readonly spareLinkMs: number
+  readonly idleUpstreamMs: number
+  readonly spareUpstreamMs: number
   /** Requests of one tunnel at a time. */
   readonly requestsPerTunnel: number
   /** Visitors' connections at a time, of all tunnels. Twice as many are answered that it is too many. */
@@ -50,8 +50,8 @@ export const PROXY_LIMITS: ProxyLimits = {
   slowBytes: 61_440,
   lingerMs: 30_000,
   lingerIdleMs: 5_000,
-  idleLinkMs: 1_000,
-  spareLinkMs: 60_000,
+  idleUpstreamMs: 1_000,
+  spareUpstreamMs: 60_000,
   requestsPerTunnel: 1_000,
   connections: 20_000,
   connectionsPerSource: 10_000,

@@ -54,7 +54,7 @@ export interface Proxy {
 export function createProxy(deps: Deps): Proxy {
   const limits = { ...PROXY_LIMITS, ...deps.limits }
   const { now, registry } = deps
-  const pools = createPools({ now, idleMs: limits.idleLinkMs, spareMs: limits.spareLinkMs })
+  const pools = createPools({ now, idleMs: limits.idleUpstreamMs, spareMs: limits.spareUpstreamMs })
   const context: ProxyContext = {
     ...deps,
     limits,

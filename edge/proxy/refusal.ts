@@ -9,7 +9,7 @@ export type Refused = Omit<RequestRecord, 'tunnel' | 'origin' | 'durationMs'> & 
 }
 
 /** Counts it, and writes it down where it was a tunnel's. */
-export function recordRefusal(context: ProxyContext, route: Route | undefined, { began, ...refused }: Refused): void {
+export function recordRejected(context: ProxyContext, route: Route | undefined, { began, ...refused }: Refused): void {
   if (!route) return context.metrics.stopped(refused.status, refused.reason ?? '')
   const durationMs = Math.round(context.now() - began)
   const record = { ...refused, tunnel: route.id, durationMs, origin: 'edge' } as const

@@ -10,9 +10,9 @@ import {
 import type { Route } from '../route.ts'
 import { believedVisitor } from './head/believed-visitor.ts'
 import type { ProxyContext } from './context.ts'
-import { answerTo } from './errors.ts'
+import { responseFor } from './errors.ts'
 import { Exchange } from './exchange.ts'
-import { recordRefusal, routeOf } from './refusal.ts'
+import { recordRejected, routeOf } from './refusal.ts'
 import { requestId } from './request-ids.ts'
 import type { Visitor } from './visitor.ts'
 
@@ -39,14 +39,14 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
     overload: overloadOf(context, route, arrival.surplus),
     upstream: 'unknown',
   }
-  const stop = firstRejection(REQUEST_CHECKS, observed)
-  if (stop === undefined && route) {
+  const rejection = firstRejection(REQUEST_CHECKS, observed)
+  if (rejection === undefined && route) {
     const visit = { id, scheme: believed.scheme, peer, trusted: isTrusted, port: context.publicPorts[believed.scheme] }
     const exchange = new Exchange(context, visitor, { arrival, route, visit, observed })
     exchange.start()
     return exchange
   }
-  refuse(context, visitor, { stop: stop ?? UNREACHABLE, observed, arrival, route, id, challenge })
+  refuse(context, visitor, { rejection: rejection ?? UNREACHABLE, observed, arrival, route, id, challenge })
   return undefined
 }
 
@@ -58,7 +58,7 @@ const serverNameOf = ({ scheme, serverName, head }: Arrival, believed: Arrival['
 const UNREACHABLE: Rejection = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
 
 interface Refusal {
-  readonly stop: Rejection
+  readonly rejection: Rejection
   readonly observed: ObservedRequest
   readonly arrival: Arrival
   readonly route: Route | undefined
@@ -67,16 +67,16 @@ interface Refusal {
 }
 
 function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void {
-  const { stop, observed, arrival, route, id, challenge } = refusal
-  const { status, reason } = stop
+  const { rejection, observed, arrival, route, id, challenge } = refusal
+  const { status, reason } = rejection
   const location = `https://${observed.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : arrival.head.target}`
-  const answer = answerTo(stop, { id, head: arrival.head, location, challenge })
+  const answer = responseFor(rejection, { id, head: arrival.head, location, challenge })
   visitor.answer(answer)
   const { method, path, sourceIp } = observed
   const { at, began, protocol } = arrival
   const bytesOut = method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)
   const about = { id, at, began, method, path, sourceIp, protocol }
-  recordRefusal(context, route, { ...about, status, reason, bytesIn: visitor.bytesIn, bytesOut })
+  recordRejected(context, route, { ...about, status, reason, bytesIn: visitor.bytesIn, bytesOut })
 }
 
 const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)

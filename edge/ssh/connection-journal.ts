@@ -35,10 +35,10 @@ export interface ConnectionJournal {
   ended(connection: Recorded, end: End): void
 }
 
-type Who = Pick<ConnectionRecord, 'authMethod' | 'keyFingerprint' | 'passwordId'>
+type LoginIdentity = Pick<ConnectionRecord, 'authMethod' | 'keyFingerprint' | 'passwordId'>
 
-interface Happened extends Pick<ConnectionRecord, 'tunnel' | 'type' | 'reason' | 'durationMs'> {
-  readonly who: Who
+interface ConnectionEvent extends Pick<ConnectionRecord, 'tunnel' | 'type' | 'reason' | 'durationMs'> {
+  readonly identity: LoginIdentity
 }
 
 export function createConnectionJournal(deps: ConnectionJournalDeps): ConnectionJournal {
@@ -47,8 +47,8 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
   /** What told that a connection had logged in. Its tunnel may be gone when it ends, for that very reason. */
   const logins = new WeakMap<Recorded, ConnectionRecord>()
 
-  function recordOf({ id: sessionId, clientIp }: Recorded, { who, ...happened }: Happened): ConnectionRecord {
-    return { id: randomUUIDv7(), at: date(), edge, clientIp, sessionId, ...who, ...happened }
+  function recordOf({ id: sessionId, clientIp }: Recorded, { identity, ...event }: ConnectionEvent): ConnectionRecord {
+    return { id: randomUUIDv7(), at: date(), edge, clientIp, sessionId, ...identity, ...event }
   }
 
   function keep(record: ConnectionRecord): void {
@@ -61,7 +61,13 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
     loggedIn(connection, tunnel) {
       if (connection.login) metrics.loggedIn(connection.login.authMethod)
       if (tunnel === undefined) return
-      const record = recordOf(connection, { tunnel, type: 'connect', reason: null, durationMs: null, who: whoOf(connection) })
+      const record = recordOf(connection, {
+        tunnel,
+        type: 'connect',
+        reason: null,
+        durationMs: null,
+        identity: identityOf(connection),
+      })
       logins.set(connection, record)
       keep(record)
     },
@@ -81,19 +87,20 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
         return
       }
       refusals.add(tunnel)
-      const who = { authMethod, keyFingerprint: fingerprint, passwordId }
-      keep(recordOf(connection, { tunnel, type: 'refused', reason: refusal, durationMs: null, who }))
+      const identity = { authMethod, keyFingerprint: fingerprint, passwordId }
+      keep(recordOf(connection, { tunnel, type: 'refused', reason: refusal, durationMs: null, identity }))
     },
 
     ended(connection, end) {
       metrics.ended(end.reason)
       const login = logins.get(connection)
-      if (login) keep(recordOf(connection, { tunnel: login.tunnel, type: 'disconnect', ...end, who: whoOf(connection) }))
+      if (login)
+        keep(recordOf(connection, { tunnel: login.tunnel, type: 'disconnect', ...end, identity: identityOf(connection) }))
     },
   }
 }
 
-const whoOf = ({ login }: Recorded): Who => ({
+const identityOf = ({ login }: Recorded): LoginIdentity => ({
   authMethod: login?.authMethod ?? null,
   keyFingerprint: login?.authMethod === 'key' ? login.keyFingerprint : null,
   passwordId: login?.authMethod === 'token' ? login.passwordId : null,

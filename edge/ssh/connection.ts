@@ -14,7 +14,7 @@ import { revocationOf } from './login.ts'
 import { inBlock, lasting, readAll } from '../reads.ts'
 import { sourceKey } from '../source-key.ts'
 import type { MinuteCounter } from './login-limits.ts'
-import { Output, STRANGER_BYTES } from '../channels/output.ts'
+import { Output, BEFORE_LOGIN_BYTES } from '../channels/output.ts'
 import type { Budget } from '../channels/receive-window.ts'
 import { type PublicAddress, type ReachedTunnel, sentences, terminalText } from './sentences.ts'
 import type { TerminalText } from './sentences.ts'
@@ -98,7 +98,7 @@ export class Connection implements WireEvents, Applicant {
     this.began = began
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.date()
-    this.#output = new Output(socket, STRANGER_BYTES)
+    this.#output = new Output(socket, BEFORE_LOGIN_BYTES)
     this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
     const terminals = new ClientChannels(() => this.#terminalText())

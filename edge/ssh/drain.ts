@@ -1,5 +1,5 @@
 /** A client that is to go. */
-export interface Leaver {
+export interface DrainingClient {
   /** Channels that visitors use. */
   readonly busy: boolean
   /** No visitor is led to it any more; those who are there stay. */
@@ -17,7 +17,7 @@ export interface DrainPlan {
   readonly patienceMs: number
 }
 
-interface Leaving {
+interface DrainState {
   readonly since: number
   restored: boolean
 }
@@ -34,34 +34,34 @@ const GAP_MS = 1_000
  *
  * A client comes back only once it is told to go.
  */
-export function drainEvenly(leavers: readonly Leaver[], { overMs, patienceMs }: DrainPlan): Promise<void> {
+export function drainEvenly(clients: readonly DrainingClient[], { overMs, patienceMs }: DrainPlan): Promise<void> {
   const began = performance.now()
-  const waiting = [...leavers]
-  const leaving = new Map<Leaver, Leaving>()
+  const waiting = [...clients]
+  const draining = new Map<DrainingClient, DrainState>()
 
   function step(): void {
     const now = performance.now()
     const share = overMs <= 0 ? 1 : Math.min(1, (now - began + STEP_MS) / overMs)
-    const due = waiting.splice(0, Math.ceil(share * leavers.length) - (leavers.length - waiting.length))
-    for (const leaver of due) {
-      leaver.retire()
-      leaving.set(leaver, { since: now, restored: false })
+    const due = waiting.splice(0, Math.ceil(share * clients.length) - (clients.length - waiting.length))
+    for (const client of due) {
+      client.retire()
+      draining.set(client, { since: now, restored: false })
     }
-    for (const [leaver, state] of leaving) {
-      if (staysOn(leaver, state, now - state.since)) continue
-      leaving.delete(leaver)
-      leaver.dismiss()
+    for (const [client, state] of draining) {
+      if (staysOn(client, state, now - state.since)) continue
+      draining.delete(client)
+      client.dismiss()
     }
   }
 
-  function staysOn(leaver: Leaver, state: Leaving, waitedMs: number): boolean {
+  function staysOn(client: DrainingClient, state: DrainState, waitedMs: number): boolean {
     const restored = waitedMs >= GAP_MS && waitedMs < patienceMs - GAP_MS
     if (restored && state.restored) return true
-    if (waitedMs >= patienceMs || (!state.restored && !leaver.busy)) return false
+    if (waitedMs >= patienceMs || (!state.restored && !client.busy)) return false
     if (restored !== state.restored) {
       state.restored = restored
-      if (restored) leaver.restore()
-      else leaver.retire()
+      if (restored) client.restore()
+      else client.retire()
     }
     return true
   }
@@ -70,7 +70,7 @@ export function drainEvenly(leavers: readonly Leaver[], { overMs, patienceMs }: 
     const timer = setInterval(round, STEP_MS)
     function round(): void {
       step()
-      if (waiting.length + leaving.size > 0) return
+      if (waiting.length + draining.size > 0) return
       clearInterval(timer)
       resolve()
     }

@@ -60,8 +60,8 @@ export class LineWatch {
   }
 
   /** Measures how long the way there and back takes, now and with each keepalive; the shortest counts: a full line answers late. */
-  measure(now: number, tell: (ms: number) => void): void {
-    this.#roundTrip = tell
+  measure(now: number, onMeasured: (ms: number) => void): void {
+    this.#roundTrip = onMeasured
     this.#ping(now)
   }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { freshHostname, routesInMemory } from '../../test/support/edge/ssh-edge.ts'
 import type { RoutedPassword } from '../route.ts'
-import { judgePassword, revocationOf } from './login.ts'
+import { checkPassword, revocationOf } from './login.ts'
 
 const NOW = Date.parse('2026-01-01T12:00:00Z')
 const [MINE, THEIRS] = [freshHostname(), freshHostname()]
@@ -27,9 +27,9 @@ function routesOf({ mine, theirs }: Tunnels) {
 
 /** What a login comes to: the hostname that it opens, or why it is refused and whose journal says so. */
 function outcomeOf(tunnels: Tunnels, user: string, password: string): readonly string[] {
-  const verdict = judgePassword(routesOf(tunnels), { user, password, source, now: NOW })
-  const route = verdict.route?.hostname ?? 'nobody'
-  return 'login' in verdict ? ['opens', route] : [verdict.refusal, route]
+  const decision = checkPassword(routesOf(tunnels), { user, password, source, now: NOW })
+  const route = decision.route?.hostname ?? 'nobody'
+  return 'login' in decision ? ['opens', route] : [decision.refusal, route]
 }
 
 describe('a login by password', () => {

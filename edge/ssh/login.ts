@@ -14,14 +14,14 @@ export type Refusal = string
 /** Why a session may not go on. */
 export type Revocation = 'tunnel_deleted' | 'ip_denied' | 'auth_mode' | 'key_removed' | 'password_revoked' | 'password_expired'
 
-export interface Admission {
+export interface AcceptedLogin {
   readonly route: Route
   readonly login: Login
   /** The one to be proven, of a login by key. */
   readonly key?: PublicKey
 }
 
-export interface Denial {
+export interface DeniedLogin {
   /** Whose journal it is for. */
   readonly route: Route | undefined
   readonly refusal: Refusal
@@ -29,7 +29,7 @@ export interface Denial {
   readonly passwordId?: string
 }
 
-export type Verdict = Admission | Denial
+export type LoginDecision = AcceptedLogin | DeniedLogin
 
 /** What every temporary password begins with. */
 const PASSWORD_PREFIX = 'mt_'
@@ -65,7 +65,7 @@ function authorizedKeys(route: Route): ReadonlyMap<string, PublicKey> {
 }
 
 /** Whether a key would do; that the client has it is another question. */
-export function judgeKey(route: Route | undefined, source: string, blob: Buffer): Verdict {
+export function checkKey(route: Route | undefined, source: string, blob: Buffer): LoginDecision {
   const fingerprint = fingerprintOf(blob)
   const refusal = refusalOf(route, { source, authMethod: 'key' })
   if (route === undefined || refusal) return { route, refusal: refusal ?? 'unknown_host', fingerprint }
@@ -86,7 +86,7 @@ export interface PasswordLogin {
  * The user names the tunnel; where it names none, the password does (surface, "SSH"). Never another one than the user says: its client would
  * serve what somebody else has put the same hash beside. A wrong password is told to the journal of the user's tunnel.
  */
-export function judgePassword(routes: Routes & PasswordRoutes, { user, password, source, now }: PasswordLogin): Verdict {
+export function checkPassword(routes: Routes & PasswordRoutes, { user, password, source, now }: PasswordLogin): LoginDecision {
   const named = routes.get(user)
   const sha256 = createHash('sha256').update(password).digest()
   const isTemporary = password.startsWith(PASSWORD_PREFIX)

@@ -11,14 +11,14 @@ export interface SshMetrics {
   ended(reason: string): void
 }
 
-interface Now {
+interface Gauges {
   readonly connections: number
   readonly sessions: number
   readonly channels: number
 }
 
 /** Reasons are words of ours: a bounded set. */
-export function createSshMetrics(registry: Registry, now: () => Now): SshMetrics {
+export function createSshMetrics(registry: Registry, now: () => Gauges): SshMetrics {
   const registers = [registry]
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({

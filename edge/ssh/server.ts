@@ -14,7 +14,7 @@ import { startTicker } from '../ticker.ts'
 import { Admission } from './admission.ts'
 import { Connection, type ConnectionDeps } from './connection.ts'
 import { createConnectionJournal } from './connection-journal.ts'
-import { type DrainPlan, drainEvenly, type Leaver } from './drain.ts'
+import { type DrainPlan, drainEvenly, type DrainingClient } from './drain.ts'
 import { parseHostKey } from './host-keys.ts'
 import type { SshLimits } from './limits.ts'
 import { sourceKey } from '../source-key.ts'
@@ -51,8 +51,8 @@ export interface SshServer {
   /** Asks those who serve this tunnel whether they are there: a client came to another edge. */
   probe(hostname: string): void
   /** Tells the journal once more who is here: it is another one. */
-  tellAgain(): void
-  /** Takes nobody new, who is told so, and asks all to go and come back elsewhere. Resolves when the last was asked. */
+  reportConnections(): void
+  /** Takes nobody new, who is connectionJournal so, and asks all to go and come back elsewhere. Resolves when the last was asked. */
   drain(plan: DrainPlan): Promise<void>
   /** Takes no more clients, and ends those there are. */
   close(): Promise<void>
@@ -60,7 +60,7 @@ export interface SshServer {
 
 const TICK_MS = 500
 /** Between two clients that are asked to go, where there is time: each costs another edge a handshake. */
-const LEAVE_MS = 50
+const DRAIN_STEP_MS = 50
 
 /** The SSH side of an edge (surface, section 5, "SSH"): clients log in, forward port 80, and become sessions of their tunnel. */
 export function createSshServer(given: SshServerDeps): SshServer {
@@ -82,7 +82,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     sessions: serves.size,
     channels: [...connections].reduce((sum, { channels }) => sum + channels.size, 0),
   }))
-  const told = createConnectionJournal({ edge, journal, limits, metrics, log, now, date })
+  const connectionJournal = createConnectionJournal({ edge, journal, limits, metrics, log, now, date })
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
@@ -92,7 +92,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     loggedIn,
     serving,
     alive: (session) => sessions.confirm(session),
-    refused: (connection, login) => told.refused(connection, login),
+    refused: (connection, login) => connectionJournal.refused(connection, login),
     failed: (error) => log.debug({ err: error }, 'an SSH connection failed'),
     ended,
   }
@@ -135,7 +135,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     const { hostname = '' } = connection
     admission.leave(connection)
     byHostname.set(hostname, (byHostname.get(hostname) ?? new Set()).add(connection))
-    told.loggedIn(connection, routes.get(hostname)?.id)
+    connectionJournal.loggedIn(connection, routes.get(hostname)?.id)
   }
 
   function serving(connection: Connection, session: Session, begins: boolean): void {
@@ -160,7 +160,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     const others = byHostname.get(hostname)
     others?.delete(connection)
     if (others?.size === 0) byHostname.delete(hostname)
-    if (login && end) told.ended(connection, end)
+    if (login && end) connectionJournal.ended(connection, end)
   }
 
   const closing = new Set<Connection>()
@@ -216,11 +216,11 @@ export function createSshServer(given: SshServerDeps): SshServer {
   function drain(plan: DrainPlan): Promise<void> {
     draining = true
     for (const connection of connections) if (connection.login === undefined) dismiss(connection)
-    const overMs = Math.min(plan.overMs, connections.size * LEAVE_MS)
-    return drainEvenly([...connections].map(leaverOf), { ...plan, overMs })
+    const overMs = Math.min(plan.overMs, connections.size * DRAIN_STEP_MS)
+    return drainEvenly([...connections].map(drainingClientOf), { ...plan, overMs })
   }
 
-  function leaverOf(connection: Connection): Leaver {
+  function drainingClientOf(connection: Connection): DrainingClient {
     return {
       get busy() {
         return connection.end === undefined && (connection.session?.channels ?? 0) > 0
@@ -243,9 +243,9 @@ export function createSshServer(given: SshServerDeps): SshServer {
     for (const connection of byHostname.get(hostname) ?? []) connection.probe()
   }
 
-  function tellAgain(): void {
-    for (const connection of connections) told.again(connection)
+  function reportConnections(): void {
+    for (const connection of connections) connectionJournal.again(connection)
   }
 
-  return { listen, probe, tellAgain, drain, close }
+  return { listen, probe, reportConnections, drain, close }
 }

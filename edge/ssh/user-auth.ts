@@ -2,7 +2,7 @@ import type { EdgeClock } from '../clock.ts'
 import type { LoginRoutes, Route } from '../route.ts'
 import type { Login } from '../session.ts'
 import { ISSUED_PASSWORD } from '../../crds/tunnel-password.ts'
-import { type Denial, judgeKey, judgePassword, type Refusal, refusalOf, type Verdict } from './login.ts'
+import { type DeniedLogin, checkKey, checkPassword, type Refusal, refusalOf, type LoginDecision } from './login.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import { fingerprintOf, parsePublicKey, type PublicKey } from './public-key.ts'
 import { sentences } from './sentences.ts'
@@ -70,11 +70,11 @@ export function createUserAuth(deps: Deps): UserAuth {
       asked = true
       wire.refuse()
     } else if (request.method === 'none' || request.method === 'other') refuseAgain()
-    else judge(request)
+    else authenticate(request)
   }
 
-  /** Failures limit guesses, so a key, which cannot be guessed, is judged whatever its source has done (docs/ssh-logins.md). */
-  function judge(request: PasswordRequest | KeyRequest): void {
+  /** Failures limit guesses, so a key, which cannot be guessed, is decide whatever its source has done (docs/ssh-logins.md). */
+  function authenticate(request: PasswordRequest | KeyRequest): void {
     const route = routes.get(request.user)
     if (request.method === 'publickey') publicKeyOf(route, request)
     else if (!isLimited(route)) password(request)
@@ -87,22 +87,22 @@ export function createUserAuth(deps: Deps): UserAuth {
     return route !== undefined && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`)
   }
 
-  const judged = (request: PasswordRequest): Verdict => judgePassword(routes, { ...request, source, now: deps.date() })
+  const decide = (request: PasswordRequest): LoginDecision => checkPassword(routes, { ...request, source, now: deps.date() })
 
   function password(request: PasswordRequest): void {
-    const verdict = judged(request)
-    if ('login' in verdict) accept(verdict.route, verdict.login)
+    const decision = decide(request)
+    if ('login' in decision) accept(decision.route, decision.login)
     else {
-      countFailure(verdict.route)
-      refuse(verdict, request)
+      countFailure(decision.route)
+      refuse(decision, request)
     }
   }
 
   /** Of a source with too many failures: a valid one passes, a wrong one ends the connection. */
   function lastPassword(request: PasswordRequest): void {
-    const verdict = judged(request)
-    if ('login' in verdict) accept(verdict.route, verdict.login)
-    else tooMany(verdict.route, request)
+    const decision = decide(request)
+    if ('login' in decision) accept(decision.route, decision.login)
+    else tooMany(decision.route, request)
   }
 
   function tooMany(route: Route | undefined, request: PasswordRequest): void {
@@ -137,12 +137,12 @@ export function createUserAuth(deps: Deps): UserAuth {
   }
 
   function publicKey(route: Route | undefined, request: KeyRequest): void {
-    const verdict = judgeKey(route, source, request.blob)
-    if (!('login' in verdict)) refuseKey(verdict, request)
-    else if (!request.signature) askForSignature(verdict.route, request)
+    const decision = checkKey(route, source, request.blob)
+    if (!('login' in decision)) refuseKey(decision, request)
+    else if (!request.signature) askForSignature(decision.route, request)
     else if (!mayVerify()) return
-    else if (verdict.key?.verify(request.signature.of, request.signature.bytes, request.hash))
-      accept(verdict.route, verdict.login)
+    else if (decision.key?.verify(request.signature.of, request.signature.bytes, request.hash))
+      accept(decision.route, decision.login)
     else refuseKey({ route, refusal: 'key', fingerprint: fingerprintOf(request.blob) }, request)
   }
 
@@ -152,9 +152,9 @@ export function createUserAuth(deps: Deps): UserAuth {
     else wire.wouldDo(request.hash === undefined ? type : `rsa-sha2-${request.hash.slice('sha'.length)}`, request.blob)
   }
 
-  function refuseKey(verdict: Denial, request: AuthRequest): void {
+  function refuseKey(decision: DeniedLogin, request: AuthRequest): void {
     keyFailed = true
-    refuse(verdict, request)
+    refuse(decision, request)
   }
 
   function accept(route: Route, login: Login): void {
@@ -170,19 +170,19 @@ export function createUserAuth(deps: Deps): UserAuth {
     deps.accepted(route, login)
   }
 
-  function refused({ route, refusal, ...rest }: Denial, { method }: AuthRequest): void {
+  function refused({ route, refusal, ...rest }: DeniedLogin, { method }: AuthRequest): void {
     const authMethod = method === 'password' ? 'token' : 'key'
     if (route) last = { route, refusal, authMethod, fingerprint: rest.fingerprint, passwordId: rest.passwordId }
     // A client that asks on for another name has not been refused by the first.
     else last = undefined
   }
 
-  function refuse(verdict: Denial, request: AuthRequest): void {
-    refused(verdict, request)
+  function refuse(decision: DeniedLogin, request: AuthRequest): void {
+    refused(decision, request)
     // Stock ssh says "Permission denied" and no more. Once: who has many keys would read it for each.
-    const explain = !explained || verdict.refusal === 'expired'
+    const explain = !explained || decision.refusal === 'expired'
     explained = true
-    refuseAgain(explain ? sentences.refused(verdict.refusal) : undefined)
+    refuseAgain(explain ? sentences.refused(decision.refusal) : undefined)
   }
 
   /** Counts a try (RFC 4252, section 4), and is the end of the last. */

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { madeGarbage } from '../../buffer-garbage.ts'
 import { ownBytes } from '../../own-bytes.ts'
 import { valueOf } from './fields.ts'
-import { hopFields, keptLines } from './forward-fields.ts'
+import { hopByHopFields, keptLines } from './forward-fields.ts'
 import type { Modifications } from './modifications.ts'
 import type { RequestHead } from './request-head.ts'
 
@@ -42,8 +42,8 @@ const isAlike = (one: Visit, other: Visit): boolean =>
 
 function compose(head: RequestHead, visit: Visit, modifications: Modifications): ForwardedRequest {
   const { framing, method, target, fieldsAt, lineKept, upgrade } = head
-  const passing = { hops: hopFields(framing.connection), modifications, trusted: visit.trusted }
-  const before = lineKept ? keptLines(head, 0, passing) : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, passing)}`
+  const rules = { hops: hopByHopFields(framing.connection), modifications, trusted: visit.trusted }
+  const before = lineKept ? keptLines(head, 0, rules) : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, rules)}`
   let after = '\r\n'
   if (framing.chunked) after += 'Transfer-Encoding: chunked\r\n'
   else if (framing.length !== undefined) after += `Content-Length: ${framing.length}\r\n`

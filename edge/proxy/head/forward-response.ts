@@ -5,7 +5,7 @@ import { ownBytes } from '../../own-bytes.ts'
 import { scopedCookie } from './cookie-scope.ts'
 import { httpDate } from '../errors.ts'
 import { STRIDE } from './fields.ts'
-import { hopFields, isKept, keptLines, type Passing } from './forward-fields.ts'
+import { hopByHopFields, isKept, keptLines, type ForwardingRules } from './forward-fields.ts'
 import { isCookie } from './modifications.ts'
 import { DATE, DROP, SET_COOKIE } from './names.ts'
 
@@ -47,7 +47,7 @@ const isSameReply = (one: Reply, other: Reply): boolean =>
 function compose(reply: Reply, after: After, chunked: boolean): ForwardedResponse {
   const { head, modifications } = reply
   const { text, fieldsAt, minor } = head
-  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply) : keptLines(head, fieldsAt, passingOf(reply))
+  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply) : keptLines(head, fieldsAt, rulesOf(reply))
   let out = (minor === 1 ? text.slice(0, fieldsAt) : `HTTP/1.1${text.slice(8, fieldsAt)}`) + fields
   if (chunked) out += 'Transfer-Encoding: chunked\r\n'
   else out += lengthLine(reply)
@@ -75,8 +75,8 @@ function lengthLine({ head, kind }: Reply): string {
   return length === undefined ? '' : `Content-Length: ${length}\r\n`
 }
 
-const passingOf = ({ head, modifications }: Reply): Passing => ({
-  hops: hopFields(head.framing.connection),
+const rulesOf = ({ head, modifications }: Reply): ForwardingRules => ({
+  hops: hopByHopFields(head.framing.connection),
   modifications,
   trusted: false,
 })
@@ -101,10 +101,10 @@ export function addedFields({ modifications, host }: Reply): (readonly [string, 
 export function keptFields(reply: Reply): [string, string][] {
   const { head, host } = reply
   const { text, at } = head
-  const passing = passingOf(reply)
+  const rules = rulesOf(reply)
   const fields: [string, string][] = []
   for (let field = 0; field < at.length; field += STRIDE) {
-    if (!isKept(head, field, passing)) continue
+    if (!isKept(head, field, rules)) continue
     const value = text.slice(at[field + 2], at[field + 3])
     fields.push([text.slice(at[field], at[field + 1]), at[field + 4] === SET_COOKIE ? scopedCookie(value, host) : value])
   }

@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer'
 import { METHOD_MAX, type Rejection } from '../../../shared/tunnel-decisions.ts'
 import type { Accepted } from '../accepted.ts'
 import type { ProxyContext } from '../context.ts'
-import { answerTo } from '../errors.ts'
-import { recordRefusal, routeOf } from '../refusal.ts'
+import { responseFor } from '../errors.ts'
+import { recordRejected, routeOf } from '../refusal.ts'
 import { ABSOLUTE, hostOf, pathOf } from './request-head.ts'
 import { requestId } from '../request-ids.ts'
 import type { Visitor } from '../visitor.ts'
@@ -18,7 +18,7 @@ export interface Glimpse {
 }
 
 export interface Malformed {
-  readonly stop: Rejection
+  readonly rejection: Rejection
   /** Undefined: nothing of it can be told. */
   readonly glimpse: Glimpse | undefined
   readonly accepted: Pick<Accepted, 'peer'>
@@ -26,14 +26,18 @@ export interface Malformed {
 }
 
 /** Answers what cannot be understood as a request in one way, for which there is no deciding. */
-export function refuseMalformed(context: ProxyContext, visitor: Visitor, { stop, glimpse, accepted, protocol }: Malformed): void {
+export function rejectMalformed(
+  context: ProxyContext,
+  visitor: Visitor,
+  { rejection, glimpse, accepted, protocol }: Malformed,
+): void {
   const id = requestId()
-  const answer = answerTo(stop, { id, head: undefined, location: '', challenge: undefined })
+  const answer = responseFor(rejection, { id, head: undefined, location: '', challenge: undefined })
   visitor.answer(answer)
   const { hostname = '', method = '', path = '' } = glimpse ?? {}
-  recordRefusal(context, routeOf(hostname, context.routes), {
+  recordRejected(context, routeOf(hostname, context.routes), {
     ...{ id, at: context.date(), began: context.now(), method, path, protocol },
-    ...{ status: stop.status, reason: stop.reason, sourceIp: accepted.peer.address },
+    ...{ status: rejection.status, reason: rejection.reason, sourceIp: accepted.peer.address },
     ...{ bytesIn: visitor.bytesIn, bytesOut: Buffer.byteLength(answer.body) },
   })
 }

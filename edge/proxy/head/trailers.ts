@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { type Fields, readFields, STRIDE } from './fields.ts'
-import { hopFields, keptLines } from './forward-fields.ts'
+import { hopByHopFields, keptLines } from './forward-fields.ts'
 import type { Framing } from './framing.ts'
 import type { Modifications } from './modifications.ts'
 import { DROP, NameTable, PLAIN, VISITOR_ADDRESS_NAMES } from './names.ts'
@@ -59,7 +59,7 @@ export function readTrailers(lines: string): Fields | undefined {
  */
 export function keptTrailers(lines: string, { connection }: Framing, modifications: Modifications): string {
   const fields = lines === '' ? undefined : readTrailers(lines)
-  return fields === undefined ? '' : keptLines(fields, 0, { hops: hopFields(connection), modifications, trusted: false })
+  return fields === undefined ? '' : keptLines(fields, 0, { hops: hopByHopFields(connection), modifications, trusted: false })
 }
 
 /** Names and values of a trailer section. */

@@ -42,7 +42,7 @@ export class HeadBuffer {
   }
 
   /** What came with the head is of no more use: even an empty part of a chunk keeps all that was read with it. */
-  letGo(): void {
+  releaseChunk(): void {
     this.bytes = this.rest = NOTHING
   }
 

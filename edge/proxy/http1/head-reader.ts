@@ -59,7 +59,7 @@ export class HeadReader<Read> {
     this.head = this.#read(text, bytes)
     this.#rest = rest.length === 0 ? NOTHING : rest
     this.#remember(bytes)
-    this.#buffer.letGo()
+    this.#buffer.releaseChunk()
     return 'whole'
   }
 

@@ -13,7 +13,7 @@ import type { Reply } from '../head/response-head.ts'
 import { HalfClosed } from './half-closed.ts'
 import { HeadReader } from './head-reader.ts'
 import { Lingering } from './lingering.ts'
-import { type Glimpse, glimpseOf, refuseMalformed } from '../head/malformed.ts'
+import { type Glimpse, glimpseOf, rejectMalformed } from '../head/malformed.ts'
 import { Progress } from '../upstream/progress.ts'
 import { isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
 import { serve } from '../serve.ts'
@@ -272,14 +272,14 @@ export class Http1Connection implements Visitor, Watched {
     this.#exchange?.write(end === chunk.length ? chunk : chunk.subarray(0, end), body.done ? 'ended' : 'more')
   }
 
-  #badBody(stop: Rejection): void {
-    if (this.#exchange?.stop(stop) !== true) this.#out.destroy()
+  #badBody(rejection: Rejection): void {
+    if (this.#exchange?.stop(rejection) !== true) this.#out.destroy()
   }
 
   /** Answers what is no request, and closes: where the next one begins is not known. */
-  #refuse(stop: Rejection, glimpse?: Glimpse): void {
+  #refuse(rejection: Rejection, glimpse?: Glimpse): void {
     this.#request = this.#body = undefined
-    refuseMalformed(this.#context, this, { stop, glimpse, accepted: this.#accepted, protocol: 'http/1.1' })
+    rejectMalformed(this.#context, this, { rejection, glimpse, accepted: this.#accepted, protocol: 'http/1.1' })
   }
 
   /** Whether another request can follow an answer of the edge: this one was whole, and was HTTP/1.1. */

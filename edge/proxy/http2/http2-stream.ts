@@ -78,8 +78,8 @@ export class Http2Stream implements Visitor {
   }
 
   /** Answers for the backend, or resets with `code`. */
-  stop(stop: Rejection, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
-    if (this.exchange && !this.exchange.stop(stop)) this.#reset(code)
+  stop(rejection: Rejection, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
+    if (this.exchange && !this.exchange.stop(rejection)) this.#reset(code)
     this.exchange = undefined
   }
 

@@ -6,7 +6,7 @@ import { HalfClosed } from '../http1/half-closed.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
 import { STOPPING } from '../head/rejections.ts'
-import { glimpseOfStream, refuseMalformed } from '../head/malformed.ts'
+import { glimpseOfStream, rejectMalformed } from '../head/malformed.ts'
 import { isRejection } from '../head/request-head.ts'
 import { serve } from '../serve.ts'
 
@@ -156,7 +156,7 @@ class Http2Connection implements Watched {
     stream.on('close', () => this.#closed(visitor, stream.rstCode))
     if (isRejection(head)) {
       const glimpse = glimpseOfStream(raw as readonly string[])
-      return refuseMalformed(this.#context, visitor, { stop: head, glimpse, accepted: this.#accepted, protocol: 'h2' })
+      return rejectMalformed(this.#context, visitor, { rejection: head, glimpse, accepted: this.#accepted, protocol: 'h2' })
     }
     const { scheme, serverName, surplus, peer } = this.#accepted
     const from = { peer: peer.address, peerPort: peer.port, protocol: 'h2' as const }

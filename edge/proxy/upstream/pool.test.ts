@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest'
 import type { ChannelEvents } from '../../channels/channel.ts'
 import type { Session } from '../../session.ts'
-import type { Link } from './link.ts'
+import type { UpstreamConnection } from './upstream-connection.ts'
 import { createPools, lend } from './pool.ts'
 
 const origin = { address: '192.0.2.1', port: 1 }
-const user = { linkData: () => undefined, linkDrained: () => undefined, linkEnded: () => undefined, linkGone: () => undefined }
+const user = {
+  upstreamData: () => undefined,
+  upstreamDrained: () => undefined,
+  upstreamEnded: () => undefined,
+  upstreamClosed: () => undefined,
+}
 
 function pools() {
   let time = 0
@@ -25,14 +30,14 @@ function pools() {
     ...{ pool, channels, closed },
     pass: (ms: number) => (time += ms),
     take: (use: 'replayable' | 'once' | 'fresh' = 'replayable', target?: string) => {
-      const link = pool.take(session, { origin, use, target })
-      lend(link, user)
-      return link
+      const connection = pool.take(session, { origin, use, target })
+      lend(connection, user)
+      return connection
     },
   }
 }
 
-test('the link given back last is taken first', () => {
+test('the connection given back last is taken first', () => {
   const { pool, take } = pools()
   const [first, second] = [take(), take()]
   pool.give(first)
@@ -42,8 +47,8 @@ test('the link given back last is taken first', () => {
 
 test('links that wait for a second are closed, but one, and that one after a minute', () => {
   const { pool, take, pass, closed } = pools()
-  const links: Link[] = [take(), take(), take()]
-  for (const link of links) pool.give(link)
+  const connections: UpstreamConnection[] = [take(), take(), take()]
+  for (const connection of connections) pool.give(connection)
   pass(1000)
   pool.sweep()
   expect([closed, pool.idle]).toEqual([[0, 1], 1])
@@ -52,37 +57,37 @@ test('links that wait for a second are closed, but one, and that one after a min
   expect([closed, pool.idle]).toEqual([[0, 1, 2], 0])
 })
 
-test('a request that cannot be sent twice gets no link that has waited', () => {
+test('a request that cannot be sent twice gets no connection that has waited', () => {
   const { pool, take, pass } = pools()
-  const link = take()
-  pool.give(link)
+  const connection = take()
+  pool.give(connection)
   pass(1001)
-  expect(take('once')).not.toBe(link)
-  expect(take('replayable')).toBe(link)
+  expect(take('once')).not.toBe(connection)
+  expect(take('replayable')).toBe(connection)
 })
 
 test('a request that is sent again gets a new link', () => {
   const { pool, take } = pools()
-  const link = take()
-  pool.give(link)
-  expect(take('fresh')).not.toBe(link)
+  const connection = take()
+  pool.give(connection)
+  expect(take('fresh')).not.toBe(connection)
 })
 
 test.each([
   { does: 'that speaks unasked', happens: (events: ChannelEvents) => events.data(Buffer.from('x')), closed: [0] },
   { does: 'whose target ends', happens: (events: ChannelEvents) => events.ended(), closed: [0] },
   { does: 'that is closed', happens: (events: ChannelEvents) => events.closed({ lost: true }), closed: [] },
-])('an idle link $does is not taken again', ({ happens, closed: wanted }) => {
+])('an idle connection $does is not taken again', ({ happens, closed: wanted }) => {
   const { pool, take, channels, closed } = pools()
-  const link = take()
-  pool.give(link)
+  const connection = take()
+  pool.give(connection)
   const [events] = channels
   if (events) happens(events)
   expect([pool.idle, closed]).toEqual([0, wanted])
-  expect(take()).not.toBe(link)
+  expect(take()).not.toBe(connection)
 })
 
-test('a link that leads to an earlier target is not taken again, whether it waited or was in use when the target changed', () => {
+test('a connection that leads to an earlier target is not taken again, whether it waited or was in use when the target changed', () => {
   const { pool, take, closed } = pools()
   const [waited, inUse] = [take('replayable', 'localhost:1'), take('replayable', 'localhost:1')]
   pool.give(waited)
@@ -98,7 +103,7 @@ test('links are kept again some moments after a change of target, by when every 
   pool.give(take('replayable', undefined))
   expect(pool.idle).toBe(0)
   pass(2000)
-  const link = take()
-  pool.give(link)
-  expect(take()).toBe(link)
+  const connection = take()
+  pool.give(connection)
+  expect(take()).toBe(connection)
 })

@@ -75,12 +75,12 @@ export class Relay {
     return this.#stage === 'raw'
   }
 
-  /** Payload that was passed on. */
+  /** Payload forwarded to the visitor. */
   get bytesOut(): number {
     return (this.#body?.payload ?? 0) + this.#rawOut
   }
 
-  /** The trailer section, after the end, without what is not passed on. */
+  /** The trailer section, after the end, without fields that are not forwarded. */
   get trailers(): string {
     const lines = this.#body?.trailers ?? ''
     return lines === '' || !this.#head ? '' : keptTrailers(lines, this.#head.framing, this.#deps.modifications)
@@ -132,7 +132,7 @@ export class Relay {
     this.#stage = 'body'
     this.status = head.status
     this.#body = body
-    const first = this.#passed(body, rest, end)
+    const first = this.#forwardable(body, rest, end)
     const go = visitor.respond(this.#reply(head, kind), first.length > 0 ? first : undefined, !owner.sent)
     if (visitor.wire) this.#moved(go, rest.length - end)
     else this.#unwrap(body, rest, go)
@@ -145,11 +145,11 @@ export class Relay {
     if (!visitor.wire) return this.#unwrap(body, chunk, true)
     const end = body.take(chunk, 0)
     if (end < 0) this.#broken()
-    else this.#moved(visitor.body(this.#passed(body, chunk, end)), chunk.length - end)
+    else this.#moved(visitor.body(this.#forwardable(body, chunk, end)), chunk.length - end)
   }
 
   /** What goes on of a buffer with the body up to `end`, framing and all. A trailer section waits until it is whole, and goes on without some of its fields. */
-  #passed({ chunks }: Body, chunk: Buffer, end: number): Buffer {
+  #forwardable({ chunks }: Body, chunk: Buffer, end: number): Buffer {
     if (!chunks || chunks.trailersAt < 0) return end === chunk.length ? chunk : chunk.subarray(0, end)
     const before = chunk.subarray(0, chunks.trailersAt)
     return chunks.done ? Buffer.concat([before, Buffer.from(`${this.trailers}\r\n`, 'latin1')]) : before

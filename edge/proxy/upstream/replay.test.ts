@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isReplayable, leavesCleanLink } from './replay.ts'
+import { isReplayable, leavesReusableConnection } from './replay.ts'
 import { isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
 
 function head(method: string, fields: string): RequestHead {
@@ -33,6 +33,6 @@ test.each([
   '$method with "$fields" may be sent again: $replayable, may be followed by another: $clean',
   ({ method, fields, replayable, clean }) => {
     const read = head(method, fields)
-    expect([isReplayable(read), leavesCleanLink(read)]).toEqual([replayable, clean])
+    expect([isReplayable(read), leavesReusableConnection(read)]).toEqual([replayable, clean])
   },
 )

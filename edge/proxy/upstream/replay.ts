@@ -11,4 +11,4 @@ const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE'])
 export const isReplayable = (head: Head): boolean => head.upgrade === undefined && !hasBody(head) && IDEMPOTENT.has(head.method)
 
 /** Whether another request can follow this one on its channel, once both are over. */
-export const leavesCleanLink = (head: Head): boolean => !(hasBody(head) && BODILESS.has(head.method))
+export const leavesReusableConnection = (head: Head): boolean => !(hasBody(head) && BODILESS.has(head.method))

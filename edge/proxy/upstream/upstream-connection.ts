@@ -4,35 +4,35 @@ import type { Channel, ChannelEvents } from '../../channels/channel.ts'
 import type { Origin, Session } from '../../session.ts'
 
 /** Why a way to the backend is of no more use. `ended` and `lost` come before an answer, or in its middle. */
-export type LinkEnd = 'connect_failed' | 'prohibited' | 'session_lost' | 'ended' | 'lost'
+export type UpstreamEnd = 'connect_failed' | 'prohibited' | 'session_lost' | 'ended' | 'lost'
 
 /** The request that a link serves just now. */
-export interface LinkUser {
-  linkData(chunk: Buffer): void
-  linkDrained(): void
+export interface UpstreamUser {
+  upstreamData(chunk: Buffer): void
+  upstreamDrained(): void
   /** The target ended its side; what it was sent may still be on the way. */
-  linkEnded(): void
+  upstreamEnded(): void
   /** Last call: refused, or closed. */
-  linkGone(end: LinkEnd): void
+  upstreamClosed(end: UpstreamEnd): void
 }
 
 /** A channel that serves one request after the other. */
-export class Link implements ChannelEvents {
+export class UpstreamConnection implements ChannelEvents {
   readonly session: Session
   readonly channel: Channel
   /** Reads the heads of the responses that come by it. */
   readonly heads = new HeadReader<ResponseHead | undefined>(readResponseHead, undefined)
-  user: LinkUser | undefined
+  user: UpstreamUser | undefined
   /** Requests that it has been given. */
   uses = 0
   idleSince = 0
   /** What it was opened under, as its pool has it; undefined: it is not kept for another request. */
-  lead: object | undefined
+  period: object | undefined
   gone = false
-  readonly #onIdleEnd: (link: Link) => void
+  readonly #onIdleEnd: (connection: UpstreamConnection) => void
 
   /** `onIdleEnd` is told when it ends, or speaks unasked, while no request has it. */
-  constructor(session: Session, origin: Origin, onIdleEnd: (link: Link) => void) {
+  constructor(session: Session, origin: Origin, onIdleEnd: (connection: UpstreamConnection) => void) {
     this.session = session
     this.#onIdleEnd = onIdleEnd
     this.channel = session.open(origin, this)
@@ -47,16 +47,16 @@ export class Link implements ChannelEvents {
   }
 
   data(chunk: Buffer): void {
-    if (this.user) this.user.linkData(chunk)
+    if (this.user) this.user.upstreamData(chunk)
     else this.discard()
   }
 
   drained(): void {
-    this.user?.linkDrained()
+    this.user?.upstreamDrained()
   }
 
   ended(): void {
-    if (this.user) this.user.linkEnded()
+    if (this.user) this.user.upstreamEnded()
     else this.discard()
   }
 
@@ -71,11 +71,11 @@ export class Link implements ChannelEvents {
     this.channel.destroy()
   }
 
-  #leave(end: LinkEnd): void {
+  #leave(end: UpstreamEnd): void {
     this.gone = true
     const { user } = this
     this.user = undefined
-    if (user) user.linkGone(end)
+    if (user) user.upstreamClosed(end)
     else this.#onIdleEnd(this)
   }
 }

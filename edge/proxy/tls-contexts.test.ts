@@ -1,6 +1,6 @@
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { expect, test } from 'vitest'
-import { createContexts } from './contexts.ts'
+import { createContexts } from './tls-contexts.ts'
 
 function contexts(size = 2) {
   const asked: string[] = []
