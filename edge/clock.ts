@@ -1,11 +1,11 @@
-// The global is a getter, as that of Buffer: see own-bytes.ts.
+// The global `performance` is a getter, as `Buffer` is: see own-bytes.ts.
 import { performance } from 'node:perf_hooks'
 
-/** What an edge tells the time by. */
+/** Clocks of an edge. */
 export interface EdgeClock {
-  /** Milliseconds since some moment, for deadlines, ages and durations: it goes on evenly, however the machine's clock is set. */
+  /** Monotonic time in milliseconds, for deadlines, ages and durations. Changes of the machine's clock do not affect it. */
   readonly now: () => number
-  /** Milliseconds since the epoch, as the machine's clock says: for what people read, and what ends at a date. */
+  /** Milliseconds since the epoch by the machine's clock, for dates that people read and for expiry. */
   readonly date: () => number
 }
 

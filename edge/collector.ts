@@ -4,15 +4,15 @@ import { runInNewContext } from 'node:vm'
 interface Collection {
   /** `minor`: the young generation alone; `major`: the whole heap. */
   readonly type: 'minor' | 'major'
-  /** `async`: soon, in a turn of the event loop of its own; a promise resolves after it. */
+  /** `async`: in a later turn of the event loop; the returned promise resolves after it. */
   readonly execution: 'sync' | 'async'
-  /** `last-resort`: gives all pages without an object back to the system, and takes several times as long. */
+  /** `last-resort`: returns all empty pages to the system, and takes several times as long. */
   readonly flavor?: 'regular' | 'last-resort'
 }
 
 let exposed: ((collection: Collection) => unknown) | undefined
 
-/** Has V8 collect garbage. */
+/** Runs V8's garbage collector. */
 export function collect(collection: Collection): unknown {
   exposed ??= expose()
   return exposed(collection)

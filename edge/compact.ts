@@ -1,11 +1,11 @@
 import { ownBytes } from './own-bytes.ts'
 
-/** A chunk may hold on to this many times its size: to copy each would cost more than it gives. */
+/** Maximum ratio of a chunk's backing memory to its size. Copying every chunk would cost more than it saves. */
 const MAX_SHARE = 32
 
 /**
- * A chunk that holds on to little more than itself. What is read from a socket is decrypted in place: a client that sends a byte and then much
- * that is ignored has each byte hold on to the 64 KiB that it was read with.
+ * Returns the chunk, or a copy where its backing memory is more than 32 times its size. Bytes from a socket are decrypted in place: a
+ * client that sends one byte and then much that is ignored would make each byte keep the 64 KiB buffer it was read with.
  */
 export function compact(chunk: Buffer): Buffer {
   return chunk.length * MAX_SHARE >= chunk.buffer.byteLength ? chunk : ownBytes(chunk)

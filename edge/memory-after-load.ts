@@ -2,16 +2,16 @@ import { getHeapStatistics } from 'node:v8'
 import { collect } from './collector.ts'
 
 const SAMPLE_MS = 5_000
-/** Share of one processor that is load. */
+/** Share of one processor above which the edge is under load. */
 const LOAD = 0.2
-/** Load has ended once it is this many times smaller than it was. */
+/** Factor by which the share must fall before load counts as ended. */
 const FALL = 4
-/** Bytes of a heap that can be collected in less than some 200 ms. */
+/** Maximum heap size, in bytes, that a collection finishes in about 200 ms. */
 const SMALL_HEAP = 64 * 1024 * 1024
 
 /**
- * Finds the end of load. Call what it returns every few seconds, with the processor time that was used since the call before, as a share of one processor.
- * `ended` is called once for each load.
+ * Creates a detector for the end of load. The returned function takes the share of one processor that was used since its last call, and
+ * must be called every few seconds. `ended` is called once per load.
  */
 export function createLoadWatch(ended: () => void): (share: number) => void {
   /** Largest share since the last end of load. */
@@ -25,10 +25,11 @@ export function createLoadWatch(ended: () => void): (share: number) => void {
 }
 
 /**
- * Has memory given back to the system after load, until it is disposed of.
+ * Returns memory to the system after load, until disposed.
  *
- * V8 keeps the pages that load has filled, up to 200 MB on an edge that needs 20 MB. It gives them back while a process is neither busy nor quite idle, so that an
- * edge without visitors keeps them, and another load adds to them. So the end of load collects the heap once, in some 100 ms (docs/benchmarks.md, "Memory after load").
+ * V8 keeps the pages that load has filled: up to 200 MB on an edge that needs 20 MB. It returns them while a process is neither busy
+ * nor fully idle, so an edge without visitors keeps them and the next load adds to them. A collection at the end of load takes about
+ * 100 ms (docs/benchmarks.md, "Memory after load").
  */
 export function returnMemoryAfterLoad(): Disposable {
   const observe = createLoadWatch(() => void returnMemory())

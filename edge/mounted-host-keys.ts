@@ -4,7 +4,10 @@ import { HOST_KEY_TYPES } from '../shared/edge-objects.ts'
 import { MooringError } from '../shared/errors.ts'
 import { parseHostKey } from './ssh/host-keys.ts'
 
-/** The endpoint's host keys from its mounted Secret, in OpenSSH's format. @throws MooringError `files_unreadable`, `invalid_host_key` */
+/**
+ * Reads the endpoint's host keys from its mounted Secret, in OpenSSH's format.
+ * @throws MooringError `files_unreadable`, `invalid_host_key`
+ */
 export async function readHostKeys(directory: string): Promise<readonly string[]> {
   try {
     const keys = await Promise.all(HOST_KEY_TYPES.map((type) => readFile(join(directory, type), 'utf8')))

@@ -1,18 +1,21 @@
 import { z } from 'zod'
 
-/** A certificate chain and its key, PEM. */
+/** Certificate chain and its private key, PEM. */
 export const Pem = z.object({
   certificate: z.string().min(1),
   key: z.string().min(1),
-  /** When it was obtained, as the Tunnel's status said when it was fetched; empty when it said nothing. RFC 3339 UTC. */
+  /**
+   * Time the certificate was obtained, RFC 3339 UTC, as the Tunnel's status reported it at the fetch. Empty when the status reported
+   * none.
+   */
   obtainedAt: z.string(),
 })
 export type Pem = Readonly<z.output<typeof Pem>>
 
-/** Where certificates outlive the process, by the name of their Secret. */
+/** Storage in which certificates outlive the process, by the name of their Secret. */
 export interface PemStore {
-  /** What was kept by the process before. */
+  /** Returns the certificates that the previous process stored. */
   all(): ReadonlyMap<string, Pem>
-  /** Undefined: it is of no use any more. */
+  /** Stores a certificate; `undefined` deletes it. */
   keep(name: string, pem: Pem | undefined): void
 }

@@ -43,7 +43,7 @@ const parse = createSettingsParser({
   ],
 })
 
-/** As {@link createSettingsParser}; `POD_NAME` is what pods call it. */
+/** Parses settings as {@link createSettingsParser} does; `POD_NAME` is the variable that pods set. */
 export function parseSettings(argv: readonly string[], env: Environment): CommandLine<EdgeSettings> {
   const parsed = parse(argv, { MOORING_POD_NAME: env.POD_NAME, ...env })
   if ('exit' in parsed) return parsed

@@ -35,27 +35,28 @@ export interface StartEdgeDeps {
   readonly stopping: AbortSignal
 }
 
-/** How long its peers are waited for before it is ready. */
+/** Maximum wait for peers before the edge is ready. */
 const JOIN_MS = 3_000
 /**
- * No client before this time of the process. Its sessions are told from those of a container before it by when that one ended and this one began, of which only the
- * seconds are known (operator/journal/lost-sessions.ts); the half is for a clock that is read a moment later.
+ * Minimum age of the process before it accepts clients. Sessions of this process and of an earlier container are distinguished by the
+ * container's end and start, which are known to the second (operator/journal/lost-sessions.ts). The additional half second covers a
+ * clock that is read late.
  */
 const FIRST_CLIENT_MS = 1_500
-/** So long new visitors may still be sent here after it has said that it is not ready. */
+/** Time in which new visitors may still arrive after readiness is withdrawn. */
 const LINGER_MS = 5_000
 
 /**
- * Starts an edge of the cluster home. It is ready when it knows all tunnels of its endpoint and the sessions of its peers; that the API goes
- * away later does not make it unready. Started without the API, it serves what it served last. `stop` takes as long as the settings say, at
- * the most: clients are asked to go, and visitors are served until they have come to another edge.
+ * Starts an edge in cluster mode. It is ready when all tunnels of its endpoint and the sessions of its peers are known. A later loss of
+ * the API does not make it unready. Without the API it starts from its last snapshot. `stop` takes at most the drain time of the
+ * settings: clients are asked to reconnect, and visitors are served until they have moved.
  * @throws MooringError `port_in_use`, `files_unreadable`, `invalid_host_key`; the reason of `stopping` when that aborts
  */
 export async function startEdge(deps: StartEdgeDeps): Promise<Running> {
   return starting((cleanup) => startParts(deps, cleanup))
 }
 
-/** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
+/** Starts the parts of an edge. Each goes onto `cleanup` as it starts, so that they stop in the opposite order. */
 async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   const { endpoint, podName: name, listen } = settings
   let ready = false
@@ -109,7 +110,7 @@ interface About {
   readonly log: Logger
 }
 
-/** What an edge reads of the API. Its peers are all pods of one Service. */
+/** Creates the caches of what an edge reads from the API. Its peers are the pods of one Service. */
 function follow(store: Store, { endpoint, log }: About) {
   const onError = (error: unknown) => log.warn({ err: error }, 'a watch was restarted')
   const set = createCacheSet({ store, onError })
@@ -144,7 +145,10 @@ async function listenOn(edge: Edge, settings: EdgeSettings): Promise<EdgePorts> 
 
 const portOf = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
 
-/** Half of the time is for clients to go, one after the other; what is left at the end is for requests that still run. */
+/**
+ * Drains, then closes the edge. Half of the time is for clients to reconnect one after the other; the rest is for requests that still
+ * run.
+ */
 async function leave(edge: Edge, graceMs: number): Promise<void> {
   const began = performance.now()
   const lingering = setTimeout(Math.min(LINGER_MS, graceMs / 4))

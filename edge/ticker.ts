@@ -1,6 +1,6 @@
 /**
- * Calls `tick` every `everyMs` with the time, as performance.now says it, and with how much later than that this process itself has come to
- * it: what was sent to it meanwhile is read only after, and nobody must be taken for silent for that. Dispose of it to end.
+ * Calls `tick` every `everyMs` with the time of performance.now() and the delay of this call in milliseconds. Bytes that arrived during
+ * the delay are read after it, so no peer may count as silent for that time. Dispose to stop.
  */
 export function startTicker(everyMs: number, tick: (now: number, stalledMs: number) => void): Disposable {
   let ticked = performance.now()

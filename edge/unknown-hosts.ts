@@ -13,14 +13,14 @@ export interface UnknownHostsDeps {
   /** Name of the TunnelEndpoint. */
   readonly endpoint: string
   readonly endpoints: Pick<Cache<typeof TunnelEndpoint>, 'get' | 'onChange'>
-  /** Where it outlives the process. */
+  /** Storage in which the certificate outlives the process. */
   readonly kept: PemStore
   readonly log: Pick<Logger, 'info' | 'warn'>
 }
 
 /**
- * The certificate for unknown hosts as the operator keeps it, fetched by its name whenever the endpoint speaks of another. Until then, and while
- * the API is away, it is the one that was kept; there is none where the endpoint never spoke of one.
+ * Creates the certificate for unknown hosts, fetched by name whenever the endpoint's status reports another one. Until then, and while
+ * the API is away, the stored one is used. There is none when the status never reported one.
  */
 export function createUnknownHostsCertificate({
   store,
@@ -33,7 +33,7 @@ export function createUnknownHostsCertificate({
   const pems = createPems({ store, endpoint, kept: only(name, kept), log })
   const handlers: (() => void)[] = []
   let current = usable(pems.held(name))
-  /** What the endpoint said last. */
+  /** `notBefore` that the endpoint's status reported last. */
   let wanted: string | undefined
   if (!current) pems.forget(name)
 
@@ -44,7 +44,10 @@ export function createUnknownHostsCertificate({
     if (!current || !pems.isCurrent(name, said)) pems.fetchInBackground(name, said, arrived)
   }
 
-  /** @throws Error for one that cannot be used: the operator makes it good, and until then the one from before is used on */
+  /**
+   * Takes over the fetched certificate.
+   * @throws Error when it is not usable: the operator replaces it, and the previous one stays in use
+   */
   function arrived(): void {
     const pem = usable(pems.held(name))
     if (!pem) {

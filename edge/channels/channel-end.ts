@@ -1,28 +1,28 @@
 import type { LineShare } from './line-share.ts'
 import type { ChannelRequest, RemoteEnd } from './messages.ts'
 
-/** What a client's message about a channel is handed to. */
+/** Receiver of a client's messages about one channel. */
 export interface ChannelEnd {
   confirmed(remote: RemoteEnd): void
   refused(reason: number): void
   adjusted(bytes: number): void
-  /** False: the client has sent more than it may. */
+  /** Returns false when the client has sent more than its window. */
   received(data: Buffer, extended: boolean): boolean
   eof(): void
   close(): void
   request(request: ChannelRequest): void
-  /** The connection is gone. */
+  /** The connection has ended. */
   lost(): void
 }
 
-/** Who waits for the line. */
+/** Writer that waits until the line has room. */
 export interface Sender {
   flush(): void
 }
 
-/** How messages about channels are sent, by their number on the other side: by SSH, or between edges. */
+/** Writer of channel messages, addressed by the channel's number on the other side: over SSH, or between edges. */
 export interface ChannelWriter {
-  /** Nothing may be sent just now. */
+  /** True while keys are exchanged: nothing may be sent. */
   readonly exchanging: boolean
   readonly channels: {
     forwardedTcpip(
@@ -44,22 +44,22 @@ export interface ChannelWriter {
   }
 }
 
-/** What a channel needs of its connection. */
+/** Part of a connection that a channel uses. */
 export interface Carrier {
   readonly wire: ChannelWriter
-  /** False while the client's line is full or keys are being exchanged: what is written then waits in its channel. */
+  /** False while the client's line is full or keys are exchanged: written data then waits in its channel. */
   readonly ready: boolean
   readonly roundTripMs: number
   readonly share: LineShare
-  /** Has {@link Sender.flush} called when `ready` is true again. */
+  /** Calls {@link Sender.flush} when `ready` is true again. */
   block(sender: Sender): void
-  /** Received bytes that nobody has read: more, or (negative) less. */
+  /** Adds (or, when negative, subtracts) received bytes that are not read yet. */
   held(channel: BufferHolder, bytes: number): void
-  /** Nothing more comes on the channel: its number may be used again. */
+  /** Frees the number of a channel on which nothing more comes. */
   free(id: number): void
 }
 
-/** Who can be made to give back the memory that it holds. */
+/** Holder of unread bytes that can be closed to free memory. */
 export interface BufferHolder {
   readonly unreadBytes: number
   destroy(): void

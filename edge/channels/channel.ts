@@ -1,30 +1,33 @@
 /**
- * One connection through a client's SSH session to its target: bytes both ways, with back-pressure both ways. What is written before the client
- * has confirmed it waits; memory is bounded by the windows and the caller's respect for `write`'s answer.
+ * Connection through a client's SSH session to its target: bytes both ways, with back-pressure both ways. Bytes that are written before
+ * the client has confirmed the channel wait. Memory is bounded by the windows, if the caller respects the result of `write`.
  */
 export interface Channel {
-  /** Takes the chunk over. False: enough is waiting, hold back until {@link ChannelEvents.drained}. Nothing happens once it is closed. */
+  /**
+   * Writes a chunk and takes over its memory. Returns false when enough is waiting: the caller waits for {@link ChannelEvents.drained}.
+   * Does nothing after the end.
+   */
   write(chunk: Buffer): boolean
-  /** End of our bytes (RFC 4254, section 5.3: EOF). What comes from the target still arrives. */
+  /** Ends our side (RFC 4254, section 5.3: EOF). Data of the target still arrives. */
   end(): void
-  /** Closes it at once, whatever is on the way. Idempotent; {@link ChannelEvents.closed} follows. */
+  /** Closes the channel at once and drops pending data. Idempotent; {@link ChannelEvents.closed} follows. */
   destroy(): void
-  /** No more data until `resume`: the window is not given back meanwhile. */
+  /** Stops data until `resume`: the window is not given back meanwhile. */
   pause(): void
   resume(): void
 }
 
-/** What its user is told. `refused` or `closed` is the last call, once; none is made from within `openChannel`. */
+/** Events of a channel. `refused` or `closed` is the last call, exactly once. No event is emitted from within `openChannel`. */
 export interface ChannelEvents {
-  /** The client has reached its target. */
+  /** The client has connected to its target. */
   opened(): void
-  /** The client could not reach its target, or will not (RFC 4254, section 5.1), or went before it answered. */
+  /** The client could not reach its target, does not allow it (RFC 4254, section 5.1), or disconnected before it answered. */
   refused(why: 'connect_failed' | 'prohibited' | 'session_lost'): void
   data(chunk: Buffer): void
-  /** May be written to again, after a `write` that said false. */
+  /** Emitted after a `write` that returned false, when writing may go on. */
   drained(): void
   /** The target has ended its side. */
   ended(): void
-  /** `lost`: with its session, or before both sides had ended. */
+  /** `lost`: its session ended, or the channel closed before both sides had ended. */
   closed(how: { readonly lost: boolean }): void
 }

@@ -5,7 +5,7 @@ import type { ReceiveWindow } from './receive-window.ts'
 import { MIN_PACKET_BYTES, SendQueue } from './send-queue.ts'
 import { type ChannelRequest, OpenFailure, type RemoteEnd } from './messages.ts'
 
-/** A forwarded connection without a stream object: its own windows, and callbacks. Some 1 KB each when idle. */
+/** Forwarded connection without a stream object: it has its own windows and callbacks. Takes about 1 KB when idle. */
 export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
   readonly #id: number
   readonly #carrier: Carrier
@@ -19,7 +19,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
   #endReported = false
   #sentClose = false
   #gotClose = false
-  /** Its user has had its last call. */
+  /** Whether the last event was emitted. */
   #over = false
 
   constructor(id: number, carrier: Carrier, window: ReceiveWindow, events: ChannelEvents) {
@@ -34,7 +34,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
     return this.#incoming.bytes
   }
 
-  // What its user calls.
+  // Calls of the channel's user.
 
   write(chunk: Buffer): boolean {
     if (this.#over || this.#ending || this.#sentClose) return true
@@ -69,9 +69,9 @@ export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
     this.#giveBack()
   }
 
-  // What its line calls.
+  // Calls of the connection.
 
-  /** Sends what waits, as far as the windows and the line allow. */
+  /** Sends waiting data as far as the windows and the line allow. */
   flush(): void {
     if (!this.#outgoing.remote || this.#over || this.#sentClose) return
     this.#outgoing.pump()
@@ -95,7 +95,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
     this.#carrier.held(this, bytes)
   }
 
-  // What its client says.
+  // Messages of the client.
 
   confirmed(remote: RemoteEnd): void {
     if (this.#outgoing.remote) return

@@ -1,13 +1,13 @@
-/** Between two looks at who draws from a line. */
+/** Length of a counting period. */
 const SPAN_MS = 50
 
-/** How many channels of one line have bytes coming at a time: those that were given room within the last moments. */
+/** Number of channels of one connection that receive data at the same time: those that were granted window within the last period. */
 export class LineShare {
   #now = new Set<object>()
   #before = 0
   #since = -Infinity
 
-  /** Counts `channel`, which is given room at `now`, and the others that were lately. */
+  /** Counts `channel`, which is granted window at `now`. Returns the number of channels counted recently. */
   drawing(channel: object, now: number): number {
     if (now - this.#since >= SPAN_MS) {
       this.#before = now - this.#since < 2 * SPAN_MS ? this.#now.size : 0

@@ -1,11 +1,11 @@
-/** Why a channel is refused (RFC 4254, section 5.1). */
+/** Codes for refusing a channel (RFC 4254, section 5.1). */
 export const OpenFailure = { prohibited: 1, connectFailed: 2, unknownType: 3, resourceShortage: 4 } as const
 
-/** A request about a channel (RFC 4254, section 5.4). */
+/** Request about a channel (RFC 4254, section 5.4). */
 export interface ChannelRequest {
   readonly type: string
   readonly wantReply: boolean
-  /** The name of a signal, a command. */
+  /** Name of a signal, or a command. */
   readonly detail: string
 }
 
@@ -16,7 +16,7 @@ export interface RemoteEnd {
   readonly maxPacket: number
 }
 
-/** What comes from the other side about channels, by their number on ours. */
+/** Messages of the other side about channels, by their number on our side. */
 export interface ChannelMessages {
   opening(type: string, remote: RemoteEnd): void
   confirmed(id: number, remote: RemoteEnd): void

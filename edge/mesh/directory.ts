@@ -5,31 +5,31 @@ import { type SessionChanges, type SessionEntry, SESSIONS_A_FRAME } from './mess
 import { type RemoteOpener, RemoteSession } from './remote-session.ts'
 
 interface Deps {
-  /** All sessions that visitors are served from, those of peers among them. */
+  /** All sessions that serve visitors, those of peers included. */
   readonly sessions: SharedSessions
-  /** Sessions that one peer may have. */
+  /** Maximum number of sessions of one peer. */
   readonly most: number
   readonly links: () => Iterable<MeshLink>
-  /** A peer has a session that is newer than those here: whether they live is to be found out. */
+  /** A peer has a newer session of this tunnel: the local sessions of the tunnel must be probed. */
   readonly onNewer: (hostname: string) => void
-  /** Takes no more requests; those under way go on. */
+  /** The session takes no more requests; those in progress continue. */
   readonly onRetired: (session: Session) => void
 }
 
-/** Who has which session: tells the peers about those here, and knows theirs from what they send. */
+/** Sessions of all edges of the endpoint: sends the local ones to the peers, and learns theirs. */
 export interface Directory {
-  /** For the SSH side: what it says of its sessions, all edges learn. */
+  /** Sessions for the SSH server; its reports are sent to all edges. */
   readonly own: SharedSessions
   ownOf(id: string): Session | undefined
-  /** Begins to send a peer all that there are here. */
+  /** Begins to send all local sessions to a peer. */
   begin(link: MeshLink): void
-  /** Goes on with that: a peer gets no more than it takes. */
+  /** Continues to send the local sessions, as far as the link has room. */
   send(link: MeshLink): void
-  /** False: the peer has more sessions than an edge may have. */
+  /** Applies the changes of a peer. Returns false when the peer has more sessions than allowed. */
   learn(link: MeshLink, changes: SessionChanges): boolean
-  /** Forgets all that the peer had. */
+  /** Removes all sessions of the peer. */
   end(link: MeshLink): void
-  /** Sessions of other edges. */
+  /** Number of sessions of other edges. */
   readonly remote: number
 }
 
@@ -50,7 +50,7 @@ function forEachKnown<T extends { readonly id: string }>(
 export function createDirectory({ sessions, most, links, onNewer, onRetired }: Deps): Directory {
   const mine = new Map<string, Session>()
   const theirs = new Map<MeshLink, Known>()
-  /** Ids that a peer is still to be told. */
+  /** Ids of sessions that are still to be sent to a peer. */
   const unsent = new Map<MeshLink, string[]>()
 
   function entryOf({ id, hostname, clientIp, login, since }: Session, heardAfter?: string): SessionEntry {
@@ -63,7 +63,7 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
 
   const own: SharedSessions = {
     ...sessions,
-    // A getter is not kept by a spread.
+    // A spread would evaluate the getter once.
     get count() {
       return sessions.count
     },
@@ -147,7 +147,7 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
       unsent.delete(link)
       const known = theirs.get(link)
       theirs.delete(link)
-      // An edge that ends in order has taken its sessions back by then.
+      // An edge that shut down in order has removed its sessions before: these were lost.
       for (const session of known?.values() ?? []) sessions.lose(session)
     },
     get remote() {

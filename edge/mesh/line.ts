@@ -5,7 +5,7 @@ import { encodeOpen } from './messages.ts'
 
 const EMPTY = Buffer.alloc(0)
 
-/** Messages about channels as frames. What an SSH client is told to be the forward is here the session that the channel is wanted of. */
+/** Creates a writer that encodes channel messages as frames. The bound address of a forward is the id of the requested session. */
 export function createFrameWriter(send: (bytes: Buffer) => void): ChannelWriter {
   const number = (value: number): Buffer => {
     const bytes = Buffer.allocUnsafe(4)

@@ -26,17 +26,17 @@ import {
   type SessionChanges,
 } from './messages.ts'
 
-/** Why a link has ended. */
+/** Reasons for the end of a link. */
 export type LinkEnd = 'closed' | 'lost' | 'silent' | 'protocol' | 'unknown_peer' | 'duplicate'
 
-/** What a link is told to, and asks. */
+/** Owner of links: receives their events and resolves sessions. */
 export interface LinkOwner {
-  /** One of the sessions here. */
+  /** Returns a local session. */
   sessionOf(id: string): Session | undefined
-  /** It is known who is at the other end. */
+  /** The peer has identified itself. */
   greeted(link: MeshLink, peer: Hello): void
   changed(link: MeshLink, changes: SessionChanges): void
-  /** More can be sent. */
+  /** The link has room to send more. */
   drained(link: MeshLink): void
   failed(error: unknown): void
   ended(link: MeshLink, why: LinkEnd): void
@@ -52,7 +52,7 @@ export interface LinkDeps {
 const WHY = { connect_failed: Refused.connectFailed, prohibited: Refused.prohibited, session_lost: Refused.sessionLost } as const
 type Handlers = Readonly<Record<Frame, (channel: number, payload: Buffer) => void>>
 
-/** One connection to another edge: the sessions of both, and channels both ways. */
+/** Link: one connection to another edge, which carries session changes and channels both ways. */
 export class MeshLink implements FrameReader {
   readonly dialled: boolean
   readonly #deps: LinkDeps
@@ -92,12 +92,12 @@ export class MeshLink implements FrameReader {
     return this.#peer
   }
 
-  /** Why it has ended; undefined while it lives. */
+  /** Reason for the end; undefined while the link lives. */
   get end(): LinkEnd | undefined {
     return this.#end
   }
 
-  /** Too much waits for the peer to take it. */
+  /** Whether too many bytes wait for the peer. */
   get congested(): boolean {
     return this.#output.congested
   }
@@ -110,21 +110,21 @@ export class MeshLink implements FrameReader {
     if (this.#end === undefined) this.#output.write(frame(Frame.sessions, 0, encodeMessage(changes)))
   }
 
-  /** Opens a channel of a session that the peer has. */
+  /** Opens a channel to a session of the peer. */
   open(session: string, origin: Origin, events: ChannelEvents): Channel {
     return this.#channels.open({ host: session, port: 0 }, origin, events)
   }
 
-  /** Has a line shown by the client of a session that the peer has; dropped when too much waits for the peer already. */
+  /** Shows a line on the terminal of a peer's session. Dropped while too many bytes wait for the peer. */
   notify(session: string, line: string): void {
     if (this.#end === undefined && !this.congested) this.#output.write(frame(Frame.notice, 0, encodeNotice({ session, line })))
   }
 
-  /** Ends it, with all channels. Idempotent. */
+  /** Ends the link with all its channels. Idempotent. */
   close(why: LinkEnd): void {
     if (this.#end !== undefined) return
     this.#end = why
-    // Its sessions first: whoever loses a channel looks for another session at once.
+    // The sessions end first: a request that loses its channel selects another session at once.
     this.#deps.owner.ended(this, why)
     this.#channels.close()
     this.#output.flush()
@@ -132,7 +132,7 @@ export class MeshLink implements FrameReader {
     else this.#socket.destroy()
   }
 
-  /** What time alone decides. `stalledMs`: how long this process itself has not come to it. */
+  /** Ends a silent link and sends pings. `stalledMs`: time in which this process did not run. */
   tick(now: number, stalledMs: number): void {
     const { silentMs, helloMs, pingMs } = this.#deps.limits
     this.#heardAt += stalledMs
@@ -183,7 +183,7 @@ export class MeshLink implements FrameReader {
         channels.confirmed(channel, { id: payload.readUInt32BE(0), window: payload.readUInt32BE(4), maxPacket: PACKET_BYTES }),
       [Frame.refused]: (channel, payload) => this.#refused(channel, payload.readUInt8(0)),
       [Frame.window]: (channel, payload) => channels.window(channel, payload.readUInt32BE(0)),
-      // Data comes by itself.
+      // Data frames are handled in `data`.
       [Frame.data]: () => undefined,
       [Frame.end]: (channel) => channels.ended(channel),
       [Frame.close]: (channel) => channels.closed(channel),
@@ -203,7 +203,10 @@ export class MeshLink implements FrameReader {
     this.#output.write(frame(Frame.ping, 0))
   }
 
-  /** The shortest counts: a full line answers late. Of several answers it is not known which one is whose. */
+  /**
+   * Records the shortest round trip, because a full line answers late. With several pings unanswered, a pong cannot be matched to its
+   * ping.
+   */
   #measure(): void {
     if (this.#unanswered === 1) {
       const ms = performance.now() - this.#pingAt
@@ -217,7 +220,7 @@ export class MeshLink implements FrameReader {
     else this.#channels.refused(channel, why === Refused.prohibited ? OpenFailure.prohibited : OpenFailure.connectFailed)
   }
 
-  /** The peer has a visitor for one of the sessions here. */
+  /** Opens a channel to a local session for a visitor of the peer. */
   #bridge(remote: number, { window, origin, session: id }: Open): void {
     const { owner, limits, growth } = this.#deps
     const refuse = (why: keyof typeof WHY) => this.#output.write(frame(Frame.refused, remote, Buffer.from([WHY[why]])))

@@ -4,25 +4,25 @@ import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { MooringError } from '../../shared/errors.ts'
 
-/** The kubelet needs up to a minute to put a changed Secret in place; on top of that this does not count. */
+/** Poll interval. The kubelet takes up to a minute to update a mounted Secret, so this delay does not matter. */
 const POLL_MS = 10_000
 
-/** Both ends are ours: the cheaper cipher of TLS 1.3 (RFC 8446, section 9.1). */
+/** TLS settings of links. Both ends are edges, so the cheaper cipher of TLS 1.3 is enough (RFC 8446, section 9.1). */
 export const MESH_TLS = { minVersion: 'TLSv1.3', ciphers: 'TLS_AES_128_GCM_SHA256' } as const
 
-/** What edges of one endpoint know each other by: PEMs, all of one authority that signs for nobody else. */
+/** Identity of an edge: certificate, key and the authority that signs only for edges of this endpoint, as PEM. */
 export interface MeshIdentity {
   readonly ca: string
   readonly cert: string
   readonly key: string
 }
 
-/** The mounted Secret as it is now. Dispose of it to stop looking. */
+/** Current content of the mounted Secret. Dispose to stop polling. */
 export interface MeshFiles extends Disposable {
   current(): MeshIdentity
-  /** `handler` is called after each change that could be read; another is kept for the next poll. */
+  /** Calls `handler` after each change that could be read; other changes are retried at the next poll. */
   onChange(handler: (identity: MeshIdentity) => void): void
-  /** Looks at once. The timer calls this. */
+  /** Reads the files now; the timer calls this. */
   poll(): Promise<void>
 }
 
@@ -32,7 +32,10 @@ interface Deps {
   readonly everyMs?: number
 }
 
-/** Reads `ca.crt`, `tls.crt` and `tls.key`, and looks for changes from then on. @throws MooringError `files_unreadable` */
+/**
+ * Reads `ca.crt`, `tls.crt` and `tls.key`, and polls for changes from then on.
+ * @throws MooringError `files_unreadable`
+ */
 export async function openMeshFiles({ directory, log, everyMs = POLL_MS }: Deps): Promise<MeshFiles> {
   const handlers: ((identity: MeshIdentity) => void)[] = []
   let known = await read(directory)
@@ -64,7 +67,7 @@ async function read(directory: string): Promise<MeshIdentity> {
       ['ca.crt', 'tls.crt', 'tls.key'].map((name) => readFile(join(directory, name), 'utf8')),
     )
     const identity = { ca: ca ?? '', cert: cert ?? '', key: key ?? '' }
-    // Read between two writes they may not be of each other.
+    // Files read between two writes may not match each other.
     createSecureContext(identity)
     return identity
   } catch (cause) {

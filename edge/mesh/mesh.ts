@@ -17,7 +17,7 @@ import { type Hello, type SessionChanges, VERSION } from './messages.ts'
 import { createMeshMetrics } from './metrics.ts'
 import type { PeerAddress, Peers } from './peers.ts'
 
-/** What an edge has to have to be one of several. */
+/** What an edge needs to be one of several. */
 export interface MeshMembership {
   readonly files: MeshFiles
   readonly peers: Peers
@@ -25,7 +25,7 @@ export interface MeshMembership {
 }
 
 interface Deps extends MeshMembership {
-  /** Name of this edge: of its pod. */
+  /** Name of this edge, which is that of its pod. */
   readonly name: string
   /** Name of the TunnelEndpoint. */
   readonly endpoint: string
@@ -36,19 +36,22 @@ interface Deps extends MeshMembership {
   readonly log: Logger
 }
 
-/** The links of an edge to all others of its endpoint (mTLS), over which each knows and reaches the sessions of all. */
+/** Links of an edge to all other edges of its endpoint (mTLS): each edge knows and reaches the sessions of all. */
 export interface Mesh {
-  /** Sessions, for the SSH side: all edges learn what it says of them. */
+  /** Sessions for the SSH server; its reports are sent to all edges. */
   readonly own: SharedSessions
-  /** Takes links, and dials the peers there are. Resolves with the port. @throws Error when it cannot be had */
+  /**
+   * Accepts links and dials the known peers. Resolves with the port.
+   * @throws Error when the port cannot be opened
+   */
   listen(host: string, port: number): Promise<number>
-  /** Resolves when each peer that is known by now has told its sessions, or did not answer. */
+  /** Resolves when each peer known by now has sent its sessions, or did not answer. */
   joined(): Promise<void>
   close(): Promise<void>
 }
 
 const REDIAL_MS = 500
-/** For what is on its way to a peer when this edge ends. */
+/** Maximum time to send pending bytes to peers when this edge stops. */
 const CLOSE_MS = 1_000
 
 export function createMesh(deps: Deps): Mesh {
@@ -58,7 +61,7 @@ export function createMesh(deps: Deps): Mesh {
   const growth = new Budget(limits.windowGrowthBytes)
   const links = new Set<MeshLink>()
   const byPeer = new Map<string, MeshLink>()
-  /** Those that have not said all their sessions yet. */
+  /** Links whose peer has not sent all its sessions yet. */
   const incomplete = new Set<MeshLink>()
   const waiting = new Set<() => void>()
   let closed = false
@@ -116,7 +119,10 @@ export function createMesh(deps: Deps): Mesh {
     directory.begin(link)
   }
 
-  /** Of two links to one process both ends keep the same; another process of the same name has taken the insert of the former. */
+  /**
+   * Whether the known link is kept rather than the other one. Of two links to one process both ends keep the same. Another process of
+   * the same name replaces the former one.
+   */
   function staysBefore(known: MeshLink, other: MeshLink): boolean {
     const [peer, edge] = [known.peer?.instance, other.peer?.edge ?? '']
     if (peer !== other.peer?.instance) return false
@@ -194,7 +200,7 @@ export function createMesh(deps: Deps): Mesh {
       clearTimeout(redial)
       ticker[Symbol.dispose]()
       dialler.close()
-      // A peer that takes nothing any more, or is amid its handshake, is not waited for.
+      // A peer that does not read, or is in its handshake, is not awaited.
       const gone = closeServer(CLOSE_MS)
       for (const link of links) link.close('closed')
       await gone

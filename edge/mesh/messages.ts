@@ -6,14 +6,14 @@ export const VERSION = 1
 
 const Name = z.string().min(1).max(253)
 
-/** Who speaks. */
+/** Identity of the sender. */
 const Hello = z.strictObject({
   version: z.literal(VERSION),
-  /** Edges of another endpoint are no peers. */
+  /** Name of the TunnelEndpoint; edges of another endpoint are rejected. */
   endpoint: Name,
-  /** Its pod's. */
+  /** Name of the edge's pod. */
   edge: Name,
-  /** Of its process: a restarted edge has another. */
+  /** Id of the edge's process: a restarted edge has another. */
   instance: z.uuid(),
 })
 export type Hello = z.output<typeof Hello>
@@ -27,19 +27,19 @@ const SessionEntry = z.strictObject({
     z.strictObject({ authMethod: z.literal('token'), passwordId: z.string().max(128) }),
   ]),
   since: z.number().min(0),
-  /** Id of the session that was its tunnel's newest when this one was last heard of. */
+  /** Id of the session that was the newest of the tunnel when this session last answered. */
   heardAfter: z.uuid().optional(),
 })
 export type SessionEntry = z.output<typeof SessionEntry>
 
-/** More sessions come in several messages: these are at most 50 KiB. */
+/** Maximum number of sessions in one message, which is then at most 50 KiB. More sessions come in several messages. */
 export const SESSIONS_A_FRAME = 100
 
-/** What changed among the sender's own sessions. */
+/** Changes of the sender's own sessions. */
 const SessionChanges = z.strictObject({
-  /** Those that were there when the link came about. */
+  /** Sessions that existed when the link was established. */
   there: z.array(SessionEntry).max(SESSIONS_A_FRAME).optional(),
-  /** All that were there have been said. */
+  /** Marks the end of the existing sessions. */
   complete: z.literal(true).optional(),
   added: z.array(SessionEntry).max(SESSIONS_A_FRAME).optional(),
   removed: z.array(z.uuid()).max(SESSIONS_A_FRAME).optional(),
@@ -71,13 +71,13 @@ function jsonOf(payload: Buffer): unknown {
   }
 }
 
-/** A line for the terminal of a session's client. */
+/** Line for the terminal of a session's client. */
 export interface Notice {
   readonly session: string
   readonly line: string
 }
 
-/** Characters of a line: more are cut off. */
+/** Maximum characters of a line; the rest is cut off. */
 const MAX_NOTICE = 400
 
 export function encodeNotice({ session, line }: Notice): Buffer {
@@ -91,7 +91,7 @@ export function parseNotice(payload: Buffer): Notice {
   return { session: payload.toString('latin1', 1, end), line: payload.toString('utf8', end) }
 }
 
-/** What a channel is wanted for. */
+/** Request for a channel. */
 export interface Open {
   readonly window: number
   readonly origin: { readonly address: string; readonly port: number }

@@ -11,7 +11,7 @@ export interface MeshMetrics {
   ended(why: LinkEnd): void
 }
 
-/** What the links between edges count (surface, section 7). */
+/** Creates the metrics of the links between edges. */
 export function createMeshMetrics(registry: Registry, state: () => State): MeshMetrics {
   const registers = [registry]
   const gauge = (name: string, help: string, value: (state: State) => number) =>

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import type { Peer } from '../balancers/peer.ts'
 
-/** What is known of a connection from its beginning. */
+/** Facts about a connection that are known when it is accepted. */
 export interface Accepted {
   readonly socket: Socket
   readonly peer: Peer
   readonly scheme: 'http' | 'https'
-  /** What the visitor asked TLS for, in lower case; null: not known, for a session of TLS 1.2 was resumed. */
+  /** Server name of the TLS handshake, in lower case. Null: not known, because a TLS 1.2 session was resumed. */
   readonly serverName: string | undefined | null
-  /** Whether it is one too many. */
+  /** Whether the connection exceeds a limit: its requests are answered with an error. */
   readonly surplus: boolean
 }

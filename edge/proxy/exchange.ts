@@ -24,46 +24,47 @@ import { BAD_BODY } from './head/rejections.ts'
 import { keptTrailers } from './head/trailers.ts'
 import type { Visitor } from './visitor.ts'
 
-/** A request whose head has come. */
+/** Request whose head has arrived. */
 export interface Arrival {
   readonly head: RequestHead
-  /** When it had come, in milliseconds since the epoch. */
+  /** Arrival of the head, in milliseconds since the epoch. */
   readonly at: number
-  /** The same by the clock that deadlines and durations go by. */
+  /** Arrival of the head by the monotonic clock. */
   readonly began: number
   readonly scheme: 'http' | 'https'
-  /** As {@link Accepted} has it. */
+  /** Server name as in {@link Accepted}. */
   readonly serverName: Accepted['serverName']
-  /** Plain, as {@link plainAddress} makes it. */
+  /** Plain address, as {@link plainAddress} returns it. */
   readonly peer: string
   readonly peerPort: number
   readonly protocol: 'http/1.1' | 'h2'
-  /** Whether its connection is one too many. */
+  /** Whether its connection exceeds a limit. */
   readonly surplus: boolean
-  /** What has come of its body, and whether that is all. */
+  /** Beginning of the body that has arrived; `ended`: that is the whole body. */
   readonly first: Buffer | undefined
   readonly ended: boolean
-  /** Of a body that is all there: lines with their CRLF, latin1. */
+  /** Trailers of a complete body: lines with their CRLF, latin1. */
   readonly trailers: string
 }
 
-/** What is to be exchanged, and for whom. */
+/** Accepted request, with its tunnel. */
 export interface ExchangeInput {
   readonly arrival: Arrival
   readonly route: Route
   readonly visit: Visit
-  /** What the decision to serve it was made of. */
+  /** Facts that the decision to serve the request was based on. */
   readonly observed: ObservedRequest
 }
 
-/** What the journal says of a visitor who went before an answer. */
+/** Status in the journal when the visitor disconnected before a response. */
 const GONE = 499
 
 /**
- * One request and its response: from the visitor to a link and back. First it waits for a session, then it has asked; whatever ends it is written down once.
+ * One request and its response, from the visitor to an upstream connection and back. The request waits for a session first, then is
+ * sent. Each exchange makes one record in the journal.
  */
 export class Exchange implements UpstreamUser, RelayOwner {
-  /** Whether the request has been sent whole. */
+  /** Whether the whole request has been sent. */
   sent: boolean
   readonly #context: ProxyContext
   readonly #visitor: Visitor
@@ -71,16 +72,16 @@ export class Exchange implements UpstreamUser, RelayOwner {
   readonly #relay: Relay
   #state: 'waiting' | 'asked' | 'over' = 'waiting'
   #connection: UpstreamConnection | undefined
-  /** That the link is of. */
+  /** Session that owns the upstream connection. */
   #session: Session | undefined
   /** Sessions that refused a channel for this request. */
   #tried: Set<Session> | undefined
-  /** Head and what came with it. */
+  /** Head of the request, and the part of its body that came with it. */
   #message: Buffer | undefined
-  /** Whether more than the message has been written. */
+  /** Whether more than the message has been sent. */
   #streamed = false
   #use = { reused: false, fresh: false, paused: false }
-  /** Once asked: when a part of the request was last sent. */
+  /** Time at which a part of the request was last sent. */
   #sentAt = 0
   #abort: AbortController | undefined
   #rawIn = 0
@@ -101,7 +102,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
     return this.#state === 'over'
   }
 
-  /** Whether the visitor has got the beginning of the response: then it need not send the rest of its request (RFC 9110, section 10.1.1). */
+  /** Whether the response has begun: the visitor need not send the rest of its request then (RFC 9110, section 10.1.1). */
   get began(): boolean {
     return this.#relay.began
   }
@@ -114,8 +115,8 @@ export class Exchange implements UpstreamUser, RelayOwner {
   }
 
   /**
-   * Whether the backend may be sent the end of a body that has these trailers: lines with their CRLF. A response is passed on without those that are not to
-   * be; of a request some lines may have gone on already, so that it is refused, by HTTP/1.1 or HTTP/2, as with any other trailer that is forbidden.
+   * Whether all trailers of the request's body may be forwarded: lines with their CRLF. Forbidden trailers are removed from a response;
+   * a request is rejected, because some of its lines may have been forwarded already.
    */
   takesTrailers(lines: string): boolean {
     const { arrival, route } = this.#asked
@@ -124,10 +125,10 @@ export class Exchange implements UpstreamUser, RelayOwner {
     )
   }
 
-  /** More of the request's body, as the backend is to see it; `ended`: that was all. */
+  /** Sends more of the request's body in the form for the backend. `ended`: the body is complete. */
   write(chunk: Buffer, progress: 'more' | 'ended'): void {
     if (!this.#connection) {
-      // The rest of an answered request is not wanted. While one waits, its visitor is held: should more come, it must not be missing without a word.
+      // The rest of an answered request is dropped. A waiting request holds its visitor: further bytes must not be lost silently.
       if (this.#state === 'waiting') this.#fail('offline')
       return
     }
@@ -137,13 +138,13 @@ export class Exchange implements UpstreamUser, RelayOwner {
     if (!this.#connection.channel.write(chunk)) this.#visitor.hold()
   }
 
-  /** After an upgrade: bytes of the visitor. */
+  /** Sends bytes of the visitor after an upgrade. */
   writeBytes(chunk: Buffer): void {
     this.#rawIn += chunk.length
     if (this.#connection && !this.#connection.channel.write(chunk)) this.#visitor.hold()
   }
 
-  /** After an upgrade: the visitor has ended its side. */
+  /** Ends the visitor's side after an upgrade. */
   endBytes(): void {
     this.#connection?.channel.end()
   }
@@ -154,17 +155,19 @@ export class Exchange implements UpstreamUser, RelayOwner {
     this.#connection?.channel.resume()
   }
 
-  /** The visitor has gone, or must. */
+  /** Ends the exchange because the visitor disconnected, or must be disconnected for `reason`. */
   visitorGone(reason: RequestReason = 'visitor_gone'): void {
     if (this.#state === 'over') return
     this.#close()
-    // An upgrade is over when either side goes.
+    // After an upgrade, either side may end the exchange.
     const isOrderly = this.#relay.isRaw && reason === 'visitor_gone'
     if (this.#relay.began) this.#over(this.#relay.status, isOrderly ? null : reason)
     else this.#over(GONE, reason)
   }
 
-  /** The rest of the request cannot be understood, or does not come. False: the response has begun, and is left to the visitor to cut. */
+  /**
+   * Rejects a request whose rest is invalid or late. Returns false when the response has begun: the caller must cut off the visitor.
+   */
   stop(rejection: Rejection): boolean {
     if (this.#state === 'over') return false
     const answerable = !this.#relay.began
@@ -174,7 +177,8 @@ export class Exchange implements UpstreamUser, RelayOwner {
   }
 
   /**
-   * Ends the request if its tunnel is one of `hostnames` and does not allow it any more. True: the response has begun, and the visitor must be cut off.
+   * Ends the request when its tunnel is in `hostnames` and no longer allows it. Returns true when the response has begun: the caller
+   * must cut off the visitor.
    */
   revoke(hostnames: ReadonlySet<string>): boolean {
     const { route, observed } = this.#asked
@@ -244,12 +248,12 @@ export class Exchange implements UpstreamUser, RelayOwner {
     return this.sent && isReplayable(this.#asked.arrival.head)
   }
 
-  /** One that is about to be asked to go, as its edge does, counts as gone. */
+  /** Whether the session still serves its tunnel; a retired session does not. */
   get #isSessionThere(): boolean {
     return this.#context.sessions.of(this.#asked.route.hostname).some(({ id }) => id === this.#session?.id)
   }
 
-  /** `at`: now. */
+  /** Selects a session and sends the request. `at`: current time. */
   #connect(at = this.#context.now()): void {
     const session = this.#context.sessions.pick(this.#asked.route.hostname, this.#tried)
     if (session) this.#attach(session, at)
@@ -298,14 +302,14 @@ export class Exchange implements UpstreamUser, RelayOwner {
     return forwardedRequest(arrival.head, visit, this.#context.modificationsOf(route.config).request, arrival.first)
   }
 
-  /** Nobody had been reached: nothing of the request is known to anybody. */
+  /** Retries after the session ended before the channel was open: nothing of the request was delivered. */
   #sessionLost(): void {
     if (this.#streamed) this.#fail('offline')
     else if (this.#use.fresh) this.#fail('reset')
     else this.#connect()
   }
 
-  /** A channel that is refused has taken nothing of the request: the next session is asked. */
+  /** Tries the next session: a refused channel has taken nothing of the request. */
   #refused(): void {
     const session = this.#session
     if (session) {
@@ -317,20 +321,23 @@ export class Exchange implements UpstreamUser, RelayOwner {
     else this.#connect()
   }
 
-  /** A request that is sent again has lost its target between the two tries. */
+  /** Rejects the request after all sessions refused. A request that is being sent again had reached its target before. */
   #failRefused(): void {
     this.#fail(this.#use.fresh ? 'reset' : 'refused')
   }
 
-  /** Closed before the response: a link that waited too long may have been closed before the request came. */
+  /**
+   * Handles a connection that ended before the response. A reused connection may have been closed before the request arrived; then the
+   * request is sent again.
+   */
   #unanswered(): void {
     this.#close()
     const { sessions, limits, now } = this.#context
     const session = sessions.pick(this.#asked.route.hostname)
-    // Who has had a request for longer has most likely begun to work on it.
+    // A backend that had the request for longer has probably begun to process it.
     const isJustSent = now() - this.#sentAt < limits.staleMs
     const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && isJustSent
-    // Without a session it was no stale link: the client went with the request.
+    // Without a session the client was lost, and the connection was not stale.
     if (!isStale || !session) return this.#fail(this.#isSessionThere ? 'reset' : 'lost')
     this.#use.fresh = true
     this.#attach(session, now())
@@ -355,7 +362,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
     this.#connection = undefined
   }
 
-  /** `reason`: why the edge has answered, or ended it. */
+  /** Records the exchange. `reason`: why the edge responded or ended it. */
   #over(status: number, reason: RequestReason | null): void {
     this.#state = 'over'
     this.#message = undefined

@@ -2,13 +2,13 @@ import type { RequestRecord } from '../../journal/port.ts'
 import type { Route } from '../route.ts'
 import type { ProxyContext } from './context.ts'
 
-/** A request that the edge itself has answered, as its tunnel's journal has it. */
+/** Journal record of a request that the edge itself answered. */
 export type Refused = Omit<RequestRecord, 'tunnel' | 'origin' | 'durationMs'> & {
-  /** When it came, by the clock that durations go by. */
+  /** Arrival by the monotonic clock. */
   readonly began: number
 }
 
-/** Counts it, and writes it down where it was a tunnel's. */
+/** Counts a rejected request, and records it when it names a tunnel. */
 export function recordRejected(context: ProxyContext, route: Route | undefined, { began, ...refused }: Refused): void {
   if (!route) return context.metrics.stopped(refused.status, refused.reason ?? '')
   const durationMs = Math.round(context.now() - began)
@@ -19,7 +19,7 @@ export function recordRejected(context: ProxyContext, route: Route | undefined, 
 
 const LABEL = 16
 
-/** The tunnel that a Host, in lower case and without its port, is of. */
+/** Returns the tunnel of a Host value in lower case without its port. */
 export function routeOf(host: string, routes: ProxyContext['routes']): Route | undefined {
   const { domain } = routes
   const isBelow = host.length === LABEL + 1 + domain.length && host.charCodeAt(LABEL) === 0x2e && host.endsWith(domain)

@@ -16,7 +16,10 @@ import { recordRejected, routeOf } from './refusal.ts'
 import { requestId } from './request-ids.ts'
 import type { Visitor } from './visitor.ts'
 
-/** Decides about a request. Answers it, or returns the exchange that has begun. */
+/**
+ * Decides about a request (docs/edge.md, "Decisions about requests"). Responds to a rejected one, or returns the exchange that has
+ * begun.
+ */
 export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {
   const { routes, trusted } = context
   const { head, peer, scheme } = arrival
@@ -50,11 +53,14 @@ export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival)
   return undefined
 }
 
-/** A balancer that ends TLS says nothing about the handshake, and that of a resumed session of TLS 1.2 does not tell: then it is as the host. */
+/**
+ * Returns the server name of the handshake. A balancer that ends TLS does not report it, and a resumed TLS 1.2 session does not either:
+ * then it counts as equal to the Host.
+ */
 const serverNameOf = ({ scheme, serverName, head }: Arrival, believed: Arrival['scheme']): string | undefined =>
   scheme === believed && serverName !== null ? serverName : head.hostname
 
-/** The list stops whatever has no tunnel; this is for the types alone. */
+/** Never used: the checks reject every request without a tunnel. It satisfies the types. */
 const UNREACHABLE: Rejection = { status: 404, reason: 'unknown_host', detail: 'no tunnel has this hostname' }
 
 interface Refusal {

@@ -2,20 +2,23 @@ import type { SecureContext } from 'node:tls'
 
 interface Deps {
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
-  /** Contexts that are kept: each takes some 34 KB and 170 µs to make. */
+  /** Maximum number of cached contexts. Each takes about 34 KB, and 170 µs to create. */
   readonly size: number
 }
 
-/** TLS contexts by name, those used last. */
+/** Cache of TLS contexts by server name, least recently used first out. */
 export interface Contexts {
-  /** As `SNICallback` of node:tls wants it: a name without a context is left to the server's own. Those are not kept, one may come at any time. */
+  /**
+   * Finds a context, as `SNICallback` of node:tls. A name without a certificate gets the server's default context. Such names are not
+   * cached: a certificate may be issued at any time.
+   */
   find(serverName: string, done: (error: Error | null, context?: SecureContext) => void): void
   forget(serverName: string): void
 }
 
 export function createContexts({ contextFor, size }: Deps): Contexts {
   const kept = new Map<string, SecureContext>()
-  /** Those that are being asked for: a hundred handshakes ask once. */
+  /** Lookups in progress: simultaneous handshakes share one. */
   const asked = new Map<string, Promise<SecureContext | undefined>>()
 
   function keep(serverName: string, context: SecureContext): void {
@@ -31,7 +34,7 @@ export function createContexts({ contextFor, size }: Deps): Contexts {
     asked.set(serverName, asking)
     try {
       const context = await asking
-      // Forgotten meanwhile: what was asked for is not the newest.
+      // Not cached when forgotten meanwhile: the result may be outdated.
       if (context && asked.get(serverName) === asking) keep(serverName, context)
       return context
     } finally {

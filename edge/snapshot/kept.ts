@@ -4,10 +4,13 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
 
-/** What an edge needs of the API to serve. */
+/** Kinds of resources that an edge needs. */
 export const KEPT_KINDS: readonly Kind[] = [TunnelEndpoint, Tunnel, TunnelPassword, EndpointSlice]
 
-/** As much of an object as an edge goes by; undefined: it is none of this endpoint's. What else changes of it is not written. Pure. */
+/**
+ * Returns the part of an object that an edge uses; undefined for objects of other endpoints. Changes of other parts are not written.
+ * Pure.
+ */
 export function keptOf(object: Resource<Kind>, endpoint: string): object | undefined {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = object.metadata
   const metadata = { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp }
@@ -21,7 +24,7 @@ export function keptOf(object: Resource<Kind>, endpoint: string): object | undef
     const { addressType, endpoints, ports } = object as EndpointSlice
     return { metadata: { ...metadata, labels: object.metadata.labels }, addressType, endpoints, ports }
   }
-  // A password is of the tunnel that owns it.
+  // A password names its tunnel by its owner reference.
   const { ownerReferences } = object.metadata
   return { metadata: { ...metadata, ownerReferences }, spec: (object as TunnelPassword | TunnelEndpoint).spec }
 }

@@ -14,19 +14,19 @@ export interface SnapshotDeps {
   readonly store: Store
   /** Name of the TunnelEndpoint that is served. */
   readonly endpoint: string
-  /** For the file, which holds private keys. */
+  /** Directory of the snapshot file, which contains private keys. */
   readonly directory: string
   readonly log: Pick<Logger, 'warn' | 'info'>
-  /** How long the first list is waited for when there is something to serve without. */
+  /** Maximum wait for the first list when the snapshot can replace it, in milliseconds. */
   readonly patienceMs?: number
   readonly everyMs?: number
 }
 
-/** What an edge served last, for a start without the API. */
+/** State that an edge served last, for a start without the API. */
 export interface Snapshot extends AsyncDisposable {
   /**
-   * The given store. Its first list of each kind that edges need is the one of the snapshot when the API is away; a watch goes on from there
-   * once it is back, so that nothing is missed.
+   * The given store, whose first list of each kind comes from the snapshot while the API is away. A watch continues from there once the
+   * API is back, so that no change is missed.
    */
   readonly store: Store
   readonly pems: PemStore
@@ -40,14 +40,14 @@ const PEM = 'pem/'
 interface Known {
   readonly kind: Kind
   readonly objects: Map<string, Resource<Kind>>
-  /** Of each object as it was written; empty, of those that the process before left. */
+  /** Hash of each object as it was written; empty for objects of the previous process. */
   readonly hashes: Map<string, string>
   revision: string
-  /** Whether a list of it has come; until then there is what the process before left. */
+  /** Whether a list has arrived; until then the objects of the previous process count. */
   fresh: boolean
 }
 
-/** Reads what was left in the directory, and writes there from then on what is served, within a tenth of a second of each change. */
+/** Reads the snapshot in the directory. From then on writes changes to it within 100 ms. */
 export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
   const { store, endpoint, directory, log, patienceMs = PATIENCE_MS } = deps
   const known = new Map(
@@ -81,11 +81,11 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
       const kept = keptOf(object, endpoint)
       if (kept) yield [`${kind.kind}/${key}`, kept]
     }
-    // After the objects: they are at least as new as it says.
+    // After the objects: they are at least as new as this revision.
     yield [revisionId(kind), revision]
   }
 
-  /** What the process before left of a kind: a copy, for it may be forgotten while it is being written. */
+  /** Returns what the previous process wrote for a kind: a copy, because entries may be deleted during the write. */
   const left = (kind: Kind) => [...file.found].filter(([id]) => id.startsWith(`${kind.kind}/`) || id === revisionId(kind))
 
   function takePem(name: string, value: unknown): void {
@@ -180,7 +180,7 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
 
 const revisionId = ({ kind }: Kind): string => `revision/${kind}`
 
-/** Of the same object another revision alone is no change. */
+/** Hashes an object without its resourceVersion: a new revision alone is no change. */
 function hashOf(kept: object): string {
   const text = JSON.stringify(kept, (name, value: unknown) => (name === 'resourceVersion' ? undefined : value))
   return createHash('sha1').update(text).digest('base64')
@@ -190,13 +190,16 @@ function objectOf(kind: Kind, value: unknown): readonly Resource<Kind>[] {
   try {
     return [resourceOf(kind, value)]
   } catch (error) {
-    // Of another version of this program, perhaps.
+    // The object may be of another version of this program.
     if (error instanceof z.ZodError) return []
     throw error
   }
 }
 
-/** @throws Error when it takes longer */
+/**
+ * Waits at most `ms` milliseconds.
+ * @throws Error on a timeout
+ */
 function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no answer in ${ms} ms`)), ms)

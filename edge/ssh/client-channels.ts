@@ -5,7 +5,7 @@ import type { TerminalText } from './sentences.ts'
 import { OpenFailure, type RemoteEnd } from '../channels/messages.ts'
 import type { Wire } from './wire/wire.ts'
 
-/** The channels that a client opens itself: one session, which shows a terminal, and nothing else. */
+/** Channels that a client opens itself: one session channel, which shows a terminal, and no other. */
 export class ClientChannels {
   readonly #text: () => TerminalText
   #terminal: Terminal | undefined
@@ -34,12 +34,12 @@ export class ClientChannels {
     }
   }
 
-  /** Shows a line on the terminal, if there is one, within the limit of `Session.notify`. */
+  /** Shows a line on the terminal, if there is one, within the rate limit of `Session.notify`. */
   notify(line: string): void {
     this.#terminal?.notify(line)
   }
 
-  /** Shows a line on the terminal, where errors go, if there is one. */
+  /** Shows a line on stderr of the terminal, if there is one. */
   complain(line: string): void {
     this.#terminal?.complain(line)
   }

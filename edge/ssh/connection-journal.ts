@@ -10,7 +10,7 @@ import type { SshMetrics } from './metrics.ts'
 import type { RefusedLogin } from './user-auth.ts'
 
 export interface ConnectionJournalDeps extends EdgeClock {
-  /** Name of this edge, which its records carry. */
+  /** Name of this edge, for its records. */
   readonly edge: string
   readonly journal: Pick<JournalWriter, 'connection'>
   readonly limits: Pick<SshLimits, 'refusalsPerTunnel'>
@@ -18,20 +18,20 @@ export interface ConnectionJournalDeps extends EdgeClock {
   readonly log: Pick<Logger, 'error'>
 }
 
-/** A day less than it is kept: clocks differ. */
+/** Retention of records in the journal, minus one day because clocks differ. */
 const KEPT_MS = (EVENT_DAYS - 1) * 86_400_000
 
-/** A connection, as far as its records tell of it. */
+/** Part of a connection that its records contain. */
 export type Recorded = Pick<Connection, 'id' | 'clientIp' | 'login'>
 
-/** Tells metrics and the journals of tunnels of what becomes of connections (surface, section 5). */
+/** Counts logins, refusals and ends of connections, and records them in the journal of their tunnel. */
 export interface ConnectionJournal {
-  /** @param tunnel id of the tunnel that it has logged in to */
+  /** @param tunnel id of the tunnel that the client has logged in to */
   loggedIn(connection: Recorded, tunnel: string | undefined): void
   refused(connection: Recorded, login: RefusedLogin): void
-  /** Tells again that it has logged in, by the same record, which a journal that has it takes for nothing new: it is another one. */
+  /** Writes the login record again, to a journal that replaced the former one. A journal that has the record ignores it. */
   again(connection: Recorded): void
-  /** One that had logged in has ended. */
+  /** Records the end of a connection that had logged in. */
   ended(connection: Recorded, end: End): void
 }
 
@@ -44,7 +44,7 @@ interface ConnectionEvent extends Pick<ConnectionRecord, 'tunnel' | 'type' | 're
 export function createConnectionJournal(deps: ConnectionJournalDeps): ConnectionJournal {
   const { edge, journal, limits, metrics, log, now, date } = deps
   const refusals = new MinuteCounter(limits.refusalsPerTunnel, now)
-  /** What told that a connection had logged in. Its tunnel may be gone when it ends, for that very reason. */
+  /** Login records by connection. The tunnel may be deleted when the connection ends, as the cause of that end. */
   const logins = new WeakMap<Recorded, ConnectionRecord>()
 
   function recordOf({ id: sessionId, clientIp }: Recorded, { identity, ...event }: ConnectionEvent): ConnectionRecord {
@@ -75,7 +75,7 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
     again(connection) {
       const record = logins.get(connection)
       if (!record) return
-      // By its first id one of a day that is kept no more would be refused.
+      // The journal rejects an id that is older than its retention.
       keep(date() - record.at < KEPT_MS ? record : { ...record, id: randomUUIDv7() })
     },
 

@@ -1,19 +1,19 @@
-/** A client that is to go. */
+/** Client that is asked to reconnect to another edge. */
 export interface DrainingClient {
-  /** Channels that visitors use. */
+  /** Whether visitors use its channels. */
   readonly busy: boolean
-  /** No visitor is led to it any more; those who are there stay. */
+  /** Stops new requests to the client; those in progress continue. */
   retire(): void
-  /** Visitors are led to it again, unless another client of its tunnel is there. */
+  /** Allows new requests again, unless another client of its tunnel is connected. */
   restore(): void
-  /** Tells it to go. */
+  /** Ends the connection; the client then reconnects. */
   dismiss(): void
 }
 
 export interface DrainPlan {
-  /** In which all are retired, one after the other: they come back somewhere, and not all at once. At the most. */
+  /** Maximum time in which all clients are retired, one after the other, in milliseconds: their reconnects are spread over it. */
   readonly overMs: number
-  /** How long a visitor's request under way is waited for, from then on. */
+  /** Maximum wait for requests of a client after it was retired, in milliseconds. */
   readonly patienceMs: number
 }
 
@@ -23,16 +23,19 @@ interface DrainState {
 }
 
 const STEP_MS = 50
-/** Visitors of a tunnel without a client are held for longer (surface, section 5, `tunnel_offline`): within it one whose requests are short can go and come back. */
+/**
+ * Time in which a client with short requests can reconnect without an error for visitors: requests to a tunnel without a client are
+ * held for longer (docs/limits.md, "Edge: HTTP").
+ */
 const GAP_MS = 1_000
 
 /**
- * Has all go. Resolves when the last was told to.
+ * Drains all clients. Resolves when the last one was dismissed.
  *
- *     retired → dismissed                              its visitors are done within a second, as most are
- *     retired → restored → retired → dismissed         some take longer: meanwhile the tunnel serves the others, until patience is nearly over
+ *     retired → dismissed                         its requests end within a second, as most do
+ *     retired → restored → retired → dismissed    some requests take longer: the client serves others until patience is nearly over
  *
- * A client comes back only once it is told to go.
+ * A client reconnects only after it was dismissed.
  */
 export function drainEvenly(clients: readonly DrainingClient[], { overMs, patienceMs }: DrainPlan): Promise<void> {
   const began = performance.now()

@@ -1,18 +1,18 @@
 import { isTargetAllowed } from '../../crds/tunnel-config.ts'
 import { type ReachedTunnel, sentences } from './sentences.ts'
 
-/** A forward that a client asks for, as it spells it (RFC 4254, section 7.1). */
+/** Forward that a client requests, with its spelling (RFC 4254, section 7.1). */
 export interface Forward {
   readonly host: string
   readonly port: number
 }
 
-/** The public port that a client names; what is behind it the edge decides. */
+/** Port that a client must request; the edge maps public ports to it. */
 const PORT = 80
-/** Names that say "whatever is mine": what stock clients send where their user names none, or any. */
+/** Hosts that mean any address: stock clients send them when the user names none. */
 const OWN = ['', 'localhost', '*']
 
-/** Why a forward is refused, in a sentence; undefined when it may be. */
+/** Returns the sentence for a rejected forward; undefined when it is accepted. */
 export function forwardRefusal(wanted: Forward, tunnel: ReachedTunnel): string | undefined {
   const { route } = tunnel
   const host = wanted.host.toLowerCase()

@@ -1,12 +1,12 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { nativeCiphers } from './wire/packets.ts'
 
-/** What the SSH side counts (surface, section 7): nothing in it names a tunnel or a client. */
+/** Metrics of the SSH server. Labels never name a tunnel or a client. */
 export interface SshMetrics {
   connected(): void
   loggedIn(authMethod: 'key' | 'token'): void
   refused(reason: string): void
-  /** A refused login has no record. */
+  /** Counts a refused login that is not recorded. */
   unrecorded(): void
   ended(reason: string): void
 }
@@ -17,7 +17,7 @@ interface Gauges {
   readonly channels: number
 }
 
-/** Reasons are words of ours: a bounded set. */
+/** Creates the metrics. Reasons are codes of the edge: a bounded set. */
 export function createSshMetrics(registry: Registry, now: () => Gauges): SshMetrics {
   const registers = [registry]
   const gauge = (name: string, help: string, read: () => number) =>

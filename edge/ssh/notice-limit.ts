@@ -1,15 +1,15 @@
 const MINUTE_MS = 60_000
-/** Lines that one connection is shown in a minute. */
+/** Maximum lines per connection in a minute. */
 const LINES_A_MINUTE = 10
-/** Time in which the same line is shown once. */
+/** Time in which an identical line is shown once. */
 const REPEAT_MS = 10_000
 
-/** Rate limit of the lines that one client's terminal is shown while it serves: at most 10 a minute, and an identical line once in 10 s. */
+/** Rate limit of the lines that a client's terminal shows while it serves: at most 10 a minute, and an identical line once in 10 s. */
 export class NoticeLimit {
   /** Lines of the last minute, oldest first: at most {@link LINES_A_MINUTE}. */
   #shown: { readonly line: string; readonly at: number }[] = []
 
-  /** Whether the line may be shown now; counts it if so. `now` in milliseconds of a monotonic clock. */
+  /** Whether the line may be shown now; counts it if so. `now`: milliseconds of a monotonic clock. */
   take(line: string, now: number): boolean {
     this.#shown = this.#shown.filter(({ at }) => now - at < MINUTE_MS)
     if (this.#shown.length >= LINES_A_MINUTE) return false

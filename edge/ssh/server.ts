@@ -27,47 +27,52 @@ import { hostKeyRing } from './wire/offer.ts'
 import { ciphersReady, nativeCiphers } from './wire/packets.ts'
 
 export interface SshServerDeps extends EdgeClock {
-  /** Name of this edge, which its connection records carry. */
+  /** Name of this edge, for its connection records. */
   readonly edge: string
   /** Private keys in OpenSSH's format, one of each type. */
   readonly hostKeys: readonly string[]
   readonly routes: LoginRoutes
   readonly sessions: LiveSessions
-  /** How the edge is reached, for what clients show. Known once it listens. */
+  /** Public address of the edge, for the texts of clients. Known once the edge listens. */
   readonly address: () => PublicAddress
-  /** No more requests are sent to a session that lives on a little. */
+  /** Called when a session takes no more requests while it still lives. */
   readonly onRetired?: (session: Session) => void
   readonly journal: Pick<JournalWriter, 'connection'>
   readonly limits: SshLimits
-  /** Balancers that are believed about whom they speak for. Undefined: none. */
+  /** Trusted balancers, whose PROXY headers name the client. Undefined: none. */
   readonly trusted?: AddressList | undefined
   readonly log: Logger
   readonly registry: Registry
 }
 
 export interface SshServer {
-  /** Resolves with the port, once clients can connect. @throws Error when the port cannot be had */
+  /**
+   * Opens the port and resolves with its number.
+   * @throws Error when the port cannot be opened
+   */
   listen(host: string, port: number): Promise<number>
-  /** Asks those who serve this tunnel whether they are there: a client came to another edge. */
+  /** Probes the sessions of this tunnel after a client of it has connected to another edge. */
   probe(hostname: string): void
-  /** Tells the journal once more who is here: it is another one. */
+  /** Reports the connected clients to the journal again, after the journal was replaced. */
   reportConnections(): void
-  /** Takes nobody new, who is connectionJournal so, and asks all to go and come back elsewhere. Resolves when the last was asked. */
+  /** Rejects new clients with a sentence, and asks all clients to reconnect to another edge. Resolves when the last one was asked. */
   drain(plan: DrainPlan): Promise<void>
-  /** Takes no more clients, and ends those there are. */
+  /** Stops accepting, and ends all connections. */
   close(): Promise<void>
 }
 
 const TICK_MS = 500
-/** Between two clients that are asked to go, where there is time: each costs another edge a handshake. */
+/** Interval between two dismissed clients, where there is time: each costs another edge a handshake. */
 const DRAIN_STEP_MS = 50
 
-/** The SSH side of an edge (surface, section 5, "SSH"): clients log in, forward port 80, and become sessions of their tunnel. */
+/**
+ * Creates the SSH server of an edge: clients log in, forward port 80, and become sessions of their tunnel (docs/edge.md, "Sessions").
+ */
 export function createSshServer(given: SshServerDeps): SshServer {
   const { edge, hostKeys, routes, sessions, journal, limits, log, registry, now, date, onRetired = () => undefined } = given
   const connections = new Set<Connection>()
   const byHostname = new Map<string, Set<Connection>>()
-  /** Ids of the sessions here. */
+  /** Ids of the local sessions that serve. */
   const serves = new Set<string>()
   let draining = false
   const failures = {
@@ -104,7 +109,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
 
   function accept(socket: Socket, { address }: Peer, began: number): void {
     if (address === '') {
-      // It has gone before we came to it.
+      // The client disconnected before this call.
       socket.destroy()
       return
     }
@@ -121,7 +126,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     if (refusal) connection.close(...refusal)
   }
 
-  /** Sentence for a source whose connection is rejected at once. */
+  /** Arguments for closing a connection that is rejected at once; undefined when it is accepted. */
   function refusalOf(source: string): Parameters<Connection['close']> | undefined {
     if (draining) return ['edge_stopping', sentences.stopping]
     if (connections.size >= limits.connections) return ['busy', sentences.busy, Reason.tooManyConnections]

@@ -2,13 +2,13 @@ import { isIP } from 'node:net'
 import { type AddressList, plainAddress } from '../../../crds/formats/address-list.ts'
 import { type Fields, valueOf } from './fields.ts'
 
-/** What is believed of a visitor who may stand behind balancers. */
+/** Address and scheme of a visitor, who may be behind balancers. */
 export interface BelievedVisitor {
   readonly sourceIp: string
   readonly scheme: 'http' | 'https'
 }
 
-/** What a trusted balancer says: its visitor is the last address in X-Forwarded-For that is not itself one of the balancers. */
+/** Returns the visitor that a trusted balancer reports: the last address in X-Forwarded-For that is not a trusted balancer itself. */
 export function believedVisitor(fields: Fields, peer: string, scheme: 'http' | 'https', trusted: AddressList): BelievedVisitor {
   const said = valueOf(fields, 'x-forwarded-proto')?.toLowerCase()
   return {

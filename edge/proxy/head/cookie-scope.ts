@@ -1,8 +1,8 @@
 const DOMAIN = /;[\t ]*domain[\t ]*(=[^;]*)?(?=;|$)/gi
 
 /**
- * A Set-Cookie value that reaches no further than the tunnel's own host: a `Domain` above it would let one tunnel write the cookies of its neighbours.
- * `host` is in lower case.
+ * Returns a Set-Cookie value whose scope is the tunnel's own host at most. A wider `Domain` would let one tunnel set cookies of other
+ * tunnels. `host` is in lower case.
  */
 export function scopedCookie(value: string, host: string): string {
   return value.replace(DOMAIN, (attribute) => (isWithin(attribute.slice(attribute.indexOf('=') + 1), host) ? attribute : ''))

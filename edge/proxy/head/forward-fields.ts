@@ -6,13 +6,13 @@ import { DATE, DROP, HOST, PLAIN, SET_COOKIE, VISITOR_ADDRESS } from './names.ts
 const NONE: readonly string[] = []
 const COMMON = new Set(['close', 'keep-alive', 'upgrade'])
 
-/** The names in a Connection field that mean fields, which go no further than here (RFC 9110, section 7.6.1). */
+/** Returns the names in Connection fields that denote hop-by-hop fields, which are not forwarded (RFC 9110, section 7.6.1). */
 export function hopByHopFields(connection: readonly string[]): readonly string[] {
   if (connection.length === 0 || (connection.length === 1 && COMMON.has(connection[0] ?? ''))) return NONE
   return connection.filter((name) => !COMMON.has(name))
 }
 
-/** What decides which fields of a message are passed on. */
+/** Rules for the fields that are forwarded. */
 export interface ForwardingRules {
   /** Names from {@link hopByHopFields}. */
   readonly hops: readonly string[]
@@ -22,8 +22,8 @@ export interface ForwardingRules {
 }
 
 /**
- * Whether the field at this place is passed on. Host always is, whatever Connection says. A Set-Cookie is, if nothing else is wrong with it: its value is another
- * matter.
+ * Whether the field at this offset is forwarded. Host always is, whatever Connection lists. A Set-Cookie counts as forwarded here; its
+ * value is scoped separately.
  */
 export function isKept({ text, at }: Fields, field: number, { hops, modifications, trusted }: ForwardingRules): boolean {
   const kind = at[field + 4]
@@ -37,10 +37,10 @@ function isWanted(name: string, hops: readonly string[], { removed }: Modificati
   return removed?.kindOf(Buffer.from(name, 'latin1'), 0, name.length) !== DROP && !hops.includes(name.toLowerCase())
 }
 
-/** Where the line of the field at this place ends. */
+/** Returns the end of the line of the field at this offset. */
 export const lineEnd = ({ text, at }: Fields, field: number): number => at[field + STRIDE] ?? text.length
 
-/** The lines that are passed on, as they are: runs of them are taken in one piece. `from`: where the first run begins. */
+/** Returns the forwarded lines unchanged; adjacent lines are copied as one run. `from`: start of the first run. */
 export function keptLines(fields: Fields, from: number, rules: ForwardingRules): string {
   const { text, at } = fields
   let out = ''

@@ -8,8 +8,8 @@ import type { Modifications } from './modifications.ts'
 import type { RequestHead } from './request-head.ts'
 
 /**
- * The message that the backend is sent (surface, section 5): Host as it is, hop-by-hop fields left out, framing and visitor said by the edge alone; with what
- * has come of the body.
+ * Returns the request for the backend (docs/edge.md, "Headers"): the original Host, without hop-by-hop fields, with framing and visitor
+ * fields of the edge, and the part of the body that has arrived.
  */
 export function forwardedRequest(
   head: RequestHead,
@@ -32,7 +32,7 @@ export function forwardedRequest(
   return message
 }
 
-/** Whether two are passed on in the same words but for their ids, and these have the same place. */
+/** Whether two visits yield the same head but for ids of the same length. */
 const isAlike = (one: Visit, other: Visit): boolean =>
   one.peer === other.peer &&
   one.scheme === other.scheme &&

@@ -17,8 +17,9 @@ const AFTER: Readonly<Record<After, string>> = {
 }
 
 /**
- * What an HTTP/1.x visitor is sent: the head with hop-by-hop fields left out, framing said anew, and dated where the backend has not done so (RFC 9110, section
- * 6.6.1), and the first part of the body. `date`: milliseconds since the epoch. It is not to be written to: the next may be the same.
+ * Returns the response for an HTTP/1.x visitor: the head without hop-by-hop fields, with new framing and a Date where the backend sent
+ * none (RFC 9110, section 6.6.1), and the first part of the body. `date`: milliseconds since the epoch. The buffer is read-only: the
+ * next response may be the same buffer.
  */
 export function responseMessage(
   reply: Reply,
@@ -57,18 +58,21 @@ function compose(reply: Reply, after: After, chunked: boolean): ForwardedRespons
   return { text: isWhole ? `${out}\r\n` : out, isWhole, bytes: undefined, reply, after, chunked }
 }
 
-/** Those that the tunnel sets reach no further than those of its backend. */
+/** Cookies that the tunnel sets, scoped as those of its backend. */
 const cookieLines = ({ modifications, host }: Reply): string =>
   modifications.cookies.map((value) => `Set-Cookie: ${scopedCookie(value, host)}\r\n`).join('')
 
-/** Whether the edge is to say when a response came: it is final and has no Date; what the tunnel's settings say of that stands. */
+/** Whether the edge adds Date: the response is final and has none, and the tunnel's settings do not remove Date. */
 export function wantsDate({ head, modifications: { removed } }: Reply): boolean {
   return head.status >= 200 && !hasField(head, DATE) && removed?.kindOf(DATE_NAME, 0, DATE_NAME.length) !== DROP
 }
 
 const DATE_NAME = Buffer.from('date')
 
-/** RFC 9110, section 8.6: none in 1xx and 204; in answers to HEAD and in 304 it speaks of a body that is not there. */
+/**
+ * Returns the Content-Length line (RFC 9110, section 8.6): none in 1xx and 204. In responses to HEAD and in 304 it describes a body
+ * that is not sent.
+ */
 function lengthLine({ head, kind }: Reply): string {
   const { length, chunked } = head.framing
   if (head.status < 200 || head.status === 204 || chunked || kind === 'close') return ''
@@ -92,12 +96,12 @@ function keptWithCookies(reply: Reply): string {
     .join('')
 }
 
-/** The fields that the tunnel sets, its cookies scoped as those of its backend. */
+/** Returns the fields that the tunnel sets, with cookies scoped as those of its backend. */
 export function addedFields({ modifications, host }: Reply): (readonly [string, string])[] {
   return modifications.added.map(({ name, value }) => [name, isCookie(name) ? scopedCookie(value, host) : value] as const)
 }
 
-/** The fields that are passed on, one by one. */
+/** Returns the forwarded fields as pairs. */
 export function keptFields(reply: Reply): [string, string][] {
   const { head, host } = reply
   const { text, at } = head

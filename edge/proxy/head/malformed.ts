@@ -8,24 +8,24 @@ import { ABSOLUTE, hostOf, pathOf } from './request-head.ts'
 import { requestId } from '../request-ids.ts'
 import type { Visitor } from '../visitor.ts'
 
-/** Of a request that is none, as much as can be read: whose it would have been is told of it. */
+/** Readable part of a malformed request, for the request log of the tunnel that it names. */
 export interface Glimpse {
-  /** As {@link hostOf} has it. */
+  /** Host name, as {@link hostOf} returns it. */
   readonly hostname: string
   readonly method: string
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string
 }
 
 export interface Malformed {
   readonly rejection: Rejection
-  /** Undefined: nothing of it can be told. */
+  /** Undefined: no tunnel can be determined. */
   readonly glimpse: Glimpse | undefined
   readonly accepted: Pick<Accepted, 'peer'>
   readonly protocol: 'http/1.1' | 'h2'
 }
 
-/** Answers what cannot be understood as a request in one way, for which there is no deciding. */
+/** Rejects a malformed request. It has no single meaning, so no checks are applied. */
 export function rejectMalformed(
   context: ProxyContext,
   visitor: Visitor,
@@ -45,7 +45,10 @@ export function rejectMalformed(
 const REQUEST_LINE = /^(\S+) (\S*)/
 const HOST = /\r\nhost:([^\r\n]*)(?=\r)/gi
 
-/** Of the text of a head, latin1, as far as it has come; an absolute form decides the host. Undefined: it is of no host, or of more than one. */
+/**
+ * Reads a glimpse from the text of a head, latin1, as far as it has arrived; an absolute form decides the host. Undefined: the text
+ * names no host, or several.
+ */
 export function glimpseOf(text: string): Glimpse | undefined {
   const [host, other] = [...text.matchAll(HOST)].map(([, value = '']) => hostOf(value.trim()))
   const { method, authority, path } = askedIn(text)
@@ -60,7 +63,7 @@ function askedIn(text: string) {
   return { method: method.slice(0, METHOD_MAX), authority: host, path: pathOf(rest) }
 }
 
-/** The same of a header block of HTTP/2: names and values in turn. */
+/** Reads a glimpse from an HTTP/2 header block: names and values in turn. */
 export function glimpseOfStream(raw: readonly string[]): Glimpse | undefined {
   const of = (name: string): readonly string[] => raw.filter((_text, index) => index % 2 === 1 && raw[index - 1] === name)
   const hosts = new Set([...of(':authority'), ...of('host')].map((host) => hostOf(host)))

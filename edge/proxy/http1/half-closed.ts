@@ -1,10 +1,10 @@
-/** Whether a visitor has ended its side: most of those have gone, some still read. */
+/** Tracks a visitor that has ended its side: most such visitors have disconnected, some still read. */
 export class HalfClosed {
   readonly #now: () => number
-  /** When it did, or what it asked for last moved on after that. */
+  /** Time of the visitor's end, or of the response's last progress after it. */
   #since = Infinity
 
-  /** `now`: milliseconds since some moment. */
+  /** `now`: monotonic clock in milliseconds. */
   constructor(now: () => number) {
     this.#now = now
   }
@@ -17,12 +17,12 @@ export class HalfClosed {
     this.#since = this.#now()
   }
 
-  /** What it asked for has begun, or moved on. */
+  /** Records progress of the response. */
   moved(): void {
     if (this.isEnded) this.#since = this.#now()
   }
 
-  /** Whether it is to be taken for one who has gone: nothing has moved on for so long. */
+  /** Whether the visitor counts as disconnected: the response has made no progress for `patienceMs`. */
   isGone(now: number, patienceMs: number): boolean {
     return now - this.#since >= patienceMs
   }

@@ -22,7 +22,7 @@ import type { Visitor } from '../visitor.ts'
 import { Writes } from '../writes.ts'
 
 /**
- * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
+ * A visitor's HTTP/1.x connection: each request is answered before the next is read.
  *
  *     idle → head → busy → idle …      busy → raw (101)      any → linger → closed
  */
@@ -40,7 +40,7 @@ export class Http1Connection implements Visitor, Watched {
   #request: RequestHead | undefined
   #body: Body | undefined
   #exchange: Exchange | undefined
-  /** What came after the request that is being served. */
+  /** Bytes after the request that is being served. */
   #waiting: Buffer | undefined
   #advancing = false
   #close = false
@@ -60,7 +60,7 @@ export class Http1Connection implements Visitor, Watched {
     readAll(socket, (chunk) => this.#data(chunk))
     socket.on('drain', () => this.#drained())
     socket.on('end', () => this.#ended())
-    // What went wrong with a visitor's connection is of no interest: 'close' follows.
+    // The cause of an error does not matter: 'close' follows.
     socket.on('error', () => socket.destroy())
     socket.on('close', () => this.#closed())
   }
@@ -91,7 +91,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#close = true
     const isAnswered = this.#exchange?.stop(STOPPING)
     if (isAnswered === undefined) this.#socket.destroy()
-    // One that is answered lingers until its socket is cut.
+    // After a response the connection lingers until its socket is cut.
     else if (!isAnswered) this.cut()
   }
 
@@ -141,13 +141,13 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   cut(): void {
-    // What a visitor has not got of a response that was cut, it would ask for again.
+    // A visitor would request the missing part of a cut response again.
     const socket = this.#out
     if (this.#phase === 'raw') socket.end(() => socket.destroy())
     else this.#reset()
   }
 
-  /** Ends the connection at once, so that the visitor sees that something is missing. */
+  /** Resets the connection, so that the visitor sees that the response is incomplete. */
   #reset(): void {
     if (this.#accepted.scheme === 'http') this.#socket.resetAndDestroy()
     else this.#socket.destroy()
@@ -168,7 +168,7 @@ export class Http1Connection implements Visitor, Watched {
     else this.#pass(lasting(chunk))
   }
 
-  /** What is not the beginning of a request that can be served at once. */
+  /** Handles bytes that are not the beginning of a request that can be served at once. */
   #pass(chunk: Buffer): void {
     if (this.#phase === 'raw') this.#exchange?.writeBytes(chunk)
     else if (this.#phase === 'busy' && this.#body?.done === false) this.#bodyData(chunk)
@@ -183,8 +183,8 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   /**
-   * Serves what has come or waits, one request after the other; not while answers wait for the visitor to read them. `come` is there only when nothing waits
-   * and this does not go on already: it would be lost.
+   * Serves received and waiting requests one after the other, except while responses wait for the visitor to read. `come` must be given
+   * only when nothing waits and this method is not running: it would be lost.
    */
   #advance(come?: Buffer): void {
     if (this.#advancing) return
@@ -218,7 +218,7 @@ export class Http1Connection implements Visitor, Watched {
     else this.#begin(head, lasting(this.#heads.takeRest()))
   }
 
-  /** The first part of a head has come: the rest must come soon. */
+  /** Starts the deadline for the rest of a head. */
   #awaitHead(): void {
     if (this.#half.isEnded) this.#out.end()
     if (this.#phase === 'head') return
@@ -239,7 +239,7 @@ export class Http1Connection implements Visitor, Watched {
     const began = this.#context.now()
     this.#progress.restart(began)
     this.#half.moved()
-    // Until the exchange has a link.
+    // Paused until the exchange has an upstream connection.
     if (!body.done) pauseReads(this.#socket)
     const { scheme, serverName, surplus, peer } = this.#accepted
     const exchange = serve(this.#context, this, {
@@ -276,13 +276,13 @@ export class Http1Connection implements Visitor, Watched {
     if (this.#exchange?.stop(rejection) !== true) this.#out.destroy()
   }
 
-  /** Answers what is no request, and closes: where the next one begins is not known. */
+  /** Responds to a malformed request and closes: the start of the next request is unknown. */
   #refuse(rejection: Rejection, glimpse?: Glimpse): void {
     this.#request = this.#body = undefined
     rejectMalformed(this.#context, this, { rejection, glimpse, accepted: this.#accepted, protocol: 'http/1.1' })
   }
 
-  /** Whether another request can follow an answer of the edge: this one was whole, and was HTTP/1.1. */
+  /** Whether another request can follow a response of the edge: this request was complete, and was HTTP/1.1. */
   get #survivesAnswer(): boolean {
     return !this.#close && this.#body?.done === true && this.#request?.keepAlive === true && this.#request.minor === 1
   }
@@ -308,7 +308,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#advance()
   }
 
-  /** The socket, for what comes after the beginning of a response. */
+  /** The socket, for operations after the beginning of a response. */
   get #out(): Socket {
     this.#writes.send()
     return this.#socket

@@ -8,13 +8,14 @@ interface Deps {
 }
 
 /**
- * The end of a connection on which a visitor may still be sending. What comes is read and dropped: a socket that is closed with unread bytes is reset, and the
- * reset destroys an answer that the visitor has not read yet, as one that writes its whole request first has not. Time is the bound, not bytes.
+ * End of a connection on which a visitor may still send. Incoming bytes are read and dropped: closing a socket with unread bytes resets
+ * it, and the reset destroys a response that the visitor has not read yet, such as one that sends its whole request first. The limit is
+ * time, not bytes.
  */
 export class Lingering {
   readonly #deps: Deps
   readonly #deadline: number
-  /** When bytes last came, or all that was written had left: Infinity until then. */
+  /** Time at which bytes last arrived, or at which all output was sent; Infinity until then. */
   #movedAt = Infinity
 
   constructor(deps: Deps) {

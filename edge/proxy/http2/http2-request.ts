@@ -20,8 +20,8 @@ interface Draft {
 }
 
 /**
- * Reads the header block of a request as the head of an HTTP/1.1 request of the same meaning: written down, and then read by the same strict parser. What the
- * one can say and the other cannot (line ends in values, fields of the connection, a length that is not kept) is refused.
+ * Reads the header block of a request as the head of an equivalent HTTP/1.1 request, with the same strict parser. Text that only one of
+ * the versions can express (line ends in values, connection-specific fields, a wrong length) is rejected.
  */
 export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Rejection {
   const draft = draftOf(raw)
@@ -35,7 +35,7 @@ export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Rej
   return endsHere && hasBody(head) ? bad('Content-Length is not that of the body') : head
 }
 
-/** What is wrong with the first field that is, or all of them. */
+/** Collects the fields, or returns the error of the first invalid one. */
 function draftOf(raw: readonly string[]): Draft | string {
   const draft: Draft = { pseudo: new Map(), host: undefined, cookies: '', hasLength: false, lines: '' }
   for (let index = 0; index + 1 < raw.length; index += 2) {
@@ -67,7 +67,7 @@ const RULES: readonly FieldRule[] = [
   },
 ]
 
-/** They come once, and before all others (RFC 9113, section 8.3). */
+/** Takes a pseudo-header field. Each occurs once, before all other fields (RFC 9113, section 8.3). */
 function takePseudo({ pseudo, lines, host }: Draft, name: string, value: string): string | undefined {
   if (pseudo.has(name) || lines !== '' || host !== undefined) return 'a pseudo-header field is there twice, or too late'
   pseudo.set(name, value)
@@ -94,12 +94,12 @@ function requestLine({ pseudo, host }: Draft): string | undefined {
   const [method, path] = [of(':method'), of(':path')]
   const isComplete = [...pseudo.keys()].every((name) => PSEUDO.has(name)) && pseudo.has(':scheme')
   if (!isComplete || !isToken(method) || !/^[/*][^ \t]*$/.test(path)) return undefined
-  // Without either, the parser misses it.
+  // Without both, the parser rejects the empty Host.
   const named = pseudo.has(':authority') ? of(':authority') : (host ?? '')
   return host === undefined || sameHost(host, named) ? `${method} ${path} HTTP/1.1\r\nHost: ${named}\r\n` : undefined
 }
 
-/** Cookies are one field again (RFC 9113, section 8.2.3); a body of unknown length is sent in chunks. */
+/** Joins cookies into one field (RFC 9113, section 8.2.3). A body of unknown length is sent in chunks. */
 function fieldLines({ lines, cookies, hasLength }: Draft, endsHere: boolean): string {
   const cookie = cookies === '' ? '' : `cookie: ${cookies}\r\n`
   return `${lines}${cookie}${endsHere || hasLength ? '' : 'transfer-encoding: chunked\r\n'}`

@@ -1,8 +1,8 @@
 import type { PayloadSink } from './chunk.ts'
 
 /**
- * The payload of one buffer in one piece, moved together over the framing between: a backend may send chunks of a byte, and each would else be a write,
- * a frame and a record of its own, five thousand for what was read at once.
+ * Payload of one buffer in one range, moved together over the framing between. A backend may send chunks of one byte: without this each
+ * would be a write, a frame and a TLS record of its own, five thousand for one read.
  */
 export class GatheredPayload implements PayloadSink {
   #start = 0
@@ -14,7 +14,7 @@ export class GatheredPayload implements PayloadSink {
     this.#end += end - start
   }
 
-  /** What was gathered, as a part of the buffer. */
+  /** Returns the gathered payload as a part of the buffer. */
   of(chunk: Buffer): Buffer {
     return chunk.subarray(this.#start, this.#end)
   }

@@ -2,51 +2,54 @@ import type { Origin, Session } from '../../session.ts'
 import { UpstreamConnection, type UpstreamUser } from './upstream-connection.ts'
 
 interface Deps {
-  /** Milliseconds since some moment. */
+  /** Monotonic clock in milliseconds. */
   readonly now: () => number
-  /** How long a link may wait for its next request. A client's cost per request grows with the channels that are open. */
+  /** Maximum idle time. A client's cost per request grows with its open channels. */
   readonly idleMs: number
-  /** How long the last one of a session may wait: it saves the next request a round trip. */
+  /** Maximum idle time of a session's last connection, which saves the next request a round trip. */
   readonly spareMs: number
 }
 
-/** For so long after a target has changed, an edge that a session is of may not have heard of it: links from then serve one request alone. */
+/**
+ * Time after a change of the target in which the edge that owns the session may not know it: connections opened in that time serve one
+ * request only.
+ */
 const TARGET_SPREAD_MS = 2_000
 
-/** Where the links of a session period, and from when on those that are opened are sure to. */
+/** Target of a session, and the time from which new connections are certain to lead to it. */
 interface TargetPeriod {
   readonly target: string | undefined
   readonly from: number
 }
 
-/** What is asked of a link. */
+/** Requirements for an upstream connection. */
 export interface UpstreamRequest {
   readonly origin: Origin
   /**
-   * `replayable`: the request can be sent again should the link turn out to have been closed meanwhile; another gets one that was used just now, or a new one.
-   * `fresh`: a new one at any rate.
+   * `replayable`: any idle connection, because the request can be sent again if that one was closed meanwhile. `once`: one that was
+   * used just now, or a new one. `fresh`: a new one.
    */
   readonly use: 'replayable' | 'once' | 'fresh'
-  /** The tunnel's setting of this moment: a link that was opened under another one periods elsewhere. */
+  /** Current target of the tunnel: a connection that was opened for another target is not used. */
   readonly target: string | undefined
 }
 
-/** Links to backends between requests, by session: last in, first out. */
+/** Idle upstream connections by session: last in, first out. */
 export interface Pools {
-  /** A link for a request. */
+  /** Returns a connection for a request. */
   take(session: Session, want: UpstreamRequest): UpstreamConnection
-  /** Gives back a link whose last response has ended cleanly. */
+  /** Returns a connection to the pool after its response has ended cleanly. */
   give(connection: UpstreamConnection): void
-  /** A session takes no more requests, until one is led to it again: its links that wait are closed, the others when they are given back. */
+  /** Stops using a session, until a request selects it again: closes its idle connections, and the others when they are returned. */
   retire(session: Session): void
-  /** Closes what has waited too long. */
+  /** Closes connections that exceed their idle time. */
   sweep(): void
   close(): void
   readonly idle: number
 }
 
 export function createPools({ now, idleMs, spareMs }: Deps): Pools {
-  /** Of each session, the one idle longest first. */
+  /** Idle connections of each session, the longest idle first. */
   const waiting = new Map<Session, UpstreamConnection[]>()
   const retired = new WeakSet<Session>()
   const periods = new WeakMap<Session, TargetPeriod>()
@@ -79,7 +82,7 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
   }
 
   function take(session: Session, { origin, use, target }: UpstreamRequest): UpstreamConnection {
-    // One that was to go, and is asked again since.
+    // The session may have been retired and selected again.
     retired.delete(session)
     const period = periodOf(session, target)
     const connections = use === 'fresh' ? undefined : waiting.get(session)
@@ -133,7 +136,7 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
   }
 }
 
-/** Gives the link to a request. */
+/** Assigns the connection to a request. */
 export function lend(connection: UpstreamConnection, user: UpstreamUser): void {
   connection.uses++
   connection.user = user

@@ -3,35 +3,35 @@ import { readResponseHead, type ResponseHead } from '../head/response-head.ts'
 import type { Channel, ChannelEvents } from '../../channels/channel.ts'
 import type { Origin, Session } from '../../session.ts'
 
-/** Why a way to the backend is of no more use. `ended` and `lost` come before an answer, or in its middle. */
+/** Reasons for the end of an upstream connection. `ended` and `lost` occur before or during a response. */
 export type UpstreamEnd = 'connect_failed' | 'prohibited' | 'session_lost' | 'ended' | 'lost'
 
-/** The request that a link serves just now. */
+/** Request that uses an upstream connection. */
 export interface UpstreamUser {
   upstreamData(chunk: Buffer): void
   upstreamDrained(): void
-  /** The target ended its side; what it was sent may still be on the way. */
+  /** The target ended its side; bytes for it may still be in flight. */
   upstreamEnded(): void
-  /** Last call: refused, or closed. */
+  /** Last call: the channel was refused, or closed. */
   upstreamClosed(end: UpstreamEnd): void
 }
 
-/** A channel that serves one request after the other. */
+/** Channel to the backend that serves one request after the other. */
 export class UpstreamConnection implements ChannelEvents {
   readonly session: Session
   readonly channel: Channel
-  /** Reads the heads of the responses that come by it. */
+  /** Reader of the response heads on this connection. */
   readonly heads = new HeadReader<ResponseHead | undefined>(readResponseHead, undefined)
   user: UpstreamUser | undefined
-  /** Requests that it has been given. */
+  /** Number of requests that have used it. */
   uses = 0
   idleSince = 0
-  /** What it was opened under, as its pool has it; undefined: it is not kept for another request. */
+  /** Period of the target in which it was opened. Undefined: it serves one request only. */
   period: object | undefined
   gone = false
   readonly #onIdleEnd: (connection: UpstreamConnection) => void
 
-  /** `onIdleEnd` is told when it ends, or speaks unasked, while no request has it. */
+  /** `onIdleEnd` is called when it ends or receives bytes while no request uses it. */
   constructor(session: Session, origin: Origin, onIdleEnd: (connection: UpstreamConnection) => void) {
     this.session = session
     this.#onIdleEnd = onIdleEnd
@@ -39,7 +39,7 @@ export class UpstreamConnection implements ChannelEvents {
   }
 
   opened(): void {
-    // Nothing waits for it: what is written before is sent then.
+    // Nothing to do: bytes that were written before are sent then.
   }
 
   refused(why: 'connect_failed' | 'prohibited' | 'session_lost'): void {
@@ -64,7 +64,7 @@ export class UpstreamConnection implements ChannelEvents {
     this.#leave(lost ? 'lost' : 'ended')
   }
 
-  /** Closes it; nobody is told any more. */
+  /** Closes the connection without a further event to its user. */
   discard(): void {
     if (!this.user) this.#onIdleEnd(this)
     this.user = undefined

@@ -3,13 +3,13 @@ import type { RsaHash } from '../public-key.ts'
 import { WireReader } from '../wire-format.ts'
 import type { AuthRequest, GlobalRequest, WireEvents } from './messages.ts'
 
-/** Whose messages they are. */
+/** Receiver of a protocol's messages. */
 interface Owner {
   readonly accepted: boolean
   readonly events: WireEvents
 }
 
-/** ssh2's protocol, which knows whose it is: its handlers are given nothing else. */
+/** ssh2's protocol with its receiver: ssh2 passes its handlers no other context. */
 export class OwnedProtocol extends Protocol {
   owner: Owner | undefined = undefined
 }
@@ -24,7 +24,7 @@ const before =
     else owner?.events.broken()
   }
 
-/** What a message did not have to its end is `undefined`; of numbers that follow each other the last is, when any is. */
+/** Value of a field that a message was too short for. In a run of numbers, the last one is undefined if any is. */
 type Unread = undefined
 
 interface Opening {
@@ -33,7 +33,7 @@ interface Opening {
   readonly window: number
   readonly packetSize: number | Unread
 }
-/** Whole: ssh2 has looked. */
+/** Complete: ssh2 has checked it. */
 interface Confirmation {
   readonly recipient: number
   readonly sender: number
@@ -41,7 +41,7 @@ interface Confirmation {
   readonly packetSize: number
 }
 
-/** One table for all connections, by the names that ssh2 calls them. */
+/** Handlers of all connections, by the names of ssh2. */
 export const HANDLERS: Readonly<Record<string, Handler>> = {
   DISCONNECT: (protocol) => protocol.owner?.events.disconnected(),
   SERVICE_REQUEST(protocol, name: string) {
@@ -91,13 +91,13 @@ interface KeyMethod {
 function authRequest(user: string | Unread, method: string, data: unknown): AuthRequest | Unread {
   if (user === undefined) return undefined
   if (method === 'password') {
-    // The other form asks to change the password (RFC 4252, section 8), which there is no way to.
+    // The other form changes the password (RFC 4252, section 8), which is not supported.
     return typeof data === 'string' ? { method, user, password: data } : { method: 'other', user }
   }
   if (method !== 'publickey') return method === 'none' ? { method, user } : { method: 'other', user }
   const { key, keyAlgo, hashAlgo, signature, blob } = data as KeyMethod
   if (key === undefined) return undefined
-  // The name must be that of the key (RFC 4252, section 7): what ssh2 makes of `rsa-sha2-…` is `ssh-rsa` and a hash.
+  // The name must be that of the key (RFC 4252, section 7): ssh2 turns `rsa-sha2-…` into `ssh-rsa` and a hash.
   if (new WireReader(key).text() !== keyAlgo) return { method: 'other', user }
   const signed = signature && blob ? { signature: { bytes: signature, of: blob } } : {}
   return { method, user, blob: key, hash: hashAlgo, ...signed }

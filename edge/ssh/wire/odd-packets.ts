@@ -6,8 +6,8 @@ import { send } from './packets.ts'
 const UNIMPLEMENTED = 3
 
 /**
- * Answers messages of types that there is no use for, which ssh2 drops (RFC 4253, section 11.4). Once there are keys: what is out of place while
- * they are exchanged ends the connection.
+ * Answers messages of unknown types, which ssh2 drops (RFC 4253, section 11.4). This applies once keys are established: an unexpected
+ * message during a key exchange ends the connection.
  */
 export function answerUnknown(protocol: OwnedProtocol): void {
   const onPayload = protocol._onPayload
@@ -23,14 +23,14 @@ export function answerUnknown(protocol: OwnedProtocol): void {
 }
 
 /**
- * Lets a packet without a payload end the first exchange of keys where it is strict, as others that do not belong there; ssh2 passes over it. To
- * be called when it begins.
+ * Ends the connection at a packet without a payload during a strict first key exchange, as other unexpected packets do; ssh2 ignores
+ * it. Call when the exchange begins.
  */
 export function refuseEmpty(protocol: OwnedProtocol): void {
   const decipher = protocol._decipher
   const onPayload = decipher._onPayload
   decipher._onPayload = (payload) => {
-    // Before the client's KEXINIT nobody knows yet, but then KEXINIT is not the first packet, which ssh2 does see.
+    // Strictness is unknown before the client's KEXINIT, but then KEXINIT is not the first packet, which ssh2 detects.
     if (payload.length > 0 || !protocol._strictMode) return onPayload(payload)
     protocol.owner?.events.broken()
     return Infinity

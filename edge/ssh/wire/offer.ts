@@ -3,7 +3,7 @@ import type { HostKey } from '../host-keys.ts'
 import { ciphersFor, type ClientOffer, KEY_EXCHANGES, MACS } from './algorithms.ts'
 import { HYBRID } from './hybrid-kex.ts'
 
-/** Keys under each name that a client may ask for (RFC 8332 has two for RSA). */
+/** Host keys by each name that a client may request (RFC 8332 has two for RSA). */
 export type HostKeyRing = Readonly<Record<string, object>>
 
 export function hostKeyRing(keys: readonly HostKey[]): HostKeyRing {
@@ -17,7 +17,7 @@ export function hostKeyRing(keys: readonly HostKey[]): HostKeyRing {
 
 const offers = new Map<string, KexInit>()
 
-/** What a client is offered (RFC 4253, section 7.1). Offers are the same for many clients: each is built once. */
+/** Returns the offer for a client (RFC 4253, section 7.1). Many clients share an offer: each is built once. */
 export function offerFor(ring: HostKeyRing, client: ClientOffer | undefined): KexInit {
   const serverHostKey = Object.keys(ring)
   const cipher = [...ciphersFor(client)]
@@ -27,7 +27,7 @@ export function offerFor(ring: HostKeyRing, client: ClientOffer | undefined): Ke
   const direction = { cipher, mac: [...MACS], compress: ['none'], lang: [] }
   const exchanges = [HYBRID, ...KEY_EXCHANGES, 'kex-strict-s-v00@openssh.com']
   const offer = new kex.KexInit({ kex: exchanges, serverHostKey, cs: direction, sc: direction })
-  // It is announced, and ssh2 must not choose it itself.
+  // The hybrid is announced, but ssh2 must not select it itself.
   offer.lists.kex.array = exchanges.filter((exchange) => exchange !== HYBRID)
   offers.set(name, offer)
   return offer
