@@ -84,7 +84,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   const publicPorts = { http: spec.publicHttpPort, https: spec.publicHttpsPort }
   const routes = createRoutes({
     ...{ endpoint, domain, tunnels, passwords, date: systemClock.date },
-    onError: (error) => log.error({ err: error }, 'a change of a tunnel was not taken up'),
+    onError: (error) => log.error({ err: error }, 'applying a change of a tunnel failed'),
   })
   const sessions = createSessions()
   const balancers = spec.proxyProtocol?.trustedCIDRs ?? []

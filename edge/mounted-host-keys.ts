@@ -15,6 +15,6 @@ export async function readHostKeys(directory: string): Promise<readonly string[]
     return keys
   } catch (cause) {
     if (cause instanceof MooringError) throw cause
-    throw new MooringError('files_unreadable', `the host keys in ${directory} cannot be read`, { cause })
+    throw new MooringError('files_unreadable', `the host keys in ${directory} are not readable`, { cause })
   }
 }

@@ -109,7 +109,7 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     try {
       return (await fetch(name, obtainedAt)) ?? held.get(name)
     } catch (error) {
-      log.warn({ err: error }, 'a certificate could not be fetched')
+      log.warn({ err: error }, 'fetching a certificate failed')
       return held.get(name)
     }
   }
@@ -136,7 +136,7 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
         return
       }
     } catch (error) {
-      log.warn({ err: error }, 'a certificate could not be fetched; it is tried again')
+      log.warn({ err: error }, 'fetching a certificate failed; retrying')
     }
     if (!pending.has(name) && !disposed) retryLater({ ...task, failures: task.failures + 1 })
   }

@@ -53,7 +53,7 @@ export function createUnknownHostsCertificate({
     if (!pem) {
       pems.forget(name)
       kept.keep(name, current)
-      throw new Error(`the certificate in the Secret ${name} cannot be used`)
+      throw new Error(`the certificate in the Secret ${name} is not usable`)
     }
     current = pem
     log.info({ secret: name }, 'the certificate for unknown hosts has changed')

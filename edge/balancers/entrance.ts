@@ -40,7 +40,7 @@ export function createEntrance({ trusted, headMs, quietMs, most, log }: Deps): E
     const at = performance.now()
     if (at - warnedAt < WARN_MS) return
     warnedAt = at
-    log.warn({ balancer }, 'a PROXY header from a trusted balancer could not be read')
+    log.warn({ balancer }, 'invalid PROXY header from a trusted balancer')
   }
 
   function read(socket: Socket, begin: (peer: Peer) => void): void {

@@ -180,7 +180,7 @@ function headerOf(bytes: Buffer, at: number): Header {
   const word = bytes.readUInt32BE(at)
   const [type, length] = [word >>> 24, word & 0xff_ffff]
   const size = SIZES.get(type)
-  if (!size) throw new FrameError(`no frame is of type ${type}`)
-  if (length < size.least || length > size.most) throw new FrameError(`a frame of type ${type} is not of ${length} bytes`)
+  if (!size) throw new FrameError(`unknown frame type ${type}`)
+  if (length < size.least || length > size.most) throw new FrameError(`invalid length ${length} of a frame of type ${type}`)
   return { type: type as Frame, length }
 }

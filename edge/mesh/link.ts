@@ -143,7 +143,7 @@ export class MeshLink implements FrameReader {
 
   control(type: Frame, channel: number, payload: Buffer): void {
     if (this.#end !== undefined) return
-    if (!this.#peer && type !== Frame.hello) throw new FrameError('an edge says first who it is')
+    if (!this.#peer && type !== Frame.hello) throw new FrameError('the first frame is not a hello')
     this.#handlers[type](channel, payload)
   }
 
@@ -191,7 +191,7 @@ export class MeshLink implements FrameReader {
   }
 
   #greet(peer: Hello): void {
-    if (this.#peer) throw new FrameError('an edge says once who it is')
+    if (this.#peer) throw new FrameError('unexpected second hello')
     this.#peer = peer
     if (peer.endpoint === this.#deps.self.endpoint) this.#deps.owner.greeted(this, peer)
     else this.close('unknown_peer')

@@ -48,7 +48,7 @@ export async function openMeshFiles({ directory, log, everyMs = POLL_MS }: Deps)
       log.info('the certificate for the other edges has changed')
       for (const handler of handlers) handler(now)
     } catch (error) {
-      log.error({ err: error }, 'the certificate for the other edges cannot be read; the one from before is used on')
+      log.error({ err: error }, 'the certificate for the other edges is not readable; the previous one stays in use')
     }
   }
 
@@ -71,6 +71,6 @@ async function read(directory: string): Promise<MeshIdentity> {
     createSecureContext(identity)
     return identity
   } catch (cause) {
-    throw new MooringError('files_unreadable', `the certificate for the other edges in ${directory} cannot be used`, { cause })
+    throw new MooringError('files_unreadable', `the certificate for the other edges in ${directory} is not usable`, { cause })
   }
 }

@@ -132,7 +132,7 @@ export function createMesh(deps: Deps): Mesh {
 
   function settle(link: MeshLink, { complete }: Pick<SessionChanges, 'complete'> = {}): void {
     incomplete.delete(link)
-    if (complete) log.debug({ peer: link.peer?.edge }, 'another edge has told all its sessions')
+    if (complete) log.debug({ peer: link.peer?.edge }, 'received all sessions of another edge')
     if (incomplete.size > 0) return
     for (const resolve of waiting) resolve()
     waiting.clear()

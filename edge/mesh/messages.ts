@@ -59,7 +59,7 @@ export const parseSessionChanges = (payload: Buffer): SessionChanges => parsed(S
 
 function parsed<T>(schema: z.ZodType<T>, payload: Buffer): T {
   const result = schema.safeParse(jsonOf(payload))
-  if (!result.success) throw new FrameError('a message between edges is not what it should be')
+  if (!result.success) throw new FrameError('invalid message between edges')
   return result.data
 }
 
@@ -87,7 +87,7 @@ export function encodeNotice({ session, line }: Notice): Buffer {
 /** @throws FrameError */
 export function parseNotice(payload: Buffer): Notice {
   const end = 1 + payload.readUInt8(0)
-  if (payload.length <= end) throw new FrameError('a notice without a line')
+  if (payload.length <= end) throw new FrameError('a notice frame has no line')
   return { session: payload.toString('latin1', 1, end), line: payload.toString('utf8', end) }
 }
 
@@ -112,7 +112,7 @@ export function encodeOpen({ window, origin, session }: Open): Buffer {
 export function parseOpen(payload: Buffer): Open {
   const length = payload.readUInt8(6)
   const session = payload.toString('latin1', 7 + length)
-  if (payload.length <= 7 + length) throw new FrameError('a channel is wanted for no session')
+  if (payload.length <= 7 + length) throw new FrameError('an open frame names no session')
   return {
     window: payload.readUInt32BE(0),
     origin: { address: payload.toString('latin1', 7, 7 + length), port: payload.readUInt16BE(4) },

@@ -21,7 +21,7 @@ export function createMeshMetrics(registry: Registry, state: () => State): MeshM
         this.set(value(state()))
       },
     })
-  gauge('mooring_edge_mesh_links', 'Other edges of the endpoint that this one is linked to.', ({ links }) => links)
+  gauge('mooring_edge_mesh_links', 'Links of this edge to other edges of the endpoint.', ({ links }) => links)
   gauge('mooring_edge_mesh_channels', 'Channels between this edge and others.', ({ channels }) => channels)
   gauge('mooring_edge_mesh_sessions', 'Sessions of other edges that this one can reach.', ({ sessions }) => sessions)
   const ends = new Counter({

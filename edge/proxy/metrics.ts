@@ -68,7 +68,7 @@ export function createProxyMetrics({ registry, pools }: Deps): ProxyMetrics {
   })
   new Gauge({
     name: 'mooring_edge_idle_channels',
-    help: 'Channels to backends that wait for their next request.',
+    help: 'Idle channels to backends.',
     registers,
     collect() {
       this.set(pools.idle)

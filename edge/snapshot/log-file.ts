@@ -72,8 +72,8 @@ export async function openLogFile(deps: Deps): Promise<LogFile> {
       else await append(handle)
       failed = false
     } catch (error) {
-      log.warn({ err: error }, 'what is served could not be kept on disk')
-      await handle?.close().catch((closing: unknown) => log.warn({ err: closing }, 'a file could not be closed'))
+      log.warn({ err: error }, 'writing the snapshot failed; retrying')
+      await handle?.close().catch((closing: unknown) => log.warn({ err: closing }, 'closing the snapshot file failed'))
       // The next try rewrites the file: the extent of the failed write is unknown.
       handle = undefined
       failed = true

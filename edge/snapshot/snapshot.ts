@@ -147,7 +147,7 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
       return result
     } catch (error) {
       if (!saved) throw error
-      log.warn({ err: error, kind: kind.kind, objects: saved.items.length }, 'the API does not answer: serving as before it went')
+      log.warn({ err: error, kind: kind.kind, objects: saved.items.length }, 'the API does not answer; serving the last snapshot')
       onList(state, saved)
       return saved
     }

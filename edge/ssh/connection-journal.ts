@@ -53,7 +53,7 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
 
   function keep(record: ConnectionRecord): void {
     journal.connection(record).catch((error: unknown) => {
-      log.error({ err: error, type: record.type }, 'a connection could not be journalled')
+      log.error({ err: error, type: record.type }, 'recording a connection in the journal failed')
     })
   }
 

@@ -61,7 +61,7 @@ export const sentences = {
     `Mooring: several tunnels list this key. Log in as the hostname of one, HOSTNAME@...: ${hostnames.slice(0, most).join(', ')}${hostnames.length > most ? ' and others' : ''}.`,
   loginGrace: (ms: number) => `Mooring: no login within ${seconds(ms)}.`,
   handshakes: 'Mooring: too many connections from your address that have not logged in. Try again in a moment.',
-  busy: 'Mooring: this edge has as many connections as it takes. Try again in a moment.',
+  busy: 'Mooring: this edge has reached its limit of connections. Try again in a moment.',
   forwardGrace: (tunnel: ReachedTunnel) => `Mooring: this connection forwards nothing: -R is missing. Type: ${command(tunnel)}`,
   otherHost: (host: string, tunnel: ReachedTunnel) =>
     `Mooring: ${shown(host)} is not the tunnel of this login. Type: ${command(tunnel)}`,
@@ -79,13 +79,13 @@ export const sentences = {
   onlyForwards: 'Mooring forwards remote ports (-R) only',
   keepalive: 'Mooring: no answer to keepalives.',
   replaced: 'Mooring: a newer connection serves this tunnel, and this one did not answer.',
-  protocol: 'Mooring: that is not how SSH is spoken.',
+  protocol: 'Mooring: SSH protocol error.',
   overrun: 'Mooring: more data than the window of the channel allows.',
-  rekey: 'Mooring: the exchange of new keys did not end.',
-  stopping: 'Mooring: this edge stops. Connect again.',
+  rekey: 'Mooring: the exchange of new keys timed out.',
+  stopping: 'Mooring: this edge is stopping. Connect again.',
   refused(refusal: Refusal): string {
     if (refusal === 'rate') return 'Mooring: too many failed logins from your address. Try again in a minute.'
-    if (refusal === 'too_many_sessions') return 'Mooring: this tunnel has as many connections as it may have.'
+    if (refusal === 'too_many_sessions') return 'Mooring: this tunnel has reached its limit of connections.'
     return refusal === 'expired' ? 'Mooring: this password has expired. Issue a new one.' : sentences.notAccepted
   },
   revoked: (why: Revocation): string => REVOKED[why],

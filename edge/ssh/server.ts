@@ -200,7 +200,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     server.on('error', (error) => log.error({ err: error }, 'the SSH listener failed'))
     ticker = startTicker(TICK_MS, tick)
     if (!nativeCiphers)
-      log.warn('SSH runs on JavaScript ciphers, several times slower: ssh2’s native addon is not built for this Node')
+      log.warn('SSH uses JavaScript ciphers, which are several times slower: ssh2’s native addon is not built for this Node')
     return (server.address() as AddressInfo).port
   }
 

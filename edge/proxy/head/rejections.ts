@@ -21,5 +21,9 @@ export const UNKNOWN_CODING: Rejection = {
   reason: 'unknown_transfer_coding',
   detail: 'chunked is the only transfer coding that the edge knows',
 }
-export const STOPPING: Rejection = { status: 503, reason: 'edge_stopping', detail: 'this edge stops; ask again' }
+export const STOPPING: Rejection = {
+  status: 503,
+  reason: 'edge_stopping',
+  detail: 'this edge is stopping; send the request again',
+}
 export const TOO_SLOW: Rejection = { status: 408, reason: 'too_slow', detail: 'the request did not come in time' }

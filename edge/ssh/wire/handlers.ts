@@ -105,7 +105,7 @@ function authRequest(user: string | Unread, method: string, data: unknown): Auth
 
 function globalRequest(name: string | Unread, data: unknown): GlobalRequest | Unread {
   if (name === undefined) return undefined
-  // Whole: ssh2 has looked.
+  // Complete: ssh2 has checked it.
   if (name === 'streamlocal-forward@openssh.com') return { name, path: (data as { socketPath: string }).socketPath }
   if (name !== 'tcpip-forward' && name !== 'cancel-tcpip-forward') return { name: 'other' }
   const { bindAddr, bindPort } = data as { bindAddr: string | Unread; bindPort: number }
