@@ -77,7 +77,7 @@ describe('a connection of a trusted balancer', () => {
     }
   })
 
-  test('reads one header alone', async () => {
+  test('reads one header only', async () => {
     const { came, visit } = await startEntrance()
     const socket = await visit()
     socket.end(Buffer.concat([lineFor('203.0.113.7', 1), lineFor('203.0.113.8', 1)]))
@@ -88,7 +88,7 @@ describe('a connection of a trusted balancer', () => {
     })
   })
 
-  test('is ended when its header cannot be read, with one warning', async () => {
+  test('is closed at an invalid header, with one warning', async () => {
     const { came, visit, warnings } = await startEntrance()
     for (let count = 0; count < 3; count++) {
       const socket = await visit()
@@ -99,7 +99,7 @@ describe('a connection of a trusted balancer', () => {
     expect(warnings).toEqual([{ balancer: '127.0.0.1' }])
   })
 
-  test('is ended when it ends within its header', async () => {
+  test('is closed when it ends within its header', async () => {
     const { came, visit } = await startEntrance()
     const socket = await visit()
     socket.end('PROXY TCP4')
@@ -107,7 +107,7 @@ describe('a connection of a trusted balancer', () => {
     expect(came).toEqual([])
   })
 
-  test.each(['', 'PROXY TCP4'])('is ended when no more than %j comes in time', async (bytes) => {
+  test.each(['', 'PROXY TCP4'])('is closed when only %j arrives in time', async (bytes) => {
     const { came, visit } = await startEntrance({ headMs: 20 })
     const socket = await visit()
     socket.write(bytes)
@@ -115,7 +115,7 @@ describe('a connection of a trusted balancer', () => {
     expect(came).toEqual([])
   })
 
-  test('begins without a word where a client may wait for one', async () => {
+  test('begins without a header where a client may wait for the server', async () => {
     const { came, visit } = await startEntrance({ quietMs: 20 })
     const socket = await visit()
     const { localPort: port } = socket
@@ -125,7 +125,7 @@ describe('a connection of a trusted balancer', () => {
     expect(came[0]).toMatchObject({ peer: { address: '127.0.0.1', port }, text: 'hello' })
   })
 
-  test('is turned away when too many are waited for', async () => {
+  test('is closed when too many headers are awaited', async () => {
     const { visit, accepted } = await startEntrance({ most: 1 })
     const first = await visit()
     const second = await visit()
@@ -134,7 +134,7 @@ describe('a connection of a trusted balancer', () => {
     first.destroy()
   })
 
-  test('is ended when the entrance is closed before its header has come', async () => {
+  test('is closed when the entrance is closed before its header', async () => {
     const { entrance, visit, accepted } = await startEntrance()
     const socket = await visit()
     await vi.waitFor(() => expect(accepted).toHaveLength(1), soon)
@@ -143,7 +143,7 @@ describe('a connection of a trusted balancer', () => {
   })
 })
 
-test('a connection from elsewhere begins at once, and what looks like a header is its own', async () => {
+test('a connection from another address begins at once, and its header is data', async () => {
   const { came, visit } = await startEntrance()
   const socket = await visit('127.0.0.2')
   const { localPort: port } = socket
@@ -156,7 +156,7 @@ test('a connection from elsewhere begins at once, and what looks like a header i
   })
 })
 
-test('without balancers nothing is asked of a socket', async () => {
+test('without balancers no header is read', async () => {
   const { visit, accepted } = await startEntrance()
   await visit('127.0.0.2')
   await vi.waitFor(() => expect(accepted).toHaveLength(1), soon)

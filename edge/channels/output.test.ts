@@ -6,7 +6,7 @@ import { Output, BEFORE_LOGIN_BYTES } from './output.ts'
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** Our end of a connection whose other end reads nothing. */
+/** Our end of a connection whose other end does not read. */
 async function toOneWhoReadsNothing() {
   const server = createServer({ pauseOnConnect: true })
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -36,9 +36,9 @@ async function mostWaiting(output: Output, socket: Socket): Promise<number> {
 }
 
 test.each([
-  { who: 'a stranger', isTrusted: false, most: 256 * KIB },
+  { who: 'a client before login', isTrusted: false, most: 256 * KIB },
   { who: 'a client that has logged in', isTrusted: true, most: 8 * MIB },
-])('$who that reads nothing of what it asks for is given up when so much waits', async ({ isTrusted, most }) => {
+])('$who that reads nothing is disconnected at the limit of pending bytes', async ({ isTrusted, most }) => {
   using there = await toOneWhoReadsNothing()
   const output = new Output(there.socket, BEFORE_LOGIN_BYTES)
   if (isTrusted) output.trust()

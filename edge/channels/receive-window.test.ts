@@ -16,7 +16,7 @@ function readOn(window: ReceiveWindow, rounds: number, roundTripMs: number): voi
 }
 
 describe('a receive window', () => {
-  test('is given back when half of it was read', () => {
+  test('is granted again when half of it was read', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
     window.arrived(FIRST_WINDOW_BYTES)
     window.read(FIRST_WINDOW_BYTES / 2 - 1)
@@ -25,19 +25,19 @@ describe('a receive window', () => {
     expect(window.grant(2, 1, 1)).toBe(FIRST_WINDOW_BYTES / 2)
   })
 
-  test('says when more arrives than it allowed', () => {
+  test('reports more bytes than it granted', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
     expect(window.arrived(FIRST_WINDOW_BYTES)).toBe(true)
     expect(window.arrived(1)).toBe(false)
   })
 
-  test('grows to 16 MiB for a client that is far away, and no more', () => {
+  test('grows to at most 16 MiB for a distant client', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(64 * 1024 * 1024), 0)
     readOn(window, 20, FAR_MS)
     expect(window.size).toBe(MAX_WINDOW_BYTES)
   })
 
-  test('stays for one that is near, and where memory ends', () => {
+  test('does not grow for a nearby client, or without memory in the budget', () => {
     const near = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(64 * 1024 * 1024), 0)
     readOn(near, 20, 0.2)
     const poor = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(FIRST_WINDOW_BYTES * 2), 0)
@@ -45,7 +45,7 @@ describe('a receive window', () => {
     expect([near.size, poor.size]).toEqual([FIRST_WINDOW_BYTES, FIRST_WINDOW_BYTES * 2])
   })
 
-  test('gives back to the budget what it grew by when its reader is slow, or it ends', () => {
+  test('returns its growth to the budget when its reader is slow, or at the end', () => {
     const budget = new Budget(FIRST_WINDOW_BYTES)
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, budget, 0)
     readOn(window, 4, FAR_MS)
@@ -59,7 +59,7 @@ describe('a receive window', () => {
     expect(budget.take(1)).toBe(false)
   })
 
-  test('is a share of the line where several draw from one that is near, and whole again when they are done', () => {
+  test('is shared by the active channels of a nearby client, and whole again afterwards', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
     const sizes = [1, 2, 4, 8, 100, 1, 1, 1, 1].map((drawing, at) => {
       // As much as it may: what it was promised before stands.
@@ -73,7 +73,7 @@ describe('a receive window', () => {
     window.release()
   })
 
-  test('gives no less than nothing: what it was to give up goes with what is read', () => {
+  test('never grants a negative number: a reduction is taken from bytes that were read', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
     window.arrived(FIRST_WINDOW_BYTES)
     window.read(FIRST_WINDOW_BYTES / 2)
@@ -82,7 +82,7 @@ describe('a receive window', () => {
     expect([window.grant(2, 0.2, 8), window.size]).toEqual([64 * 1024, 64 * 1024])
   })
 
-  test('smaller than at first, it has nothing of the budget', () => {
+  test('uses no budget when smaller than at first', () => {
     const budget = new Budget(1)
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, budget, 0)
     window.arrived(FIRST_WINDOW_BYTES)
@@ -93,14 +93,14 @@ describe('a receive window', () => {
     expect([budget.take(1), budget.take(1)]).toEqual([true, false])
   })
 
-  test('is not cut for a client that is far away', () => {
+  test('is not reduced for a distant client', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
     window.arrived(FIRST_WINDOW_BYTES)
     window.read(FIRST_WINDOW_BYTES)
     expect(window.grant(1, FAR_MS, 8)).toBe(FIRST_WINDOW_BYTES)
   })
 
-  test('is smaller at first where there are many', () => {
+  test('is smaller at first when there are many channels', () => {
     const all = 32 * 1024 * 1024
     expect([0, 127, 255, 999].map((channels) => firstWindow(channels, all))).toEqual([262_144, 262_144, 131_072, 33_554])
   })

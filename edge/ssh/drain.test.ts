@@ -18,17 +18,17 @@ function crowd(size: number, busy: (index: number) => boolean = () => false) {
   return { clients, said, state, dismissed: () => said.filter((text) => text.startsWith('dismiss')).length }
 }
 
-test('with nobody there it is over at once', async () => {
+test('a drain without clients resolves at once', async () => {
   await drainEvenly([], { overMs: 10_000, patienceMs: 1_000 })
 })
 
-test('with no time all are told at once', async () => {
+test('a drain without time dismisses all clients at once', async () => {
   const { clients, said } = crowd(3)
   await drainEvenly(clients, { overMs: 0, patienceMs: 0 })
   expect(said).toHaveLength(6)
 })
 
-test('clients are told one after the other, over the whole time', async () => {
+test('clients are dismissed one after the other over the whole time', async () => {
   const { clients, dismissed } = crowd(100)
   const over = drainEvenly(clients, { overMs: 10_000, patienceMs: 1_000 })
   await vi.advanceTimersByTimeAsync(2_500)
@@ -39,7 +39,7 @@ test('clients are told one after the other, over the whole time', async () => {
   expect(dismissed()).toBe(100)
 })
 
-test('one whose visitors are not done yet goes when they are', async () => {
+test('a busy client is dismissed when its requests have ended', async () => {
   const { clients, said, state } = crowd(2, () => true)
   const over = drainEvenly(clients, { overMs: 0, patienceMs: 1_500 })
   await vi.advanceTimersByTimeAsync(500)
@@ -52,7 +52,7 @@ test('one whose visitors are not done yet goes when they are', async () => {
   expect(said.at(-1)).toBe('dismiss 0')
 })
 
-test('one whose visitors take longer than others would be held serves on, until its time is nearly over', async () => {
+test('a client with long requests is restored, and serves until its time is nearly over', async () => {
   const { clients, said, state } = crowd(2, () => true)
   const over = drainEvenly(clients, { overMs: 0, patienceMs: 10_000 })
   await vi.advanceTimersByTimeAsync(950)

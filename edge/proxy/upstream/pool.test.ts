@@ -45,7 +45,7 @@ test('the connection given back last is taken first', () => {
   expect([take(), take()]).toEqual([second, first])
 })
 
-test('links that wait for a second are closed, but one, and that one after a minute', () => {
+test('connections idle for a second are closed except one, and that one after a minute', () => {
   const { pool, take, pass, closed } = pools()
   const connections: UpstreamConnection[] = [take(), take(), take()]
   for (const connection of connections) pool.give(connection)
@@ -57,7 +57,7 @@ test('links that wait for a second are closed, but one, and that one after a min
   expect([closed, pool.idle]).toEqual([[0, 1, 2], 0])
 })
 
-test('a request that cannot be sent twice gets no connection that has waited', () => {
+test('a request that must not be sent twice gets no connection that was idle', () => {
   const { pool, take, pass } = pools()
   const connection = take()
   pool.give(connection)
@@ -66,7 +66,7 @@ test('a request that cannot be sent twice gets no connection that has waited', (
   expect(take('replayable')).toBe(connection)
 })
 
-test('a request that is sent again gets a new link', () => {
+test('a request that is sent again gets a new connection', () => {
   const { pool, take } = pools()
   const connection = take()
   pool.give(connection)
@@ -74,7 +74,7 @@ test('a request that is sent again gets a new link', () => {
 })
 
 test.each([
-  { does: 'that speaks unasked', happens: (events: ChannelEvents) => events.data(Buffer.from('x')), closed: [0] },
+  { does: 'that receives unrequested bytes', happens: (events: ChannelEvents) => events.data(Buffer.from('x')), closed: [0] },
   { does: 'whose target ends', happens: (events: ChannelEvents) => events.ended(), closed: [0] },
   { does: 'that is closed', happens: (events: ChannelEvents) => events.closed({ lost: true }), closed: [] },
 ])('an idle connection $does is not taken again', ({ happens, closed: wanted }) => {
@@ -87,7 +87,7 @@ test.each([
   expect(take()).not.toBe(connection)
 })
 
-test('a connection that leads to an earlier target is not taken again, whether it waited or was in use when the target changed', () => {
+test('a connection to an earlier target is not reused, whether it was idle or in use when the target changed', () => {
   const { pool, take, closed } = pools()
   const [waited, inUse] = [take('replayable', 'localhost:1'), take('replayable', 'localhost:1')]
   pool.give(waited)
@@ -97,7 +97,7 @@ test('a connection that leads to an earlier target is not taken again, whether i
   expect([closed, pool.idle]).toEqual([[0, 1], 0])
 })
 
-test('links are kept again some moments after a change of target, by when every edge has heard of it', () => {
+test('connections are reused again two seconds after a change of target', () => {
   const { pool, take, pass } = pools()
   pool.give(take('replayable', 'localhost:1'))
   pool.give(take('replayable', undefined))

@@ -16,7 +16,7 @@ const CHURN = `
   }, 1)
 `
 
-test('native ciphers that are collected do not take the process with them', () => {
+test('garbage-collected native ciphers do not crash the process', () => {
   const { status, signal, stderr } = spawnSync(process.execPath, ['--eval', CHURN], { encoding: 'utf8' })
   expect({ status, signal, stderr }).toEqual({ status: 0, signal: null, stderr: '' })
 })
