@@ -15,8 +15,8 @@ function hello(toServer: readonly string[], toClient: readonly string[]): Buffer
 
 describe('the ciphers that a client is offered', () => {
   test.each([
-    { does: 'are only AES-GCM when it has it', toServer: ['chacha20-poly1305@openssh.com', ...GCM], expected: GCM },
-    { does: 'are the one AES-GCM cipher that it has', toServer: [GCM[1] ?? ''], expected: [GCM[1]] },
+    { does: 'only AES-GCM when it has it', toServer: ['chacha20-poly1305@openssh.com', ...GCM], expected: GCM },
+    { does: 'the one AES-GCM cipher that it has', toServer: [GCM[1] ?? ''], expected: [GCM[1]] },
   ])('are $does', ({ toServer, expected }) => {
     expect(ciphersFor({ toServer, toClient: toServer })).toEqual(expected)
   })
