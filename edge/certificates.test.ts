@@ -5,7 +5,7 @@ import { createCa, issueCertificate, type KeyPair } from '../operator/certificat
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/port.ts'
 import { createCertificates } from './certificates.ts'
-import type { Pem } from './pem-store.ts'
+import type { Pem } from './pems.ts'
 import type { ListedRoutes, Route } from './route.ts'
 
 const [HOSTNAME, DOMAIN] = ['0123456789abcdef', 'tunnel.localhost']

@@ -1,5 +1,6 @@
-// The global `performance` is a getter, as `Buffer` is: see own-bytes.ts.
 import { performance } from 'node:perf_hooks'
+
+// The global `performance` is a getter, as `Buffer` is: see buffers.ts.
 
 /** Clocks of an edge. */
 export interface EdgeClock {
@@ -10,3 +11,18 @@ export interface EdgeClock {
 }
 
 export const systemClock: EdgeClock = { now: () => performance.now(), date: () => Date.now() }
+
+/**
+ * Calls `tick` every `everyMs` with the time of performance.now() and the delay of this call in milliseconds. Bytes that arrived during
+ * the delay are read after it, so no peer may count as silent for that time. Dispose to stop.
+ */
+export function startTicker(everyMs: number, tick: (now: number, stalledMs: number) => void): Disposable {
+  let ticked = performance.now()
+  const timer = setInterval(() => {
+    const now = performance.now()
+    const stalledMs = Math.max(0, now - ticked - everyMs)
+    ticked = now
+    tick(now, stalledMs)
+  }, everyMs)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}

@@ -3,8 +3,7 @@ import type { Secret } from '../crds/core.ts'
 import { encodeSecret } from '../operator/secret-data.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/port.ts'
-import type { Pem } from './pem-store.ts'
-import { createPems } from './pems.ts'
+import { type Pem, createPems } from './pems.ts'
 
 const NAME = 'tunnel-a-certificate'
 const [FIRST, SECOND] = ['2030-01-01T00:00:00.000Z', '2030-03-01T00:00:00.000Z']

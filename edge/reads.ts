@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { madeGarbage } from './buffer-garbage.ts'
-import { ownBytes } from './own-bytes.ts'
+import { madeGarbage } from './garbage-collection.ts'
+import { ownBytes } from './buffers.ts'
 
 /** Maximum bytes of one read, as in Node. */
 const READ_BYTES = 64 * 1024

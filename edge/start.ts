@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -8,7 +8,7 @@ import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
-import { meshName } from '../shared/edge-objects.ts'
+import { meshName, HOST_KEY_TYPES } from '../shared/edge-objects.ts'
 import { openSpool } from '../journal/spool.ts'
 import { bindError } from '../process/bind-error.ts'
 import { watchEventLoop } from '../process/event-loop-delay.ts'
@@ -21,11 +21,12 @@ import type { Store } from '../store/port.ts'
 import { createEdge, type Edge, type EdgePorts } from './edge.ts'
 import { openMeshFiles } from './mesh/mesh-files.ts'
 import { peersIn } from './mesh/peers.ts'
-import { readHostKeys } from './mounted-host-keys.ts'
 import { routedPasswordIndexes } from './routes.ts'
 import type { EdgeSettings } from './settings.ts'
 import { openSnapshot } from './snapshot/snapshot.ts'
 import { createUnknownHostsCertificate } from './unknown-hosts.ts'
+import { MooringError } from '../shared/errors.ts'
+import { parseHostKey } from './ssh/host-keys.ts'
 
 export interface StartEdgeDeps {
   readonly settings: EdgeSettings
@@ -169,4 +170,19 @@ async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise
   await Promise.race([promise, aborted(signal)])
   signal.throwIfAborted()
   return promise
+}
+
+/**
+ * Reads the endpoint's host keys from its mounted Secret, in OpenSSH's format.
+ * @throws MooringError `files_unreadable`, `invalid_host_key`
+ */
+export async function readHostKeys(directory: string): Promise<readonly string[]> {
+  try {
+    const keys = await Promise.all(HOST_KEY_TYPES.map((type) => readFile(join(directory, type), 'utf8')))
+    for (const key of keys) parseHostKey(key)
+    return keys
+  } catch (cause) {
+    if (cause instanceof MooringError) throw cause
+    throw new MooringError('files_unreadable', `the host keys in ${directory} are not readable`, { cause })
+  }
 }

@@ -5,7 +5,7 @@ import { createCa, issueCertificate } from '../operator/certificates/local-ca.ts
 import { encodeSecret } from '../operator/secret-data.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Key, Store } from '../store/port.ts'
-import type { Pem } from './pem-store.ts'
+import type { Pem } from './pems.ts'
 import { createUnknownHostsCertificate } from './unknown-hosts.ts'
 
 const NAME = 'endpoint-main-strangers'

@@ -4,8 +4,7 @@ import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { unknownHostsSecret } from '../shared/edge-objects.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
-import { createPems } from './pems.ts'
-import type { Pem, PemStore } from './pem-store.ts'
+import { createPems, type Pem, type PemStore } from './pems.ts'
 import type { RenewedCertificate } from './proxy/listener.ts'
 
 export interface UnknownHostsDeps {

@@ -1,12 +1,20 @@
 import { performance } from 'node:perf_hooks'
-import type { Channel, ChannelEvents } from './channel.ts'
+import type {
+  Channel,
+  ChannelEvents,
+  Carrier,
+  ChannelEnd,
+  ChannelWriter,
+  BufferHolder,
+  Sender,
+  ChannelMessages,
+  ChannelRequest,
+  RemoteEnd,
+} from './channel.ts'
 import type { Origin } from '../session.ts'
-import type { Carrier, ChannelEnd, ChannelWriter, BufferHolder, Sender } from './channel-end.ts'
 import { LightChannel } from './light-channel.ts'
-import { LineShare } from './line-share.ts'
+import { LineShare, type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
 import type { Output } from './output.ts'
-import { type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
-import type { ChannelMessages, ChannelRequest, RemoteEnd } from './messages.ts'
 
 /** Maximum bytes of a packet. Larger packets gain nothing: clients send 32 KiB. */
 export const PACKET_BYTES = 32 * 1024

@@ -1,3 +1,5 @@
+import type { LineShare } from './receive-window.ts'
+
 /**
  * Connection through a client's SSH session to its target: bytes both ways, with back-pressure both ways. Bytes that are written before
  * the client has confirmed the channel wait. Memory is bounded by the windows, if the caller respects the result of `write`.
@@ -30,4 +32,98 @@ export interface ChannelEvents {
   ended(): void
   /** `lost`: its session ended, or the channel closed before both sides had ended. */
   closed(how: { readonly lost: boolean }): void
+}
+
+/** Codes for refusing a channel (RFC 4254, section 5.1). */
+export const OpenFailure = { prohibited: 1, connectFailed: 2, unknownType: 3, resourceShortage: 4 } as const
+
+/** Request about a channel (RFC 4254, section 5.4). */
+export interface ChannelRequest {
+  readonly type: string
+  readonly wantReply: boolean
+  /** Name of a signal, or a command. */
+  readonly detail: string
+}
+
+/** The other side's end of a channel. */
+export interface RemoteEnd {
+  readonly id: number
+  readonly window: number
+  readonly maxPacket: number
+}
+
+/** Messages of the other side about channels, by their number on our side. */
+export interface ChannelMessages {
+  opening(type: string, remote: RemoteEnd): void
+  confirmed(id: number, remote: RemoteEnd): void
+  refused(id: number, reason: number): void
+  window(id: number, bytes: number): void
+  data(id: number, data: Buffer, extended: boolean): void
+  ended(id: number): void
+  closed(id: number): void
+  request(id: number, request: ChannelRequest): void
+}
+
+/** Receiver of a client's messages about one channel. */
+export interface ChannelEnd {
+  confirmed(remote: RemoteEnd): void
+  refused(reason: number): void
+  adjusted(bytes: number): void
+  /** Returns false when the client has sent more than its window. */
+  received(data: Buffer, extended: boolean): boolean
+  eof(): void
+  close(): void
+  request(request: ChannelRequest): void
+  /** The connection has ended. */
+  lost(): void
+}
+
+/** Writer that waits until the line has room. */
+export interface Sender {
+  flush(): void
+}
+
+/** Writer of channel messages, addressed by the channel's number on the other side: over SSH, or between edges. */
+export interface ChannelWriter {
+  /** True while keys are exchanged: nothing may be sent. */
+  readonly exchanging: boolean
+  readonly channels: {
+    forwardedTcpip(
+      channel: number,
+      window: number,
+      maxPacket: number,
+      addresses: {
+        readonly boundAddr: string
+        readonly boundPort: number
+        readonly remoteAddr: string
+        readonly remotePort: number
+      },
+    ): void
+    channelData(channel: number, data: Buffer): void
+    channelEOF(channel: number): void
+    channelClose(channel: number): void
+    channelFailure(channel: number): void
+    channelWindowAdjust(channel: number, bytes: number): void
+  }
+}
+
+/** Part of a connection that a channel uses. */
+export interface Carrier {
+  readonly wire: ChannelWriter
+  /** False while the client's line is full or keys are exchanged: written data then waits in its channel. */
+  readonly ready: boolean
+  readonly roundTripMs: number
+  readonly share: LineShare
+  /** Calls {@link Sender.flush} when `ready` is true again. */
+  block(sender: Sender): void
+  /** Adds (or, when negative, subtracts) received bytes that are not read yet. */
+  held(channel: BufferHolder, bytes: number): void
+  /** Frees the number of a channel on which nothing more comes. */
+  free(id: number): void
+}
+
+/** Holder of unread bytes that can be closed to free memory. */
+export interface BufferHolder {
+  readonly unreadBytes: number
+  destroy(): void
 }

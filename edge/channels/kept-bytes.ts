@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { compact } from '../compact.ts'
+import { compact } from '../buffers.ts'
 
 /** Size from which chunks are kept without a copy. */
 const BLOCK_BYTES = 16 * 1024

@@ -1,9 +1,17 @@
-import type { Channel, ChannelEvents } from './channel.ts'
-import type { Carrier, ChannelEnd, BufferHolder, Sender } from './channel-end.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  type Carrier,
+  type ChannelEnd,
+  type BufferHolder,
+  type Sender,
+  type ChannelRequest,
+  OpenFailure,
+  type RemoteEnd,
+} from './channel.ts'
 import { ReceiveQueue } from './receive-queue.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import { MIN_PACKET_BYTES, SendQueue } from './send-queue.ts'
-import { type ChannelRequest, OpenFailure, type RemoteEnd } from './messages.ts'
 
 /** Forwarded connection without a stream object: it has its own windows and callbacks. Takes about 1 KB when idle. */
 export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {

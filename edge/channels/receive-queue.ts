@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { performance } from 'node:perf_hooks'
-import type { Carrier } from './channel-end.ts'
+import type { Carrier } from './channel.ts'
 import { KeptBytes } from './kept-bytes.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 

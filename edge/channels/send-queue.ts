@@ -1,5 +1,4 @@
-import type { Carrier } from './channel-end.ts'
-import type { RemoteEnd } from './messages.ts'
+import type { Carrier, RemoteEnd } from './channel.ts'
 
 /** Maximum bytes of a packet. Larger packets gain nothing: clients announce 32 KiB. */
 const MAX_PACKET_BYTES = 32 * 1024

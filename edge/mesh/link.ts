@@ -1,20 +1,18 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import type { Channel, ChannelEvents } from '../channels/channel.ts'
+import { type Channel, type ChannelEvents, type ChannelWriter, OpenFailure } from '../channels/channel.ts'
 import { inBlock, readAll } from '../reads.ts'
 import type { Origin, Session } from '../session.ts'
-import type { ChannelWriter } from '../channels/channel-end.ts'
 import { ChannelTable, PACKET_BYTES } from '../channels/channel-table.ts'
 import { LightChannel } from '../channels/light-channel.ts'
 import { Output } from '../channels/output.ts'
 import { type Budget, firstWindow, ReceiveWindow } from '../channels/receive-window.ts'
-import { OpenFailure } from '../channels/messages.ts'
 import { Bridge } from './bridge.ts'
 import { Frame, frame, FrameError, FrameParser, type FrameReader, Refused } from './frames.ts'
 import type { MeshLimits } from './limits.ts'
-import { createFrameWriter } from './line.ts'
 import {
+  createFrameWriter,
   encodeMessage,
   encodeNotice,
   type Hello,

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { MooringError } from '../../shared/errors.ts'
+import { hkdfSync } from 'node:crypto'
 
 /** Poll interval. The kubelet takes up to a minute to update a mounted Secret, so this delay does not matter. */
 const POLL_MS = 10_000
@@ -73,4 +74,15 @@ async function read(directory: string): Promise<MeshIdentity> {
   } catch (cause) {
     throw new MooringError('files_unreadable', `the certificate for the other edges in ${directory} is not usable`, { cause })
   }
+}
+
+/** Size of `ticketKeys` of node:tls. */
+const TICKET_KEY_BYTES = 48
+
+/**
+ * Derives the keys of TLS session tickets (RFC 5869). All edges that started with the same mesh certificate have the same keys, so a
+ * visitor who moves to another edge resumes its TLS session.
+ */
+export function ticketKeysOf({ key }: MeshIdentity): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, '', 'mooring edge: TLS session tickets', TICKET_KEY_BYTES))
 }

@@ -2,19 +2,18 @@ import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
+import { type Registry, Counter, Gauge } from 'prom-client'
 import { closerOf } from '../../process/closer.ts'
 import type { Session } from '../session.ts'
 import type { SharedSessions } from '../sessions.ts'
 import { Budget } from '../channels/receive-window.ts'
-import { startTicker } from '../ticker.ts'
+import { startTicker } from '../clock.ts'
 import { createDialler } from './dialler.ts'
 import { createDirectory } from './directory.ts'
 import { type MeshLimits, MESH_LIMITS } from './limits.ts'
 import { type LinkEnd, type LinkOwner, MeshLink } from './link.ts'
 import { MESH_TLS, type MeshFiles } from './mesh-files.ts'
 import { type Hello, type SessionChanges, VERSION } from './messages.ts'
-import { createMeshMetrics } from './metrics.ts'
 import type { PeerAddress, Peers } from './peers.ts'
 
 /** What an edge needs to be one of several. */
@@ -206,4 +205,36 @@ export function createMesh(deps: Deps): Mesh {
       await gone
     },
   }
+}
+
+interface State {
+  readonly links: number
+  readonly channels: number
+  readonly sessions: number
+}
+
+export interface MeshMetrics {
+  ended(why: LinkEnd): void
+}
+
+/** Creates the metrics of the links between edges. */
+export function createMeshMetrics(registry: Registry, state: () => State): MeshMetrics {
+  const registers = [registry]
+  const gauge = (name: string, help: string, value: (state: State) => number) =>
+    new Gauge({
+      ...{ name, help, registers },
+      collect() {
+        this.set(value(state()))
+      },
+    })
+  gauge('mooring_edge_mesh_links', 'Links of this edge to other edges of the endpoint.', ({ links }) => links)
+  gauge('mooring_edge_mesh_channels', 'Channels between this edge and others.', ({ channels }) => channels)
+  gauge('mooring_edge_mesh_sessions', 'Sessions of other edges that this one can reach.', ({ sessions }) => sessions)
+  const ends = new Counter({
+    name: 'mooring_edge_mesh_link_ends_total',
+    help: 'Links to other edges that have ended.',
+    labelNames: ['reason'],
+    registers,
+  })
+  return { ended: (why) => ends.inc({ reason: why }) }
 }

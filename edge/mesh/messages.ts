@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { HOSTNAME } from '../../crds/tunnel.ts'
-import { FrameError } from './frames.ts'
+import { FrameError, dataHeader, Frame, frame } from './frames.ts'
+import { Buffer } from 'node:buffer'
+import type { ChannelWriter } from '../channels/channel.ts'
 
 export const VERSION = 1
 
@@ -117,5 +119,33 @@ export function parseOpen(payload: Buffer): Open {
     window: payload.readUInt32BE(0),
     origin: { address: payload.toString('latin1', 7, 7 + length), port: payload.readUInt16BE(4) },
     session,
+  }
+}
+
+const EMPTY = Buffer.alloc(0)
+
+/** Creates a writer that encodes channel messages as frames. The bound address of a forward is the id of the requested session. */
+export function createFrameWriter(send: (bytes: Buffer) => void): ChannelWriter {
+  const number = (value: number): Buffer => {
+    const bytes = Buffer.allocUnsafe(4)
+    bytes.writeUInt32BE(value)
+    return bytes
+  }
+  return {
+    exchanging: false,
+    channels: {
+      forwardedTcpip(channel, window, _maxPacket, { boundAddr, remoteAddr, remotePort }) {
+        const open = { window, session: boundAddr, origin: { address: remoteAddr, port: remotePort } }
+        send(frame(Frame.open, channel, encodeOpen(open)))
+      },
+      channelData(channel, data) {
+        send(dataHeader(channel, data.length))
+        send(data)
+      },
+      channelEOF: (channel) => send(frame(Frame.end, channel)),
+      channelClose: (channel) => send(frame(Frame.close, channel)),
+      channelFailure: () => send(EMPTY),
+      channelWindowAdjust: (channel, bytes) => send(frame(Frame.window, channel, number(bytes))),
+    },
   }
 }

@@ -1,4 +1,4 @@
-import type { Accepted } from './accepted.ts'
+import type { Accepted, Visitor } from './visitor.ts'
 import type { RequestHead } from './head/request-head.ts'
 import { Buffer } from 'node:buffer'
 import {
@@ -17,12 +17,10 @@ import { responseFor } from './errors.ts'
 import { forwardedRequest } from './head/forward-request.ts'
 import type { Visit } from './head/request-head.ts'
 import type { UpstreamConnection, UpstreamEnd, UpstreamUser } from './upstream/upstream-connection.ts'
-import { lend } from './upstream/pool.ts'
+import { lend, isReplayable, leavesReusableConnection } from './upstream/pool.ts'
 import { Relay, type RelayOwner } from './upstream/relay.ts'
-import { isReplayable, leavesReusableConnection } from './upstream/replay.ts'
 import { BAD_BODY } from './head/rejections.ts'
 import { keptTrailers } from './head/trailers.ts'
-import type { Visitor } from './visitor.ts'
 
 /** Request whose head has arrived. */
 export interface Arrival {

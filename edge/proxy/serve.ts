@@ -1,4 +1,4 @@
-import type { Arrival } from './exchange.ts'
+import { type Arrival, Exchange } from './exchange.ts'
 import { Buffer } from 'node:buffer'
 import {
   CHALLENGE_PATH,
@@ -8,13 +8,14 @@ import {
   type Rejection,
 } from '../../shared/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
-import { believedVisitor } from './head/believed-visitor.ts'
 import type { ProxyContext } from './context.ts'
 import { responseFor } from './errors.ts'
-import { Exchange } from './exchange.ts'
-import { recordRejected, routeOf } from './refusal.ts'
+import { recordRejected, routeOf } from './refusals.ts'
 import { requestId } from './request-ids.ts'
 import type { Visitor } from './visitor.ts'
+import { isIP } from 'node:net'
+import { type AddressList, plainAddress } from '../../crds/formats/address-list.ts'
+import { type Fields, valueOf } from './head/fields.ts'
 
 /**
  * Decides about a request (docs/edge.md, "Decisions about requests"). Responds to a rejected one, or returns the exchange that has
@@ -90,4 +91,30 @@ const portSuffix = (port: number): string => (port === 443 ? '' : `:${port}`)
 function overloadOf({ load, limits }: ProxyContext, route: Route | undefined, surplus: boolean): ObservedRequest['overload'] {
   if (surplus) return 'edge'
   return route && load.of(route.hostname) >= limits.requestsPerTunnel ? 'tunnel' : 'none'
+}
+
+/** Address and scheme of a visitor, who may be behind balancers. */
+export interface BelievedVisitor {
+  readonly sourceIp: string
+  readonly scheme: 'http' | 'https'
+}
+
+/** Returns the visitor that a trusted balancer reports: the last address in X-Forwarded-For that is not a trusted balancer itself. */
+export function believedVisitor(fields: Fields, peer: string, scheme: 'http' | 'https', trusted: AddressList): BelievedVisitor {
+  const said = valueOf(fields, 'x-forwarded-proto')?.toLowerCase()
+  return {
+    sourceIp: lastOutside(valueOf(fields, 'x-forwarded-for'), peer, trusted),
+    scheme: said === 'http' || said === 'https' ? said : scheme,
+  }
+}
+
+function lastOutside(chain: string | undefined, peer: string, trusted: AddressList): string {
+  let nearest = peer
+  for (const hop of (chain ?? '').split(',').reverse()) {
+    const address = plainAddress(hop.trim())
+    if (isIP(address) === 0) return nearest
+    nearest = address
+    if (!trusted.allows(address)) return nearest
+  }
+  return nearest
 }

@@ -1,5 +1,18 @@
+import type { Socket } from 'node:net'
+import type { Peer } from '../balancers/peer.ts'
 import type { Answer } from './errors.ts'
 import type { Reply } from './head/response-head.ts'
+
+/** Facts about a connection that are known when it is accepted. */
+export interface Accepted {
+  readonly socket: Socket
+  readonly peer: Peer
+  readonly scheme: 'http' | 'https'
+  /** Server name of the TLS handshake, in lower case. Null: not known, because a TLS 1.2 session was resumed. */
+  readonly serverName: string | undefined | null
+  /** Whether the connection exceeds a limit: its requests are answered with an error. */
+  readonly surplus: boolean
+}
 
 /** The visitor's side of one exchange: an HTTP/1.x connection or an HTTP/2 stream. */
 export interface Visitor {

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { compact } from '../compact.ts'
+import { compact } from '../buffers.ts'
 
 /** Maximum number of pending writes to one visitor. */
 const MOST_WAITING = 64

@@ -6,7 +6,7 @@ import type { LoginRoutes, Route } from '../route.ts'
 import type { Login, Session } from '../session.ts'
 import type { Applicant } from './admission.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
-import { ClientChannels } from './client-channels.ts'
+import { ClientChannels } from './terminal.ts'
 import { Forwarding } from './forwarding.ts'
 import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
@@ -20,7 +20,7 @@ import { type PublicAddress, type ReachedTunnel, sentences, terminalText } from 
 import type { TerminalText } from './sentences.ts'
 import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
 import { type AuthRequest, type GlobalRequest, Reason, type WireEvents } from './wire/messages.ts'
-import type { HostKeyRing } from './wire/offer.ts'
+import type { HostKeyRing } from './wire/algorithms.ts'
 import { Wire } from './wire/wire.ts'
 
 /** What all connections of a server share. */

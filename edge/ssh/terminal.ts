@@ -1,10 +1,8 @@
-import type { TerminalText } from './sentences.ts'
+import { type TerminalText, sentences } from './sentences.ts'
 import { performance } from 'node:perf_hooks'
-import type { ChannelEnd } from '../channels/channel-end.ts'
-import type { ChannelRequest, RemoteEnd } from '../channels/messages.ts'
-import { NoticeLimit } from './notice-limit.ts'
-import { sentences } from './sentences.ts'
+import { type ChannelEnd, type ChannelRequest, type RemoteEnd, OpenFailure } from '../channels/channel.ts'
 import type { Wire } from './wire/wire.ts'
+import type { ChannelTable } from '../channels/channel-table.ts'
 
 const CTRL_C = 3
 const CTRL_D = 4
@@ -154,5 +152,66 @@ export class Terminal implements ChannelEnd {
 
   lost(): void {
     this.#closed = true
+  }
+}
+
+/** Channels that a client opens itself: one session channel, which shows a terminal, and no other. */
+export class ClientChannels {
+  readonly #text: () => TerminalText
+  #terminal: Terminal | undefined
+
+  constructor(text: () => TerminalText) {
+    this.#text = text
+  }
+
+  get count(): number {
+    return this.#terminal ? 1 : 0
+  }
+
+  open(table: ChannelTable<Wire>, type: string, remote: RemoteEnd): void {
+    const { wire } = table
+    if (type !== 'session') wire.channels.channelOpenFail(remote.id, OpenFailure.prohibited, sentences.onlyForwards)
+    else if (this.#terminal) wire.channels.channelOpenFail(remote.id, OpenFailure.resourceShortage, sentences.secondSession)
+    else {
+      table.add((id) => {
+        const free = () => {
+          table.free(id)
+          this.#terminal = undefined
+        }
+        this.#terminal = new Terminal({ wire, id, remote, text: this.#text, free })
+        return this.#terminal
+      })
+    }
+  }
+
+  /** Shows a line on the terminal, if there is one, within the rate limit of `Session.notify`. */
+  notify(line: string): void {
+    this.#terminal?.notify(line)
+  }
+
+  /** Shows a line on stderr of the terminal, if there is one. */
+  complain(line: string): void {
+    this.#terminal?.complain(line)
+  }
+}
+
+const MINUTE_MS = 60_000
+/** Maximum lines per connection in a minute. */
+const LINES_A_MINUTE = 10
+/** Time in which an identical line is shown once. */
+const REPEAT_MS = 10_000
+
+/** Rate limit of the lines that a client's terminal shows while it serves: at most 10 a minute, and an identical line once in 10 s. */
+export class NoticeLimit {
+  /** Lines of the last minute, oldest first: at most {@link LINES_A_MINUTE}. */
+  #shown: { readonly line: string; readonly at: number }[] = []
+
+  /** Whether the line may be shown now; counts it if so. `now`: milliseconds of a monotonic clock. */
+  take(line: string, now: number): boolean {
+    this.#shown = this.#shown.filter(({ at }) => now - at < MINUTE_MS)
+    if (this.#shown.length >= LINES_A_MINUTE) return false
+    if (this.#shown.some((shown) => shown.line === line && now - shown.at < REPEAT_MS)) return false
+    this.#shown.push({ line, at: now })
+    return true
   }
 }

@@ -1,8 +1,7 @@
 import type { After, ForwardedResponse, Reply, ResponseHead } from './response-head.ts'
 import { Buffer } from 'node:buffer'
-import { madeGarbage } from '../../buffer-garbage.ts'
-import { ownBytes } from '../../own-bytes.ts'
-import { scopedCookie } from './cookie-scope.ts'
+import { madeGarbage } from '../../garbage-collection.ts'
+import { ownBytes } from '../../buffers.ts'
 import { httpDate } from '../errors.ts'
 import { STRIDE } from './fields.ts'
 import { hopByHopFields, isKept, keptLines, type ForwardingRules } from './forward-fields.ts'
@@ -113,4 +112,19 @@ export function keptFields(reply: Reply): [string, string][] {
     fields.push([text.slice(at[field], at[field + 1]), at[field + 4] === SET_COOKIE ? scopedCookie(value, host) : value])
   }
   return fields
+}
+
+const DOMAIN = /;[\t ]*domain[\t ]*(=[^;]*)?(?=;|$)/gi
+
+/**
+ * Returns a Set-Cookie value whose scope is the tunnel's own host at most. A wider `Domain` would let one tunnel set cookies of other
+ * tunnels. `host` is in lower case.
+ */
+export function scopedCookie(value: string, host: string): string {
+  return value.replace(DOMAIN, (attribute) => (isWithin(attribute.slice(attribute.indexOf('=') + 1), host) ? attribute : ''))
+}
+
+function isWithin(domain: string, host: string): boolean {
+  const name = domain.trim().toLowerCase().replace(/^\./, '')
+  return name === host || name.endsWith(`.${host}`)
 }

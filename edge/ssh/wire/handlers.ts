@@ -1,7 +1,9 @@
 import Protocol from 'ssh2/lib/protocol/Protocol.js'
 import type { RsaHash } from '../public-key.ts'
-import { WireReader } from '../wire-format.ts'
+import { WireReader, uint32 } from '../wire-format.ts'
 import type { AuthRequest, GlobalRequest, WireEvents } from './messages.ts'
+import known from 'ssh2/lib/protocol/handlers.js'
+import { send } from './packets.ts'
 
 /** Receiver of a protocol's messages. */
 interface Owner {
@@ -110,4 +112,38 @@ function globalRequest(name: string | Unread, data: unknown): GlobalRequest | Un
   if (name !== 'tcpip-forward' && name !== 'cancel-tcpip-forward') return { name: 'other' }
   const { bindAddr, bindPort } = data as { bindAddr: string | Unread; bindPort: number }
   return bindAddr === undefined ? undefined : { name, bindHost: bindAddr, bindPort }
+}
+
+const UNIMPLEMENTED = 3
+
+/**
+ * Answers messages of unknown types, which ssh2 drops (RFC 4253, section 11.4). This applies once keys are established: an unexpected
+ * message during a key exchange ends the connection.
+ */
+export function answerUnknown(protocol: OwnedProtocol): void {
+  const onPayload = protocol._onPayload
+  protocol._onPayload = (payload) => {
+    const type = payload[0]
+    if (type === undefined || known[type] !== undefined) return onPayload(payload)
+    if (protocol.owner) {
+      const number = (protocol._decipher.inSeqno - 1) >>> 0
+      send(protocol, Buffer.concat([Buffer.of(UNIMPLEMENTED), uint32(number)]), { now: false })
+    }
+    return undefined
+  }
+}
+
+/**
+ * Ends the connection at a packet without a payload during a strict first key exchange, as other unexpected packets do; ssh2 ignores
+ * it. Call when the exchange begins.
+ */
+export function refuseEmpty(protocol: OwnedProtocol): void {
+  const decipher = protocol._decipher
+  const onPayload = decipher._onPayload
+  decipher._onPayload = (payload) => {
+    // Strictness is unknown before the client's KEXINIT, but then KEXINIT is not the first packet, which ssh2 detects.
+    if (payload.length > 0 || !protocol._strictMode) return onPayload(payload)
+    protocol.owner?.events.broken()
+    return Infinity
+  }
 }

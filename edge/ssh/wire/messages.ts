@@ -1,4 +1,4 @@
-import type { ChannelMessages } from '../../channels/messages.ts'
+import type { ChannelMessages } from '../../channels/channel.ts'
 import type { RsaHash } from '../public-key.ts'
 
 /** Reason codes of a disconnect (RFC 4253, section 11.1). */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { compact } from './compact.ts'
+import { compact } from './buffers.ts'
 
 /** So many bytes of what was read from a socket at once. */
 const part = (length: number): Buffer => Buffer.alloc(64 * 1024).subarray(5, 5 + length)

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Body } from './body.ts'
-import { GatheredPayload } from './gathered-payload.ts'
+import { Body, GatheredPayload } from './body.ts'
 
 /** Payload that is gathered from each buffer of a chunked body. */
 function gathered(text: string, size: number): string[] {

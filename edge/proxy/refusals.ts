@@ -1,12 +1,36 @@
+import type { RequestRecord } from '../../journal/port.ts'
+import type { Route } from '../route.ts'
+import type { ProxyContext } from './context.ts'
 import { Buffer } from 'node:buffer'
-import { METHOD_MAX, type Rejection } from '../../../shared/tunnel-decisions.ts'
-import type { Accepted } from '../accepted.ts'
-import type { ProxyContext } from '../context.ts'
-import { responseFor } from '../errors.ts'
-import { recordRejected, routeOf } from '../refusal.ts'
-import { ABSOLUTE, hostOf, pathOf } from './request-head.ts'
-import { requestId } from '../request-ids.ts'
-import type { Visitor } from '../visitor.ts'
+import { METHOD_MAX, type Rejection } from '../../shared/tunnel-decisions.ts'
+import type { Accepted, Visitor } from './visitor.ts'
+import { responseFor } from './errors.ts'
+import { ABSOLUTE, hostOf, pathOf } from './head/request-head.ts'
+import { requestId } from './request-ids.ts'
+
+/** Journal record of a request that the edge itself answered. */
+export type Refused = Omit<RequestRecord, 'tunnel' | 'origin' | 'durationMs'> & {
+  /** Arrival by the monotonic clock. */
+  readonly began: number
+}
+
+/** Counts a rejected request, and records it when it names a tunnel. */
+export function recordRejected(context: ProxyContext, route: Route | undefined, { began, ...refused }: Refused): void {
+  if (!route) return context.metrics.stopped(refused.status, refused.reason ?? '')
+  const durationMs = Math.round(context.now() - began)
+  const record = { ...refused, tunnel: route.id, durationMs, origin: 'edge' } as const
+  context.journal.request(record)
+  context.metrics.finished(record)
+}
+
+const LABEL = 16
+
+/** Returns the tunnel of a Host value in lower case without its port. */
+export function routeOf(host: string, routes: ProxyContext['routes']): Route | undefined {
+  const { domain } = routes
+  const isBelow = host.length === LABEL + 1 + domain.length && host.charCodeAt(LABEL) === 0x2e && host.endsWith(domain)
+  return isBelow ? routes.get(host.slice(0, LABEL)) : undefined
+}
 
 /** Readable part of a malformed request, for the request log of the tunnel that it names. */
 export interface Glimpse {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLoadWatch } from './memory-after-load.ts'
+import { createLoadWatch } from './garbage-collection.ts'
 
 test.each([
   { does: 'nothing without load', shares: [0.05, 0.19, 0, 0.1], ends: [] },
