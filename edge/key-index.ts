@@ -13,11 +13,11 @@ export class KeyIndex {
     for (const line of after) this.#add(keyIn(line), hostname)
   }
 
-  /** Returns at most `most` hostnames of tunnels that list the key, in no particular order. */
-  of(type: string, blob: Buffer, most: number): readonly string[] {
+  /** Returns at most `limit` hostnames of tunnels that list the key, in no particular order. */
+  of(type: string, blob: Buffer, limit: number): readonly string[] {
     const found = this.#hostnames.get(keyIn(`${type} ${blob.toString('base64')}`))
     if (found === undefined) return []
-    return typeof found === 'string' ? [found] : firstOf(found, most)
+    return typeof found === 'string' ? [found] : firstOf(found, limit)
   }
 
   #add(key: string, hostname: string): void {
@@ -40,11 +40,11 @@ function keyIn(line: string): string {
   return key.endsWith('=') ? key.replace(/=+$/, '') : key
 }
 
-function firstOf(all: Iterable<string>, most: number): readonly string[] {
+function firstOf(all: Iterable<string>, limit: number): readonly string[] {
   const first: string[] = []
-  for (const one of all) {
-    if (first.length >= most) break
-    first.push(one)
+  for (const hostname of all) {
+    if (first.length >= limit) break
+    first.push(hostname)
   }
   return first
 }

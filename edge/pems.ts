@@ -74,7 +74,7 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   /** By name, the latest fetch in progress. Results of older fetches, or of forgotten certificates, are dropped. */
   const fetching = new Map<string, symbol>()
   /** Fetches in progress for handshakes. */
-  const asking = new Map<string, Promise<Pem | undefined>>()
+  const requests = new Map<string, Promise<Pem | undefined>>()
   /** Fetches to do, the latest per name. */
   const pending = new Map<string, PendingFetch>()
   /** Timers of the next retry, by name. */
@@ -120,12 +120,12 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     if ((missing.get(name) ?? 0) > performance.now()) return held.get(name)
     // Handshakes at the same time share one request.
     const id = `${name} ${obtainedAt}`
-    const asked = asking.get(id) ?? ask(name, obtainedAt).finally(() => asking.delete(id))
-    asking.set(id, asked)
-    return asked
+    const request = requests.get(id) ?? fetchOrCached(name, obtainedAt).finally(() => requests.delete(id))
+    requests.set(id, request)
+    return request
   }
 
-  async function ask(name: string, obtainedAt: string): Promise<Pem | undefined> {
+  async function fetchOrCached(name: string, obtainedAt: string): Promise<Pem | undefined> {
     try {
       return (await fetch(name, obtainedAt)) ?? held.get(name)
     } catch (error) {

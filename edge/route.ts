@@ -46,8 +46,8 @@ export interface ListedRoutes extends Routes {
 
 /** Lookup of the tunnels that list a public key, for a login whose user name is not a tunnel. */
 export interface KeyRoutes {
-  /** Returns at most `most` tunnels that list the key in `authorizedKeys`, in no particular order. */
-  ofKey(key: { readonly type: string; readonly blob: Buffer }, most: number): readonly Route[]
+  /** Returns at most `limit` tunnels that list the key in `authorizedKeys`, in no particular order. */
+  ofKey(key: { readonly type: string; readonly blob: Buffer }, limit: number): readonly Route[]
 }
 
 /** Lookups of the SSH side. */

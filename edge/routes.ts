@@ -148,8 +148,8 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
       const [owner = '', ...others] = ownersOf(sha256)
       return others.length > 0 ? undefined : byHostname.get(hostnames.get(owner) ?? '')
     },
-    ofKey: ({ type, blob }, most) =>
-      keys.of(type, blob, most).flatMap((hostname) => {
+    ofKey: ({ type, blob }, limit) =>
+      keys.of(type, blob, limit).flatMap((hostname) => {
         const route = byHostname.get(hostname)
         return route ? [route] : []
       }),

@@ -100,7 +100,7 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   return {
     async stop() {
       ready = false
-      await leave(edge, settings.drainSeconds * 1_000)
+      await drainAndClose(edge, settings.drainSeconds * 1_000)
       await cleanup.disposeAsync()
     },
   }
@@ -129,17 +129,17 @@ function follow(store: Store, { endpoint, log }: About) {
 
 /** @throws MooringError `port_in_use` */
 async function listenOn(edge: Edge, settings: EdgeSettings): Promise<EdgePorts> {
-  const wanted = {
+  const requested = {
     ssh: portOf(settings.sshPort),
     http: portOf(settings.httpPort),
     https: portOf(settings.httpsPort),
     mesh: portOf(settings.meshPort),
   }
   try {
-    return await edge.listen(settings.listen, wanted)
+    return await edge.listen(settings.listen, requested)
   } catch (error) {
     const { port = 0 } = error as { readonly port?: number }
-    const [which = 'ssh'] = Object.entries(wanted).find(([, number]) => number === port) ?? []
+    const [which = 'ssh'] = Object.entries(requested).find(([, number]) => number === port) ?? []
     throw bindError(error as NodeJS.ErrnoException, { address: settings.listen, port, flag: `--${which}-port` })
   }
 }
@@ -150,7 +150,7 @@ const portOf = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
  * Drains, then closes the edge. Half of the time is for clients to reconnect one after the other; the rest is for requests that still
  * run.
  */
-async function leave(edge: Edge, graceMs: number): Promise<void> {
+async function drainAndClose(edge: Edge, graceMs: number): Promise<void> {
   const began = performance.now()
   const lingering = setTimeout(Math.min(LINGER_MS, graceMs / 4))
   await edge.drain({ overMs: graceMs / 2, patienceMs: graceMs / 4 })

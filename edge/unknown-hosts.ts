@@ -33,14 +33,14 @@ export function createUnknownHostsCertificate({
   const handlers: (() => void)[] = []
   let current = usable(pems.held(name))
   /** `notBefore` that the endpoint's status reported last. */
-  let wanted: string | undefined
+  let lastReported: string | undefined
   if (!current) pems.forget(name)
 
   function check(): void {
-    const said = endpoints.get({ name: endpoint })?.status?.strangersCertificate?.notBefore
-    if (said === undefined || said === wanted) return
-    wanted = said
-    if (!current || !pems.isCurrent(name, said)) pems.fetchInBackground(name, said, arrived)
+    const reported = endpoints.get({ name: endpoint })?.status?.strangersCertificate?.notBefore
+    if (reported === undefined || reported === lastReported) return
+    lastReported = reported
+    if (!current || !pems.isCurrent(name, reported)) pems.fetchInBackground(name, reported, arrived)
   }
 
   /**

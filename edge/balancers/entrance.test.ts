@@ -15,13 +15,13 @@ interface Came {
   text: string
 }
 
-type Limits = Partial<Pick<Parameters<typeof createEntrance>[0], 'headMs' | 'quietMs' | 'most'>>
+type Limits = Partial<Pick<Parameters<typeof createEntrance>[0], 'headMs' | 'quietMs' | 'maxAwaited'>>
 
 /** An entrance on loopback, which trusts 127.0.0.1 alone. */
 async function startEntrance(limits: Limits = {}) {
   const warnings: unknown[] = []
   const entrance = createEntrance({
-    ...{ trusted: addressList(['127.0.0.1']), headMs: 60_000, most: 100, ...limits },
+    ...{ trusted: addressList(['127.0.0.1']), headMs: 60_000, maxAwaited: 100, ...limits },
     log: { warn: (about: unknown) => void warnings.push(about) },
   })
   const came: Came[] = []
@@ -126,7 +126,7 @@ describe('a connection of a trusted balancer', () => {
   })
 
   test('is closed when too many headers are awaited', async () => {
-    const { visit, accepted } = await startEntrance({ most: 1 })
+    const { visit, accepted } = await startEntrance({ maxAwaited: 1 })
     const first = await visit()
     const second = await visit()
     await once(second, 'close')
@@ -164,7 +164,7 @@ test('without balancers no header is read', async () => {
   if (!socket) throw new Error('nobody came')
   const listeners = ['data', 'end', 'error', 'close', 'readable'].map((event) => socket.listenerCount(event))
   const begin = vi.fn<(peer: Peer) => void>()
-  createEntrance({ trusted: undefined, headMs: 1, most: 1, log: { warn: () => undefined } }).admit(socket, begin)
+  createEntrance({ trusted: undefined, headMs: 1, maxAwaited: 1, log: { warn: () => undefined } }).admit(socket, begin)
   expect(begin).toHaveBeenCalledOnce()
   expect(['data', 'end', 'error', 'close', 'readable'].map((event) => socket.listenerCount(event))).toEqual(listeners)
 })

@@ -15,7 +15,7 @@ interface Deps {
    */
   readonly quietMs?: number
   /** Maximum number of connections whose PROXY header is awaited; more are closed. */
-  readonly most: number
+  readonly maxAwaited: number
   readonly log: Pick<Logger, 'warn'>
 }
 
@@ -32,7 +32,7 @@ export interface Entrance extends Disposable {
 /** Minimum interval between two warnings: clients behind a balancer must not fill the log. */
 const WARN_MS = 60_000
 
-export function createEntrance({ trusted, headMs, quietMs, most, log }: Deps): Entrance {
+export function createEntrance({ trusted, headMs, quietMs, maxAwaited, log }: Deps): Entrance {
   const awaited = new Set<Socket>()
   let warnedAt = -Infinity
 
@@ -86,7 +86,7 @@ export function createEntrance({ trusted, headMs, quietMs, most, log }: Deps): E
     admit(socket, begin) {
       const isBalancer = trusted?.allows(socket.remoteAddress ?? '') === true
       if (!isBalancer) begin(peerOf(socket))
-      else if (awaited.size < most) read(socket, begin)
+      else if (awaited.size < maxAwaited) read(socket, begin)
       else socket.destroy()
     },
     [Symbol.dispose]() {

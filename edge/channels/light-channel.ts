@@ -216,7 +216,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
     this.#events.refused(why)
   }
 
-  #finish(how: { readonly lost: boolean }, later?: (tell: () => void) => void): void {
+  #finish(how: { readonly lost: boolean }, later?: (emit: () => void) => void): void {
     if (this.#over) return
     this.#release()
     if (later) later(() => this.#events.closed(how))

@@ -31,12 +31,12 @@ export class Output {
   #pending: Buffer[] = []
   #bytes = 0
   #total = 0
-  #most: number
+  #maxPending: number
 
-  /** @param most maximum pending bytes; a client that does not read and exceeds it is disconnected */
-  constructor(socket: Socket, most = ABANDONED_BYTES) {
+  /** @param maxPending maximum pending bytes; a client that does not read and exceeds it is disconnected */
+  constructor(socket: Socket, maxPending = ABANDONED_BYTES) {
     this.#socket = socket
-    this.#most = most
+    this.#maxPending = maxPending
   }
 
   write(data: Buffer): void {
@@ -50,12 +50,12 @@ export class Output {
     this.#pending.push(data)
     this.#bytes += data.length
     this.#total += data.length
-    if (this.waiting > this.#most) this.#socket.destroy()
+    if (this.waiting > this.#maxPending) this.#socket.destroy()
   }
 
   /** Raises the limit after the client has logged in. */
   trust(): void {
-    this.#most = ABANDONED_BYTES
+    this.#maxPending = ABANDONED_BYTES
   }
 
   flush(): void {

@@ -60,12 +60,12 @@ export function createDialler(deps: Deps): Dialler {
 
   function again(): void {
     if (closed) return
-    const wanted = others()
-    const keys = new Set(wanted.map(keyOf))
+    const targets = others()
+    const keys = new Set(targets.map(keyOf))
     for (const [key, attempt] of attempts) if (!keys.has(key)) forget(key, attempt)
     const isPatient = started && isListed()
     started = true
-    for (const peer of wanted) {
+    for (const peer of targets) {
       if (attempts.has(keyOf(peer)) || deps.isLinked(peer.name)) continue
       const attempt: Attempt = { failures: 0, socket: undefined, timer: undefined, tried: Promise.withResolvers() }
       attempts.set(keyOf(peer), attempt)

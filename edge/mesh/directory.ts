@@ -8,7 +8,7 @@ interface Deps {
   /** All sessions that serve visitors, those of peers included. */
   readonly sessions: SharedSessions
   /** Maximum number of sessions of one peer. */
-  readonly most: number
+  readonly maxSessions: number
   readonly links: () => Iterable<MeshLink>
   /** A peer has a newer session of this tunnel: the local sessions of the tunnel must be probed. */
   readonly onNewer: (hostname: string) => void
@@ -47,9 +47,9 @@ function forEachKnown<T extends { readonly id: string }>(
   }
 }
 
-export function createDirectory({ sessions, most, links, onNewer, onRetired }: Deps): Directory {
-  const mine = new Map<string, Session>()
-  const theirs = new Map<MeshLink, Known>()
+export function createDirectory({ sessions, maxSessions, links, onNewer, onRetired }: Deps): Directory {
+  const localSessions = new Map<string, Session>()
+  const knownByLink = new Map<MeshLink, Known>()
   /** Ids of sessions that are still to be sent to a peer. */
   const unsent = new Map<MeshLink, string[]>()
 
@@ -58,7 +58,7 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
   }
 
   function broadcast(changes: SessionChanges): void {
-    for (const link of links()) link.say(changes)
+    for (const link of links()) link.sendChanges(changes)
   }
 
   const own: SharedSessions = {
@@ -68,12 +68,12 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
       return sessions.count
     },
     add(session) {
-      mine.set(session.id, session)
+      localSessions.set(session.id, session)
       sessions.add(session)
       broadcast({ added: [entryOf(session)] })
     },
     remove(session) {
-      if (!mine.delete(session.id)) return
+      if (!localSessions.delete(session.id)) return
       sessions.remove(session)
       broadcast({ removed: [session.id] })
     },
@@ -89,10 +89,10 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
     const ids = unsent.get(link)
     while (ids && link.end === undefined && !link.congested) {
       const there = ids.splice(0, SESSIONS_A_FRAME).flatMap((id) => {
-        const session = mine.get(id)
+        const session = localSessions.get(id)
         return session ? [entryOf(session, sessions.heardAfter(session))] : []
       })
-      link.say({ ...(there.length > 0 && { there }), ...(ids.length === 0 && { complete: true as const }) })
+      link.sendChanges({ ...(there.length > 0 && { there }), ...(ids.length === 0 && { complete: true as const }) })
       if (ids.length > 0) continue
       unsent.delete(link)
       return
@@ -100,7 +100,7 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
   }
 
   function learn(link: MeshLink, changes: SessionChanges): boolean {
-    const known = theirs.get(link)
+    const known = knownByLink.get(link)
     if (!known) return true
     const opener: RemoteOpener = {
       open: (...asked) => link.open(...asked),
@@ -116,7 +116,7 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
     forEachKnown(known, changes.heard ?? [], (session, { after }) => sessions.hear(session, after))
     const removed = (changes.removed ?? []).map((id) => ({ id }))
     forEachKnown(known, removed, (session) => forget(known, session))
-    return known.size <= most
+    return known.size <= maxSessions
   }
 
   function remember(known: Known, session: RemoteSession, insert: (session: RemoteSession) => void): void {
@@ -135,23 +135,23 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
 
   return {
     own,
-    ownOf: (id) => mine.get(id),
+    ownOf: (id) => localSessions.get(id),
     begin(link) {
-      theirs.set(link, new Map())
-      unsent.set(link, [...mine.keys()])
+      knownByLink.set(link, new Map())
+      unsent.set(link, [...localSessions.keys()])
       send(link)
     },
     send,
     learn,
     end(link) {
       unsent.delete(link)
-      const known = theirs.get(link)
-      theirs.delete(link)
+      const known = knownByLink.get(link)
+      knownByLink.delete(link)
       // An edge that shut down in order has removed its sessions before: these were lost.
       for (const session of known?.values() ?? []) sessions.lose(session)
     },
     get remote() {
-      return [...theirs.values()].reduce((sum, { size }) => sum + size, 0)
+      return [...knownByLink.values()].reduce((sum, { size }) => sum + size, 0)
     },
   }
 }

@@ -104,7 +104,7 @@ export class MeshLink implements FrameReader {
     return this.#channels.size
   }
 
-  say(changes: SessionChanges): void {
+  sendChanges(changes: SessionChanges): void {
     if (this.#end === undefined) this.#output.write(frame(Frame.sessions, 0, encodeMessage(changes)))
   }
 

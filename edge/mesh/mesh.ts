@@ -67,7 +67,7 @@ export function createMesh(deps: Deps): Mesh {
   let redial: NodeJS.Timeout | undefined
 
   const directory = createDirectory({
-    ...{ sessions, most: limits.sessions, onNewer: deps.onNewer, onRetired: deps.onRetired },
+    ...{ sessions, maxSessions: limits.sessions, onNewer: deps.onNewer, onRetired: deps.onRetired },
     links: () => byPeer.values(),
   })
   const metrics = createMeshMetrics(registry, () => ({
@@ -200,9 +200,9 @@ export function createMesh(deps: Deps): Mesh {
       ticker[Symbol.dispose]()
       dialler.close()
       // A peer that does not read, or is in its handshake, is not awaited.
-      const gone = closeServer(CLOSE_MS)
+      const serverClosed = closeServer(CLOSE_MS)
       for (const link of links) link.close('closed')
-      await gone
+      await serverClosed
     },
   }
 }

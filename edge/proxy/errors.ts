@@ -35,20 +35,21 @@ const TITLES: Readonly<Record<string, string>> = {
  * Returns the response to a rejected request (docs/edge.md, "Errors of the edge"): with `Mooring-Error`, as HTML or JSON by the Accept
  * field.
  */
-export function responseFor(rejection: Rejection, asked: ResponseContext): Answer {
+export function responseFor(rejection: Rejection, context: ResponseContext): Answer {
   if (rejection.reason === 'acme_challenge') {
     return {
       status: 200,
       reason: rejection.reason,
       headers: { 'content-type': 'application/octet-stream' },
-      body: asked.challenge ?? '',
+      body: context.challenge ?? '',
     }
   }
-  if (rejection.reason === 'cors_preflight') return { status: 204, reason: rejection.reason, headers: preflight(asked), body: '' }
+  if (rejection.reason === 'cors_preflight')
+    return { status: 204, reason: rejection.reason, headers: preflight(context), body: '' }
   const retry = RETRY_AFTER[rejection.reason]
   const more: Record<string, string> = retry === undefined ? {} : { 'retry-after': retry }
-  if (rejection.status === 301) more.location = asked.location
-  return explained(rejection, asked, more)
+  if (rejection.status === 301) more.location = context.location
+  return explained(rejection, context, more)
 }
 
 function explained({ status, reason, detail }: Rejection, { head, id }: ResponseContext, more: Record<string, string>): Answer {

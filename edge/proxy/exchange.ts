@@ -66,7 +66,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   sent: boolean
   readonly #context: ProxyContext
   readonly #visitor: Visitor
-  readonly #asked: ExchangeInput
+  readonly #input: ExchangeInput
   readonly #relay: Relay
   #state: 'waiting' | 'asked' | 'over' = 'waiting'
   #connection: UpstreamConnection | undefined
@@ -85,11 +85,11 @@ export class Exchange implements UpstreamUser, RelayOwner {
   #rawIn = 0
   #answered = 0
 
-  constructor(context: ProxyContext, visitor: Visitor, asked: ExchangeInput) {
-    const { arrival, route } = asked
+  constructor(context: ProxyContext, visitor: Visitor, input: ExchangeInput) {
+    const { arrival, route } = input
     this.#context = context
     this.#visitor = visitor
-    this.#asked = asked
+    this.#input = input
     this.sent = arrival.ended
     const modifications = context.modificationsOf(route.config).response
     const { head: request, protocol } = arrival
@@ -106,7 +106,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   }
 
   start(): void {
-    const { route, arrival } = this.#asked
+    const { route, arrival } = this.#input
     this.#context.load.enter(route.hostname)
     if (this.takesTrailers(arrival.trailers)) this.#connect(arrival.began)
     else this.stop(BAD_BODY)
@@ -117,7 +117,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
    * a request is rejected, because some of its lines may have been forwarded already.
    */
   takesTrailers(lines: string): boolean {
-    const { arrival, route } = this.#asked
+    const { arrival, route } = this.#input
     return (
       lines === '' || keptTrailers(lines, arrival.head.framing, this.#context.modificationsOf(route.config).request) === lines
     )
@@ -179,7 +179,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
    * must cut off the visitor.
    */
   revoke(hostnames: ReadonlySet<string>): boolean {
-    const { route, observed } = this.#asked
+    const { route, observed } = this.#input
     if (this.#state === 'over' || !hostnames.has(route.hostname)) return false
     const current = this.#context.routes.get(route.hostname)
     const rejection = firstRejection(ACCESS_CHECKS, { ...observed, tunnel: current?.id === route.id ? current : undefined })
@@ -234,7 +234,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   responseEnded(keeps: boolean): void {
     const connection = this.#connection
     this.#connection = undefined
-    if (connection && keeps && this.sent && leavesReusableConnection(this.#asked.arrival.head)) {
+    if (connection && keeps && this.sent && leavesReusableConnection(this.#input.arrival.head)) {
       if (this.#use.paused) connection.channel.resume()
       this.#context.pools.give(connection)
     } else connection?.discard()
@@ -243,17 +243,17 @@ export class Exchange implements UpstreamUser, RelayOwner {
   }
 
   get #replayable(): boolean {
-    return this.sent && isReplayable(this.#asked.arrival.head)
+    return this.sent && isReplayable(this.#input.arrival.head)
   }
 
   /** Whether the session still serves its tunnel; a retired session does not. */
   get #isSessionThere(): boolean {
-    return this.#context.sessions.of(this.#asked.route.hostname).some(({ id }) => id === this.#session?.id)
+    return this.#context.sessions.of(this.#input.route.hostname).some(({ id }) => id === this.#session?.id)
   }
 
   /** Selects a session and sends the request. `at`: current time. */
   #connect(at = this.#context.now()): void {
-    const session = this.#context.sessions.pick(this.#asked.route.hostname, this.#tried)
+    const session = this.#context.sessions.pick(this.#input.route.hostname, this.#tried)
     if (session) this.#attach(session, at)
     else if (this.#tried) this.#failRefused()
     else this.#hold()
@@ -261,7 +261,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
 
   #hold(): void {
     const { sessions, limits, now, log } = this.#context
-    const left = this.#asked.arrival.began + limits.holdMs - now()
+    const left = this.#input.arrival.began + limits.holdMs - now()
     this.#state = 'waiting'
     if (!this.sent) this.#visitor.hold()
     if (left <= 0) return this.#fail('offline')
@@ -271,7 +271,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
       if (session) this.#attach(session, now())
       else this.#fail('offline')
     }
-    sessions.waitFor(this.#asked.route.hostname, left, this.#abort.signal).then(arrived, (error: unknown) => {
+    sessions.waitFor(this.#input.route.hostname, left, this.#abort.signal).then(arrived, (error: unknown) => {
       log.error({ err: error }, 'waiting for a session failed')
       arrived(undefined)
     })
@@ -279,7 +279,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
 
   #attach(session: Session, at: number): void {
     const { pools } = this.#context
-    const { arrival, route } = this.#asked
+    const { arrival, route } = this.#input
     const use = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
     const origin = { address: arrival.peer, port: arrival.peerPort }
     const connection = pools.take(session, { origin, use, target: route.config.target })
@@ -296,7 +296,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   }
 
   #compose(): Buffer {
-    const { arrival, route, visit } = this.#asked
+    const { arrival, route, visit } = this.#input
     return forwardedRequest(arrival.head, visit, this.#context.modificationsOf(route.config).request, arrival.first)
   }
 
@@ -331,7 +331,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   #unanswered(): void {
     this.#close()
     const { sessions, limits, now } = this.#context
-    const session = sessions.pick(this.#asked.route.hostname)
+    const session = sessions.pick(this.#input.route.hostname)
     // A backend that had the request for longer has probably begun to process it.
     const isJustSent = now() - this.#sentAt < limits.staleMs
     const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && isJustSent
@@ -346,7 +346,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   }
 
   #answer(rejection: Rejection): void {
-    const { arrival, visit } = this.#asked
+    const { arrival, visit } = this.#input
     this.#close()
     const answer = responseFor(rejection, { id: visit.id, head: arrival.head, location: '', challenge: undefined })
     this.#answered = arrival.head.method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)
@@ -365,7 +365,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
     this.#state = 'over'
     this.#message = undefined
     const { journal, metrics, load, now } = this.#context
-    const { arrival, route, visit, observed } = this.#asked
+    const { arrival, route, visit, observed } = this.#input
     const record = {
       id: visit.id,
       tunnel: route.id,

@@ -57,7 +57,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
     return isCrowd || context.connections.size >= limits.connections
   }
 
-  const entrance = createEntrance({ trusted: context.trusted, headMs: limits.headMs, most: limits.connections, log })
+  const entrance = createEntrance({ trusted: context.trusted, headMs: limits.headMs, maxAwaited: limits.connections, log })
   /** Client behind a balancer, by the connection's addresses: a TLS socket does not reveal the TCP socket below it. */
   const behind = new Map<string, Peer>()
 

@@ -101,10 +101,10 @@ export interface BelievedVisitor {
 
 /** Returns the visitor that a trusted balancer reports: the last address in X-Forwarded-For that is not a trusted balancer itself. */
 export function believedVisitor(fields: Fields, peer: string, scheme: 'http' | 'https', trusted: AddressList): BelievedVisitor {
-  const said = valueOf(fields, 'x-forwarded-proto')?.toLowerCase()
+  const proto = valueOf(fields, 'x-forwarded-proto')?.toLowerCase()
   return {
     sourceIp: lastOutside(valueOf(fields, 'x-forwarded-for'), peer, trusted),
-    scheme: said === 'http' || said === 'https' ? said : scheme,
+    scheme: proto === 'http' || proto === 'https' ? proto : scheme,
   }
 }
 

@@ -17,46 +17,46 @@ export interface Contexts {
 }
 
 export function createContexts({ contextFor, size }: Deps): Contexts {
-  const kept = new Map<string, SecureContext>()
+  const cached = new Map<string, SecureContext>()
   /** Lookups in progress: simultaneous handshakes share one. */
-  const asked = new Map<string, Promise<SecureContext | undefined>>()
+  const lookups = new Map<string, Promise<SecureContext | undefined>>()
 
-  function keep(serverName: string, context: SecureContext): void {
-    kept.delete(serverName)
-    kept.set(serverName, context)
-    if (kept.size <= size) return
-    const [oldest] = kept.keys()
-    if (oldest !== undefined) kept.delete(oldest)
+  function cache(serverName: string, context: SecureContext): void {
+    cached.delete(serverName)
+    cached.set(serverName, context)
+    if (cached.size <= size) return
+    const [oldest] = cached.keys()
+    if (oldest !== undefined) cached.delete(oldest)
   }
 
-  async function ask(serverName: string): Promise<SecureContext | undefined> {
-    const asking = contextFor(serverName)
-    asked.set(serverName, asking)
+  async function lookUp(serverName: string): Promise<SecureContext | undefined> {
+    const lookup = contextFor(serverName)
+    lookups.set(serverName, lookup)
     try {
-      const context = await asking
+      const context = await lookup
       // Not cached when forgotten meanwhile: the result may be outdated.
-      if (context && asked.get(serverName) === asking) keep(serverName, context)
+      if (context && lookups.get(serverName) === lookup) cache(serverName, context)
       return context
     } finally {
-      if (asked.get(serverName) === asking) asked.delete(serverName)
+      if (lookups.get(serverName) === lookup) lookups.delete(serverName)
     }
   }
 
   return {
     find(serverName, done) {
-      const context = kept.get(serverName)
+      const context = cached.get(serverName)
       if (context) {
-        keep(serverName, context)
+        cache(serverName, context)
         done(null, context)
         return
       }
       const settled = (found: SecureContext | undefined) => done(null, found)
       const failed = (error: unknown) => done(error instanceof Error ? error : new Error('no certificate', { cause: error }))
-      void (asked.get(serverName) ?? ask(serverName)).then(settled, failed)
+      void (lookups.get(serverName) ?? lookUp(serverName)).then(settled, failed)
     },
     forget(serverName) {
-      kept.delete(serverName)
-      asked.delete(serverName)
+      cached.delete(serverName)
+      lookups.delete(serverName)
     },
   }
 }

@@ -22,12 +22,12 @@ const PORT = 80
 const OWN = ['', 'localhost', '*']
 
 /** Returns the sentence for a rejected forward; undefined when it is accepted. */
-export function forwardRefusal(wanted: Forward, tunnel: ReachedTunnel): string | undefined {
+export function forwardRefusal(requested: Forward, tunnel: ReachedTunnel): string | undefined {
   const { route } = tunnel
-  const host = wanted.host.toLowerCase()
+  const host = requested.host.toLowerCase()
   if (!OWN.includes(host) && host !== route.hostname && host !== route.host.toLowerCase())
-    return sentences.otherHost(wanted.host, tunnel)
-  if (wanted.port !== PORT) return sentences.otherPort(wanted.port, tunnel)
+    return sentences.otherHost(requested.host, tunnel)
+  if (requested.port !== PORT) return sentences.otherPort(requested.port, tunnel)
   return isTargetAllowed(route.config) ? undefined : sentences.otherTarget
 }
 
@@ -93,11 +93,11 @@ export class Forwarding {
     }
   }
 
-  #ask(wanted: Forward): boolean {
+  #ask(requested: Forward): boolean {
     const tunnel = this.#deps.tunnel()
     if (tunnel === undefined) return false
-    const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, tunnel)
-    if (refusal === undefined) this.#forward = wanted
+    const refusal = this.#forward ? sentences.secondForward : forwardRefusal(requested, tunnel)
+    if (refusal === undefined) this.#forward = requested
     else this.#refuse(refusal)
     return refusal === undefined
   }

@@ -121,9 +121,9 @@ function ed25519Key(reader: WireReader): KeyObject | undefined {
 
 function ecdsaKey(name: string, reader: WireReader): { readonly key: KeyObject; readonly hash: string } | undefined {
   const curve = name in CURVES ? CURVES[name as keyof typeof CURVES] : undefined
-  const said = reader.text()
+  const curveName = reader.text()
   const point = reader.string()
-  if (!curve || said !== name || point?.length !== 1 + 2 * curve.bytes || point[0] !== UNCOMPRESSED_POINT) return undefined
+  if (!curve || curveName !== name || point?.length !== 1 + 2 * curve.bytes || point[0] !== UNCOMPRESSED_POINT) return undefined
   const [x, y] = [point.subarray(1, 1 + curve.bytes), point.subarray(1 + curve.bytes)].map((half) => half.toString('base64url'))
   const key = keyOf({ kty: 'EC', crv: curve.crv, x: x ?? '', y: y ?? '' })
   return key && { key, hash: curve.hash }

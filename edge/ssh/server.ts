@@ -103,7 +103,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
 
   const entrance = createEntrance({
     ...{ trusted: given.trusted, headMs: limits.balancerMs, quietMs: limits.balancerQuietMs },
-    ...{ most: limits.connections, log },
+    ...{ maxAwaited: limits.connections, log },
   })
 
   function accept(socket: Socket, { address }: Peer, began: number): void {

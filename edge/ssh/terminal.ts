@@ -57,7 +57,7 @@ export class Terminal implements ChannelEnd {
     if (this.#started && !this.#closed && this.#notices.take(shown, performance.now())) this.complain(shown)
   }
 
-  #say(line: string): void {
+  #print(line: string): void {
     const data = this.#take(line)
     if (data) this.#deps.wire.channels.channelData(this.#deps.remote.id, data)
   }
@@ -95,7 +95,7 @@ export class Terminal implements ChannelEnd {
 
   #show({ lines, refusal }: TerminalText): void {
     this.#started = true
-    for (const line of lines) this.#say(line)
+    for (const line of lines) this.#print(line)
     if (refusal === undefined) return
     this.complain(refusal)
     this.#quit(1)

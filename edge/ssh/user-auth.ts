@@ -62,15 +62,15 @@ export function createUserAuth(deps: Deps): UserAuth {
   const { wire, routes, source, sourceKey, failures, limits } = deps
   let tries = 0
   let signatures = 0
-  let asked = false
+  let methodsSent = false
   let keyFailed = false
   let explained = false
   let last: RefusedLogin | undefined
 
   function handle(request: AuthRequest): void {
-    if (request.method === 'none' && !asked) {
+    if (request.method === 'none' && !methodsSent) {
       // Clients begin with `none` to learn the methods (RFC 4252, section 5.2).
-      asked = true
+      methodsSent = true
       wire.refuse()
     } else if (request.method === 'none' || request.method === 'other') refuseAgain()
     else authenticate(request)

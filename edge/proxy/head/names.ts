@@ -52,11 +52,11 @@ export class NameTable {
 function compare(bytes: Uint8Array, start: number, name: Uint8Array): 'same' | 'similar' | 'other' {
   let similar = false
   for (let index = 0; index < name.length; index++) {
-    const wanted = name[index]
+    const expected = name[index]
     let code = bytes[start + index] ?? 0
     if (code >= 0x41 && code <= 0x5a) code |= 0x20
-    if (code === wanted) continue
-    if (code !== UNDERSCORE || wanted !== DASH) return 'other'
+    if (code === expected) continue
+    if (code !== UNDERSCORE || expected !== DASH) return 'other'
     similar = true
   }
   return similar ? 'similar' : 'same'

@@ -81,7 +81,15 @@ export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(te
   if (at.length > MAX_FIELDS * STRIDE) return HEAD_TOO_LARGE
   const framing = readFraming(text, at)
   if (isRejection(framing)) return framing
-  return settle({ text, at, fieldsAt, minor, framing, method: text.slice(0, methodEnd), asked: text.slice(methodEnd + 1, end) })
+  return settle({
+    text,
+    at,
+    fieldsAt,
+    minor,
+    framing,
+    method: text.slice(0, methodEnd),
+    rawTarget: text.slice(methodEnd + 1, end),
+  })
 }
 
 function versionAt(text: string, at: number): 0 | 1 | undefined {
@@ -94,28 +102,28 @@ interface Draft extends Fields {
   readonly minor: 0 | 1
   readonly framing: Framing
   readonly method: string
-  readonly asked: string
+  readonly rawTarget: string
 }
 
 function settle(draft: Draft): RequestHead | Rejection {
-  const { framing, minor, asked } = draft
-  const absolute = asked.charCodeAt(0) === SLASH ? null : ABSOLUTE.exec(asked)
+  const { framing, minor, rawTarget } = draft
+  const absolute = rawTarget.charCodeAt(0) === SLASH ? null : ABSOLUTE.exec(rawTarget)
   return absolute && isOneHost(framing.host, minor) ? settleAbsolute(draft, absolute) : settleOrigin(draft)
 }
 
 function settleOrigin(draft: Draft): RequestHead | Rejection {
-  const { text, at, fieldsAt, minor, framing, method, asked } = draft
+  const { text, at, fieldsAt, minor, framing, method, rawTarget } = draft
   const { host, expect } = framing
   if (host === undefined || !isHost(host)) return BAD_HOST
-  if (!isTarget(method, asked)) return bad('the request target is not valid')
+  if (!isTarget(method, rawTarget)) return bad('the request target is not valid')
   if (framing.chunked && minor === 0) return bad('HTTP/1.0 has no Transfer-Encoding')
   if (expect !== undefined && expect !== '100-continue') return BAD_EXPECTATION
   const keepAlive = keepsAlive(framing, minor)
   const upgrade = minor === 1 ? upgradeOf(framing) : undefined
   const lineKept = minor === 1
   const hostname = hostOf(host)
-  const target = asked
-  const path = pathOf(asked)
+  const target = rawTarget
+  const path = pathOf(rawTarget)
   const forwarded = undefined
   return { text, at, fieldsAt, minor, framing, method, target, path, lineKept, host, hostname, keepAlive, upgrade, forwarded }
 }
@@ -148,8 +156,8 @@ export function pathOf(target: string): string {
  * Whether a target that is not in absolute form is valid (RFC 9112, section 3.2): origin form, or `*` with OPTIONS. CONNECT is for
  * proxies.
  */
-function isTarget(method: string, asked: string): boolean {
-  return method !== 'CONNECT' && (asked.charCodeAt(0) === SLASH || (asked === '*' && method === 'OPTIONS'))
+function isTarget(method: string, rawTarget: string): boolean {
+  return method !== 'CONNECT' && (rawTarget.charCodeAt(0) === SLASH || (rawTarget === '*' && method === 'OPTIONS'))
 }
 
 /** Whether a request in absolute form has one valid Host field; HTTP/1.0 may have none (RFC 9112, section 3.2). */

@@ -99,9 +99,9 @@ export class ChunkScanner {
     }
   }
 
-  #expect(code: number, wanted: number, next: number): boolean {
+  #expect(code: number, expected: number, next: number): boolean {
     this.#state = next
-    return code === wanted
+    return code === expected
   }
 
   #sizeByte(code: number): boolean {

@@ -38,7 +38,7 @@ export interface UpstreamRequest {
 /** Idle upstream connections by session: last in, first out. */
 export interface Pools {
   /** Returns a connection for a request. */
-  take(session: Session, want: UpstreamRequest): UpstreamConnection
+  take(session: Session, requirements: UpstreamRequest): UpstreamConnection
   /** Returns a connection to the pool after its response has ended cleanly. */
   give(connection: UpstreamConnection): void
   /** Stops using a session, until a request selects it again: closes its idle connections, and the others when they are returned. */

@@ -28,7 +28,6 @@ export class UpstreamConnection implements ChannelEvents {
   idleSince = 0
   /** Period of the target in which it was opened. Undefined: it serves one request only. */
   period: object | undefined
-  gone = false
   readonly #onIdleEnd: (connection: UpstreamConnection) => void
 
   /** `onIdleEnd` is called when it ends or receives bytes while no request uses it. */
@@ -43,7 +42,7 @@ export class UpstreamConnection implements ChannelEvents {
   }
 
   refused(why: 'connect_failed' | 'prohibited' | 'session_lost'): void {
-    this.#leave(why)
+    this.#end(why)
   }
 
   data(chunk: Buffer): void {
@@ -61,7 +60,7 @@ export class UpstreamConnection implements ChannelEvents {
   }
 
   closed({ lost }: { readonly lost: boolean }): void {
-    this.#leave(lost ? 'lost' : 'ended')
+    this.#end(lost ? 'lost' : 'ended')
   }
 
   /** Closes the connection without a further event to its user. */
@@ -71,8 +70,7 @@ export class UpstreamConnection implements ChannelEvents {
     this.channel.destroy()
   }
 
-  #leave(end: UpstreamEnd): void {
-    this.gone = true
+  #end(end: UpstreamEnd): void {
     const { user } = this
     this.user = undefined
     if (user) user.upstreamClosed(end)
