@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { compact } from './buffers.ts'
 
-/** So many bytes of what was read from a socket at once. */
+/** Part of this size of a chunk that was read from a socket. */
 const part = (length: number): Buffer => Buffer.alloc(64 * 1024).subarray(5, 5 + length)
 
 test.each([1, 2_047])('%i bytes of a much larger buffer are copied', (length) => {

@@ -31,7 +31,7 @@ export interface EdgeDeps {
   /** Private host keys, PEM. */
   readonly hostKeys: readonly string[]
   readonly tunnels: Cache<typeof Tunnel>
-  /** With {@link routedPasswordIndexes}. */
+  /** Passwords, indexed by {@link routedPasswordIndexes}. */
   readonly passwords: Cache<typeof TunnelPassword>
   readonly endpoints: Cache<typeof TunnelEndpoint>
   /** Store that certificates are read from, by name. */

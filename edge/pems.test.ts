@@ -8,7 +8,7 @@ import { type Pem, createPems } from './pems.ts'
 const NAME = 'tunnel-a-certificate'
 const [FIRST, SECOND] = ['2030-01-01T00:00:00.000Z', '2030-03-01T00:00:00.000Z']
 
-/** An API that has one Secret, or none, and answers when a test lets it. */
+/** API with one Secret or none, which answers when a test allows it. */
 function setUp(kept: ReadonlyMap<string, Pem> = new Map()) {
   const state = { certificate: 'first' as string | undefined, away: false }
   const questions: (() => void)[] = []

@@ -88,7 +88,10 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     return pem !== undefined && ['', pem.obtainedAt, before.get(name)].includes(obtainedAt)
   }
 
-  /** @throws StoreError */
+  /**
+   * Reads the Secret and stores its certificate.
+   * @throws StoreError
+   */
   async function fetch(name: string, obtainedAt: string): Promise<Pem | undefined> {
     const mine = Symbol(name)
     fetching.set(name, mine)

@@ -1,12 +1,12 @@
 import type { TunnelConfig } from '../crds/tunnel-config.ts'
 import type { AddressList } from '../crds/formats/address-list.ts'
 
-/** A temporary password of a tunnel. */
+/** Temporary password of a tunnel. */
 export interface RoutedPassword {
   /** uid of the TunnelPassword. */
   readonly id: string
   readonly sha256: string
-  /** Milliseconds since the epoch. */
+  /** Expiry in milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
@@ -50,7 +50,7 @@ export interface KeyRoutes {
   ofKey(key: { readonly type: string; readonly blob: Buffer }, limit: number): readonly Route[]
 }
 
-/** Lookups of the SSH side. */
+/** Lookups of the SSH server. */
 export type LoginRoutes = Routes & PasswordRoutes & KeyRoutes
 
 /** Lookup of a tunnel by a temporary password, for a login whose user name is not a tunnel (docs/ssh-logins.md). */

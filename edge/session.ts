@@ -12,13 +12,13 @@ export type Login =
 
 /** Live SSH connection that serves a tunnel. */
 export interface Session {
-  /** UUIDv7 */
+  /** Id of the session, a UUIDv7. */
   readonly id: string
   /** Hostname of the tunnel: 16 hexadecimal digits. */
   readonly hostname: string
   readonly clientIp: string
   readonly login: Login
-  /** Milliseconds since the epoch. */
+  /** Time of the connection's accept, in milliseconds since the epoch. */
   readonly since: number
   /** Number of channels that are open or being opened. */
   readonly channels: number

@@ -127,7 +127,10 @@ function follow(store: Store, { endpoint, log }: About) {
   }
 }
 
-/** @throws MooringError `port_in_use` */
+/**
+ * Opens the ports of the settings.
+ * @throws MooringError `port_in_use`
+ */
 async function listenOn(edge: Edge, settings: EdgeSettings): Promise<EdgePorts> {
   const requested = {
     ssh: portOf(settings.sshPort),
@@ -165,7 +168,10 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** @throws the signal's reason when it aborts first */
+/**
+ * Waits for a promise.
+ * @throws the signal's reason when it aborts first
+ */
 async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   await Promise.race([promise, aborted(signal)])
   signal.throwIfAborted()

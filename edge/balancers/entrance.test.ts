@@ -17,7 +17,7 @@ interface Came {
 
 type Limits = Partial<Pick<Parameters<typeof createEntrance>[0], 'headMs' | 'quietMs' | 'maxAwaited'>>
 
-/** An entrance on loopback, which trusts 127.0.0.1 alone. */
+/** Entrance on loopback that trusts only 127.0.0.1. */
 async function startEntrance(limits: Limits = {}) {
   const warnings: unknown[] = []
   const entrance = createEntrance({
@@ -48,7 +48,7 @@ async function startEntrance(limits: Limits = {}) {
   async function visit(from = '127.0.0.1'): Promise<Socket> {
     const { port } = server.address() as AddressInfo
     const socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true })
-    // A reset is one of the ways to be turned away.
+    // A reset is one way of being closed.
     socket.on('error', () => socket.destroy()).resume()
     await once(socket, 'connect')
     return socket

@@ -5,10 +5,10 @@ import { KeptBytes } from './kept-bytes.ts'
 /** Chunk as read from a socket, decrypted in place. */
 const READ_BYTES = 64 * 1024
 
-/** Some bytes of it. */
+/** Part of a chunk. */
 const part = (length: number, value = 1): Buffer => Buffer.alloc(READ_BYTES, value).subarray(5, 5 + length)
 
-/** Memory that buffers hold on to. */
+/** Memory that buffers keep, in bytes. */
 const heldBy = (buffers: readonly Buffer[]): number =>
   [...new Set(buffers.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0)
 

@@ -24,7 +24,7 @@ async function toOneWhoReadsNothing() {
   }
 }
 
-/** How much waits for the client at most, of 64 MiB of small answers. */
+/** Largest number of pending bytes while 64 MiB of small replies are written. */
 async function mostWaiting(output: Output, socket: Socket): Promise<number> {
   let most = 0
   for (let written = 0; written < 64 * MIB && !socket.destroyed; written += 64) {

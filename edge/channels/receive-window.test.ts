@@ -3,7 +3,7 @@ import { Budget, FIRST_WINDOW_BYTES, firstWindow, MAX_WINDOW_BYTES, ReceiveWindo
 
 const FAR_MS = 50
 
-/** Reads as a client sends that fills its window once a round trip. */
+/** Reads like a client that fills its window once per round trip. */
 function readOn(window: ReceiveWindow, rounds: number, roundTripMs: number): void {
   let now = 0
   for (let round = 0; round < rounds; round += 1) {
@@ -62,7 +62,7 @@ describe('a receive window', () => {
   test('is shared by the active channels of a nearby client, and whole again afterwards', () => {
     const window = new ReceiveWindow(FIRST_WINDOW_BYTES, new Budget(0), 0)
     const sizes = [1, 2, 4, 8, 100, 1, 1, 1, 1].map((drawing, at) => {
-      // As much as it may: what it was promised before stands.
+      // As much as allowed: a grant is never withdrawn.
       const bytes = window.size
       expect(window.arrived(bytes)).toBe(true)
       window.read(bytes)
@@ -117,7 +117,7 @@ test('drops channels that stopped, and keeps those between two grants', () => {
   const [a, b] = [{}, {}]
   share.drawing(a, 0)
   share.drawing(b, 10)
-  // The next span has just begun: the last one's count holds.
+  // The next period has just begun: the count of the last one still applies.
   expect(share.drawing(a, 55)).toBe(2)
   expect(share.drawing(a, 110)).toBe(1)
   share.drawing(b, 120)

@@ -60,7 +60,7 @@ export class FrameError extends MooringError {
 
 /** Receiver of parsed frames. */
 export interface FrameReader {
-  /** A whole frame other than data. */
+  /** Handles a complete frame other than data. */
   control(type: Frame, channel: number, payload: Buffer): void
   /** Part of a data frame, as it arrives: data frames are not gathered. */
   data(channel: number, part: Buffer): void
@@ -175,7 +175,10 @@ interface Header {
   readonly length: number
 }
 
-/** @throws FrameError */
+/**
+ * Reads a frame header.
+ * @throws FrameError when type or length is invalid
+ */
 function headerOf(bytes: Buffer, at: number): Header {
   const word = bytes.readUInt32BE(at)
   const [type, length] = [word >>> 24, word & 0xff_ffff]

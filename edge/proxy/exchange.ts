@@ -68,7 +68,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   readonly #visitor: Visitor
   readonly #input: ExchangeInput
   readonly #relay: Relay
-  #state: 'waiting' | 'asked' | 'over' = 'waiting'
+  #state: 'waiting' | 'sent' | 'over' = 'waiting'
   #connection: UpstreamConnection | undefined
   /** Session that owns the upstream connection. */
   #session: Session | undefined
@@ -187,7 +187,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
   }
 
   tick(now: number): void {
-    if (this.#state !== 'asked' || this.#relay.began) return
+    if (this.#state !== 'sent' || this.#relay.began) return
     if (now - this.#sentAt >= this.#context.limits.upstreamMs) this.#fail('timeout')
   }
 
@@ -288,7 +288,7 @@ export class Exchange implements UpstreamUser, RelayOwner {
     this.#session = session
     this.#relay.from(connection.heads)
     this.#use.reused = connection.uses > 1
-    this.#state = 'asked'
+    this.#state = 'sent'
     this.#sentAt = at
     this.#message ??= this.#compose()
     const open = connection.channel.write(this.#message)

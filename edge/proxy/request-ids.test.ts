@@ -38,6 +38,6 @@ test('ids are unique, each random bit is set in about half of them, and no two b
 })
 
 function isHalf(part: number, whole = COUNT): void {
-  // Eight standard deviations of what chance does.
+  // Eight standard deviations of a random result.
   expect(Math.abs(part - whole / 2)).toBeLessThan(4 * Math.sqrt(whole))
 }

@@ -32,7 +32,7 @@ test('responses that begin in one turn are sent together at its end, each before
   await Promise.resolve()
   visitors[1]?.read()
   expect(seen()).toEqual(['a', 'b-', 'c'])
-  // One that has not read what came before gets the next in its turn.
+  // A visitor that has not read the former response gets the next one in its turn.
   first?.begin(Buffer.from('d'))
   visitors[0]?.read()
   await Promise.resolve()

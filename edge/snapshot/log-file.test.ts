@@ -13,7 +13,7 @@ async function place(): Promise<string> {
   return join(directory, 'file')
 }
 
-/** A file whose live values a test sets. */
+/** Log file whose live values a test sets. */
 async function opened(path: string, values = new Map<string, unknown>()) {
   const warn = vi.fn()
   const file = await openLogFile({ path, title: TITLE, live: () => values, everyMs: 5, againMs: 5, log: { warn } })

@@ -16,7 +16,7 @@ const log = pino({ level: 'silent' })
 const soon = { timeout: 5_000, interval: 5 }
 const away = () => Promise.reject(new StoreError('unavailable', 'away'))
 
-/** A store of tunnels, of which a test may take the API away, and a directory that outlives each edge. */
+/** Store of tunnels whose API a test may switch off, and a directory that outlives each edge. */
 async function setUp() {
   const temporary = await openTemporaryStore()
   const directory = await mkdtemp(join(tmpdir(), 'mooring-snapshot-'))
@@ -45,7 +45,7 @@ async function setUp() {
 
   const opened = (endpoint = 'main') => openSnapshot({ store: reached, endpoint, directory, log, everyMs: 5 })
 
-  /** What an edge of the endpoint would know; it ends as one that is killed. */
+  /** State that an edge of the endpoint reads; it ends as a killed process. */
   async function edge(endpoint = 'main') {
     const snapshot = await opened(endpoint)
     const stop = new AbortController()
@@ -132,7 +132,7 @@ test('the previous state of a kind is kept until the API has listed that kind', 
   for (const name of ['one', 'two']) await tunnel(name)
   await (await edge()).stop()
 
-  // Killed when it knew no more than this.
+  // Killed when it had read only this.
   const second = await opened()
   await second.store.list(TunnelEndpoint)
   await second.flush()

@@ -78,7 +78,7 @@ export interface PasswordLogin {
   readonly user: string
   readonly password: string
   readonly source: string
-  /** Milliseconds since the epoch. */
+  /** Current time in milliseconds since the epoch. */
   readonly now: number
 }
 

@@ -57,7 +57,7 @@ function reply(differs: Partial<Reply> = {}, dated = ''): Reply {
   return { head, kind: 'length', host: 'a.test', modifications: NONE, ...differs }
 }
 
-/** With the time, in milliseconds since the epoch. */
+/** Response forwarded at this time, in milliseconds since the epoch. */
 function passedOn(message: Reply, how: { after?: After; chunked?: boolean; first?: Buffer | undefined; at?: number } = {}) {
   const { after = 'keep', chunked = false, first, at = 0 } = how
   return responseMessage(message, { after, chunked, first, date: () => at }).toString('latin1')

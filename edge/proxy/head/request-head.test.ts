@@ -59,7 +59,7 @@ describe('a request line', () => {
     const head = read(`GET ${target} ${version}`, fields)
     const others = fields.replace(/host: .*\r\n/i, '')
     expect(head).toMatchObject({ host, hostname: 'a.test', target: '/x' })
-    // What is passed on names that host alone.
+    // The forwarded head names only that host.
     expect(head).toMatchObject({ text: `GET /x ${version}\r\nHost: ${host}\r\n${others}` })
   })
 
@@ -204,7 +204,7 @@ test.each([
   expect(read('GET / HTTP/1.1', `${HOST}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`)).toMatchObject({ upgrade: asked })
 })
 
-/** What Node's own server makes of the bytes; undefined: it refuses them. */
+/** Request that Node's own server reads from the bytes; undefined: it rejects them. */
 async function nodeReads(text: string): Promise<{ method: string; url: string; fields: string[] } | undefined> {
   const [ours, theirs] = duplexPair()
   const server = createServer()
@@ -216,7 +216,7 @@ async function nodeReads(text: string): Promise<{ method: string; url: string; f
       server.on('checkContinue', seen)
       server.on('checkExpectation', seen)
       server.on('clientError', () => resolve(undefined))
-      // It answers some by itself, without telling.
+      // Node's server answers some requests without an event.
       ours.on('data', () => resolve(undefined))
       server.emit('connection', theirs)
       ours.write(text, 'latin1')

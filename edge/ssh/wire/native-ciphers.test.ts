@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 
-/** Makes ciphers and drops them, as connections that come and go do, with turns of the event loop between them for the collector to run in. */
+/** Creates and drops ciphers as short connections do, with turns of the event loop between them in which the collector runs. */
 const CHURN = `
   const { bindingAvailable } = require('ssh2/lib/protocol/crypto.js')
   const { AESGCMCipher, AESGCMDecipher } = bindingAvailable ? require('ssh2/lib/protocol/crypto/build/Release/sshcrypto.node') : {}

@@ -6,7 +6,7 @@ import type { OwnedProtocol } from './handlers.ts'
 import { ciphersReady, nativeCiphers } from './packets.ts'
 import { readWholePackets } from './whole-packets.ts'
 
-/** What ssh2 makes of an exchange. */
+/** Functions of ssh2 that create ciphers after a key exchange. */
 interface Ciphers {
   readonly CIPHER_INFO: Readonly<Record<string, object>>
   createCipher(config: object): { allocPacket(bytes: number): Buffer; encrypt(packet: Buffer): void }
@@ -29,11 +29,11 @@ interface Message {
   /** Announced length of the data, relative to the real one. */
   readonly lie: number
   readonly bytes: number
-  /** Another stands in for what handles messages, as while keys are exchanged. */
+  /** Whether the message handler is replaced, as during a key exchange. */
   readonly exchanging: boolean
-  /** It has no payload at all. */
+  /** Whether the packet has no payload. */
   readonly empty?: boolean
-  /** What handling it comes to, where it is no data. */
+  /** Result of the handler, for messages other than data. */
   readonly result?: number | false | 'thrown' | undefined
 }
 
@@ -78,9 +78,9 @@ function encrypted(sent: readonly Message[], { key, iv }: ReturnType<typeof keys
 }
 
 interface Hearing {
-  /** With {@link readWholePackets}. */
+  /** Whether {@link readWholePackets} is applied. */
   readonly whole: boolean
-  /** The client has logged in. */
+  /** Whether the client has logged in. */
   readonly accepted?: boolean
 }
 
@@ -96,7 +96,7 @@ function heard(
     log.push(`${who} ${channel} ${data.length} ${[...new Set(data)].join()}`)
     choose()
   }
-  /** As ssh2's own, of what is data. */
+  /** Handles data as ssh2's own handler does. */
   const hear = (who: string) => (payload: Buffer) => {
     const bytes = payload.length >= 9 ? payload.readUInt32BE(5) : Infinity
     const { result } = sent[log.length] ?? {}
@@ -122,7 +122,7 @@ function heard(
   if (whole) readWholePackets(protocol as unknown as OwnedProtocol)
   try {
     for (const piece of pieces) {
-      // As Protocol.parse of ssh2 does.
+      // Parses as Protocol.parse of ssh2 does.
       for (let at = 0; at < piece.length;) at = decipher.decrypt(piece, at, piece.length) ?? piece.length
     }
   } catch {
