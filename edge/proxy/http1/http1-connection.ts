@@ -20,6 +20,12 @@ import { BAD_BODY, BAD_LINE, STOPPING, tooLarge, TOO_SLOW } from '../head/reject
 import { Writes } from '../writes.ts'
 
 /**
+ * Age from which a silent connection is probed, and interval of probes, in milliseconds. Most connections end before, and need no system
+ * call for it.
+ */
+const PROBE_MS = 60_000
+
+/**
  * A visitor's HTTP/1.x connection: each request is answered before the next is read.
  *
  *     idle → head → busy → idle …      busy → raw (101)      any → linger → closed
@@ -43,6 +49,7 @@ export class Http1Connection implements Visitor, Watched {
   #advancing = false
   #close = false
   #lingering: Lingering | undefined
+  #probesAt: number
 
   constructor(context: ProxyContext, accepted: Accepted) {
     const { socket } = accepted
@@ -52,7 +59,9 @@ export class Http1Connection implements Visitor, Watched {
     this.#writes = new Writes(socket, () => this.#drained())
     this.#half = new HalfClosed(context.now)
     this.#progress = new Progress(socket, context.limits, context.now())
-    this.#deadline = context.now() + context.limits.headMs
+    const now = context.now()
+    this.#deadline = now + context.limits.headMs
+    this.#probesAt = now + PROBE_MS
     context.connections.add(this)
     context.metrics.connected(accepted.scheme)
     readAll(socket, (chunk) => this.#data(chunk))
@@ -73,6 +82,13 @@ export class Http1Connection implements Visitor, Watched {
     else if (this.#phase === 'raw') this.#tickEnded(now, this.#context.limits.slowMs)
     else if (now >= this.#deadline) this.#overdue()
     if (this.#progress.isReaderStuck(now)) this.#socket.destroy()
+    if (now >= this.#probesAt) this.#probe()
+  }
+
+  /** Enables TCP keepalive, which detects that a silent visitor has disconnected. */
+  #probe(): void {
+    this.#probesAt = Infinity
+    this.#socket.setKeepAlive(true, PROBE_MS)
   }
 
   recheck(hostnames: ReadonlySet<string>): void {
@@ -294,6 +310,7 @@ export class Http1Connection implements Visitor, Watched {
 
   #next(): void {
     this.#exchange = undefined
+    if (this.#isLastRequest && this.#out.writableLength === 0) return void this.#socket.destroy()
     if (this.#close || (this.#half.isEnded && !this.#waiting)) {
       const { now, limits } = this.#context
       this.#phase = 'linger'
@@ -304,6 +321,15 @@ export class Http1Connection implements Visitor, Watched {
     this.#phase = 'idle'
     this.#deadline = this.#context.now() + this.#context.limits.keepAliveMs
     this.#advance()
+  }
+
+  /**
+   * Whether the visitor has announced its last request (RFC 9112, section 9.6) and no bytes of it are unread: the socket can be closed at
+   * once, because only unread bytes would reset it and destroy the response. TLS needs its closing messages first.
+   */
+  get #isLastRequest(): boolean {
+    const announced = this.#close && this.#request?.keepAlive === false && this.#body?.done === true
+    return announced && !this.#waiting && this.#accepted.scheme === 'http'
   }
 
   /** The socket, for operations after the beginning of a response. */
