@@ -5,7 +5,7 @@ import { createCa, issueCertificate, type KeyPair } from '../operator/certificat
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/port.ts'
 import { createCertificates } from './certificates.ts'
-import type { Pem } from './pem-store.ts'
+import type { Pem } from './pems.ts'
 import type { ListedRoutes, Route } from './route.ts'
 
 const [HOSTNAME, DOMAIN] = ['0123456789abcdef', 'tunnel.localhost']
@@ -77,16 +77,22 @@ function setUp({ wildcard = false, keep = false, kept = new Map<string, Pem>() }
 }
 
 test.each([
-  { does: 'its own', wildcard: false, held: OWN, name: SERVER_NAME, asked: [OWN] },
-  { does: 'that of all tunnels', wildcard: true, held: SHARED, name: SERVER_NAME, asked: [SHARED] },
+  { does: 'its own certificate', wildcard: false, held: OWN, name: SERVER_NAME, asked: [OWN] },
+  { does: 'the shared certificate', wildcard: true, held: SHARED, name: SERVER_NAME, asked: [SHARED] },
   {
-    does: 'that of all tunnels, though there is no such tunnel',
+    does: 'the shared certificate, without such a tunnel',
     wildcard: true,
     held: SHARED,
     name: `${'f'.repeat(16)}.${DOMAIN}`,
     asked: [SHARED],
   },
-  { does: 'its own while that of all is not there yet', wildcard: true, held: OWN, name: SERVER_NAME, asked: [SHARED, OWN] },
+  {
+    does: 'its own certificate while the shared one does not exist yet',
+    wildcard: true,
+    held: OWN,
+    name: SERVER_NAME,
+    asked: [SHARED, OWN],
+  },
 ])('a name is answered with $does', async ({ wildcard, held, name, asked: wanted }) => {
   const { secrets, asked, certificates } = setUp({ wildcard })
   secrets.set(held, secret(held))
@@ -105,14 +111,14 @@ test.each([
   expect(asked).toEqual([])
 })
 
-test('one that is not there is asked for some times, however many come, and given up', async () => {
+test('a missing certificate is requested a few times, however many handshakes wait, then given up', async () => {
   const { asked, certificates } = setUp()
   const visits = Array.from({ length: 50 }, () => certificates.contextFor(SERVER_NAME))
   expect(new Set(await Promise.all(visits))).toEqual(new Set([undefined]))
   expect(asked.length).toBeLessThan(15)
 })
 
-test('one that this edge may not read yet is waited for by the handshake', async () => {
+test('a handshake waits for a certificate that this edge may not read yet', async () => {
   const { secrets, asked, state, certificates } = setUp()
   secrets.set(OWN, secret(OWN))
   state.away = true
@@ -122,13 +128,13 @@ test('one that this edge may not read yet is waited for by the handshake', async
   expect(await visit).toBeDefined()
 })
 
-test('one of another endpoint is none', async () => {
+test('a certificate of another endpoint is ignored', async () => {
   const { secrets, certificates } = setUp()
   secrets.set(OWN, secret(OWN, 'other'))
   expect(await certificates.contextFor(SERVER_NAME)).toBeUndefined()
 })
 
-test('it is fetched once, and again when the tunnel has another; handshakes from then on ask anew', async () => {
+test('a certificate is fetched once, and again when the tunnel gets another one', async () => {
   const { secrets, asked, forgotten, certificates, change } = setUp()
   secrets.set(OWN, secret(OWN))
   for (let visit = 0; visit < 3; visit += 1) await certificates.contextFor(SERVER_NAME)
@@ -139,7 +145,7 @@ test('it is fetched once, and again when the tunnel has another; handshakes from
   await vi.waitFor(() => expect(asked).toEqual([OWN, OWN]), soon)
 })
 
-test('while the API is away the one from before serves on', async () => {
+test('while the API is away the previous certificate stays in use', async () => {
   const { secrets, certificates, change } = setUp()
   secrets.set(OWN, secret(OWN))
   await certificates.contextFor(SERVER_NAME)
@@ -147,7 +153,7 @@ test('while the API is away the one from before serves on', async () => {
   expect(await certificates.contextFor(SERVER_NAME)).toBeDefined()
 })
 
-test('where they are kept they are fetched before anybody asks, and forgotten with their tunnel', async () => {
+test('with storage, certificates are fetched before a handshake, and deleted with their tunnel', async () => {
   const { secrets, asked, kept, change } = setUp({ keep: true })
   secrets.set(OWN, secret(OWN))
   await vi.waitFor(() => expect(asked).toEqual([OWN]), soon)
@@ -157,7 +163,7 @@ test('where they are kept they are fetched before anybody asks, and forgotten wi
   expect(kept.size).toBe(0)
 })
 
-test('one that was kept needs no API', async () => {
+test('a stored certificate needs no API', async () => {
   const pem = { certificate: pair.certificate, key: pair.key, obtainedAt: '2030-01-01T00:00:00Z' }
   const { state, asked, certificates } = setUp({ keep: true, kept: new Map([[OWN, pem]]) })
   state.away = true
@@ -165,7 +171,7 @@ test('one that was kept needs no API', async () => {
   expect(asked).toEqual([])
 })
 
-test('one of a tunnel that went meanwhile is forgotten at the start', () => {
+test('a certificate of a tunnel that was deleted meanwhile is deleted at the start', () => {
   const pem = { certificate: pair.certificate, key: pair.key, obtainedAt: '2030-01-01T00:00:00Z' }
   const { kept } = setUp({
     keep: true,

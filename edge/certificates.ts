@@ -3,8 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import { HOSTNAME } from '../crds/tunnel.ts'
 import { ownCertificate, sharedCertificate, unknownHostsSecret } from '../shared/edge-objects.ts'
-import { createPems } from './pems.ts'
-import type { Pem, PemStore } from './pem-store.ts'
+import { createPems, type Pem, type PemStore } from './pems.ts'
 import type { ListedRoutes } from './route.ts'
 import type { Store } from '../store/port.ts'
 
@@ -15,26 +14,30 @@ export interface CertificatesDeps {
   readonly routes: ListedRoutes
   /** Whether all tunnels of the endpoint share one certificate. */
   readonly isWildcard: () => boolean
-  /** Where certificates are kept for a start without the API; nowhere, when absent, and then none is fetched before it is asked for. */
+  /** Storage of certificates for a start without the API. Without it, no certificate is fetched before a handshake needs it. */
   readonly kept?: PemStore | undefined
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** A certificate that its Tunnel speaks of is waited for: this edge may be allowed to read it a moment later than others. */
+/**
+ * Maximum wait of a handshake for a certificate that the Tunnel's status announces: this edge may get permission to read it later than
+ * others.
+ */
 const SOON_MS = 2_500
 const AGAIN_MS = 100
 
 export interface Certificates extends Disposable {
   /**
-   * What a handshake for this name is answered with; undefined when there is no certificate, not even after it was waited for: it is a
-   * stranger's then. @throws Error for one that cannot be used
+   * Returns the TLS context for a server name. Undefined: no certificate exists, also after a wait; the host is unknown.
+   * @throws Error when the certificate is not usable
    */
   contextFor(serverName: string): Promise<SecureContext | undefined>
 }
 
 /**
- * The endpoint's certificates, fetched by name when they are asked for: an edge may read those of its tunnels and list none. One whose
- * Tunnel says that it was obtained anew is fetched again. `onChange` is told the server names that are answered anew from then on.
+ * Creates the endpoint's certificates. Each is fetched by name when a handshake needs it: an edge may read the certificates of its
+ * tunnels but list none. A certificate is fetched again when the status of its Tunnel reports a new one. `onChange` is called with each
+ * server name whose certificate changes.
  */
 export function createCertificates(deps: CertificatesDeps, onChange: (serverName: string) => void): Certificates {
   const { endpoint, routes, isWildcard, kept } = deps
@@ -43,7 +46,10 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
   const pems = createPems(deps)
   const nameOf = (hostname: string) => (isWildcard() ? shared : ownCertificate(hostname))
 
-  /** Which may be it, the likelier first: the endpoint may have gone over from one kind to the other a moment ago. */
+  /**
+   * Returns the names of the Secrets that may hold the certificate, the likelier first: the endpoint may have changed between wildcard
+   * and own certificates a moment ago.
+   */
   function candidates(hostname: string): readonly string[] {
     const own = routes.get(hostname) ? [ownCertificate(hostname)] : []
     return isWildcard() ? [shared, ...own] : own
@@ -68,19 +74,19 @@ export function createCertificates(deps: CertificatesDeps, onChange: (serverName
     const name = nameOf(hostname)
     if (route.certifiedAt === undefined || pems.isCurrent(name, route.certifiedAt)) return
     onChange(serverName)
-    // Else nobody has asked for it yet, and there is nothing to keep it for.
+    // Without storage, a certificate that no handshake has needed yet is not fetched.
     if (kept || pems.has(name)) prefetch(hostname)
   }
 
   function prefetch(hostname: string): void {
     const obtainedAt = routes.get(hostname)?.certifiedAt
     if (obtainedAt === undefined || pems.isCurrent(nameOf(hostname), obtainedAt)) return
-    pems.want(nameOf(hostname), obtainedAt, () => onChange(hostname + suffix))
+    pems.fetchInBackground(nameOf(hostname), obtainedAt, () => onChange(hostname + suffix))
   }
 
   const stopWatching = routes.onChange(refresh)
   const used = new Set([shared, unknownHostsSecret(endpoint), ...[...routes.hostnames()].map(ownCertificate)])
-  // Of tunnels that went while no edge was there to see it.
+  // Drops certificates of tunnels that were deleted while no edge was running.
   for (const name of pems.names()) if (!used.has(name)) pems.forget(name)
   if (kept) for (const hostname of routes.hostnames()) prefetch(hostname)
 

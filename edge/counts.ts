@@ -1,4 +1,4 @@
-/** How many there are under each key, just now: requests of a tunnel, connections of a source. */
+/** Current number of items per key, such as requests of a tunnel or connections of a source. */
 export class Counts {
   readonly #counts = new Map<string, number>()
 

@@ -9,10 +9,10 @@ import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
 import { createCertificates } from './certificates.ts'
 import { systemClock } from './clock.ts'
-import { returnMemoryAfterLoad } from './memory-after-load.ts'
+import { returnMemoryAfterLoad } from './garbage-collection.ts'
 import { createMesh, type MeshMembership } from './mesh/mesh.ts'
-import { ticketKeysOf } from './mesh/ticket-keys.ts'
-import type { PemStore } from './pem-store.ts'
+import { ticketKeysOf } from './mesh/mesh-files.ts'
+import type { PemStore } from './pems.ts'
 import type { RenewedCertificate } from './proxy/listener.ts'
 import { createProxy } from './proxy/proxy.ts'
 import { createRoutes } from './routes.ts'
@@ -22,61 +22,69 @@ import type { DrainPlan } from './ssh/drain.ts'
 import { createSshServer } from './ssh/server.ts'
 
 export interface EdgeDeps {
-  /** Name of this edge in the journal: of its pod, or `embedded`. */
+  /** Name of this edge in the journal: the name of its pod, or `embedded`. */
   readonly name: string
-  /** Name of the TunnelEndpoint that it serves. */
+  /** Name of the TunnelEndpoint that the edge serves. */
   readonly endpoint: string
-  /** A public port of 0 is the port that it listens on. */
+  /** A public port of 0 stands for the port that the edge listens on. */
   readonly spec: Pick<TunnelEndpoint['spec'], 'domain' | 'publicHttpPort' | 'publicHttpsPort' | 'proxyProtocol'>
   /** Private host keys, PEM. */
   readonly hostKeys: readonly string[]
   readonly tunnels: Cache<typeof Tunnel>
-  /** With {@link routedPasswordIndexes}. */
+  /** Passwords, indexed by {@link routedPasswordIndexes}. */
   readonly passwords: Cache<typeof TunnelPassword>
   readonly endpoints: Cache<typeof TunnelEndpoint>
-  /** For the certificates, each by its name. */
+  /** Store that certificates are read from, by name. */
   readonly store: Pick<Store, 'get'>
-  /** For handshakes that name no tunnel: those visitors are told so. They are refused while there is none. */
+  /** Certificate for handshakes that name no tunnel, so that the visitor gets an error page. Without it the handshake fails. */
   readonly unknownHosts?: RenewedCertificate | undefined
-  /** Where those of tunnels outlive the process; nowhere, when absent. */
+  /** Storage in which certificates of tunnels outlive the process; without it they are kept in memory only. */
   readonly pems?: PemStore | undefined
-  /** The other edges of the endpoint; it is alone, when absent. */
+  /** Membership among the edges of the endpoint; without it this edge is the only one. */
   readonly mesh?: MeshMembership | undefined
   readonly journal: JournalWriter
   readonly registry: Registry
   readonly log: Logger
 }
 
-/** Where an edge listens; 0 is any free port. */
+/** Ports that an edge listens on; 0 is any free port. */
 export interface EdgePorts {
   readonly ssh: number
   readonly http: number
   readonly https: number
-  /** For the other edges. */
+  /** Port for the other edges of the endpoint. */
   readonly mesh?: number | undefined
 }
 
 export interface Edge {
-  /** Opens the ports, and resolves with those it got. @throws Error when one cannot be had; the others are closed by `close` */
+  /**
+   * Opens the ports and resolves with the port numbers.
+   * @throws Error when a port cannot be opened; `close` closes the others
+   */
   listen(host: string, ports: EdgePorts): Promise<EdgePorts>
-  /** Resolves when it knows the sessions of all edges that answer. */
+  /** Resolves when the sessions of all edges that answer are known. */
   joined(): Promise<void>
-  /** Tells the journal once more which clients are here: it is another one. */
-  tellAgain(): void
-  /** Asks clients to go and come back elsewhere, while visitors are served on. Resolves when the last was asked. */
+  /** Reports the connected clients to the journal again, after the journal was replaced. */
+  reportConnections(): void
+  /** Asks clients to reconnect to another edge while visitors are still served. Resolves when the last client was asked. */
   drain(plan: DrainPlan): Promise<void>
-  /** Takes nobody new, lets requests finish for `graceMs`, and ends the rest. The first call counts. */
+  /**
+   * Stops accepting, lets running requests finish for at most `graceMs` milliseconds, then ends the rest. Only the first call counts.
+   */
   close(graceMs?: number): Promise<void>
 }
 
-/** One edge: it speaks SSH to the clients of an endpoint's tunnels and HTTP to their visitors, and shows each to the other. */
+/**
+ * Creates an edge: the SSH server for the clients of an endpoint's tunnels, and the HTTP proxy that forwards visitors' requests to
+ * them.
+ */
 export function createEdge(deps: EdgeDeps): Edge {
   const { endpoint, spec, tunnels, passwords, endpoints, journal, registry, log } = deps
   const { domain } = spec
   const publicPorts = { http: spec.publicHttpPort, https: spec.publicHttpsPort }
   const routes = createRoutes({
     ...{ endpoint, domain, tunnels, passwords, date: systemClock.date },
-    onError: (error) => log.error({ err: error }, 'a change of a tunnel was not taken up'),
+    onError: (error) => log.error({ err: error }, 'applying a change of a tunnel failed'),
   })
   const sessions = createSessions()
   const balancers = spec.proxyProtocol?.trustedCIDRs ?? []
@@ -127,7 +135,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 
   return {
     async listen(host, ports) {
-      // Visitors before clients: no redirect may name a port that is not known yet.
+      // The visitors' ports open before the SSH port: no redirect may name a port that is not known yet.
       const http = await proxy.listenHttp(host, ports.http)
       const https = await proxy.listenHttps(host, ports.https)
       publicPorts.http ||= http
@@ -137,7 +145,7 @@ export function createEdge(deps: EdgeDeps): Edge {
       return { ssh: sshPort, http, https, mesh: meshPort }
     },
     joined: () => mesh?.joined() ?? Promise.resolve(),
-    tellAgain: () => ssh.tellAgain(),
+    reportConnections: () => ssh.reportConnections(),
     async drain(plan) {
       proxy.drain()
       await ssh.drain(plan)

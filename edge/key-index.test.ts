@@ -6,14 +6,14 @@ const blob = (number: number) => Buffer.from(`key ${number}`)
 const line = (number: number, comment = '') => `ssh-ed25519 ${blob(number).toString('base64')}${comment}`
 const TYPE = 'ssh-ed25519'
 
-test('a key is found by its type and bytes, whatever its comment and padding', () => {
+test('a key is found by type and bytes, whatever its comment and padding', () => {
   const index = new KeyIndex()
   index.replace('a', [], [line(1, ' me@host'), line(22).replace(/=+$/, '')])
   expect([index.of(TYPE, blob(1), 9), index.of(TYPE, blob(22), 9)]).toEqual([['a'], ['a']])
   expect([index.of('ssh-rsa', blob(1), 9), index.of(TYPE, blob(3), 9)]).toEqual([[], []])
 })
 
-test('at most so many tunnels are found', () => {
+test('a lookup returns at most the given number of tunnels', () => {
   const index = new KeyIndex()
   for (let number = 0; number < 100; number++) index.replace(`tunnel-${number}`, [], [line(1)])
   expect(index.of(TYPE, blob(1), 3)).toHaveLength(3)

@@ -1,23 +1,23 @@
 /**
- * Tunnels by the public keys that they list, kept as tunnels change: a lookup costs the same for any number of tunnels. A key is its type and base64,
- * as `authorizedKeys` has them, without padding and comment.
+ * Index of tunnels by the public keys in their `authorizedKeys`, updated as tunnels change: the cost of a lookup does not depend on the
+ * number of tunnels. An index key is the type and the base64 text of a public key, without padding and comment.
  */
 export class KeyIndex {
-  /** One hostname, or a set where several tunnels list the key: most keys are of one. */
+  /** One hostname, or a set of hostnames where several tunnels list the key. Most keys belong to one tunnel. */
   readonly #hostnames = new Map<string, string | Set<string>>()
 
-  /** Replaces the lines that a tunnel lists. */
+  /** Replaces the `authorizedKeys` lines of a tunnel. */
   replace(hostname: string, before: readonly string[], after: readonly string[]): void {
     if (before === after) return
     for (const line of before) this.#remove(keyIn(line), hostname)
     for (const line of after) this.#add(keyIn(line), hostname)
   }
 
-  /** The first `most` hostnames of the tunnels that list the key; in no order. */
-  of(type: string, blob: Buffer, most: number): readonly string[] {
+  /** Returns at most `limit` hostnames of tunnels that list the key, in no particular order. */
+  of(type: string, blob: Buffer, limit: number): readonly string[] {
     const found = this.#hostnames.get(keyIn(`${type} ${blob.toString('base64')}`))
     if (found === undefined) return []
-    return typeof found === 'string' ? [found] : firstOf(found, most)
+    return typeof found === 'string' ? [found] : firstOf(found, limit)
   }
 
   #add(key: string, hostname: string): void {
@@ -40,11 +40,11 @@ function keyIn(line: string): string {
   return key.endsWith('=') ? key.replace(/=+$/, '') : key
 }
 
-function firstOf(all: Iterable<string>, most: number): readonly string[] {
+function firstOf(all: Iterable<string>, limit: number): readonly string[] {
   const first: string[] = []
-  for (const one of all) {
-    if (first.length >= most) break
-    first.push(one)
+  for (const hostname of all) {
+    if (first.length >= limit) break
+    first.push(hostname)
   }
   return first
 }

@@ -4,7 +4,7 @@ import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { parseSettings } from './settings.ts'
 import { startEdge } from './start.ts'
 
-/** A little less than what its pod has left when it is told to (operator/endpoint/kubernetes). */
+/** Maximum time to stop, a little less than the grace period of the pod (operator/endpoint/kubernetes). */
 const STOP_MS = 55_000
 
 await runProgram({

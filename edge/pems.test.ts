@@ -3,13 +3,12 @@ import type { Secret } from '../crds/core.ts'
 import { encodeSecret } from '../operator/secret-data.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/port.ts'
-import type { Pem } from './pem-store.ts'
-import { createPems } from './pems.ts'
+import { type Pem, createPems } from './pems.ts'
 
 const NAME = 'tunnel-a-certificate'
 const [FIRST, SECOND] = ['2030-01-01T00:00:00.000Z', '2030-03-01T00:00:00.000Z']
 
-/** An API that has one Secret, or none, and answers when a test lets it. */
+/** API with one Secret or none, which answers when a test allows it. */
 function setUp(kept: ReadonlyMap<string, Pem> = new Map()) {
   const state = { certificate: 'first' as string | undefined, away: false }
   const questions: (() => void)[] = []
@@ -37,7 +36,7 @@ function setUp(kept: ReadonlyMap<string, Pem> = new Map()) {
 test.each([
   ['later', SECOND],
   ['earlier, by a signer whose clock was set back', '2029-12-31T00:00:00.000Z'],
-])('one that is stamped %s is fetched, once', async (_when, then) => {
+])('a certificate with the time %s is fetched, once', async (_when, then) => {
   const { state, questions, pems, asked } = setUp()
   expect(await asked(FIRST)).toBe('first')
   state.certificate = 'second'
@@ -46,7 +45,7 @@ test.each([
   expect(questions).toHaveLength(2)
 })
 
-test('one that tunnels share is not fetched again for those that speak of the time before for a while', async () => {
+test('a shared certificate is not fetched again for tunnels that report the previous time', async () => {
   const { state, questions, asked } = setUp()
   await asked(FIRST)
   state.certificate = 'second'
@@ -54,16 +53,16 @@ test('one that tunnels share is not fetched again for those that speak of the ti
   expect(questions).toHaveLength(2)
 })
 
-test('one that was kept is of the time that it was kept with', async () => {
+test('a stored certificate keeps its time', async () => {
   const { questions, asked } = setUp(new Map([[NAME, { certificate: 'kept', key: 'key', obtainedAt: FIRST }]]))
   expect([await asked(FIRST), questions.length]).toEqual(['kept', 0])
   expect([await asked(SECOND), questions.length]).toEqual(['first', 1])
 })
 
 test.each([
-  ['was not there', { certificate: undefined }],
-  ['could not be asked for', { away: true }],
-])('that one %s is not remembered once it is forgotten, even where it is known only after', async (_what, end) => {
+  ['did not exist', { certificate: undefined }],
+  ['could not be requested', { away: true }],
+])('a forgotten certificate that %s is not remembered', async (_what, end) => {
   const { state, questions, pems, asked } = setUp()
   Object.assign(state, end)
   const pem = pems.get(NAME, FIRST)
@@ -74,7 +73,7 @@ test.each([
   expect(await asked(FIRST)).toBe('first')
 })
 
-test('one that was forgotten while it was fetched is not held', async () => {
+test('a certificate forgotten during its fetch is not cached', async () => {
   const { pems, questions } = setUp()
   const pem = pems.get(NAME, FIRST)
   pems.forget(NAME)

@@ -1,40 +1,65 @@
+import { z } from 'zod'
 import type { Logger } from 'pino'
 import { Secret } from '../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { backoffMs } from '../shared/backoff.ts'
 import type { Store } from '../store/port.ts'
-import type { Pem, PemStore } from './pem-store.ts'
+
+/** Certificate chain and its private key, PEM. */
+export const Pem = z.object({
+  certificate: z.string().min(1),
+  key: z.string().min(1),
+  /**
+   * Time the certificate was obtained, RFC 3339 UTC, as the Tunnel's status reported it at the fetch. Empty when the status reported
+   * none.
+   */
+  obtainedAt: z.string(),
+})
+export type Pem = Readonly<z.output<typeof Pem>>
+
+/** Storage in which certificates outlive the process, by the name of their Secret. */
+export interface PemStore {
+  /** Returns the certificates that the previous process stored. */
+  all(): ReadonlyMap<string, Pem>
+  /** Stores a certificate; `undefined` deletes it. */
+  keep(name: string, pem: Pem | undefined): void
+}
 
 interface Deps {
   readonly store: Pick<Store, 'get'>
-  /** Certificates of other endpoints are none of ours. */
+  /** Name of the TunnelEndpoint; certificates of other endpoints are ignored. */
   readonly endpoint: string
   readonly kept?: PemStore | undefined
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** Certificates by the name of their Secret: some 1.4 KB each, so all of them stay in memory. */
+/** Certificates by the name of their Secret. Each takes about 1.4 KB, so all stay in memory. */
 export interface Pems extends Disposable {
-  /** The one that is said to be obtained at that time (empty: any), fetched if need be; the one that is held when it cannot be had now. */
+  /**
+   * Returns the certificate obtained at this time (empty: any time), fetched if needed. Returns the cached one when the fetch fails.
+   */
   get(name: string, obtainedAt: string): Promise<Pem | undefined>
   has(name: string): boolean
-  /** The one that is held, of whatever time. */
+  /** Returns the cached certificate, whenever it was obtained. */
   held(name: string): Pem | undefined
-  /** Names of all that are held. */
+  /** Names of all cached certificates. */
   names(): readonly string[]
   isCurrent(name: string, obtainedAt: string): boolean
-  /** Fetches it in the background, however long that takes; `arrived` is called then. It is tried again when that throws. */
-  want(name: string, obtainedAt: string, arrived: () => void): void
+  /** Fetches a certificate in the background with retries, then calls `arrived`. Retries also when `arrived` throws. */
+  fetchInBackground(name: string, obtainedAt: string, arrived: () => void): void
   forget(name: string): void
 }
 
-/** Fetches in the background at a time: a start must not flood the API, nor take all day for ten thousand. */
+/**
+ * Maximum number of parallel fetches in the background: a start must not flood the API, and must load ten thousand certificates in
+ * reasonable time.
+ */
 const PARALLEL = 4
 const RETRY = { baseMs: 1_000, maxMs: 60_000 }
-/** How long one that is not there is not asked for again: a handshake costs its visitor nothing, and must cost the API no more. */
+/** Time in which a missing Secret is not requested again, so that handshakes cannot flood the API. */
 const MISSING_MS = 300
 
-interface Wish {
+interface PendingFetch {
   readonly name: string
   readonly obtainedAt: string
   readonly arrived: () => void
@@ -43,27 +68,30 @@ interface Wish {
 
 export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   const held = new Map<string, Pem>(kept?.all() ?? [])
-  /** By name, the time of the one that was held before: of tunnels that share one, some speak of that for a while. */
+  /** By name, the time of the previous certificate: of several tunnels that share one, some report the old time for a while. */
   const before = new Map<string, string>()
   const missing = new Map<string, number>()
-  /** By name, the latest fetch under way: what comes of another one, or of one that was forgotten meanwhile, is not kept. */
+  /** By name, the latest fetch in progress. Results of older fetches, or of forgotten certificates, are dropped. */
   const fetching = new Map<string, symbol>()
-  /** Questions of handshakes that are under way. */
-  const asking = new Map<string, Promise<Pem | undefined>>()
-  /** By name, the latest wish. */
-  const wishes = new Map<string, Wish>()
-  /** Those that are tried again. */
+  /** Fetches in progress for handshakes. */
+  const requests = new Map<string, Promise<Pem | undefined>>()
+  /** Fetches to do, the latest per name. */
+  const pending = new Map<string, PendingFetch>()
+  /** Timers of the next retry, by name. */
   const retries = new Map<string, NodeJS.Timeout>()
   let working = 0
   let disposed = false
 
-  /** Another time is another certificate, be it an earlier one: the clock of who signs may be set back. */
+  /** A different time is a different certificate, even an earlier time: the signer's clock may be set back. */
   function isCurrent(name: string, obtainedAt: string): boolean {
     const pem = held.get(name)
     return pem !== undefined && ['', pem.obtainedAt, before.get(name)].includes(obtainedAt)
   }
 
-  /** @throws StoreError */
+  /**
+   * Reads the Secret and stores its certificate.
+   * @throws StoreError
+   */
   async function fetch(name: string, obtainedAt: string): Promise<Pem | undefined> {
     const mine = Symbol(name)
     fetching.set(name, mine)
@@ -93,61 +121,61 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   async function get(name: string, obtainedAt: string): Promise<Pem | undefined> {
     if (isCurrent(name, obtainedAt)) return held.get(name)
     if ((missing.get(name) ?? 0) > performance.now()) return held.get(name)
-    // However many come at once, one of them asks, for all.
+    // Handshakes at the same time share one request.
     const id = `${name} ${obtainedAt}`
-    const asked = asking.get(id) ?? ask(name, obtainedAt).finally(() => asking.delete(id))
-    asking.set(id, asked)
-    return asked
+    const request = requests.get(id) ?? fetchOrCached(name, obtainedAt).finally(() => requests.delete(id))
+    requests.set(id, request)
+    return request
   }
 
-  async function ask(name: string, obtainedAt: string): Promise<Pem | undefined> {
+  async function fetchOrCached(name: string, obtainedAt: string): Promise<Pem | undefined> {
     try {
       return (await fetch(name, obtainedAt)) ?? held.get(name)
     } catch (error) {
-      log.warn({ err: error }, 'a certificate could not be fetched')
+      log.warn({ err: error }, 'fetching a certificate failed')
       return held.get(name)
     }
   }
 
   function work(): void {
     while (working < PARALLEL && !disposed) {
-      const [wish] = wishes.values()
-      if (!wish) return
-      wishes.delete(wish.name)
+      const [task] = pending.values()
+      if (!task) return
+      pending.delete(task.name)
       working += 1
-      void fulfil(wish).finally(() => {
+      void runTask(task).finally(() => {
         working -= 1
         work()
       })
     }
   }
 
-  /** One that is not there yet, or may not be read yet, is tried again as one that could not be asked for. */
-  async function fulfil(wish: Wish): Promise<void> {
-    const { name, obtainedAt, arrived } = wish
+  /** A Secret that is missing or not readable yet is retried, as after a failed request. */
+  async function runTask(task: PendingFetch): Promise<void> {
+    const { name, obtainedAt, arrived } = task
     try {
       if (isCurrent(name, obtainedAt) || (await fetch(name, obtainedAt))) {
         arrived()
         return
       }
     } catch (error) {
-      log.warn({ err: error }, 'a certificate could not be fetched; it is tried again')
+      log.warn({ err: error }, 'fetching a certificate failed; retrying')
     }
-    if (!wishes.has(name) && !disposed) retryLater({ ...wish, failures: wish.failures + 1 })
+    if (!pending.has(name) && !disposed) retryLater({ ...task, failures: task.failures + 1 })
   }
 
-  function retryLater(wish: Wish): void {
+  function retryLater(task: PendingFetch): void {
     const again = () => {
-      retries.delete(wish.name)
-      wishes.set(wish.name, wish)
+      retries.delete(task.name)
+      pending.set(task.name, task)
       work()
     }
-    clearTimeout(retries.get(wish.name))
-    retries.set(wish.name, setTimeout(again, backoffMs(RETRY, wish.failures, Math.random)).unref())
+    clearTimeout(retries.get(task.name))
+    retries.set(task.name, setTimeout(again, backoffMs(RETRY, task.failures, Math.random)).unref())
   }
 
   function drop(name: string): void {
-    wishes.delete(name)
+    pending.delete(name)
     clearTimeout(retries.get(name))
     retries.delete(name)
   }
@@ -158,9 +186,9 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     held: (name) => held.get(name),
     names: () => [...held.keys()],
     isCurrent,
-    want(name, obtainedAt, arrived) {
+    fetchInBackground(name, obtainedAt, arrived) {
       drop(name)
-      wishes.set(name, { name, obtainedAt, arrived, failures: 0 })
+      pending.set(name, { name, obtainedAt, arrived, failures: 0 })
       work()
     },
     forget(name) {

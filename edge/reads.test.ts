@@ -8,14 +8,14 @@ import { inBlock, lasting, pauseReads, readAll } from './reads.ts'
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
 
-/** A client, what it speaks over, and what the server has of it. */
+/** Client, its transport, and the server's socket. */
 interface Pair {
   readonly client: Socket
   readonly tcp: Socket
   readonly accepted: Socket
 }
 
-/** `speak` makes a client of a connection. */
+/** `speak` turns a connection into a client. */
 async function pair(server: Server, speak: (tcp: Socket) => Socket): Promise<Pair> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -47,8 +47,8 @@ const ways = [
   ],
 ] as const
 
-describe.each(ways)('what comes by %s', (_name, make) => {
-  test('is read in order into the one buffer, after what had been read before, until its end', async () => {
+describe.each(ways)('bytes received over %s', (_name, make) => {
+  test('are read in order into the shared buffer, after the bytes read before, until the end', async () => {
     const { client, accepted } = await make()
     accepted.unshift(Buffer.from('before '))
     const read: { readonly text: string; readonly lasts: boolean; readonly buffer: ArrayBufferLike }[] = []
@@ -68,7 +68,7 @@ describe.each(ways)('what comes by %s', (_name, make) => {
     expect(new Set(read.slice(1).map(({ buffer }) => buffer)).size).toBe(1)
   })
 
-  test('waits while its socket is paused, a part of it read, and in few pieces', async () => {
+  test('wait while their socket is paused, partly read, in few chunks', async () => {
     const { client, accepted } = await make()
     client.setNoDelay(true)
     let text = ''
@@ -91,7 +91,7 @@ describe.each(ways)('what comes by %s', (_name, make) => {
     expect(reads).toBeLessThanOrEqual(1 + 64)
   })
 
-  test('ends when it is reset, while its socket is paused too', async () => {
+  test('end at a reset, also while their socket is paused', async () => {
     const { client, tcp, accepted } = await make()
     readAll(accepted, () => undefined)
     pauseReads(accepted)
@@ -102,7 +102,7 @@ describe.each(ways)('what comes by %s', (_name, make) => {
   })
 })
 
-test('what lasts of a chunk, and of a part of one, is as it was when the next is read', async () => {
+test('a lasting copy of a chunk, or of a part of one, is unchanged by the next read', async () => {
   const { client, accepted } = await overTcp()
   const kept: Buffer[] = []
   let reads = 0
@@ -122,7 +122,7 @@ test('what lasts of a chunk, and of a part of one, is as it was when the next is
 test.each([
   ['small', 3_000],
   ['large', 60_000],
-])('%s chunks that last are as they were, whatever is read after them', async (_size, bytes) => {
+])('%s lasting chunks are unchanged by later reads', async (_size, bytes) => {
   const both = [await overTcp(), await overTcp()]
   const sent = Array.from({ length: 60 }, (_, index) => Buffer.alloc(bytes, index + 1))
   const read = both.map(({ accepted }) => {
@@ -142,7 +142,7 @@ test.each([
   }
 })
 
-test('small chunks that last share memory', async () => {
+test('small lasting chunks share memory', async () => {
   const { client, accepted } = await overTcp()
   const chunks: Buffer[] = []
   readAll(accepted, (chunk) => chunks.push(inBlock(chunk)))

@@ -1,45 +1,45 @@
 import { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { madeGarbage } from './buffer-garbage.ts'
-import { ownBytes } from './own-bytes.ts'
+import { madeGarbage } from './garbage-collection.ts'
+import { ownBytes } from './buffers.ts'
 
-/** What one read takes at the most: as much as Node's own. */
+/** Maximum bytes of one read, as in Node. */
 const READ_BYTES = 64 * 1024
-/** Reads that a paused socket keeps apart: each is an object as well, and a visitor may send single bytes. */
+/** Maximum number of separate reads that a paused socket keeps. Each is an object, and a visitor may send single bytes. */
 const MOST_APART = 64
 
-/** One for all sockets: a read is over when its reader returns. */
+/** Read buffer shared by all sockets: a read is over when its reader returns. */
 const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
 
-/** Where small chunks that last lie side by side, until it is full. */
+/** Block in which small copied chunks lie side by side, until it is full. */
 let block = Buffer.alloc(0)
 let blockAt = 0
 
-/** Where Node keeps what `onread` of a socket says; undefined in a Node that keeps it elsewhere. */
+/** Symbols under which Node keeps the `onread` settings of a socket; undefined in a Node version that has others. */
 const [BUFFER, CALLBACK] = (() => {
   const symbols = Object.getOwnPropertySymbols(new Socket())
   return ['kBuffer', 'kBufferCb'].map((name) => symbols.find(({ description }) => description === name))
 })()
 
-/** A connected socket, as far as `onread` is about it. */
+/** Internal fields of a connected socket that `onread` uses. */
 interface Readied {
   readonly _handle?: { readonly useUserBuffer?: (buffer: Uint8Array) => void } | null
   [symbol: symbol]: unknown
 }
 
 /**
- * Has all that comes by a socket read, from now on, while it is not paused. A chunk is valid until `read` returns: whatever keeps it, or hands it on, takes
- * what {@link lasting} makes of it.
+ * Calls `read` with all bytes that arrive on a socket from now on, while it is not paused. A chunk is valid until `read` returns: code
+ * that keeps it or hands it on must use {@link lasting}.
  *
- * It is the `onread` that Node has for connections that it opens, which it does not offer for those that it accepts: without a buffer of 64 KiB made, cut and
- * collected for each read, and without a stream's bookkeeping (docs/decisions, "Sockets are read into one buffer").
+ * This is Node's `onread` option, which Node offers for outgoing connections but not for accepted ones. It saves making, slicing and
+ * collecting a 64 KiB buffer for each read, and the bookkeeping of a stream (docs/decisions, "Sockets are read into one buffer").
  */
 export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
   const readied = socket as unknown as Readied
   let apart = 0
   let isJoining = false
-  // What was read before or while it was paused; and everything, where it cannot be had otherwise.
+  // Bytes read before this call or while paused; all bytes, where `onread` is not available.
   socket.on('data', (chunk: Buffer) => {
     if (isJoining) return
     madeGarbage(chunk.length)
@@ -47,7 +47,7 @@ export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
   })
   if (BUFFER === undefined || CALLBACK === undefined || !readied._handle?.useUserBuffer) return
 
-  /** False: no more until that has been read. */
+  /** Returns false when reading must stop until these bytes are read. */
   function keep(chunk: Buffer): boolean {
     const more = socket.push(ownBytes(chunk))
     apart += 1
@@ -55,7 +55,7 @@ export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
     return more
   }
 
-  /** A paused stream gives all that it has as one piece. */
+  /** Joins all pending reads of a paused stream into one chunk. */
   function join(): void {
     isJoining = true
     const all = socket.read() as Buffer | null
@@ -76,8 +76,8 @@ export function readAll(socket: Socket, read: (chunk: Buffer) => void): void {
 }
 
 /**
- * As {@link lasting}, but small chunks lie side by side: a buffer for each would cost as much as all else that is done with it. Whatever keeps one keeps a block of 64 KiB, so
- * it is for those who are known.
+ * Copies a chunk as {@link lasting} does, but small chunks lie side by side in a block of 64 KiB: a buffer for each would cost as much
+ * as all other work on it. A kept chunk keeps its whole block, so this is for authenticated peers only.
  */
 export function inBlock(chunk: Buffer): Buffer {
   if (chunk.length > READ_BYTES / 4 || chunk.buffer !== buffer.buffer) return lasting(chunk)
@@ -91,13 +91,16 @@ export function inBlock(chunk: Buffer): Buffer {
   return own
 }
 
-/** Pauses a socket as a stream is: some of what comes is read and kept, so that its end or a reset is noticed. `resume` of the socket ends it. */
+/**
+ * Pauses a socket as a stream: some incoming bytes are still read and kept, so that an end or a reset is noticed. `resume` of the
+ * socket ends it.
+ */
 export function pauseReads(socket: Socket): void {
-  // Its own, once it has a buffer, stops all reading, and yet lets those records of TLS through that have come already.
+  // With a user buffer, Socket.pause stops all reading, yet still delivers TLS records that have arrived.
   Duplex.prototype.pause.call(socket)
 }
 
-/** What stays valid of a chunk, or of a part of one: itself, or a copy when it is in the one buffer. */
+/** Returns bytes that stay valid after the read: the chunk itself, or a copy when it lies in the shared read buffer. */
 export function lasting(chunk: Buffer): Buffer {
   if (chunk.buffer !== buffer.buffer) return chunk
   madeGarbage(chunk.length)

@@ -20,7 +20,7 @@ const HOUR_MS = 3_600_000
 const soon = { timeout: 10_000, interval: 10 }
 const assigned = (hostname: string, endpoint = 'mine') => ({ hostname, endpointRef: { name: endpoint } })
 
-/** The routes of the endpoint `mine` over a real store, and whom they told of what. */
+/** Routes of the endpoint `mine` over a real store, and the hostnames that listeners got. */
 async function start(prepare: (store: Store) => Promise<unknown> = () => Promise.resolve()) {
   const { store, ...temporary } = await openTemporaryStore()
   await store.create(Namespace, { metadata: { name: NAMESPACE } })
@@ -38,7 +38,7 @@ async function start(prepare: (store: Store) => Promise<unknown> = () => Promise
   const told: string[] = []
   routes.onChange((hostname) => told.push(hostname))
 
-  /** Does something, and waits for the caches to have it. @returns who was told */
+  /** Runs an action and waits for the caches. @returns the hostnames that listeners got */
   async function after(change: () => Promise<unknown>): Promise<readonly string[]> {
     told.length = 0
     await change()
@@ -74,7 +74,7 @@ const makePassword = (store: Store, metadata: DraftMeta = key) =>
     spec: { tunnelRef: { name: 'web' }, sha256: SHA256, expiresAt: '2030-01-01T00:00:00Z' },
   })
 
-test('what is there at the start is served at once, made ready', async () => {
+test('tunnels that exist at the start are served at once', async () => {
   await using at = await start(async (store) => {
     await makeTunnel(store)
     await makePassword(store)
@@ -97,28 +97,28 @@ const patch =
     store.mergePatch(Tunnel, web, { spec: { config } })
 
 test.each<{ does: string; first?: Step; change: Step; told: readonly string[]; served: readonly string[] }>([
-  { does: 'a tunnel without a hostname is none', change: (store) => makeTunnel(store, {}), told: [], served: [] },
+  { does: 'a tunnel without a hostname is not served', change: (store) => makeTunnel(store, {}), told: [], served: [] },
   {
-    does: 'one of another endpoint is none',
+    does: 'a tunnel of another endpoint is not served',
     change: (store) => makeTunnel(store, assigned(HOSTNAME, 'another')),
     ...{ told: [], served: [] },
   },
-  { does: 'one that is assigned is served', change: makeTunnel, told: [HOSTNAME], served: [HOSTNAME] },
+  { does: 'an assigned tunnel is served', change: makeTunnel, told: [HOSTNAME], served: [HOSTNAME] },
   {
-    does: 'a change of its config is told',
+    does: 'a change of the config notifies listeners',
     ...{ first: makeTunnel, change: patch({ httpsOnly: true }), told: [HOSTNAME], served: [HOSTNAME] },
   },
   {
-    does: 'another hostname takes the place of the first',
+    does: 'a new hostname replaces the first',
     ...{ first: makeTunnel, change: (store) => store.patchStatus(Tunnel, web, { hostname: OTHER }) },
     ...{ told: [HOSTNAME, OTHER], served: [OTHER] },
   },
   {
-    does: 'one that is being deleted is served no more, while its clean-up goes on',
+    does: 'a tunnel is not served during its deletion',
     ...{ first: makeTunnel, change: (store) => store.delete(Tunnel, web), told: [HOSTNAME], served: [] },
   },
   {
-    does: 'a password that comes is told as a change of its tunnel',
+    does: 'a new password is a change of its tunnel',
     ...{ first: makeTunnel, change: makePassword, told: [HOSTNAME], served: [HOSTNAME] },
   },
 ])('$does', async ({ first, change, told, served }) => {
@@ -127,7 +127,7 @@ test.each<{ does: string; first?: Step; change: Step; told: readonly string[]; s
   expect([HOSTNAME, OTHER].filter((hostname) => at.routes.get(hostname))).toEqual(served)
 })
 
-test('a tunnel is served until it expires by the machine’s clock, and again where that was set too far ahead or it lives for longer', async () => {
+test('a tunnel is served until it expires, and again when the clock is set back or its expiry is extended', async () => {
   await using at = await start()
   const { routes, clock, told, store } = at
   const expiresAt = new Date(clock.date() + HOUR_MS).toISOString()
@@ -151,12 +151,12 @@ test('a tunnel is served until it expires by the machine’s clock, and again wh
   expect(routes.get(HOSTNAME)?.name).toBe('web')
 })
 
-test('one that has expired before the start is not served', async () => {
+test('a tunnel that expired before the start is not served', async () => {
   await using at = await start((store) => makeTunnel(store, assigned(HOSTNAME), { expiresAt: '2020-01-01T00:00:00Z' }))
   expect([...at.routes.hostnames()]).toEqual([])
 })
 
-test('a password that goes is told as a change of its tunnel, which has it no more', async () => {
+test('a deleted password is a change of its tunnel, which no longer has it', async () => {
   await using at = await start(async (store) => {
     await makeTunnel(store)
     await makePassword(store)
@@ -166,7 +166,7 @@ test('a password that goes is told as a change of its tunnel, which has it no mo
   expect(at.routes.ofPassword(SHA256)).toBeUndefined()
 })
 
-test('a hash beside tunnels of more than one namespace, or endpoint, is of none', async () => {
+test('a hash of several tunnels selects none of them', async () => {
   await using at = await start(async (store) => {
     await makeTunnel(store)
     await makePassword(store)
@@ -184,7 +184,7 @@ test('a hash beside tunnels of more than one namespace, or endpoint, is of none'
   expect(at.routes.get(HOSTNAME)?.passwords).toHaveLength(1)
 })
 
-test('a password that another tunnel owns is not of this one', async () => {
+test('a password of another tunnel does not count', async () => {
   const owner = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: crypto.randomUUID() }
   await using at = await start(async (store) => {
     await makeTunnel(store)
@@ -194,7 +194,7 @@ test('a password that another tunnel owns is not of this one', async () => {
   expect(at.routes.ofPassword(SHA256)).toBeUndefined()
 })
 
-test('lists are made ready anew with each change: an entry that is there no more lets nobody in', async () => {
+test('a removed list entry no longer admits a client or visitor', async () => {
   await using at = await start(makeTunnel)
   expect(at.routes.get(HOSTNAME)?.ingress.allows('192.0.2.1')).toBe(true)
   await at.after(() => patch({ ingressIPWhitelist: ['198.51.100.0/24'], sshIPWhitelist: ['192.0.2.1'] })(at.store))
@@ -203,7 +203,7 @@ test('lists are made ready anew with each change: an entry that is there no more
   expect([route?.sshSources.allows('192.0.2.1'), route?.sshSources.allows('192.0.2.2')]).toEqual([true, false])
 })
 
-test('one listener that throws keeps nothing from the others', async () => {
+test('a listener that throws does not affect the others', async () => {
   await using at = await start()
   at.routes.onChange(() => {
     throw new Error('mine')

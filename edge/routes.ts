@@ -10,26 +10,29 @@ import { KeyIndex } from './key-index.ts'
 import type { ListedRoutes, LoginRoutes, Route, RoutedPassword } from './route.ts'
 
 export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
-  /** Name of the TunnelEndpoint whose tunnels these are. */
+  /** Name of the TunnelEndpoint whose tunnels are served. */
   readonly endpoint: string
   readonly domain: string
   readonly tunnels: Cache<typeof Tunnel>
   readonly passwords: Cache<typeof TunnelPassword>
-  /** What a listener throws. */
+  /** Called with an error that a listener throws. */
   readonly onError: (error: unknown) => void
 }
 
-/** How often tunnels that have expired are looked for. */
-const LOOK_MS = 500
+/** Interval of the check for expired tunnels. */
+const EXPIRY_CHECK_MS = 500
 
-/** The tunnels of an endpoint, made ready as they change. One that is being deleted is one no more, and so is one that has expired: who deletes it may be away. */
+/**
+ * Creates the routes of an endpoint's tunnels, prepared as tunnels change. A tunnel that is being deleted or has expired is not served,
+ * even when the operator is not running to delete it.
+ */
 export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Disposable {
   const { endpoint, domain, tunnels, passwords, onError, date } = deps
   const byHostname = new Map<string, Route>()
   const keys = new KeyIndex()
-  /** Of each tunnel, by key: a deleted one does not say it any more. */
+  /** Hostname of each tunnel, by resource key: a deletion event does not carry it. */
   const hostnames = new Map<string, string>()
-  /** When those expire that do, in milliseconds since the epoch. */
+  /** Expiry of tunnels that have one, in milliseconds since the epoch. */
   const ends = new Map<string, { readonly key: Key; readonly end: number }>()
   const listeners = new Set<(hostname: string) => void>()
 
@@ -37,23 +40,23 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
     const id = keyToString(key)
     const route = livingRoute(id, key)
     const before = hostnames.get(id)
-    if (before !== undefined && before !== route?.hostname) place(before, undefined)
+    if (before !== undefined && before !== route?.hostname) setRoute(before, undefined)
     if (route) {
       hostnames.set(id, route.hostname)
-      place(route.hostname, route)
+      setRoute(route.hostname, route)
     } else hostnames.delete(id)
-    for (const hostname of new Set([before, route?.hostname])) if (hostname !== undefined) tell(hostname)
+    for (const hostname of new Set([before, route?.hostname])) if (hostname !== undefined) notify(hostname)
   }
 
-  /** Serves a hostname by this route, or no longer. */
-  function place(hostname: string, route: Route | undefined): void {
+  /** Sets the route of a hostname; `undefined` removes it. */
+  function setRoute(hostname: string, route: Route | undefined): void {
     const before = byHostname.get(hostname)
     keys.replace(hostname, before?.config.authorizedKeys ?? [], route?.config.authorizedKeys ?? [])
     if (route) byHostname.set(hostname, route)
     else byHostname.delete(hostname)
   }
 
-  function tell(hostname: string): void {
+  function notify(hostname: string): void {
     for (const listener of listeners) {
       try {
         listener(hostname)
@@ -74,8 +77,8 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
     return end > date() ? route : undefined
   }
 
-  /** A clock may be set back, too: then it was not yet the end. */
-  function look(): void {
+  /** Adds and removes expired tunnels. The clock may be set back: then a tunnel that had expired is served again. */
+  function checkExpiry(): void {
     const now = date()
     for (const [id, { key, end }] of ends) {
       const isOver = end <= now
@@ -108,7 +111,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
     }))
   }
 
-  /** Keys of the tunnels, of whichever endpoint, that have a password with this hash. */
+  /** Returns the keys of all tunnels, of any endpoint, that have a password with this hash. */
   function ownersOf(sha256: string): ReadonlySet<string> {
     const owners = passwords.byIndex('sha256', sha256).flatMap((password) => {
       const tunnel = tunnels.get(tunnelNamedBy(password))
@@ -117,7 +120,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
     return new Set(owners)
   }
 
-  /** A deleted password does not say whose it was. */
+  /** Tunnel of each password, by resource key: a deletion event does not carry it. */
   const owners = new Map<string, Key>()
   function ownerOf(key: Key): Key | undefined {
     const id = keyToString(key)
@@ -135,7 +138,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
   for (const { metadata } of passwords.list()) ownerOf(metadata)
   for (const { metadata } of tunnels.list()) refresh(metadata)
   const subscriptions = [tunnels.onChange(refresh), passwords.onChange(onPassword)]
-  const timer = setInterval(look, LOOK_MS).unref()
+  const timer = setInterval(checkExpiry, EXPIRY_CHECK_MS).unref()
 
   return {
     domain,
@@ -145,8 +148,8 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
       const [owner = '', ...others] = ownersOf(sha256)
       return others.length > 0 ? undefined : byHostname.get(hostnames.get(owner) ?? '')
     },
-    ofKey: ({ type, blob }, most) =>
-      keys.of(type, blob, most).flatMap((hostname) => {
+    ofKey: ({ type, blob }, limit) =>
+      keys.of(type, blob, limit).flatMap((hostname) => {
         const route = byHostname.get(hostname)
         return route ? [route] : []
       }),
@@ -163,7 +166,7 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
 
 const certifiedAtOf = ({ status }: Tunnel): string | undefined => status?.certificate?.obtainedAt
 
-/** What passwords are found by, here. */
+/** Cache indexes by which routes find passwords. */
 export const routedPasswordIndexes = {
   tunnel: (password: TunnelPassword): readonly string[] => [keyToString(tunnelNamedBy(password))],
   sha256: ({ spec }: TunnelPassword): readonly string[] => [spec.sha256],

@@ -13,7 +13,7 @@ const session = (id: string, channels = 0, hostname = 'a', since = 0): Session =
 })
 
 describe('sessions', () => {
-  test('ask the newest alone until older ones have been heard of', () => {
+  test('select only the newest until older ones have answered', () => {
     const sessions = createSessions()
     const [old, recent] = [session('old'), session('recent', 5)]
     sessions.add(old)
@@ -25,7 +25,7 @@ describe('sessions', () => {
     expect(sessions.count).toBe(2)
   })
 
-  test('prefer the newest of equals', () => {
+  test('select the newest of equals', () => {
     const sessions = createSessions()
     const [old, recent] = [session('old', 3), session('recent', 3)]
     sessions.add(old)
@@ -47,7 +47,7 @@ describe('sessions', () => {
       return { sessions, old, recent }
     }
 
-    test('come after the others, however busy those are, for ten seconds', () => {
+    test('come after the others for ten seconds, however busy those are', () => {
       const { sessions, old, recent } = two()
       expect(sessions.pick('a')).toBe(recent)
       sessions.refused(recent)
@@ -58,7 +58,7 @@ describe('sessions', () => {
       expect(sessions.pick('a')).toBe(recent)
     })
 
-    test('are asked in the order of their refusals when all did', () => {
+    test('are selected in the order of their refusals when all refused', () => {
       const { sessions, old, recent } = two()
       sessions.refused(old)
       vi.advanceTimersByTime(1)
@@ -68,7 +68,7 @@ describe('sessions', () => {
       expect(sessions.pick('a', new Set([old, recent]))).toBeUndefined()
     })
 
-    test('come before those that may be dead, which are asked last', () => {
+    test('come before those that may be dead', () => {
       const sessions = createSessions()
       const [old, recent] = [session('old'), session('recent')]
       sessions.add(old)
@@ -78,7 +78,7 @@ describe('sessions', () => {
       expect(sessions.pick('a', new Set([recent]))).toBe(old)
     })
 
-    test('are forgotten with their session', () => {
+    test('lose their refusal with their session', () => {
       const { sessions, old, recent } = two()
       sessions.refused(recent)
       sessions.remove(recent)
@@ -89,7 +89,7 @@ describe('sessions', () => {
     })
   })
 
-  test('fall back on an older one that nobody has heard of when the newest goes', () => {
+  test('fall back to an older one that has not answered when the newest ends', () => {
     const sessions = createSessions()
     const [old, recent] = [session('old'), session('recent')]
     sessions.add(old)
@@ -102,7 +102,7 @@ describe('sessions', () => {
     expect(sessions.count).toBe(0)
   })
 
-  test('count one that is added twice once', () => {
+  test('count a session that is added twice once', () => {
     const sessions = createSessions()
     const one = session('one')
     sessions.add(one)
@@ -122,7 +122,7 @@ describe('sessions', () => {
       return performance.now() - start
     }
 
-    test('hold visitors for less than a second, for a while', async () => {
+    test('hold requests for less than a second, for ten seconds', async () => {
       const sessions = createSessions()
       const one = session('one')
       sessions.add(one)
@@ -132,7 +132,7 @@ describe('sessions', () => {
       expect(await heldFor(sessions)).toBe(2_000)
     })
 
-    test('hold visitors as ever once a client has come again', async () => {
+    test('hold requests as usual once a client has reconnected', async () => {
       const sessions = createSessions()
       const [one, other] = [session('one'), session('other')]
       sessions.add(one)
@@ -142,7 +142,7 @@ describe('sessions', () => {
       expect(await heldFor(sessions)).toBe(2_000)
     })
 
-    test('leave the other edges’ to be asked', () => {
+    test('leave the sessions of other edges selectable', () => {
       const sessions = createSessions()
       const [one, other] = [session('one'), session('other')]
       sessions.add(one)
@@ -152,7 +152,7 @@ describe('sessions', () => {
     })
   })
 
-  test('tell who waits of one that comes, each of them', async () => {
+  test('resolve each waiting request when a session comes', async () => {
     const sessions = createSessions()
     const waiting = [sessions.waitFor('a', 10_000, never), sessions.waitFor('a', 10_000, never)]
     const mine = session('mine')
@@ -162,7 +162,7 @@ describe('sessions', () => {
     expect(await sessions.waitFor('a', 0, never)).toBe(mine)
   })
 
-  test('tell who waits in vain so, in time or when it gives up', async () => {
+  test('resolve a waiting request with undefined, in time or when it aborts', async () => {
     const sessions = createSessions()
     expect(await sessions.waitFor('a', 5, never)).toBeUndefined()
     const abort = new AbortController()
@@ -189,14 +189,14 @@ describe('sessions of other edges', () => {
     expect(sessions.pick('a')).toBe(old)
   })
 
-  test('share at once when it is said along that they were heard of since', () => {
+  test('share the load at once when they were added as having answered', () => {
     const sessions = createSessions()
     sessions.join(recent, undefined)
     sessions.join(old, 'recent')
     expect(sessions.pick('a')).toBe(old)
   })
 
-  test('share when they were heard of before the newest was known here', () => {
+  test('share the load when they answered before the newest was known here', () => {
     const sessions = createSessions()
     sessions.add(old)
     sessions.hear(old, 'recent')
@@ -205,7 +205,7 @@ describe('sessions of other edges', () => {
     expect(sessions.heardAfter(old)).toBe('recent')
   })
 
-  test('end the waiting for one', async () => {
+  test('resolve waiting requests', async () => {
     const sessions = createSessions()
     const waiting = sessions.waitFor('a', 10_000, never)
     sessions.join(old, undefined)

@@ -1,20 +1,23 @@
 import type { Session, Sessions } from './session.ts'
 
-/** Sessions among which the SSH side says who is alive. */
+/** Sessions whose liveness the SSH server reports. */
 export interface LiveSessions extends Sessions {
-  /** It has answered since the newest of its tunnel came: it takes its share of the load again. */
+  /** Records that the session has answered since the newest session of its tunnel came: it shares the load again. */
   confirm(session: Session): void
 }
 
-/** Those of other edges too, who say these things of theirs; what they say may come in another order than it happened. */
+/** Sessions of this and of other edges. Reports of other edges may arrive in another order than the events happened. */
 export interface SharedSessions extends LiveSessions {
-  /** Its edge has gone without a word. For a while those who ask for its tunnel are not held for as long as for a client that drops and comes back. */
+  /**
+   * Removes a session whose edge was lost. For 10 s, requests for its tunnel are held for a shorter time than for a client that
+   * reconnects.
+   */
   lose(session: Session): void
-  /** It was there before, at an edge that was not heard of until now: it has its place by its age. */
+  /** Adds an older session of an edge that was not known until now; its age gives its position. */
   join(session: Session, heardAfter: string | undefined): void
-  /** It has answered since the session of id `after` came, of which this edge may not know yet. */
+  /** Records that the session has answered since the session of id `after` came. This edge may not know that one yet. */
   hear(session: Session, after: string): void
-  /** Id of the session that was the newest of its tunnel when it last answered. */
+  /** Returns the id of the session that was the newest of its tunnel when this session last answered. */
   heardAfter(session: Session): string | undefined
 }
 
@@ -22,45 +25,48 @@ interface Entry {
   readonly session: Session
   alive: boolean
   heardAfter: string | undefined
-  /** When it last refused a channel, in milliseconds of performance.now(). */
+  /** Time of its last refused channel, in milliseconds of performance.now(). */
   refusedAt: number
 }
 
 type Waiter = (session: Session) => void
 
-/** Visitors of an edge that died are told so within a second; its clients notice by themselves when they do, and come back to any edge. */
+/**
+ * Maximum hold for a tunnel whose edge was lost: visitors get an error within a second. Clients of a lost edge take longer to notice
+ * and reconnect.
+ */
 const HOLD_WITHOUT_EDGE_MS = 800
 const SINCE_LOSS_MS = 10_000
-/** How long a refused channel makes other sessions preferable. */
+/** Time in which a session that refused a channel is less preferred. */
 const REFUSAL_MS = 10_000
-/** Hostnames of which that is remembered. */
-const MOST_LOST = 50_000
+/** Maximum number of hostnames for which a loss is remembered. */
+const MAX_LOST = 50_000
 
 /**
- * When a tunnel's client connects again, its former connection may be dead without anyone knowing: the newest session is asked alone,
- * until older ones have been heard of. Those that live share the load: the one with the fewest channels is asked next, the newer first. A session that refused a
- * channel, as one does whose target is down, is asked after the others for 10 seconds.
+ * Creates the sessions of an edge. When a tunnel's client reconnects, its former connection may be dead without a sign: only the newest
+ * session is used until older ones have answered. Live sessions share the load: the one with the fewest channels is next, the newer
+ * first. A session that refused a channel, such as one whose target is down, comes last for 10 s.
  */
 export function createSessions(): SharedSessions {
-  /** Newest first. */
+  /** Sessions by hostname, newest first. */
   const byHostname = new Map<string, Entry[]>()
   const waiters = new Map<string, Set<Waiter>>()
-  /** When the edge that had the tunnel's last session was lost. */
+  /** By hostname, the time at which the edge with the tunnel's last session was lost. */
   const lostAt = new Map<string, number>()
   let count = 0
 
   function add(session: Session): void {
-    place({ session, alive: true, heardAfter: undefined, refusedAt: -Infinity }, 0)
+    insert({ session, alive: true, heardAfter: undefined, refusedAt: -Infinity }, 0)
   }
 
   function join(session: Session, heardAfter: string | undefined): void {
     const entries = byHostname.get(session.hostname) ?? []
     const older = entries.findIndex((entry) => entry.session.since < session.since)
-    place({ session, alive: true, heardAfter, refusedAt: -Infinity }, older < 0 ? entries.length : older)
+    insert({ session, alive: true, heardAfter, refusedAt: -Infinity }, older < 0 ? entries.length : older)
   }
 
-  /** The first is the newest; of the others those are alive that have answered since it came. */
-  function place(entry: Entry, index: number): void {
+  /** Inserts an entry. The first entry is the newest; the others are alive if they have answered since it came. */
+  function insert(entry: Entry, index: number): void {
     const { session } = entry
     const entries = (byHostname.get(session.hostname) ?? []).filter((other) => other.session !== session)
     count += 1 + entries.length - (byHostname.get(session.hostname)?.length ?? 0)
@@ -80,7 +86,7 @@ export function createSessions(): SharedSessions {
     const left = entries.filter((entry) => entry.session !== session)
     count -= entries.length - left.length
     const [newest] = left
-    // Older ones that nobody has heard of are better than none.
+    // Older sessions that have not answered are better than no session.
     if (newest && !left.some(({ alive }) => alive)) newest.alive = true
     if (newest) byHostname.set(session.hostname, left)
     else byHostname.delete(session.hostname)
@@ -89,15 +95,15 @@ export function createSessions(): SharedSessions {
   function lose(session: Session): void {
     remove(session)
     if (byHostname.has(session.hostname)) return
-    // Again at the end, where the newest are.
+    // Re-inserted at the end, where the newest are.
     lostAt.delete(session.hostname)
     lostAt.set(session.hostname, performance.now())
     const [oldest] = lostAt.keys()
-    if (lostAt.size > MOST_LOST && oldest !== undefined) lostAt.delete(oldest)
+    if (lostAt.size > MAX_LOST && oldest !== undefined) lostAt.delete(oldest)
   }
 
-  /** Milliseconds that somebody who would wait for `ms` is held. */
-  function patience(hostname: string, ms: number): number {
+  /** Returns how long, in milliseconds, a request that would wait `ms` is held. */
+  function holdMs(hostname: string, ms: number): number {
     const at = lostAt.get(hostname)
     if (at === undefined) return ms
     if (performance.now() - at <= SINCE_LOSS_MS) return Math.min(ms, HOLD_WITHOUT_EDGE_MS)
@@ -140,7 +146,7 @@ export function createSessions(): SharedSessions {
       const giveUp = () => {
         end(undefined)
       }
-      const timer = setTimeout(giveUp, patience(hostname, ms))
+      const timer = setTimeout(giveUp, holdMs(hostname, ms))
       signal.addEventListener('abort', giveUp)
       waiters.set(hostname, (waiters.get(hostname) ?? new Set()).add(end))
     })
@@ -170,7 +176,7 @@ export function createSessions(): SharedSessions {
   }
 }
 
-/** Whether an entry is to be asked before another, newer one. */
+/** Whether an entry is preferred to another, newer one. */
 function isPreferred(entry: Entry, other: Entry): boolean {
   if (entry.alive !== other.alive) return entry.alive
   if (entry.refusedAt !== other.refusedAt) {
@@ -181,5 +187,5 @@ function isPreferred(entry: Entry, other: Entry): boolean {
   return entry.session.channels < other.session.channels
 }
 
-/** When it last refused a channel; -Infinity once that does not matter any more. */
+/** Time of the last refused channel; -Infinity once it is older than 10 s. */
 const lateRefusal = ({ refusedAt }: Entry, now: number): number => (now - refusedAt < REFUSAL_MS ? refusedAt : -Infinity)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseSettings } from './settings.ts'
 
-test('a pod says who it is, and which endpoint it serves; all else has a default', () => {
+test('a pod sets its name and endpoint; all other settings have defaults', () => {
   const parsed = parseSettings([], { POD_NAME: 'edge-main-x', MOORING_ENDPOINT: 'main' })
   expect(parsed).toMatchObject({
     ok: {
@@ -16,11 +16,11 @@ test('a pod says who it is, and which endpoint it serves; all else has a default
 test.each([
   { does: 'no endpoint', env: {}, said: /--endpoint \(MOORING_ENDPOINT in the environment\) must be given/ },
   {
-    does: 'an address that is none',
+    does: 'an invalid address',
     env: { MOORING_ENDPOINT: 'main', MOORING_LISTEN: 'here' },
     said: /--listen.*must be an IP address/,
   },
   { does: 'one port twice', env: { MOORING_ENDPOINT: 'main', MOORING_MESH_PORT: '22222' }, said: /must be another port/ },
-])('$does stops the start with a sentence', ({ env, said }) => {
+])('$does ends the start with an error message', ({ env, said }) => {
   expect(parseSettings([], env)).toMatchObject({ exit: 2, text: expect.stringMatching(said) as string })
 })

@@ -6,7 +6,7 @@ import { Address, ListenPort, Path, Text, whole } from '../process/setting-rules
 import { createSettingsParser, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 
 const SETTINGS = {
-  endpoint: setting(Text, '<name>', 'name of the TunnelEndpoint that it serves'),
+  endpoint: setting(Text, '<name>', 'name of the TunnelEndpoint that the edge serves'),
   podName: withDefault(Text, '<name>', [hostname(), 'name of this edge among those of its endpoint; POD_NAME means the same']),
   listen: withDefault(Address, '<address>', ['0.0.0.0', 'address to listen on']),
   sshPort: withDefault(ListenPort, '<port>', [String(EDGE_PORTS.ssh), 'port for SSH clients']),
@@ -20,10 +20,10 @@ const SETTINGS = {
     'where the Secret with the certificate for the other edges is mounted',
   ]),
   journalFiles: withDefault(Path, '<path>', [EDGE_PATHS.journal, 'where the Secret with the journal’s address is mounted']),
-  dataDir: withDefault(Path, '<path>', [EDGE_PATHS.data, 'what outlives a restart of the process']),
+  dataDir: withDefault(Path, '<path>', [EDGE_PATHS.data, 'directory for data that outlives a restart of the process']),
   drainSeconds: withDefault(whole(0, 3_600), '<n>', [
     '45',
-    'seconds in which clients are asked to go and requests may end, when it stops',
+    'seconds at a stop in which clients are asked to reconnect and requests may end',
   ]),
   ...LOG_SETTINGS,
 } as const
@@ -35,7 +35,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const parse = createSettingsParser({
   program: 'node edge/main.ts',
-  description: 'Runs an edge of a TunnelEndpoint in a Kubernetes cluster: that of the pod, or of KUBECONFIG.',
+  description: 'Runs an edge of a TunnelEndpoint in the Kubernetes cluster of its pod, or of KUBECONFIG.',
   table: SETTINGS,
   check: (settings) => [
     ...(settings.endpoint === undefined ? ['mooring: --endpoint (MOORING_ENDPOINT in the environment) must be given.'] : []),
@@ -43,7 +43,7 @@ const parse = createSettingsParser({
   ],
 })
 
-/** As {@link createSettingsParser}; `POD_NAME` is what pods call it. */
+/** Parses settings as {@link createSettingsParser} does; `POD_NAME` is the variable that pods set. */
 export function parseSettings(argv: readonly string[], env: Environment): CommandLine<EdgeSettings> {
   const parsed = parse(argv, { MOORING_POD_NAME: env.POD_NAME, ...env })
   if ('exit' in parsed) return parsed

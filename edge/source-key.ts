@@ -1,9 +1,11 @@
 import { isIP } from 'node:net'
 
-/** A household or a host has a whole /64 of IPv6 (RFC 6177): counting single addresses would count nobody. */
+/**
+ * Groups of an IPv6 network of /64, which one household or host usually has (RFC 6177). Counting single addresses would limit nothing.
+ */
 const IPV6_GROUPS = 4
 
-/** What one source is counted under: an IPv4 address, or the network of an IPv6 one. */
+/** Returns the key that a source is counted under: an IPv4 address, or the /64 network of an IPv6 address. */
 export function sourceKey(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -8,7 +8,7 @@ import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
-import { meshName } from '../shared/edge-objects.ts'
+import { meshName, HOST_KEY_TYPES } from '../shared/edge-objects.ts'
 import { openSpool } from '../journal/spool.ts'
 import { bindError } from '../process/listeners.ts'
 import { watchEventLoop } from '../process/process-metrics.ts'
@@ -21,11 +21,12 @@ import type { Store } from '../store/port.ts'
 import { createEdge, type Edge, type EdgePorts } from './edge.ts'
 import { openMeshFiles } from './mesh/mesh-files.ts'
 import { peersIn } from './mesh/peers.ts'
-import { readHostKeys } from './mounted-host-keys.ts'
 import { routedPasswordIndexes } from './routes.ts'
 import type { EdgeSettings } from './settings.ts'
 import { openSnapshot } from './snapshot/snapshot.ts'
 import { createUnknownHostsCertificate } from './unknown-hosts.ts'
+import { MooringError } from '../shared/errors.ts'
+import { parseHostKey } from './ssh/host-keys.ts'
 
 export interface StartEdgeDeps {
   readonly settings: EdgeSettings
@@ -35,27 +36,28 @@ export interface StartEdgeDeps {
   readonly stopping: AbortSignal
 }
 
-/** How long its peers are waited for before it is ready. */
+/** Maximum wait for peers before the edge is ready. */
 const JOIN_MS = 3_000
 /**
- * No client before this time of the process. Its sessions are told from those of a container before it by when that one ended and this one began, of which only the
- * seconds are known (operator/journal/lost-sessions.ts); the half is for a clock that is read a moment later.
+ * Minimum age of the process before it accepts clients. Sessions of this process and of an earlier container are distinguished by the
+ * container's end and start, which are known to the second (operator/journal/lost-sessions.ts). The additional half second covers a
+ * clock that is read late.
  */
 const FIRST_CLIENT_MS = 1_500
-/** So long new visitors may still be sent here after it has said that it is not ready. */
+/** Time in which new visitors may still arrive after readiness is withdrawn. */
 const LINGER_MS = 5_000
 
 /**
- * Starts an edge of the cluster home. It is ready when it knows all tunnels of its endpoint and the sessions of its peers; that the API goes
- * away later does not make it unready. Started without the API, it serves what it served last. `stop` takes as long as the settings say, at
- * the most: clients are asked to go, and visitors are served until they have come to another edge.
+ * Starts an edge in cluster mode. It is ready when all tunnels of its endpoint and the sessions of its peers are known. A later loss of
+ * the API does not make it unready. Without the API it starts from its last snapshot. `stop` takes at most the drain time of the
+ * settings: clients are asked to reconnect, and visitors are served until they have moved.
  * @throws MooringError `port_in_use`, `files_unreadable`, `invalid_host_key`; the reason of `stopping` when that aborts
  */
 export async function startEdge(deps: StartEdgeDeps): Promise<Running> {
   return startWithCleanup((cleanup) => startParts(deps, cleanup))
 }
 
-/** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
+/** Starts the parts of an edge. Each goes onto `cleanup` as it starts, so that they stop in the opposite order. */
 async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   const { endpoint, podName: name, listen } = settings
   let ready = false
@@ -88,7 +90,7 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
     mesh: { files, peers: peersIn(slices) },
   })
   cleanup.defer(() => edge.close())
-  cleanup.defer(journal.onReplaced(() => edge.tellAgain()))
+  cleanup.defer(journal.onReplaced(() => edge.reportConnections()))
   await setTimeout(Math.max(0, FIRST_CLIENT_MS - process.uptime() * 1_000))
   const ports = await listenOn(edge, settings)
   await Promise.race([edge.joined(), setTimeout(JOIN_MS, undefined, { ref: false }), aborted(stopping)])
@@ -98,7 +100,7 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   return {
     async stop() {
       ready = false
-      await leave(edge, settings.drainSeconds * 1_000)
+      await drainAndClose(edge, settings.drainSeconds * 1_000)
       await cleanup.disposeAsync()
     },
   }
@@ -109,7 +111,7 @@ interface About {
   readonly log: Logger
 }
 
-/** What an edge reads of the API. Its peers are all pods of one Service. */
+/** Creates the caches of what an edge reads from the API. Its peers are the pods of one Service. */
 function follow(store: Store, { endpoint, log }: About) {
   const onError = (error: unknown) => log.warn({ err: error }, 'a watch was restarted')
   const set = createCacheSet({ store, onError })
@@ -125,27 +127,33 @@ function follow(store: Store, { endpoint, log }: About) {
   }
 }
 
-/** @throws MooringError `port_in_use` */
+/**
+ * Opens the ports of the settings.
+ * @throws MooringError `port_in_use`
+ */
 async function listenOn(edge: Edge, settings: EdgeSettings): Promise<EdgePorts> {
-  const wanted = {
+  const requested = {
     ssh: portOf(settings.sshPort),
     http: portOf(settings.httpPort),
     https: portOf(settings.httpsPort),
     mesh: portOf(settings.meshPort),
   }
   try {
-    return await edge.listen(settings.listen, wanted)
+    return await edge.listen(settings.listen, requested)
   } catch (error) {
     const { port = 0 } = error as { readonly port?: number }
-    const [which = 'ssh'] = Object.entries(wanted).find(([, number]) => number === port) ?? []
+    const [which = 'ssh'] = Object.entries(requested).find(([, number]) => number === port) ?? []
     throw bindError(error as NodeJS.ErrnoException, { address: settings.listen, port, flag: `--${which}-port` })
   }
 }
 
 const portOf = (port: number | 'auto'): number => (port === 'auto' ? 0 : port)
 
-/** Half of the time is for clients to go, one after the other; what is left at the end is for requests that still run. */
-async function leave(edge: Edge, graceMs: number): Promise<void> {
+/**
+ * Drains, then closes the edge. Half of the time is for clients to reconnect one after the other; the rest is for requests that still
+ * run.
+ */
+async function drainAndClose(edge: Edge, graceMs: number): Promise<void> {
   const began = performance.now()
   const lingering = setTimeout(Math.min(LINGER_MS, graceMs / 4))
   await edge.drain({ overMs: graceMs / 2, patienceMs: graceMs / 4 })
@@ -160,9 +168,27 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** @throws the signal's reason when it aborts first */
+/**
+ * Waits for a promise.
+ * @throws the signal's reason when it aborts first
+ */
 async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   await Promise.race([promise, aborted(signal)])
   signal.throwIfAborted()
   return promise
+}
+
+/**
+ * Reads the endpoint's host keys from its mounted Secret, in OpenSSH's format.
+ * @throws MooringError `files_unreadable`, `invalid_host_key`
+ */
+export async function readHostKeys(directory: string): Promise<readonly string[]> {
+  try {
+    const keys = await Promise.all(HOST_KEY_TYPES.map((type) => readFile(join(directory, type), 'utf8')))
+    for (const key of keys) parseHostKey(key)
+    return keys
+  } catch (cause) {
+    if (cause instanceof MooringError) throw cause
+    throw new MooringError('files_unreadable', `the host keys in ${directory} are not readable`, { cause })
+  }
 }

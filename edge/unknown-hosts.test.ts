@@ -5,7 +5,7 @@ import { createCa, issueCertificate } from '../operator/certificates/local-ca.ts
 import { encodeSecret } from '../operator/secret-data.ts'
 import { StoreError } from '../store/errors.ts'
 import type { Key, Store } from '../store/port.ts'
-import type { Pem } from './pem-store.ts'
+import type { Pem } from './pems.ts'
 import { createUnknownHostsCertificate } from './unknown-hosts.ts'
 
 const NAME = 'endpoint-main-strangers'
@@ -23,7 +23,7 @@ interface Options {
   readonly snapshot?: ReadonlyMap<string, Pem>
 }
 
-/** An edge whose endpoint says what a test wants, and an API that has one Secret. */
+/** Edge whose endpoint has the status that a test sets, and an API with one Secret. */
 function setUp({ said, snapshot = new Map() }: Options = {}) {
   const state = { said, away: false, data: encodeSecret({ 'tls.crt': one.certificate, 'tls.key': one.key }) }
   const asked: string[] = []
@@ -61,13 +61,13 @@ function setUp({ said, snapshot = new Map() }: Options = {}) {
   }
 }
 
-test('while the endpoint speaks of none there is none, and none is asked for', () => {
+test('without a certificate in the endpoint’s status, none is fetched or served', () => {
   const { unknownHosts, asked, say } = setUp()
   say({})
   expect([unknownHosts.current(), asked]).toEqual([undefined, []])
 })
 
-test('it is fetched when the endpoint speaks of it, once, and kept', async () => {
+test('the certificate is fetched once when the status reports it, and stored', async () => {
   const { unknownHosts, renewed, asked, pems, say } = setUp({ said: FIRST })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
   for (let look = 0; look < 3; look += 1) say({})
@@ -75,7 +75,7 @@ test('it is fetched when the endpoint speaks of it, once, and kept', async () =>
   expect([asked, pems]).toEqual([[NAME], new Map([[NAME, kept()]])])
 })
 
-test('another is taken up when the endpoint speaks of it', async () => {
+test('a new certificate replaces the old one when the status reports it', async () => {
   const { unknownHosts, renewed, say } = setUp({ said: FIRST })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
   say({ said: SECOND, data: encodeSecret({ 'tls.crt': two.certificate, 'tls.key': two.key }) })
@@ -83,7 +83,7 @@ test('another is taken up when the endpoint speaks of it', async () => {
   expect(unknownHosts.current()).toMatchObject(two)
 })
 
-test('the one that was kept needs no API, and others that were kept are none of it', () => {
+test('the stored certificate needs no API, and other stored certificates are not used', () => {
   const { unknownHosts, asked, pems } = setUp({
     said: FIRST,
     snapshot: new Map([
@@ -94,7 +94,7 @@ test('the one that was kept needs no API, and others that were kept are none of 
   expect([unknownHosts.current(), asked, pems.size]).toEqual([kept(), [], 2])
 })
 
-test('while the API is away the one from before is used on, and the other is fetched once it is back', async () => {
+test('while the API is away the previous certificate stays in use; the new one is fetched afterwards', async () => {
   const { unknownHosts, asked, renewed, say, state } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept()]]) })
   say({ said: SECOND, away: true })
   await vi.waitFor(() => expect(asked).toEqual([NAME]), soon)
@@ -104,7 +104,7 @@ test('while the API is away the one from before is used on, and the other is fet
   expect(unknownHosts.current()).toEqual(kept({ obtainedAt: SECOND }))
 })
 
-test('one that cannot be used is not taken up, nor kept: the one from before is used on until it is made good', async () => {
+test('an unusable certificate is neither used nor stored: the previous one stays in use', async () => {
   const { unknownHosts, warn, renewed, pems, say, state } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept()]]) })
   say({ said: SECOND, data: encodeSecret({ 'tls.crt': 'no', 'tls.key': 'no' }) })
   await vi.waitFor(() => expect(warn).toHaveBeenCalled(), soon)
@@ -114,7 +114,7 @@ test('one that cannot be used is not taken up, nor kept: the one from before is 
   expect(pems.get(NAME)).toEqual({ ...two, obtainedAt: SECOND })
 })
 
-test('one that was kept and cannot be used is fetched anew', async () => {
+test('an unusable stored certificate is fetched again', async () => {
   const { unknownHosts, renewed } = setUp({ said: FIRST, snapshot: new Map([[NAME, kept({ key: 'no' })]]) })
   await vi.waitFor(() => expect(renewed).toHaveBeenCalledOnce(), soon)
   expect(unknownHosts.current()).toEqual(kept())

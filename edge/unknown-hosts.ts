@@ -4,8 +4,7 @@ import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { unknownHostsSecret } from '../shared/edge-objects.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Store } from '../store/port.ts'
-import { createPems } from './pems.ts'
-import type { Pem, PemStore } from './pem-store.ts'
+import { createPems, type Pem, type PemStore } from './pems.ts'
 import type { RenewedCertificate } from './proxy/listener.ts'
 
 export interface UnknownHostsDeps {
@@ -13,14 +12,14 @@ export interface UnknownHostsDeps {
   /** Name of the TunnelEndpoint. */
   readonly endpoint: string
   readonly endpoints: Pick<Cache<typeof TunnelEndpoint>, 'get' | 'onChange'>
-  /** Where it outlives the process. */
+  /** Storage in which the certificate outlives the process. */
   readonly kept: PemStore
   readonly log: Pick<Logger, 'info' | 'warn'>
 }
 
 /**
- * The certificate for unknown hosts as the operator keeps it, fetched by its name whenever the endpoint speaks of another. Until then, and while
- * the API is away, it is the one that was kept; there is none where the endpoint never spoke of one.
+ * Creates the certificate for unknown hosts, fetched by name whenever the endpoint's status reports another one. Until then, and while
+ * the API is away, the stored one is used. There is none when the status never reported one.
  */
 export function createUnknownHostsCertificate({
   store,
@@ -33,32 +32,35 @@ export function createUnknownHostsCertificate({
   const pems = createPems({ store, endpoint, kept: only(name, kept), log })
   const handlers: (() => void)[] = []
   let current = usable(pems.held(name))
-  /** What the endpoint said last. */
-  let wanted: string | undefined
+  /** `notBefore` that the endpoint's status reported last. */
+  let lastReported: string | undefined
   if (!current) pems.forget(name)
 
-  function look(): void {
-    const said = endpoints.get({ name: endpoint })?.status?.strangersCertificate?.notBefore
-    if (said === undefined || said === wanted) return
-    wanted = said
-    if (!current || !pems.isCurrent(name, said)) pems.want(name, said, arrived)
+  function check(): void {
+    const reported = endpoints.get({ name: endpoint })?.status?.strangersCertificate?.notBefore
+    if (reported === undefined || reported === lastReported) return
+    lastReported = reported
+    if (!current || !pems.isCurrent(name, reported)) pems.fetchInBackground(name, reported, arrived)
   }
 
-  /** @throws Error for one that cannot be used: the operator makes it good, and until then the one from before is used on */
+  /**
+   * Takes over the fetched certificate.
+   * @throws Error when it is not usable: the operator replaces it, and the previous one stays in use
+   */
   function arrived(): void {
     const pem = usable(pems.held(name))
     if (!pem) {
       pems.forget(name)
       kept.keep(name, current)
-      throw new Error(`the certificate in the Secret ${name} cannot be used`)
+      throw new Error(`the certificate in the Secret ${name} is not usable`)
     }
     current = pem
     log.info({ secret: name }, 'the certificate for unknown hosts has changed')
     for (const handler of handlers) handler()
   }
 
-  const stopWatching = endpoints.onChange((key) => key.name === endpoint && look())
-  look()
+  const stopWatching = endpoints.onChange((key) => key.name === endpoint && check())
+  check()
   return {
     current: () => current,
     onRenew: (handler) => void handlers.push(handler),

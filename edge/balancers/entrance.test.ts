@@ -15,13 +15,13 @@ interface Came {
   text: string
 }
 
-type Limits = Partial<Pick<Parameters<typeof createEntrance>[0], 'headMs' | 'quietMs' | 'most'>>
+type Limits = Partial<Pick<Parameters<typeof createEntrance>[0], 'headMs' | 'quietMs' | 'maxAwaited'>>
 
-/** An entrance on loopback, which trusts 127.0.0.1 alone. */
+/** Entrance on loopback that trusts only 127.0.0.1. */
 async function startEntrance(limits: Limits = {}) {
   const warnings: unknown[] = []
   const entrance = createEntrance({
-    ...{ trusted: addressList(['127.0.0.1']), headMs: 60_000, most: 100, ...limits },
+    ...{ trusted: addressList(['127.0.0.1']), headMs: 60_000, maxAwaited: 100, ...limits },
     log: { warn: (about: unknown) => void warnings.push(about) },
   })
   const came: Came[] = []
@@ -48,7 +48,7 @@ async function startEntrance(limits: Limits = {}) {
   async function visit(from = '127.0.0.1'): Promise<Socket> {
     const { port } = server.address() as AddressInfo
     const socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true })
-    // A reset is one of the ways to be turned away.
+    // A reset is one way of being closed.
     socket.on('error', () => socket.destroy()).resume()
     await once(socket, 'connect')
     return socket
@@ -77,7 +77,7 @@ describe('a connection of a trusted balancer', () => {
     }
   })
 
-  test('reads one header alone', async () => {
+  test('reads one header only', async () => {
     const { came, visit } = await startEntrance()
     const socket = await visit()
     socket.end(Buffer.concat([lineFor('203.0.113.7', 1), lineFor('203.0.113.8', 1)]))
@@ -88,7 +88,7 @@ describe('a connection of a trusted balancer', () => {
     })
   })
 
-  test('is ended when its header cannot be read, with one warning', async () => {
+  test('is closed at an invalid header, with one warning', async () => {
     const { came, visit, warnings } = await startEntrance()
     for (let count = 0; count < 3; count++) {
       const socket = await visit()
@@ -99,7 +99,7 @@ describe('a connection of a trusted balancer', () => {
     expect(warnings).toEqual([{ balancer: '127.0.0.1' }])
   })
 
-  test('is ended when it ends within its header', async () => {
+  test('is closed when it ends within its header', async () => {
     const { came, visit } = await startEntrance()
     const socket = await visit()
     socket.end('PROXY TCP4')
@@ -107,7 +107,7 @@ describe('a connection of a trusted balancer', () => {
     expect(came).toEqual([])
   })
 
-  test.each(['', 'PROXY TCP4'])('is ended when no more than %j comes in time', async (bytes) => {
+  test.each(['', 'PROXY TCP4'])('is closed when only %j arrives in time', async (bytes) => {
     const { came, visit } = await startEntrance({ headMs: 20 })
     const socket = await visit()
     socket.write(bytes)
@@ -115,7 +115,7 @@ describe('a connection of a trusted balancer', () => {
     expect(came).toEqual([])
   })
 
-  test('begins without a word where a client may wait for one', async () => {
+  test('begins without a header where a client may wait for the server', async () => {
     const { came, visit } = await startEntrance({ quietMs: 20 })
     const socket = await visit()
     const { localPort: port } = socket
@@ -125,8 +125,8 @@ describe('a connection of a trusted balancer', () => {
     expect(came[0]).toMatchObject({ peer: { address: '127.0.0.1', port }, text: 'hello' })
   })
 
-  test('is turned away when too many are waited for', async () => {
-    const { visit, accepted } = await startEntrance({ most: 1 })
+  test('is closed when too many headers are awaited', async () => {
+    const { visit, accepted } = await startEntrance({ maxAwaited: 1 })
     const first = await visit()
     const second = await visit()
     await once(second, 'close')
@@ -134,7 +134,7 @@ describe('a connection of a trusted balancer', () => {
     first.destroy()
   })
 
-  test('is ended when the entrance is closed before its header has come', async () => {
+  test('is closed when the entrance is closed before its header', async () => {
     const { entrance, visit, accepted } = await startEntrance()
     const socket = await visit()
     await vi.waitFor(() => expect(accepted).toHaveLength(1), soon)
@@ -143,7 +143,7 @@ describe('a connection of a trusted balancer', () => {
   })
 })
 
-test('a connection from elsewhere begins at once, and what looks like a header is its own', async () => {
+test('a connection from another address begins at once, and its header is data', async () => {
   const { came, visit } = await startEntrance()
   const socket = await visit('127.0.0.2')
   const { localPort: port } = socket
@@ -156,7 +156,7 @@ test('a connection from elsewhere begins at once, and what looks like a header i
   })
 })
 
-test('without balancers nothing is asked of a socket', async () => {
+test('without balancers no header is read', async () => {
   const { visit, accepted } = await startEntrance()
   await visit('127.0.0.2')
   await vi.waitFor(() => expect(accepted).toHaveLength(1), soon)
@@ -164,7 +164,7 @@ test('without balancers nothing is asked of a socket', async () => {
   if (!socket) throw new Error('nobody came')
   const listeners = ['data', 'end', 'error', 'close', 'readable'].map((event) => socket.listenerCount(event))
   const begin = vi.fn<(peer: Peer) => void>()
-  createEntrance({ trusted: undefined, headMs: 1, most: 1, log: { warn: () => undefined } }).admit(socket, begin)
+  createEntrance({ trusted: undefined, headMs: 1, maxAwaited: 1, log: { warn: () => undefined } }).admit(socket, begin)
   expect(begin).toHaveBeenCalledOnce()
   expect(['data', 'end', 'error', 'close', 'readable'].map((event) => socket.listenerCount(event))).toEqual(listeners)
 })

@@ -5,30 +5,34 @@ import { type Peer, peerOf } from './peer.ts'
 import { readProxyHeader } from './proxy-header.ts'
 
 interface Deps {
-  /** Balancers that are believed about whom they speak for. Undefined: none. */
+  /** Trusted balancers, whose PROXY headers name the client. Undefined: none. */
   readonly trusted: AddressList | undefined
-  /** For a balancer to say it, in milliseconds. */
+  /** Maximum time for the PROXY header, in milliseconds. */
   readonly headMs: number
-  /** Where clients may wait for the server's first word: a balancer that has been silent for so long has nothing to say. */
+  /**
+   * Time after which a silent balancer counts as sending no PROXY header, in milliseconds: SSH clients may wait for the server's first
+   * bytes.
+   */
   readonly quietMs?: number
-  /** Balancers that are waited for at a time; one more is turned away. */
-  readonly most: number
+  /** Maximum number of connections whose PROXY header is awaited; more are closed. */
+  readonly maxAwaited: number
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** Where connections come in. */
+/** Entry of connections, with or without a PROXY header. */
 export interface Entrance extends Disposable {
   /**
-   * Calls `begin` once it is known who is there: at once, unless the socket is of a trusted balancer, of which a PROXY header is awaited. That is taken off; after
-   * it, and where there was none, the socket is paused and still has every byte. What cannot be believed is destroyed. Disposing destroys what is awaited.
+   * Calls `begin` with the peer of the socket: at once, or after the PROXY header when the socket belongs to a trusted balancer. The
+   * header is removed. After it, or where there was none, the socket is paused and still has every byte. A socket with an invalid
+   * header is destroyed. Disposing destroys sockets whose header is awaited.
    */
   admit(socket: Socket, begin: (peer: Peer) => void): void
 }
 
-/** Between two warnings: whoever can connect through a balancer must not fill the log. */
+/** Minimum interval between two warnings: clients behind a balancer must not fill the log. */
 const WARN_MS = 60_000
 
-export function createEntrance({ trusted, headMs, quietMs, most, log }: Deps): Entrance {
+export function createEntrance({ trusted, headMs, quietMs, maxAwaited, log }: Deps): Entrance {
   const awaited = new Set<Socket>()
   let warnedAt = -Infinity
 
@@ -36,7 +40,7 @@ export function createEntrance({ trusted, headMs, quietMs, most, log }: Deps): E
     const at = performance.now()
     if (at - warnedAt < WARN_MS) return
     warnedAt = at
-    log.warn({ balancer }, 'a PROXY header from a trusted balancer could not be read')
+    log.warn({ balancer }, 'invalid PROXY header from a trusted balancer')
   }
 
   function read(socket: Socket, begin: (peer: Peer) => void): void {
@@ -82,7 +86,7 @@ export function createEntrance({ trusted, headMs, quietMs, most, log }: Deps): E
     admit(socket, begin) {
       const isBalancer = trusted?.allows(socket.remoteAddress ?? '') === true
       if (!isBalancer) begin(peerOf(socket))
-      else if (awaited.size < most) read(socket, begin)
+      else if (awaited.size < maxAwaited) read(socket, begin)
       else socket.destroy()
     },
     [Symbol.dispose]() {

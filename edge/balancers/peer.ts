@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net'
 import { plainAddress } from '../../crds/formats/address-list.ts'
 
-/** Who is at the other end of a connection. */
+/** Address at the other end of a connection. */
 export interface Peer {
-  /** Plain, as {@link plainAddress} makes it; empty when it has gone already. */
+  /** Plain address, as {@link plainAddress} returns it; empty when the connection has ended. */
   readonly address: string
   readonly port: number
 }
 
-/** Who a socket itself says is there. */
+/** Returns the peer of the socket itself. */
 export function peerOf(socket: Socket): Peer {
   return { address: plainAddress(socket.remoteAddress ?? ''), port: socket.remotePort ?? 0 }
 }

@@ -39,7 +39,7 @@ describe('a line of version 1', () => {
     expect(text(`${line}\r\n`)).toBe('invalid')
   })
 
-  test('is refused when its end does not come in 107 bytes', () => {
+  test('is invalid when it does not end within 107 bytes', () => {
     expect(text(`PROXY UNKNOWN ${'x'.repeat(92)}`)).toBe('more')
     expect(text(`PROXY UNKNOWN ${'x'.repeat(93)}`)).toBe('invalid')
     expect(text(`PROXY UNKNOWN ${'x'.repeat(91)}\r\n`)).toEqual({ length: 107, source: undefined })
@@ -109,7 +109,7 @@ const sources = fc.oneof(
   })),
 )
 
-test('a header is more until its last byte, and the same whatever follows', () => {
+test('a header is incomplete until its last byte, and the same whatever follows', () => {
   fc.assert(
     fc.property(sources, fc.uint8Array({ maxLength: 40 }), ({ header, source }, rest) => {
       for (let end = 0; end < header.length; end++) expect(readProxyHeader(header.subarray(0, end))).toBe('more')
@@ -119,7 +119,7 @@ test('a header is more until its last byte, and the same whatever follows', () =
   )
 })
 
-test('whatever comes is decided within 552 bytes, and what has been decided stays', () => {
+test('the result is final within 552 bytes', () => {
   const signatures = fc.constantFrom(
     '',
     'PROXY ',

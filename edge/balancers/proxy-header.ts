@@ -2,37 +2,37 @@ import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 import { plainAddress } from '../../crds/formats/address-list.ts'
 import type { Peer } from './peer.ts'
 
-/** A header of the PROXY protocol, version 1 or 2 (haproxy.org, proxy-protocol.txt, sections 2.1 and 2.2). */
+/** Header of the PROXY protocol, version 1 or 2 (haproxy.org, proxy-protocol.txt, sections 2.1 and 2.2). */
 export interface ProxyHeader {
-  /** Bytes that it takes; what the client has sent begins after them. */
+  /** Length in bytes; the client's bytes follow it. */
   readonly length: number
-  /** Whom the balancer speaks for; undefined: for itself, or for one who has no address. */
+  /** Client that the balancer names. Undefined: the balancer's own connection, or a client without a TCP address. */
   readonly source: Peer | undefined
 }
 
 const TEXT = Buffer.from('PROXY ', 'latin1')
 const BINARY = Buffer.from([0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a])
 
-/** The longest line of version 1, with its CRLF. */
+/** Maximum length of a version 1 line, with its CRLF. */
 const MAX_LINE = 107
 const LINE = /^PROXY TCP([46]) ([0-9a-fA-F:.]+) ([0-9a-fA-F:.]+) (0|[1-9]\d{0,4}) (0|[1-9]\d{0,4})$/
 
-/** Signature, version and command, family and transport, length of the rest. */
+/** Bytes of signature, version and command, family and transport, and length of the rest. */
 const FIXED = 16
-/** Addresses and TLVs of version 2; the addresses alone are 216 at the most. */
+/** Maximum bytes of addresses and TLVs in version 2; the addresses alone are at most 216. */
 const MAX_REST = 536
 const VERSION_2 = 2
 const Command = { local: 0, proxy: 1 } as const
 const TCP4 = 0x11
 const TCP6 = 0x21
-/** Length of the addresses, by family: none, IPv4, IPv6, Unix. */
+/** Length of the addresses by family: none, IPv4, IPv6, Unix. */
 const ADDRESSES = [0, 12, 36, 216] as const
-/** The last transport that there is: none, stream, datagram. */
+/** Highest valid transport: none, stream, datagram. */
 const DATAGRAM = 2
 
 /**
- * Reads the header at the beginning of what a connection has sent so far. `none`: it is none, whatever comes. `more`: it may become one. `invalid`: it is one that
- * cannot be believed.
+ * Reads the header at the beginning of a connection. `none`: the bytes are no header. `more`: they may become one. `invalid`: the
+ * header is malformed.
  */
 export function readProxyHeader(bytes: Buffer): ProxyHeader | 'none' | 'more' | 'invalid' {
   if (begins(bytes, TEXT)) return bytes.length < TEXT.length ? 'more' : readLine(bytes)
@@ -40,7 +40,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader | 'none' | 'more' | 
   return 'none'
 }
 
-/** Whether as much of the signature as has come is right. */
+/** Whether the bytes so far match the signature. */
 function begins(bytes: Buffer, signature: Buffer): boolean {
   const size = Math.min(bytes.length, signature.length)
   return bytes.compare(signature, 0, size, 0, size) === 0
@@ -51,7 +51,7 @@ function readLine(bytes: Buffer): ProxyHeader | 'more' | 'invalid' {
   if (end < 0) return bytes.length < MAX_LINE ? 'more' : 'invalid'
   const line = bytes.toString('latin1', 0, end)
   const length = end + 2
-  // Whatever follows is to be ignored.
+  // The rest of an UNKNOWN line is ignored.
   if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) return { length, source: undefined }
   const source = sourceIn(line)
   return source ? { length, source } : 'invalid'
@@ -71,7 +71,7 @@ function readBinary(bytes: Buffer): ProxyHeader | 'more' | 'invalid' {
   const command = versionAndCommand & 0x0f
   const rest = bytes.readUInt16BE(FIXED - 2)
   if (versionAndCommand >> 4 !== VERSION_2 || command > Command.proxy || rest > MAX_REST) return 'invalid'
-  // A balancer's own connection is taken whatever it says of addresses.
+  // The addresses of a balancer's own connection are ignored.
   if (command === Command.proxy && !holdsAddresses(protocol, rest)) return 'invalid'
   const length = FIXED + rest
   if (bytes.length < length) return 'more'
@@ -83,7 +83,7 @@ function holdsAddresses(protocol: number, rest: number): boolean {
   return addresses !== undefined && (protocol & 0x0f) <= DATAGRAM && rest >= addresses
 }
 
-/** Other families than those of a TCP connection are as good as none. */
+/** Returns the client; undefined for address families other than IPv4 and IPv6. */
 function sourceOf(bytes: Buffer, protocol: number): Peer | undefined {
   if (protocol === TCP4) return { address: bytes.subarray(FIXED, FIXED + 4).join('.'), port: bytes.readUInt16BE(FIXED + 8) }
   if (protocol !== TCP6) return undefined
@@ -91,5 +91,5 @@ function sourceOf(bytes: Buffer, protocol: number): Peer | undefined {
   return { address: canonical(groups.join(':')), port: bytes.readUInt16BE(FIXED + 32) }
 }
 
-/** As the sockets of the system write it (RFC 5952). */
+/** Formats an address as system sockets do (RFC 5952). */
 const canonical = (address: string): string => plainAddress(new SocketAddress({ address, family: 'ipv6' }).address)

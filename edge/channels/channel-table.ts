@@ -1,20 +1,28 @@
 import { performance } from 'node:perf_hooks'
-import type { Channel, ChannelEvents } from './channel.ts'
+import type {
+  Channel,
+  ChannelEvents,
+  Carrier,
+  ChannelEnd,
+  ChannelWriter,
+  BufferHolder,
+  Sender,
+  ChannelMessages,
+  ChannelRequest,
+  RemoteEnd,
+} from './channel.ts'
 import type { Origin } from '../session.ts'
-import type { Carrier, ChannelEnd, ChannelLine, Hoarder, Sender } from './channel-end.ts'
 import { LightChannel } from './light-channel.ts'
-import { LineShare } from './line-share.ts'
+import { LineShare, type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
 import type { Output } from './output.ts'
-import { type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
-import type { ChannelMessages, ChannelRequest, RemoteEnd } from './messages.ts'
 
-/** Larger packets are no gain: clients send 32 KiB. */
+/** Maximum bytes of a packet. Larger packets gain nothing: clients send 32 KiB. */
 export const PACKET_BYTES = 32 * 1024
 
 export interface ChannelLimits {
-  /** Open or being opened or closed, per connection. */
+  /** Maximum number of channels per connection, those being opened or closed included. */
   readonly channels: number
-  /** Received and not read, per connection; beyond it the channel that holds most is closed. */
+  /** Maximum bytes received and not read, per connection. Above it the channel that holds most is closed. */
   readonly unreadBytes: number
 }
 
@@ -23,18 +31,18 @@ interface Deps<Line> {
   readonly output: Output
   readonly limits: ChannelLimits
   readonly growth: Budget
-  /** The client wants a channel of its own. */
+  /** The client opens a channel of its own. */
   opening(type: string, remote: RemoteEnd): void
   /** The client has sent more than a window allows. */
   overrun(): void
-  /** The client spoke of a channel that there is not. */
+  /** The client sent data for an unknown channel. */
   broken(): void
-  /** The client could not reach its target, or would not. */
+  /** The client refused a channel: its target is unreachable or not allowed. */
   refused?(): void
 }
 
-/** The channels of one connection, by their number on our side. */
-export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelMessages {
+/** Channels of one connection, by their number on our side. */
+export class ChannelTable<Line extends ChannelWriter> implements Carrier, ChannelMessages {
   readonly wire: Line
   readonly #deps: Deps<Line>
   readonly share = new LineShare()
@@ -70,7 +78,7 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
     this.#free.push(id)
   }
 
-  /** Opens one to the client's target. `bound` is the forward as the client asked for it: it takes no other spelling. */
+  /** Opens a channel to the client's target. `bound` is the forward as the client requested it: clients accept no other spelling. */
   open(bound: { readonly host: string; readonly port: number }, origin: Origin, events: ChannelEvents): Channel {
     if (this.#gone) return refusedChannel(events, 'session_lost')
     if (this.size >= this.#deps.limits.channels) return refusedChannel(events, 'prohibited')
@@ -94,7 +102,7 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
     this.#blocked.add(sender)
   }
 
-  /** The line has room again. Those who wait take turns: who gets nothing now is first the next time. */
+  /** Flushes waiting channels after the line has room again. Channels take turns: one that gets nothing now is first the next time. */
   unblock(): void {
     const waiting = this.#blocked
     this.#blocked = new Set()
@@ -104,16 +112,16 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
     }
   }
 
-  held(channel: Hoarder, bytes: number): void {
+  held(channel: BufferHolder, bytes: number): void {
     this.#unreadBytes += bytes
     if (bytes <= 0 || this.#unreadBytes <= this.#deps.limits.unreadBytes) return
     const worst = this.#ends
       .filter((end) => end instanceof LightChannel)
-      .reduce<Hoarder>((most, end) => (end.unreadBytes > most.unreadBytes ? end : most), channel)
+      .reduce<BufferHolder>((most, end) => (end.unreadBytes > most.unreadBytes ? end : most), channel)
     worst.destroy()
   }
 
-  // What the client says.
+  // Messages of the client.
 
   opening(type: string, remote: RemoteEnd): void {
     this.#deps.opening(type, remote)
@@ -130,7 +138,7 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
     this.#deps.refused?.()
   }
 
-  /** What it leads to has gone. */
+  /** Ends a channel whose target session has ended. */
   lost(id: number): void {
     const end = this.#ends[id]
     this.free(id)
@@ -159,7 +167,7 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
     this.#ends[id]?.request(request)
   }
 
-  /** The connection is gone, and so are all of them. */
+  /** Ends all channels after the connection has ended. */
   close(): void {
     if (this.#gone) return
     this.#gone = true
@@ -169,14 +177,8 @@ export class ChannelTable<Line extends ChannelLine> implements Carrier, ChannelM
   }
 }
 
-/** For a channel that never comes to be. */
+/** Returns a channel that is refused at once. */
 export function refusedChannel(events: ChannelEvents, why: 'connect_failed' | 'prohibited' | 'session_lost'): Channel {
-  let told = false
-  const tell = (call: () => void) => {
-    if (told) return
-    told = true
-    queueMicrotask(call)
-  }
-  tell(() => events.refused(why))
+  queueMicrotask(() => events.refused(why))
   return { write: () => true, end: () => undefined, destroy: () => undefined, pause: () => undefined, resume: () => undefined }
 }

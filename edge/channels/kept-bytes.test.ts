@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { KeptBytes } from './kept-bytes.ts'
 
-/** What is read from a socket at once, decrypted in place. */
+/** Chunk as read from a socket, decrypted in place. */
 const READ_BYTES = 64 * 1024
 
-/** Some bytes of it. */
+/** Part of a chunk. */
 const part = (length: number, value = 1): Buffer => Buffer.alloc(READ_BYTES, value).subarray(5, 5 + length)
 
-/** Memory that buffers hold on to. */
+/** Memory that buffers keep, in bytes. */
 const heldBy = (buffers: readonly Buffer[]): number =>
   [...new Set(buffers.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0)
 
@@ -18,7 +18,7 @@ function drain(kept: KeptBytes): readonly Buffer[] {
   return blocks
 }
 
-test('what is kept comes out in its order, whatever it came in, and is counted', () => {
+test('bytes come out in order, whatever their chunks, and are counted', () => {
   const step = fc.oneof(fc.nat(40_000), fc.nat(20), fc.constant('take' as const))
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -40,14 +40,14 @@ test('what is kept comes out in its order, whatever it came in, and is counted',
   )
 })
 
-test.each([1, 100, 3_000, 16_383, 16_384, 32_768])('of chunks of %i bytes little more is held than they are', (length) => {
+test.each([1, 100, 3_000, 16_383, 16_384, 32_768])('chunks of %i bytes take little more memory than their size', (length) => {
   const kept = new KeptBytes()
   const count = Math.min(4_000, Math.max(64, Math.ceil(65_536 / length)))
   for (let index = 0; index < count; index += 1) kept.add(part(length))
   expect(heldBy(drain(kept))).toBeLessThanOrEqual(4 * count * length + 1_024)
 })
 
-test('what was cleared is gone', () => {
+test('a cleared queue is empty', () => {
   const kept = new KeptBytes()
   kept.add(part(3))
   kept.clear()

@@ -1,24 +1,24 @@
 import { Buffer } from 'node:buffer'
-import { compact } from '../compact.ts'
+import { compact } from '../buffers.ts'
 
-/** Chunks of this size are kept as they are. */
+/** Size from which chunks are kept without a copy. */
 const BLOCK_BYTES = 16 * 1024
 const FIRST_BLOCK_BYTES = 512
 
-/** Bytes that wait, in their order: in memory of about their size, however small the chunks are that they come in. */
+/** Queue of bytes in memory of about their size, however small their chunks are. */
 export class KeptBytes {
   #blocks: Buffer[] = []
-  /** The last block, while it has room. */
+  /** Last block, while it has room. */
   #tail: Buffer | undefined
   #used = 0
   #bytes = 0
 
-  /** How many there are. */
+  /** Number of queued bytes. */
   get length(): number {
     return this.#bytes
   }
 
-  /** Takes the chunk over. */
+  /** Adds a chunk and takes over its memory. */
   add(chunk: Buffer): void {
     if (chunk.length === 0) return
     this.#bytes += chunk.length
@@ -32,7 +32,7 @@ export class KeptBytes {
     this.#used += chunk.length
   }
 
-  /** Takes the first of them out; undefined when there are none. */
+  /** Removes and returns the first block; undefined when the queue is empty. */
   take(): Buffer | undefined {
     if (this.#blocks.length === 0) this.#seal()
     const block = this.#blocks.shift()
@@ -47,7 +47,7 @@ export class KeptBytes {
     this.#bytes = 0
   }
 
-  /** A last block with room for so many bytes: it grows up to its full size, and then another begins. */
+  /** Returns a last block with room for this many bytes. It grows to its full size, then another begins. */
   #tailFor(bytes: number): Buffer {
     const needed = this.#used + bytes
     if (this.#tail && needed <= this.#tail.length) return this.#tail

@@ -1,12 +1,20 @@
-import type { Channel, ChannelEvents } from './channel.ts'
-import type { Carrier, ChannelEnd, Hoarder, Sender } from './channel-end.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  type Carrier,
+  type ChannelEnd,
+  type BufferHolder,
+  type Sender,
+  type ChannelRequest,
+  OpenFailure,
+  type RemoteEnd,
+} from './channel.ts'
 import { ReceiveQueue } from './receive-queue.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import { MIN_PACKET_BYTES, SendQueue } from './send-queue.ts'
-import { type ChannelRequest, OpenFailure, type RemoteEnd } from './messages.ts'
 
-/** A forwarded connection without a stream object: its own windows, and callbacks. Some 1 KB each when idle. */
-export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
+/** Forwarded connection without a stream object: it has its own windows and callbacks. Takes about 1 KB when idle. */
+export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
   readonly #id: number
   readonly #carrier: Carrier
   readonly #events: ChannelEvents
@@ -16,10 +24,10 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
   #ending = false
   #sentEof = false
   #gotEof = false
-  #endedTold = false
+  #endReported = false
   #sentClose = false
   #gotClose = false
-  /** Its user has had its last call. */
+  /** Whether the last event was emitted. */
   #over = false
 
   constructor(id: number, carrier: Carrier, window: ReceiveWindow, events: ChannelEvents) {
@@ -34,7 +42,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
     return this.#incoming.bytes
   }
 
-  // What its user calls.
+  // Calls of the channel's user.
 
   write(chunk: Buffer): boolean {
     if (this.#over || this.#ending || this.#sentClose) return true
@@ -65,13 +73,13 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
   resume(): void {
     if (!this.#incoming.resume()) return
     this.#incoming.deliver()
-    this.#tellEnded()
+    this.#reportEnd()
     this.#giveBack()
   }
 
-  // What its line calls.
+  // Calls of the connection.
 
-  /** Sends what waits, as far as the windows and the line allow. */
+  /** Sends waiting data as far as the windows and the line allow. */
   flush(): void {
     if (!this.#outgoing.remote || this.#over || this.#sentClose) return
     this.#outgoing.pump()
@@ -95,7 +103,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
     this.#carrier.held(this, bytes)
   }
 
-  // What its client says.
+  // Messages of the client.
 
   confirmed(remote: RemoteEnd): void {
     if (this.#outgoing.remote) return
@@ -129,7 +137,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
   eof(): void {
     if (this.#gotEof) return
     this.#gotEof = true
-    this.#tellEnded()
+    this.#reportEnd()
   }
 
   close(): void {
@@ -182,10 +190,10 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
     return this.#sentEof && this.#gotEof
   }
 
-  #tellEnded(): void {
+  #reportEnd(): void {
     if (!this.#incoming.empty || this.#over) return
-    if (this.#gotEof && !this.#endedTold) {
-      this.#endedTold = true
+    if (this.#gotEof && !this.#endReported) {
+      this.#endReported = true
       this.#events.ended()
     }
     this.#finishWhenBothEnded()
@@ -204,18 +212,18 @@ export class LightChannel implements Channel, ChannelEnd, Sender, Hoarder {
 
   #refuse(why: 'connect_failed' | 'prohibited' | 'session_lost'): void {
     if (this.#over) return
-    this.#letGo()
+    this.#release()
     this.#events.refused(why)
   }
 
-  #finish(how: { readonly lost: boolean }, later?: (tell: () => void) => void): void {
+  #finish(how: { readonly lost: boolean }, later?: (emit: () => void) => void): void {
     if (this.#over) return
-    this.#letGo()
+    this.#release()
     if (later) later(() => this.#events.closed(how))
     else this.#events.closed(how)
   }
 
-  #letGo(): void {
+  #release(): void {
     this.#over = true
     this.#outgoing.clear()
     this.#incoming.release()

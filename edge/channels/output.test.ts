@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { Output, STRANGER_BYTES } from './output.ts'
+import { Output, BEFORE_LOGIN_BYTES } from './output.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** Our end of a connection whose other end reads nothing. */
+/** Our end of a connection whose other end does not read. */
 async function toOneWhoReadsNothing() {
   const server = createServer({ pauseOnConnect: true })
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -24,7 +24,7 @@ async function toOneWhoReadsNothing() {
   }
 }
 
-/** How much waits for the client at most, of 64 MiB of small answers. */
+/** Largest number of pending bytes while 64 MiB of small replies are written. */
 async function mostWaiting(output: Output, socket: Socket): Promise<number> {
   let most = 0
   for (let written = 0; written < 64 * MIB && !socket.destroyed; written += 64) {
@@ -36,11 +36,11 @@ async function mostWaiting(output: Output, socket: Socket): Promise<number> {
 }
 
 test.each([
-  { who: 'a stranger', isTrusted: false, most: 256 * KIB },
+  { who: 'a client before login', isTrusted: false, most: 256 * KIB },
   { who: 'a client that has logged in', isTrusted: true, most: 8 * MIB },
-])('$who that reads nothing of what it asks for is given up when so much waits', async ({ isTrusted, most }) => {
+])('$who that reads nothing is disconnected at the limit of pending bytes', async ({ isTrusted, most }) => {
   using there = await toOneWhoReadsNothing()
-  const output = new Output(there.socket, STRANGER_BYTES)
+  const output = new Output(there.socket, BEFORE_LOGIN_BYTES)
   if (isTrusted) output.trust()
   expect(await mostWaiting(output, there.socket)).toBeLessThanOrEqual(most + 64)
   expect(there.socket.destroyed).toBe(true)

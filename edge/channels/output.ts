@@ -1,22 +1,22 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import { madeGarbage } from '../buffer-garbage.ts'
+import { madeGarbage } from '../garbage-collection.ts'
 
-/** Up to here one copy into one buffer costs less than handing many buffers to the kernel. */
+/** Size up to which copying into one buffer costs less than passing many buffers to the kernel. */
 const COPY_BYTES = 64 * 1024
-/** More than this on the way to a client, and channels hold back. */
+/** Pending bytes above which channels stop sending to a client. */
 const CONGESTED_BYTES = 512 * 1024
-/** For whom a login or a certificate vouches. Channels hold back far below it, so these are replies. */
+/** Maximum pending bytes for an authenticated client or edge. Channels stop far below it, so these are protocol replies. */
 const ABANDONED_BYTES = 8 * 1024 * 1024
-/** For who has not logged in. All that is to be said until then is a small part of it. */
-export const STRANGER_BYTES = 256 * 1024
+/** Maximum pending bytes before login; the handshake needs a small part of it. */
+export const BEFORE_LOGIN_BYTES = 256 * 1024
 
 const dirty: Output[] = []
 let scheduled = false
 
 function flushAll(): void {
   scheduled = false
-  // Taken out first: what is written meanwhile belongs to the next turn.
+  // Emptied first: output that is written during the flush belongs to the next turn.
   for (const output of dirty.splice(0)) output.flush()
 }
 
@@ -25,18 +25,18 @@ function together(pending: readonly Buffer[], bytes: number): Buffer {
   return Buffer.concat(pending, bytes)
 }
 
-/** Bytes to one client: all that one turn of the event loop writes goes out together. */
+/** Output to one client. All bytes that are written in one turn of the event loop are sent together. */
 export class Output {
   readonly #socket: Socket
   #pending: Buffer[] = []
   #bytes = 0
   #total = 0
-  #most: number
+  #maxPending: number
 
-  /** @param most bytes that may wait for a client: one that does not read what it asks for is given up */
-  constructor(socket: Socket, most = ABANDONED_BYTES) {
+  /** @param maxPending maximum pending bytes; a client that does not read and exceeds it is disconnected */
+  constructor(socket: Socket, maxPending = ABANDONED_BYTES) {
     this.#socket = socket
-    this.#most = most
+    this.#maxPending = maxPending
   }
 
   write(data: Buffer): void {
@@ -50,12 +50,12 @@ export class Output {
     this.#pending.push(data)
     this.#bytes += data.length
     this.#total += data.length
-    if (this.waiting > this.#most) this.#socket.destroy()
+    if (this.waiting > this.#maxPending) this.#socket.destroy()
   }
 
-  /** Its client has logged in. */
+  /** Raises the limit after the client has logged in. */
   trust(): void {
-    this.#most = ABANDONED_BYTES
+    this.#maxPending = ABANDONED_BYTES
   }
 
   flush(): void {
@@ -72,7 +72,7 @@ export class Output {
     }
   }
 
-  /** Bytes that the kernel has not taken. */
+  /** Bytes that the kernel has not accepted yet. */
   get waiting(): number {
     return this.#bytes + this.#socket.writableLength
   }

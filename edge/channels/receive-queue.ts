@@ -1,18 +1,18 @@
 import { Buffer } from 'node:buffer'
 import { performance } from 'node:perf_hooks'
-import type { Carrier } from './channel-end.ts'
+import type { Carrier } from './channel.ts'
 import { KeptBytes } from './kept-bytes.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 
-/** Whose bytes they are. */
+/** Consumer of a queue. */
 interface Reader {
-  /** To be read now. */
+  /** Handles bytes now. */
   data(chunk: Buffer): void
-  /** Bytes that are kept: more, or (negative) less. */
+  /** Adds (or, when negative, subtracts) queued bytes. */
   held(bytes: number): void
 }
 
-/** Bytes from a client on one channel, which wait while their reader pauses. */
+/** Bytes from a client on one channel, queued while their reader pauses. */
 export class ReceiveQueue {
   readonly #reader: Reader
   readonly #window: ReceiveWindow
@@ -33,7 +33,7 @@ export class ReceiveQueue {
     return this.#unread.length === 0
   }
 
-  /** False: more came than was allowed. */
+  /** Returns false when the client sent more than its window. */
   arrived(bytes: number): boolean {
     return this.#window.arrived(bytes)
   }
@@ -42,14 +42,14 @@ export class ReceiveQueue {
     this.#paused = true
   }
 
-  /** False: it was not paused. */
+  /** Returns false when the queue was not paused. */
   resume(): boolean {
     const was = this.#paused
     this.#paused = false
     return was
   }
 
-  /** Has it read: now (true), or when the reader goes on. */
+  /** Delivers the data now and returns true, or queues it while the reader pauses. */
   take(data: Buffer): boolean {
     if (this.#paused || this.#unread.length > 0) {
       this.#unread.add(data)
@@ -64,7 +64,7 @@ export class ReceiveQueue {
     return true
   }
 
-  /** Has read what was kept, until the reader pauses again. */
+  /** Delivers queued data until the reader pauses again. */
   deliver(): void {
     if (this.#delivering) return
     this.#delivering = true
@@ -77,12 +77,12 @@ export class ReceiveQueue {
     this.#delivering = false
   }
 
-  /** The reader does not keep up. */
+  /** Whether the reader is slower than the client. */
   get stalled(): boolean {
     return this.#paused || this.#unread.length > 0
   }
 
-  /** Bytes to allow the client now; 0 while it has enough. */
+  /** Returns the window to grant the client now, in bytes; 0 while it has enough. */
   grant({ roundTripMs, share }: Pick<Carrier, 'roundTripMs' | 'share'>): number {
     if (!this.#window.isDue) return 0
     const now = performance.now()
@@ -93,7 +93,7 @@ export class ReceiveQueue {
     this.#window.shrink()
   }
 
-  /** Forgets what is kept: nobody will read it. */
+  /** Drops queued data that will not be read. */
   release(): void {
     const { length } = this.#unread
     this.#unread.clear()

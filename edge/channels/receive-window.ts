@@ -1,11 +1,16 @@
 export const FIRST_WINDOW_BYTES = 256 * 1024
 export const MAX_WINDOW_BYTES = 16 * 1024 * 1024
 const MIN_WINDOW_BYTES = 32 * 1024
-/** What may be under way on the line of a client that is near, of all channels that draw from it: what comes for a small answer waits behind it. */
+/**
+ * Maximum bytes in flight from a nearby client, over all channels that receive at the same time: a small response waits behind them.
+ */
 const NEAR_LINE_BYTES = 512 * 1024
-/** Smaller windows cost more than the others wait. */
+/** Minimum share of a channel. Smaller windows cost more than they save the other channels in waiting. */
 const MIN_SHARE_BYTES = 64 * 1024
-/** Closer clients fill the first window's worth of line anyway; a longer queue would only delay the others. */
+/**
+ * Round-trip time up to which a client counts as near: the first window fills its line, and a longer queue would only delay other
+ * channels.
+ */
 const FAR_MS = 5
 
 /** Memory that windows may grow into, shared by many channels. */
@@ -27,15 +32,15 @@ export class Budget {
   }
 }
 
-/** The first window of one more channel: smaller when there are many, so that all that are full together stay bounded. */
+/** Returns the first window of one more channel: smaller when there are many, so that the sum of full windows stays bounded. */
 export function firstWindow(channels: number, allBytes: number): number {
   return Math.max(MIN_WINDOW_BYTES, Math.min(FIRST_WINDOW_BYTES, Math.floor(allBytes / (channels + 1))))
 }
 
 /**
- * How much a client may still send on a channel (RFC 4254, section 5.2). A window is given back when half of it has been read, and
- * doubles while the line holds more than half of it under way, from 256 KiB up to 16 MiB; a slow reader takes it back to its first size.
- * Where the client is near, the channels that draw at the same time share 512 KiB.
+ * Number of bytes that a client may still send on a channel (RFC 4254, section 5.2). The window is granted again when half of it has
+ * been read. It doubles while more than half of it is in flight, from 256 KiB up to 16 MiB; a slow reader shrinks it to its first size.
+ * Channels of a nearby client that receive at the same time share 512 KiB.
  */
 export class ReceiveWindow {
   readonly #first: number
@@ -53,7 +58,7 @@ export class ReceiveWindow {
     this.#since = now
   }
 
-  /** What it has of the budget. */
+  /** Bytes taken from the budget. */
   get #grown(): number {
     return Math.max(0, this.#size - this.#first)
   }
@@ -62,7 +67,7 @@ export class ReceiveWindow {
     return this.#size
   }
 
-  /** False: more came than was allowed. */
+  /** Returns false when the client sent more than its window. */
   arrived(bytes: number): boolean {
     this.#left -= bytes
     return this.#left >= 0
@@ -72,12 +77,15 @@ export class ReceiveWindow {
     this.#read += bytes
   }
 
-  /** Whether there is something to grant: the time need not be looked at before. */
+  /** Whether there is window to grant. The caller reads the clock only then. */
   get isDue(): boolean {
     return this.#read >= this.#size / 2
   }
 
-  /** Bytes to allow the client now; 0 while it has enough. `roundTripMs`: of its connection, from which so many channels are `drawing`. */
+  /**
+   * Returns the window to grant the client now, in bytes; 0 while it has enough. `roundTripMs` is that of the connection; `drawing` is
+   * the number of its channels that receive now.
+   */
   grant(now: number, roundTripMs: number, drawing: number): number {
     if (!this.isDue) return 0
     if (roundTripMs <= FAR_MS && this.#size <= this.#first) return this.#share(now, drawing)
@@ -92,7 +100,7 @@ export class ReceiveWindow {
     return this.#resize(now, Math.max(Math.min(share, this.#first) - this.#size, -this.#read))
   }
 
-  /** Gives back what was read, and by so much more or less. */
+  /** Grants what was read, plus or minus `bytes`. */
   #resize(now: number, bytes: number): number {
     const given = this.#read + bytes
     this.#size += bytes
@@ -102,7 +110,7 @@ export class ReceiveWindow {
     return given
   }
 
-  /** The reader does not keep up: what it reads next is not given back until the window has its first size. */
+  /** Shrinks the window of a slow reader: bytes that it reads are not granted again until the window has its first size. */
   shrink(): void {
     const back = Math.min(this.#grown, this.#read)
     this.#size -= back
@@ -113,5 +121,26 @@ export class ReceiveWindow {
   release(): void {
     this.#budget.give(this.#grown)
     this.#size = Math.min(this.#size, this.#first)
+  }
+}
+
+/** Length of a counting period. */
+const SPAN_MS = 50
+
+/** Number of channels of one connection that receive data at the same time: those that were granted window within the last period. */
+export class LineShare {
+  #now = new Set<object>()
+  #before = 0
+  #since = -Infinity
+
+  /** Counts `channel`, which is granted window at `now`. Returns the number of channels counted recently. */
+  drawing(channel: object, now: number): number {
+    if (now - this.#since >= SPAN_MS) {
+      this.#before = now - this.#since < 2 * SPAN_MS ? this.#now.size : 0
+      this.#now = new Set()
+      this.#since = now
+    }
+    this.#now.add(channel)
+    return Math.max(this.#now.size, this.#before)
   }
 }

@@ -1,13 +1,15 @@
-import type { Carrier } from './channel-end.ts'
-import type { RemoteEnd } from './messages.ts'
+import type { Carrier, RemoteEnd } from './channel.ts'
 
-/** Larger packets are no gain: clients say 32 KiB. */
+/** Maximum bytes of a packet. Larger packets gain nothing: clients announce 32 KiB. */
 const MAX_PACKET_BYTES = 32 * 1024
 const MAX_REMOTE_WINDOW = 0xffff_ffff
-/** A client that takes less at a time would have the edge work on each byte as on a packet. None is known below 1 KiB. */
+/**
+ * Minimum packet size that a client may announce; a smaller one would make the edge work on each byte as on a packet. No known client
+ * announces less than 1 KiB.
+ */
 export const MIN_PACKET_BYTES = 256
 
-/** Bytes for a client on one channel: sent as far as its window and its line allow, in its packets; the rest waits. */
+/** Bytes for a client on one channel, sent in packets as far as its window and line allow. The rest waits. */
 export class SendQueue {
   readonly #carrier: Carrier
   #remote: RemoteEnd | undefined
@@ -27,25 +29,25 @@ export class SendQueue {
     return this.#unsent.length === 0
   }
 
-  /** From now on there is somebody to send to. */
+  /** Begins sending to the confirmed channel of the client. */
   begin(remote: RemoteEnd): void {
     this.#remote = remote
     this.#packetBytes = Math.min(Math.max(MIN_PACKET_BYTES, remote.maxPacket), MAX_PACKET_BYTES)
     this.#window = remote.window
   }
 
-  /** The client takes more (RFC 4254, section 5.2). */
+  /** Adds window that the client granted (RFC 4254, section 5.2). */
   allow(bytes: number): void {
     this.#window = Math.min(this.#window + bytes, MAX_REMOTE_WINDOW)
   }
 
-  /** Takes the chunk over. */
+  /** Sends or queues a chunk and takes over its memory. */
   push(chunk: Buffer): void {
     if (this.#unsent.length > 0 || !this.#remote || !this.#carrier.ready) this.#unsent.push(chunk)
     else this.#send(this.#remote, chunk)
   }
 
-  /** Sends what waits. */
+  /** Sends queued data. */
   pump(): void {
     const remote = this.#remote
     while (remote && this.#unsent.length > 0 && this.#window > 0 && this.#carrier.ready) {
@@ -58,7 +60,7 @@ export class SendQueue {
     this.#unsent = []
   }
 
-  /** Sends as much as the client and the line have room for; the rest waits, before all else. */
+  /** Sends as much as the client and the line have room for; queues the rest in front. */
   #send({ id }: RemoteEnd, chunk: Buffer): void {
     let at = 0
     while (at < chunk.length && this.#window > 0 && this.#carrier.ready) {

@@ -3,7 +3,7 @@ import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Session } from '../session.ts'
 import { Bridge } from './bridge.ts'
 
-/** A channel that notes what it is told to; it takes what it is given while `takes` is set. */
+/** Channel that records its calls; it accepts data while `takes` is set. */
 function channel(said: string[], name: string) {
   const state = { takes: true }
   const made: Channel = {
@@ -43,7 +43,7 @@ function setUp() {
 
 const bytes = (text: string) => Buffer.from(text)
 
-test('bytes go both ways, and whoever is full holds the other', () => {
+test('bytes flow both ways, and a full side pauses the other', () => {
   const { said, near, far, target, peer } = setUp()
   target.opened()
   peer.data(bytes('ask'))
@@ -56,7 +56,7 @@ test('bytes go both ways, and whoever is full holds the other', () => {
   expect(said).toEqual(['opened', 'near ask', 'near more', 'far pause', 'far resume', 'far answer', 'near pause', 'near resume'])
 })
 
-test('what the target has sent before it went gets there first', () => {
+test('data that the target sent before its end is delivered first', () => {
   const { said, far, target, peer } = setUp()
   target.opened()
   far.state.takes = false
@@ -68,7 +68,7 @@ test('what the target has sent before it went gets there first', () => {
   expect(said.slice(3)).toEqual(['far destroy'])
 })
 
-test('an end is passed on, and a close of both sides is no loss', () => {
+test('an end is forwarded, and a close after both ends is no loss', () => {
   const { said, target, peer } = setUp()
   target.opened()
   target.ended()
@@ -78,13 +78,13 @@ test('an end is passed on, and a close of both sides is no loss', () => {
   expect(said).toEqual(['opened', 'far end', 'near end', 'near destroy'])
 })
 
-test('a link that breaks before there was an answer closes what was being opened', () => {
+test('a link that breaks during an open closes the channel', () => {
   const { said, peer } = setUp()
   peer.refused('session_lost')
   expect(said).toEqual(['near destroy'])
 })
 
-test('a refusal is passed on', () => {
+test('a refusal is forwarded', () => {
   const { said, target } = setUp()
   target.refused('connect_failed')
   expect(said).toEqual(['refused connect_failed'])

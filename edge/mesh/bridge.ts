@@ -1,14 +1,15 @@
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Origin, Session } from '../session.ts'
 
-/** What a bridge says of its beginning. Either is called once. */
+/** Outcome of opening a bridge. Exactly one method is called, once. */
 export interface BridgeStart {
   opened(): void
   refused(why: 'connect_failed' | 'prohibited' | 'session_lost'): void
 }
 
 /**
- * Joins a peer's channel with one of a session here. Each side takes from the other only what it has room for: nothing is kept in between.
+ * Joins a peer's channel with a channel of a local session. Each side takes from the other only what it has room for: nothing is queued
+ * in between.
  *
  *     visitor ── peer ══ link ══ far ◄─► near ══ SSH ══ client ── target
  */
@@ -18,10 +19,10 @@ export class Bridge implements ChannelEvents {
   #far: Channel | undefined
   #isOpen = false
   #farIsFull = false
-  /** What is done with the far side once it has taken all. */
+  /** Action on the far side once it has taken all data. */
   #then: 'nothing' | 'end' | 'close' = 'nothing'
 
-  /** For the peer's channel. */
+  /** Events for the peer's channel. */
   readonly farEvents: ChannelEvents
 
   constructor({ session, origin }: { readonly session: Session; readonly origin: Origin }, start: BridgeStart) {
@@ -40,7 +41,7 @@ export class Bridge implements ChannelEvents {
     }
   }
 
-  /** The peer's channel, which was made with {@link farEvents}. */
+  /** Attaches the peer's channel, which was created with {@link farEvents}. */
   attach(far: Channel): void {
     this.#far = far
   }
@@ -78,7 +79,7 @@ export class Bridge implements ChannelEvents {
     else this.#finish(this.#then)
   }
 
-  /** What the target had sent before must get there first. */
+  /** Ends or closes the far side, after the data that the target sent before. */
   #finish(how: 'end' | 'close'): void {
     if (this.#farIsFull) {
       this.#then = how

@@ -12,19 +12,22 @@ interface Deps {
   readonly identity: () => MeshIdentity
   readonly limits: Pick<MeshLimits, 'helloMs' | 'patienceMs'>
   readonly log: Pick<Logger, 'debug'>
-  /** Whether there is a link to the edge of this name. */
+  /** Whether a link to the edge of this name exists. */
   isLinked(name: string): boolean
-  /** A connection that a certificate of the endpoint answered. Its failure afterwards is told to {@link Dialler.again}. */
+  /**
+   * Takes over a connection whose peer presented a certificate of the endpoint. The end of its link must be reported to {@link
+   * Dialler.again}.
+   */
   connected(socket: TLSSocket, peer: PeerAddress): void
 }
 
-/** Sees to it that there is a link to each peer. */
+/** Keeps a link to each peer. */
 export interface Dialler {
-  /** Dials who is missing; called at each change, and after the end of a link. */
+  /** Dials the peers without a link. Called at each change of the peers, and after the end of a link. */
   again(): void
-  /** This address is our own. */
+  /** Records that an address is this edge's own. */
   isSelf(peer: PeerAddress): void
-  /** Resolves when each peer that is known by now is linked, or did not answer the first time. */
+  /** Resolves when each peer known by now is linked or its first attempt has failed. */
   tried(): Promise<void>
   close(): void
 }
@@ -36,13 +39,14 @@ interface Attempt {
   failures: number
   socket: TLSSocket | undefined
   timer: NodeJS.Timeout | undefined
-  /** Resolves when it has led to a link, has failed once, or is not wanted any more. */
+  /** Resolves when the attempt has led to a link, has failed once, or is abandoned. */
   readonly tried: PromiseWithResolvers<void>
 }
 
 /**
- * Of two edges the one whose name comes first dials, and the other when nothing has come of that for a while: then each pair has one link.
- * An edge that starts dials all, for it is ready when it knows their sessions; and so does one that no slice names yet: nobody can dial it.
+ * Creates a dialler. Of two edges the one whose name sorts first dials. The other dials when no link exists after `patienceMs`, so that
+ * each pair has one link. An edge that starts dials all peers, because it is ready only when it knows their sessions. So does an edge
+ * that no EndpointSlice names yet: peers cannot dial it.
  */
 export function createDialler(deps: Deps): Dialler {
   const { name, peers, identity, limits, log } = deps
@@ -56,12 +60,12 @@ export function createDialler(deps: Deps): Dialler {
 
   function again(): void {
     if (closed) return
-    const wanted = others()
-    const keys = new Set(wanted.map(keyOf))
+    const targets = others()
+    const keys = new Set(targets.map(keyOf))
     for (const [key, attempt] of attempts) if (!keys.has(key)) forget(key, attempt)
     const isPatient = started && isListed()
     started = true
-    for (const peer of wanted) {
+    for (const peer of targets) {
       if (attempts.has(keyOf(peer)) || deps.isLinked(peer.name)) continue
       const attempt: Attempt = { failures: 0, socket: undefined, timer: undefined, tried: Promise.withResolvers() }
       attempts.set(keyOf(peer), attempt)
@@ -84,7 +88,7 @@ export function createDialler(deps: Deps): Dialler {
       return
     }
     const { host, port } = peer
-    // The authority signs for edges of this endpoint alone, so whoever has a certificate of it is one, whatever its address.
+    // The authority signs only for edges of this endpoint, so a valid certificate identifies an edge at any address.
     const socket = connect({ host, port, ...identity(), ...MESH_TLS, checkServerIdentity: () => undefined })
     attempt.socket = socket
     socket.setNoDelay(true)

@@ -5,31 +5,31 @@ import { type SessionChanges, type SessionEntry, SESSIONS_A_FRAME } from './mess
 import { type RemoteOpener, RemoteSession } from './remote-session.ts'
 
 interface Deps {
-  /** All sessions that visitors are served from, those of peers among them. */
+  /** All sessions that serve visitors, those of peers included. */
   readonly sessions: SharedSessions
-  /** Sessions that one peer may have. */
-  readonly most: number
+  /** Maximum number of sessions of one peer. */
+  readonly maxSessions: number
   readonly links: () => Iterable<MeshLink>
-  /** A peer has a session that is newer than those here: whether they live is to be found out. */
+  /** A peer has a newer session of this tunnel: the local sessions of the tunnel must be probed. */
   readonly onNewer: (hostname: string) => void
-  /** Takes no more requests; those under way go on. */
+  /** The session takes no more requests; those in progress continue. */
   readonly onRetired: (session: Session) => void
 }
 
-/** Who has which session: tells the peers about those here, and knows theirs from what they tell. */
+/** Sessions of all edges of the endpoint: sends the local ones to the peers, and learns theirs. */
 export interface Directory {
-  /** For the SSH side: what it says of its sessions, all edges learn. */
+  /** Sessions for the SSH server; its reports are sent to all edges. */
   readonly own: SharedSessions
   ownOf(id: string): Session | undefined
-  /** Begins to tell a peer all that there are here. */
+  /** Begins to send all local sessions to a peer. */
   begin(link: MeshLink): void
-  /** Goes on with that: a peer gets no more than it takes. */
-  tell(link: MeshLink): void
-  /** False: the peer has more sessions than an edge may have. */
+  /** Continues to send the local sessions, as far as the link has room. */
+  send(link: MeshLink): void
+  /** Applies the changes of a peer. Returns false when the peer has more sessions than allowed. */
   learn(link: MeshLink, changes: SessionChanges): boolean
-  /** Forgets all that the peer had. */
+  /** Removes all sessions of the peer. */
   end(link: MeshLink): void
-  /** Sessions of other edges. */
+  /** Number of sessions of other edges. */
   readonly remote: number
 }
 
@@ -47,33 +47,33 @@ function forEachKnown<T extends { readonly id: string }>(
   }
 }
 
-export function createDirectory({ sessions, most, links, onNewer, onRetired }: Deps): Directory {
-  const mine = new Map<string, Session>()
-  const theirs = new Map<MeshLink, Known>()
-  /** Ids that a peer is still to be told. */
-  const untold = new Map<MeshLink, string[]>()
+export function createDirectory({ sessions, maxSessions, links, onNewer, onRetired }: Deps): Directory {
+  const localSessions = new Map<string, Session>()
+  const knownByLink = new Map<MeshLink, Known>()
+  /** Ids of sessions that are still to be sent to a peer. */
+  const unsent = new Map<MeshLink, string[]>()
 
   function entryOf({ id, hostname, clientIp, login, since }: Session, heardAfter?: string): SessionEntry {
     return { id, hostname, clientIp, login, since, ...(heardAfter !== undefined && { heardAfter }) }
   }
 
   function broadcast(changes: SessionChanges): void {
-    for (const link of links()) link.say(changes)
+    for (const link of links()) link.sendChanges(changes)
   }
 
   const own: SharedSessions = {
     ...sessions,
-    // A getter is not kept by a spread.
+    // A spread would evaluate the getter once.
     get count() {
       return sessions.count
     },
     add(session) {
-      mine.set(session.id, session)
+      localSessions.set(session.id, session)
       sessions.add(session)
       broadcast({ added: [entryOf(session)] })
     },
     remove(session) {
-      if (!mine.delete(session.id)) return
+      if (!localSessions.delete(session.id)) return
       sessions.remove(session)
       broadcast({ removed: [session.id] })
     },
@@ -85,22 +85,22 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
     },
   }
 
-  function tell(link: MeshLink): void {
-    const ids = untold.get(link)
+  function send(link: MeshLink): void {
+    const ids = unsent.get(link)
     while (ids && link.end === undefined && !link.congested) {
       const there = ids.splice(0, SESSIONS_A_FRAME).flatMap((id) => {
-        const session = mine.get(id)
+        const session = localSessions.get(id)
         return session ? [entryOf(session, sessions.heardAfter(session))] : []
       })
-      link.say({ ...(there.length > 0 && { there }), ...(ids.length === 0 && { complete: true as const }) })
+      link.sendChanges({ ...(there.length > 0 && { there }), ...(ids.length === 0 && { complete: true as const }) })
       if (ids.length > 0) continue
-      untold.delete(link)
+      unsent.delete(link)
       return
     }
   }
 
   function learn(link: MeshLink, changes: SessionChanges): boolean {
-    const known = theirs.get(link)
+    const known = knownByLink.get(link)
     if (!known) return true
     const opener: RemoteOpener = {
       open: (...asked) => link.open(...asked),
@@ -116,13 +116,13 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
     forEachKnown(known, changes.heard ?? [], (session, { after }) => sessions.hear(session, after))
     const removed = (changes.removed ?? []).map((id) => ({ id }))
     forEachKnown(known, removed, (session) => forget(known, session))
-    return known.size <= most
+    return known.size <= maxSessions
   }
 
-  function remember(known: Known, session: RemoteSession, place: (session: RemoteSession) => void): void {
+  function remember(known: Known, session: RemoteSession, insert: (session: RemoteSession) => void): void {
     if (known.has(session.id)) return
     known.set(session.id, session)
-    place(session)
+    insert(session)
     const [newest, ...others] = sessions.of(session.hostname)
     if (newest === session && others.length > 0) onNewer(session.hostname)
   }
@@ -135,23 +135,23 @@ export function createDirectory({ sessions, most, links, onNewer, onRetired }: D
 
   return {
     own,
-    ownOf: (id) => mine.get(id),
+    ownOf: (id) => localSessions.get(id),
     begin(link) {
-      theirs.set(link, new Map())
-      untold.set(link, [...mine.keys()])
-      tell(link)
+      knownByLink.set(link, new Map())
+      unsent.set(link, [...localSessions.keys()])
+      send(link)
     },
-    tell,
+    send,
     learn,
     end(link) {
-      untold.delete(link)
-      const known = theirs.get(link)
-      theirs.delete(link)
-      // An edge that ends in order has taken its sessions back by then.
+      unsent.delete(link)
+      const known = knownByLink.get(link)
+      knownByLink.delete(link)
+      // An edge that shut down in order has removed its sessions before: these were lost.
       for (const session of known?.values() ?? []) sessions.lose(session)
     },
     get remote() {
-      return [...theirs.values()].reduce((sum, { size }) => sum + size, 0)
+      return [...knownByLink.values()].reduce((sum, { size }) => sum + size, 0)
     },
   }
 }

@@ -8,7 +8,7 @@ interface Said {
   readonly payload: string
 }
 
-/** What a parser says of these chunks; parts of data that follow each other on a channel are one. */
+/** Events of a parser for these chunks; consecutive data parts of a channel are joined. */
 function read(chunks: readonly Uint8Array[]): readonly Said[] {
   const said: Said[] = []
   const parser = new FrameParser({
@@ -40,7 +40,7 @@ const cut = (whole: Buffer, at: readonly number[]): Buffer[] => {
   return edges.slice(1).map((end, index) => whole.subarray(edges[index], end))
 }
 
-test('frames come out as they were sent, wherever their bytes are cut', () => {
+test('frames are parsed as sent, wherever their bytes are split', () => {
   fc.assert(
     fc.property(fc.array(someFrame, { maxLength: 12 }), fc.array(fc.nat(), { maxLength: 20 }), (frames, at) => {
       const whole = Buffer.concat(
@@ -59,7 +59,7 @@ test('frames come out as they were sent, wherever their bytes are cut', () => {
   )
 })
 
-test('bytes that are no frames are an error of the protocol, and nothing else', () => {
+test('invalid bytes cause a protocol error and no other error', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 8 }), (chunks) => {
       try {
@@ -73,10 +73,10 @@ test('bytes that are no frames are an error of the protocol, and nothing else', 
 
 test.each([
   { does: 'an unknown type', bytes: [99, 0, 0, 0, 0, 0, 0, 0] },
-  { does: 'a ping with something in it', bytes: [Frame.ping, 0, 0, 1, 0, 0, 0, 0] },
+  { does: 'a ping with a payload', bytes: [Frame.ping, 0, 0, 1, 0, 0, 0, 0] },
   { does: 'data without any', bytes: [Frame.data, 0, 0, 0, 0, 0, 0, 0] },
   { does: 'more data than a frame may have', bytes: [Frame.data, 1, 0, 1, 0, 0, 0, 0] },
   { does: 'a hello of a megabyte', bytes: [Frame.hello, 16, 0, 0, 0, 0, 0, 0] },
-])('$does is refused at its header', ({ bytes: header }) => {
+])('$does is rejected at its header', ({ bytes: header }) => {
   expect(() => read([Buffer.from(header)])).toThrow(FrameError)
 })

@@ -2,13 +2,13 @@ import { Buffer } from 'node:buffer'
 import { MooringError } from '../../shared/errors.ts'
 
 /**
- * What edges say to each other: a type (1 byte), a length (3), a channel's number (4), then as many bytes, all big-endian. A channel is
- * named by the number that its receiver has given it, as in SSH (RFC 4254, section 5); in `open` by that of its sender.
+ * Frames between edges: type (1 byte), payload length (3), channel number (4), then the payload, all big-endian. A channel is named by
+ * the number that the receiver of the frame gave it, as in SSH (RFC 4254, section 5); in `open` by the sender's number.
  */
 export const Frame = {
-  /** JSON: who it is. The first frame either way. */
+  /** JSON: identity of the sender. The first frame in either direction. */
   hello: 1,
-  /** JSON: sessions that came, were heard of, or went. */
+  /** JSON: sessions that were added, have answered, or were removed. */
   sessions: 2,
   ping: 3,
   pong: 4,
@@ -18,9 +18,9 @@ export const Frame = {
   open: 10,
   /** Number at the sender (4), window (4). */
   opened: 11,
-  /** A {@link Refused}. */
+  /** One byte: a {@link Refused}. */
   refused: 12,
-  /** Bytes that may be sent on top (4). */
+  /** Additional bytes that may be sent (4). */
   window: 13,
   data: 14,
   /** No more data follows. */
@@ -29,12 +29,12 @@ export const Frame = {
 } as const
 export type Frame = (typeof Frame)[keyof typeof Frame]
 
-/** Why a channel is not opened. */
+/** Codes for refusing a channel. */
 export const Refused = { connectFailed: 1, prohibited: 2, sessionLost: 3 } as const
 export type Refused = (typeof Refused)[keyof typeof Refused]
 
 export const HEADER_BYTES = 8
-/** Of one frame, without the header; a limit for whoever sends. */
+/** Maximum payload of a frame in bytes; senders must respect it. */
 export const PAYLOAD_BYTES = 64 * 1024
 
 const SIZES: ReadonlyMap<number, { readonly least: number; readonly most: number }> = new Map([
@@ -58,15 +58,15 @@ export class FrameError extends MooringError {
   }
 }
 
-/** What a reader is told of. */
+/** Receiver of parsed frames. */
 export interface FrameReader {
-  /** A whole frame other than data. */
+  /** Handles a complete frame other than data. */
   control(type: Frame, channel: number, payload: Buffer): void
-  /** A part of a data frame, as it comes: nothing is gathered. */
+  /** Part of a data frame, as it arrives: data frames are not gathered. */
   data(channel: number, part: Buffer): void
 }
 
-/** One frame to send. */
+/** Encodes one frame. */
 export function frame(type: Frame, channel: number, payload?: Buffer): Buffer {
   const length = payload?.length ?? 0
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + length)
@@ -76,7 +76,7 @@ export function frame(type: Frame, channel: number, payload?: Buffer): Buffer {
   return bytes
 }
 
-/** The header alone of a data frame: what follows is sent beside it, uncopied. */
+/** Encodes the header of a data frame. The payload is sent after it without a copy. */
 export function dataHeader(channel: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafe(HEADER_BYTES)
   writeHeader(bytes, Frame.data, length)
@@ -90,26 +90,29 @@ function writeHeader(bytes: Buffer, type: Frame, length: number): void {
 
 const NONE = Buffer.alloc(0)
 
-/** Takes frames out of a stream of bytes, with at most one small frame in memory. */
+/** Parses frames from a stream of bytes, with at most one small frame in memory. */
 export class FrameParser {
   readonly #reader: FrameReader
-  /** Beginning of a frame that is not whole. */
+  /** Beginning of an incomplete frame. */
   #partial: Buffer = NONE
   #filled = 0
   #channel = 0
-  /** Bytes of a data frame that are still to come. */
+  /** Bytes of the current data frame that are still to come. */
   #left = 0
 
   constructor(reader: FrameReader) {
     this.#reader = reader
   }
 
-  /** Whether it stands between two frames. */
+  /** Whether the parser is between two frames. */
   get atRest(): boolean {
     return this.#left === 0 && this.#filled === 0
   }
 
-  /** @throws FrameError for what is no frame; then nothing after it can be understood */
+  /**
+   * Parses a chunk.
+   * @throws FrameError when a frame is invalid; nothing after it can be parsed
+   */
   push(chunk: Buffer): void {
     let at = 0
     while (at < chunk.length) at = this.#left > 0 ? this.#takeData(chunk, at) : this.#takeFrame(chunk, at)
@@ -172,12 +175,15 @@ interface Header {
   readonly length: number
 }
 
-/** @throws FrameError */
+/**
+ * Reads a frame header.
+ * @throws FrameError when type or length is invalid
+ */
 function headerOf(bytes: Buffer, at: number): Header {
   const word = bytes.readUInt32BE(at)
   const [type, length] = [word >>> 24, word & 0xff_ffff]
   const size = SIZES.get(type)
-  if (!size) throw new FrameError(`no frame is of type ${type}`)
-  if (length < size.least || length > size.most) throw new FrameError(`a frame of type ${type} is not of ${length} bytes`)
+  if (!size) throw new FrameError(`unknown frame type ${type}`)
+  if (length < size.least || length > size.most) throw new FrameError(`invalid length ${length} of a frame of type ${type}`)
   return { type: type as Frame, length }
 }

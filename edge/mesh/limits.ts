@@ -1,23 +1,23 @@
-/** Bounds of the links between edges. Times in milliseconds, sizes in bytes. */
+/** Limits of the links between edges. Times in milliseconds, sizes in bytes. */
 export interface MeshLimits {
-  /** Channels of one link, both ways together. */
+  /** Channels of one link, in both directions together. */
   readonly channels: number
-  /** Received on one link and not read; beyond it the channel that holds most is closed. */
+  /** Bytes received on one link and not read. Above it the channel that holds most is closed. */
   readonly unreadBytes: number
-  /** What the windows of all links may grow by, for peers that are far away. */
+  /** Bytes that the windows of all links may grow by, for distant peers. */
   readonly windowGrowthBytes: number
-  /** Sessions that one peer may have. */
+  /** Sessions of one peer. */
   readonly sessions: number
-  /** Links and connections that may become one. */
+  /** Links, and connections that may become one. */
   readonly links: number
-  /** For a connection to be made, and to say who it is. */
+  /** Time to connect and to receive the peer's hello. */
   readonly helloMs: number
   readonly pingMs: number
-  /** A peer that says nothing for so long has gone. */
+  /** Silence after which a peer counts as lost. */
   readonly silentMs: number
-  /** How often that is looked at. */
+  /** Interval of the checks of these times. */
   readonly tickMs: number
-  /** How long the peer that should dial is waited for. */
+  /** Time that the peer whose name sorts first has to dial. */
   readonly patienceMs: number
 }
 

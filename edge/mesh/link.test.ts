@@ -19,7 +19,7 @@ const server = createServer((socket) => accepted.shift()?.(socket)).listen(0, '1
 await once(server, 'listening')
 afterAll(() => void server.close())
 
-/** A link, and the bare socket of whoever is at its other end. */
+/** Link, and the plain socket of its other end. */
 async function linked(owner: Partial<LinkOwner> = {}) {
   const taken = new Promise<Socket>((resolve) => void accepted.push(resolve))
   const far = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => far.destroy())
@@ -44,7 +44,7 @@ async function linked(owner: Partial<LinkOwner> = {}) {
   return { link, far, near, ends, heard: () => heard }
 }
 
-/** A session each of whose channels is open at once and says back what it is told. */
+/** Session whose channels open at once and echo their data. */
 const echo: Partial<LinkOwner> = {
   sessionOf: (id) =>
     id === sessionId
@@ -70,7 +70,7 @@ const greeting = () => frame(Frame.hello, 0, encodeMessage(hello('edge-b')))
 const open = (session: string) => encodeOpen({ window: 100_000, origin: { address: '203.0.113.1', port: 1 }, session })
 const soon = { timeout: 5_000, interval: 5 }
 
-test('a channel of a session here is opened for a peer, and carries bytes both ways', async () => {
+test('a peer opens a channel of a local session, which carries bytes both ways', async () => {
   const { far, heard, near } = await linked(echo)
   onTestFinished(() => void near.destroy())
   far.write(Buffer.concat([greeting(), frame(Frame.open, 7, open(sessionId)), dataHeader(0, 4), Buffer.from('ping')]))
@@ -78,9 +78,9 @@ test('a channel of a session here is opened for a peer, and carries bytes both w
 })
 
 test.each([
-  { does: 'data on a channel that there is not', sent: [dataHeader(99, 1), Buffer.from('x')] },
+  { does: 'data on an unknown channel', sent: [dataHeader(99, 1), Buffer.from('x')] },
   { does: 'a second hello', sent: [greeting()] },
-  { does: 'a message that is none', sent: [frame(Frame.sessions, 0, Buffer.from('[]'))] },
+  { does: 'an invalid message', sent: [frame(Frame.sessions, 0, Buffer.from('[]'))] },
   {
     does: 'more data than a window',
     sent: [
@@ -95,7 +95,7 @@ test.each([
   await vi.waitFor(() => expect(ends).toEqual(['protocol']), soon)
 })
 
-/** A session whose channels take nothing. */
+/** Session whose channels accept no data. */
 const deaf: Session = {
   ...{ id: sessionId, hostname: '0123456789abcdef', clientIp: '127.0.0.1', since: 0, channels: 0 },
   login: { authMethod: 'token', passwordId: 'x' },
@@ -127,14 +127,14 @@ test('a notice of a remote session is sent to its edge', async () => {
   await vi.waitFor(() => expect(heard().subarray(-sent.length)).toEqual(sent), soon)
 })
 
-test('a session that there is not is refused as lost', async () => {
+test('a channel to an unknown session is refused as session_lost', async () => {
   const { far, heard, near } = await linked(echo)
   onTestFinished(() => void near.destroy())
   far.write(Buffer.concat([greeting(), frame(Frame.open, 7, open(randomUUID()))]))
   await vi.waitFor(() => expect(heard().subarray(-9)).toEqual(frame(Frame.refused, 7, Buffer.from([3]))), soon)
 })
 
-test('whatever a peer says, the link lives on or ends; nothing else does', async () => {
+test('random frames of a peer end at most the link', async () => {
   const number = fc.integer({ min: 0, max: 3 })
   const said = fc.oneof(
     fc

@@ -1,20 +1,18 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import type { Channel, ChannelEvents } from '../channels/channel.ts'
+import { type Channel, type ChannelEvents, type ChannelWriter, OpenFailure } from '../channels/channel.ts'
 import { inBlock, readAll } from '../reads.ts'
 import type { Origin, Session } from '../session.ts'
-import type { ChannelLine } from '../channels/channel-end.ts'
 import { ChannelTable, PACKET_BYTES } from '../channels/channel-table.ts'
 import { LightChannel } from '../channels/light-channel.ts'
 import { Output } from '../channels/output.ts'
 import { type Budget, firstWindow, ReceiveWindow } from '../channels/receive-window.ts'
-import { OpenFailure } from '../channels/messages.ts'
 import { Bridge } from './bridge.ts'
 import { Frame, frame, FrameError, FrameParser, type FrameReader, Refused } from './frames.ts'
 import type { MeshLimits } from './limits.ts'
-import { createLine } from './line.ts'
 import {
+  createFrameWriter,
   encodeMessage,
   encodeNotice,
   type Hello,
@@ -26,17 +24,17 @@ import {
   type SessionChanges,
 } from './messages.ts'
 
-/** Why a link has ended. */
-export type LinkEnd = 'closed' | 'lost' | 'silent' | 'protocol' | 'stranger' | 'duplicate'
+/** Reasons for the end of a link. */
+export type LinkEnd = 'closed' | 'lost' | 'silent' | 'protocol' | 'unknown_peer' | 'duplicate'
 
-/** What a link is told to, and asks. */
+/** Owner of links: receives their events and resolves sessions. */
 export interface LinkOwner {
-  /** One of the sessions here. */
+  /** Returns a local session. */
   sessionOf(id: string): Session | undefined
-  /** It is known who is at the other end. */
+  /** The peer has identified itself. */
   greeted(link: MeshLink, peer: Hello): void
   changed(link: MeshLink, changes: SessionChanges): void
-  /** More can be sent. */
+  /** The link has room to send more. */
   drained(link: MeshLink): void
   failed(error: unknown): void
   ended(link: MeshLink, why: LinkEnd): void
@@ -52,14 +50,14 @@ export interface LinkDeps {
 const WHY = { connect_failed: Refused.connectFailed, prohibited: Refused.prohibited, session_lost: Refused.sessionLost } as const
 type Handlers = Readonly<Record<Frame, (channel: number, payload: Buffer) => void>>
 
-/** One connection to another edge: the sessions of both, and channels both ways. */
+/** Link: one connection to another edge, which carries session changes and channels both ways. */
 export class MeshLink implements FrameReader {
   readonly dialled: boolean
   readonly #deps: LinkDeps
   readonly #socket: Socket
   readonly #output: Output
   readonly #parser: FrameParser
-  readonly #channels: ChannelTable<ChannelLine>
+  readonly #channels: ChannelTable<ChannelWriter>
   readonly #handlers: Handlers
   readonly #began = performance.now()
   #peer: Hello | undefined
@@ -74,8 +72,8 @@ export class MeshLink implements FrameReader {
     this.#socket = socket
     this.#output = new Output(socket)
     this.#parser = new FrameParser(this)
-    this.#channels = new ChannelTable<ChannelLine>({
-      wire: createLine((bytes) => this.#output.write(bytes)),
+    this.#channels = new ChannelTable<ChannelWriter>({
+      wire: createFrameWriter((bytes) => this.#output.write(bytes)),
       ...{ output: this.#output, limits: deps.limits, growth: deps.growth },
       opening: () => undefined,
       overrun: () => this.close('protocol'),
@@ -92,12 +90,12 @@ export class MeshLink implements FrameReader {
     return this.#peer
   }
 
-  /** Why it has ended; undefined while it lives. */
+  /** Reason for the end; undefined while the link lives. */
   get end(): LinkEnd | undefined {
     return this.#end
   }
 
-  /** Too much waits for the peer to take it. */
+  /** Whether too many bytes wait for the peer. */
   get congested(): boolean {
     return this.#output.congested
   }
@@ -106,25 +104,25 @@ export class MeshLink implements FrameReader {
     return this.#channels.size
   }
 
-  say(changes: SessionChanges): void {
+  sendChanges(changes: SessionChanges): void {
     if (this.#end === undefined) this.#output.write(frame(Frame.sessions, 0, encodeMessage(changes)))
   }
 
-  /** Opens a channel of a session that the peer has. */
+  /** Opens a channel to a session of the peer. */
   open(session: string, origin: Origin, events: ChannelEvents): Channel {
     return this.#channels.open({ host: session, port: 0 }, origin, events)
   }
 
-  /** Has a line shown by the client of a session that the peer has; dropped when too much waits for the peer already. */
+  /** Shows a line on the terminal of a peer's session. Dropped while too many bytes wait for the peer. */
   notify(session: string, line: string): void {
     if (this.#end === undefined && !this.congested) this.#output.write(frame(Frame.notice, 0, encodeNotice({ session, line })))
   }
 
-  /** Ends it, with all channels. Idempotent. */
+  /** Ends the link with all its channels. Idempotent. */
   close(why: LinkEnd): void {
     if (this.#end !== undefined) return
     this.#end = why
-    // Its sessions first: whoever loses a channel looks for another session at once.
+    // The sessions end first: a request that loses its channel selects another session at once.
     this.#deps.owner.ended(this, why)
     this.#channels.close()
     this.#output.flush()
@@ -132,18 +130,18 @@ export class MeshLink implements FrameReader {
     else this.#socket.destroy()
   }
 
-  /** What time alone decides. `stalledMs`: how long this process itself has not come to it. */
+  /** Ends a silent link and sends pings. `stalledMs`: time in which this process did not run. */
   tick(now: number, stalledMs: number): void {
     const { silentMs, helloMs, pingMs } = this.#deps.limits
     this.#heardAt += stalledMs
-    if (!this.#peer && now - this.#began > helloMs) this.close('stranger')
+    if (!this.#peer && now - this.#began > helloMs) this.close('unknown_peer')
     else if (now - this.#heardAt > silentMs) this.close('silent')
     else if (now - this.#pingAt > pingMs) this.#ping(now)
   }
 
   control(type: Frame, channel: number, payload: Buffer): void {
     if (this.#end !== undefined) return
-    if (!this.#peer && type !== Frame.hello) throw new FrameError('an edge says first who it is')
+    if (!this.#peer && type !== Frame.hello) throw new FrameError('the first frame is not a hello')
     this.#handlers[type](channel, payload)
   }
 
@@ -183,7 +181,7 @@ export class MeshLink implements FrameReader {
         channels.confirmed(channel, { id: payload.readUInt32BE(0), window: payload.readUInt32BE(4), maxPacket: PACKET_BYTES }),
       [Frame.refused]: (channel, payload) => this.#refused(channel, payload.readUInt8(0)),
       [Frame.window]: (channel, payload) => channels.window(channel, payload.readUInt32BE(0)),
-      // Data comes by itself.
+      // Data frames are handled in `data`.
       [Frame.data]: () => undefined,
       [Frame.end]: (channel) => channels.ended(channel),
       [Frame.close]: (channel) => channels.closed(channel),
@@ -191,10 +189,10 @@ export class MeshLink implements FrameReader {
   }
 
   #greet(peer: Hello): void {
-    if (this.#peer) throw new FrameError('an edge says once who it is')
+    if (this.#peer) throw new FrameError('unexpected second hello')
     this.#peer = peer
     if (peer.endpoint === this.#deps.self.endpoint) this.#deps.owner.greeted(this, peer)
-    else this.close('stranger')
+    else this.close('unknown_peer')
   }
 
   #ping(now: number): void {
@@ -203,7 +201,10 @@ export class MeshLink implements FrameReader {
     this.#output.write(frame(Frame.ping, 0))
   }
 
-  /** The shortest counts: a full line answers late. Of several answers it is not known which one is whose. */
+  /**
+   * Records the shortest round trip, because a full line answers late. With several pings unanswered, a pong cannot be matched to its
+   * ping.
+   */
   #measure(): void {
     if (this.#unanswered === 1) {
       const ms = performance.now() - this.#pingAt
@@ -217,7 +218,7 @@ export class MeshLink implements FrameReader {
     else this.#channels.refused(channel, why === Refused.prohibited ? OpenFailure.prohibited : OpenFailure.connectFailed)
   }
 
-  /** The peer has a visitor for one of the sessions here. */
+  /** Opens a channel to a local session for a visitor of the peer. */
   #bridge(remote: number, { window, origin, session: id }: Open): void {
     const { owner, limits, growth } = this.#deps
     const refuse = (why: keyof typeof WHY) => this.#output.write(frame(Frame.refused, remote, Buffer.from([WHY[why]])))

@@ -2,22 +2,21 @@ import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
-import type { Registry } from 'prom-client'
+import { type Registry, Counter, Gauge } from 'prom-client'
 import { closerOf } from '../../process/listeners.ts'
 import type { Session } from '../session.ts'
 import type { SharedSessions } from '../sessions.ts'
 import { Budget } from '../channels/receive-window.ts'
-import { startTicker } from '../ticker.ts'
+import { startTicker } from '../clock.ts'
 import { createDialler } from './dialler.ts'
 import { createDirectory } from './directory.ts'
 import { type MeshLimits, MESH_LIMITS } from './limits.ts'
 import { type LinkEnd, type LinkOwner, MeshLink } from './link.ts'
 import { MESH_TLS, type MeshFiles } from './mesh-files.ts'
 import { type Hello, type SessionChanges, VERSION } from './messages.ts'
-import { createMeshMetrics } from './metrics.ts'
 import type { PeerAddress, Peers } from './peers.ts'
 
-/** What an edge has to have to be one of several. */
+/** What an edge needs to be one of several. */
 export interface MeshMembership {
   readonly files: MeshFiles
   readonly peers: Peers
@@ -25,7 +24,7 @@ export interface MeshMembership {
 }
 
 interface Deps extends MeshMembership {
-  /** Name of this edge: of its pod. */
+  /** Name of this edge, which is that of its pod. */
   readonly name: string
   /** Name of the TunnelEndpoint. */
   readonly endpoint: string
@@ -36,19 +35,22 @@ interface Deps extends MeshMembership {
   readonly log: Logger
 }
 
-/** The links of an edge to all others of its endpoint (mTLS), over which each knows and reaches the sessions of all. */
+/** Links of an edge to all other edges of its endpoint (mTLS): each edge knows and reaches the sessions of all. */
 export interface Mesh {
-  /** Sessions, for the SSH side: all edges learn what it says of them. */
+  /** Sessions for the SSH server; its reports are sent to all edges. */
   readonly own: SharedSessions
-  /** Takes links, and dials the peers there are. Resolves with the port. @throws Error when it cannot be had */
+  /**
+   * Accepts links and dials the known peers. Resolves with the port.
+   * @throws Error when the port cannot be opened
+   */
   listen(host: string, port: number): Promise<number>
-  /** Resolves when each peer that is known by now has told its sessions, or did not answer. */
+  /** Resolves when each peer known by now has sent its sessions, or did not answer. */
   joined(): Promise<void>
   close(): Promise<void>
 }
 
 const REDIAL_MS = 500
-/** For what is on its way to a peer when this edge ends. */
+/** Maximum time to send pending bytes to peers when this edge stops. */
 const CLOSE_MS = 1_000
 
 export function createMesh(deps: Deps): Mesh {
@@ -58,14 +60,14 @@ export function createMesh(deps: Deps): Mesh {
   const growth = new Budget(limits.windowGrowthBytes)
   const links = new Set<MeshLink>()
   const byPeer = new Map<string, MeshLink>()
-  /** Those that have not said all their sessions yet. */
+  /** Links whose peer has not sent all its sessions yet. */
   const incomplete = new Set<MeshLink>()
   const waiting = new Set<() => void>()
   let closed = false
   let redial: NodeJS.Timeout | undefined
 
   const directory = createDirectory({
-    ...{ sessions, most: limits.sessions, onNewer: deps.onNewer, onRetired: deps.onRetired },
+    ...{ sessions, maxSessions: limits.sessions, onNewer: deps.onNewer, onRetired: deps.onRetired },
     links: () => byPeer.values(),
   })
   const metrics = createMeshMetrics(registry, () => ({
@@ -81,7 +83,7 @@ export function createMesh(deps: Deps): Mesh {
       if (!directory.learn(link, changes)) link.close('protocol')
       else if (changes.complete) settle(link, changes)
     },
-    drained: (link) => directory.tell(link),
+    drained: (link) => directory.send(link),
     failed: (error) => log.warn({ err: error }, 'a link to another edge failed'),
     ended,
   }
@@ -116,7 +118,10 @@ export function createMesh(deps: Deps): Mesh {
     directory.begin(link)
   }
 
-  /** Of two links to one process both ends keep the same; another process of the same name has taken the place of the former. */
+  /**
+   * Whether the known link is kept rather than the other one. Of two links to one process both ends keep the same. Another process of
+   * the same name replaces the former one.
+   */
   function staysBefore(known: MeshLink, other: MeshLink): boolean {
     const [peer, edge] = [known.peer?.instance, other.peer?.edge ?? '']
     if (peer !== other.peer?.instance) return false
@@ -126,7 +131,7 @@ export function createMesh(deps: Deps): Mesh {
 
   function settle(link: MeshLink, { complete }: Pick<SessionChanges, 'complete'> = {}): void {
     incomplete.delete(link)
-    if (complete) log.debug({ peer: link.peer?.edge }, 'another edge has told all its sessions')
+    if (complete) log.debug({ peer: link.peer?.edge }, 'received all sessions of another edge')
     if (incomplete.size > 0) return
     for (const resolve of waiting) resolve()
     waiting.clear()
@@ -194,10 +199,42 @@ export function createMesh(deps: Deps): Mesh {
       clearTimeout(redial)
       ticker[Symbol.dispose]()
       dialler.close()
-      // A peer that takes nothing any more, or is amid its handshake, is not waited for.
-      const gone = closeServer(CLOSE_MS)
+      // A peer that does not read, or is in its handshake, is not awaited.
+      const serverClosed = closeServer(CLOSE_MS)
       for (const link of links) link.close('closed')
-      await gone
+      await serverClosed
     },
   }
+}
+
+interface State {
+  readonly links: number
+  readonly channels: number
+  readonly sessions: number
+}
+
+export interface MeshMetrics {
+  ended(why: LinkEnd): void
+}
+
+/** Creates the metrics of the links between edges. */
+export function createMeshMetrics(registry: Registry, state: () => State): MeshMetrics {
+  const registers = [registry]
+  const gauge = (name: string, help: string, value: (state: State) => number) =>
+    new Gauge({
+      ...{ name, help, registers },
+      collect() {
+        this.set(value(state()))
+      },
+    })
+  gauge('mooring_edge_mesh_links', 'Links of this edge to other edges of the endpoint.', ({ links }) => links)
+  gauge('mooring_edge_mesh_channels', 'Channels between this edge and others.', ({ channels }) => channels)
+  gauge('mooring_edge_mesh_sessions', 'Sessions of other edges that this one can reach.', ({ sessions }) => sessions)
+  const ends = new Counter({
+    name: 'mooring_edge_mesh_link_ends_total',
+    help: 'Links to other edges that have ended.',
+    labelNames: ['reason'],
+    registers,
+  })
+  return { ended: (why) => ends.inc({ reason: why }) }
 }

@@ -22,14 +22,14 @@ const entry = (): SessionEntry => ({
   ...{ since: 1_795_270_000_000.123, heardAfter: randomUUID() },
 })
 
-test('as many sessions as go into one message fit a frame', () => {
+test('the maximum number of sessions of a message fits a frame', () => {
   const message = { there: Array.from({ length: SESSIONS_A_FRAME }, entry), complete: true as const }
   const payload = encodeMessage(message)
   expect(payload.length).toBeLessThan(PAYLOAD_BYTES)
   expect(parseSessionChanges(payload)).toEqual(message)
 })
 
-test('a channel is wanted as it was said', () => {
+test('an open frame is parsed as it was encoded', () => {
   const address = fc.oneof(fc.ipV4(), fc.ipV6(), fc.constant(''))
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 0xffff_ffff }), address, fc.integer({ min: 0, max: 65_535 }), (window, from, port) => {
@@ -39,7 +39,7 @@ test('a channel is wanted as it was said', () => {
   )
 })
 
-describe('what is not a message', () => {
+describe('an invalid message', () => {
   test.each([
     '',
     '{}',
@@ -56,7 +56,7 @@ describe('what is not a message', () => {
     expect(() => parse(Buffer.from(text))).toThrow(FrameError)
   })
 
-  test('is refused, whatever its bytes are', () => {
+  test('is rejected, whatever its bytes are', () => {
     for (const parse of [parseHello, parseSessionChanges, parseOpen]) {
       fc.assert(
         fc.property(fc.uint8Array({ minLength: 8, maxLength: 512 }), (bytes) => {

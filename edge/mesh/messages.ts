@@ -1,19 +1,21 @@
 import { z } from 'zod'
 import { HOSTNAME } from '../../crds/tunnel.ts'
-import { FrameError } from './frames.ts'
+import { FrameError, dataHeader, Frame, frame } from './frames.ts'
+import { Buffer } from 'node:buffer'
+import type { ChannelWriter } from '../channels/channel.ts'
 
 export const VERSION = 1
 
 const Name = z.string().min(1).max(253)
 
-/** Who speaks. */
+/** Identity of the sender. */
 const Hello = z.strictObject({
   version: z.literal(VERSION),
-  /** Edges of another endpoint are no peers. */
+  /** Name of the TunnelEndpoint; edges of another endpoint are rejected. */
   endpoint: Name,
-  /** Its pod's. */
+  /** Name of the edge's pod. */
   edge: Name,
-  /** Of its process: a restarted edge has another. */
+  /** Id of the edge's process: a restarted edge has another. */
   instance: z.uuid(),
 })
 export type Hello = z.output<typeof Hello>
@@ -27,19 +29,19 @@ const SessionEntry = z.strictObject({
     z.strictObject({ authMethod: z.literal('token'), passwordId: z.string().max(128) }),
   ]),
   since: z.number().min(0),
-  /** Id of the session that was its tunnel's newest when this one was last heard of. */
+  /** Id of the session that was the newest of the tunnel when this session last answered. */
   heardAfter: z.uuid().optional(),
 })
 export type SessionEntry = z.output<typeof SessionEntry>
 
-/** More sessions come in several messages: these are at most 50 KiB. */
+/** Maximum number of sessions in one message, which is then at most 50 KiB. More sessions come in several messages. */
 export const SESSIONS_A_FRAME = 100
 
-/** What changed among the sender's own sessions. */
+/** Changes of the sender's own sessions. */
 const SessionChanges = z.strictObject({
-  /** Those that were there when the link came about. */
+  /** Sessions that existed when the link was established. */
   there: z.array(SessionEntry).max(SESSIONS_A_FRAME).optional(),
-  /** All that were there have been said. */
+  /** Marks the end of the existing sessions. */
   complete: z.literal(true).optional(),
   added: z.array(SessionEntry).max(SESSIONS_A_FRAME).optional(),
   removed: z.array(z.uuid()).max(SESSIONS_A_FRAME).optional(),
@@ -59,7 +61,7 @@ export const parseSessionChanges = (payload: Buffer): SessionChanges => parsed(S
 
 function parsed<T>(schema: z.ZodType<T>, payload: Buffer): T {
   const result = schema.safeParse(jsonOf(payload))
-  if (!result.success) throw new FrameError('a message between edges is not what it should be')
+  if (!result.success) throw new FrameError('invalid message between edges')
   return result.data
 }
 
@@ -71,13 +73,13 @@ function jsonOf(payload: Buffer): unknown {
   }
 }
 
-/** A line for the terminal of a session's client. */
+/** Line for the terminal of a session's client. */
 export interface Notice {
   readonly session: string
   readonly line: string
 }
 
-/** Characters of a line: more are cut off. */
+/** Maximum characters of a line; the rest is cut off. */
 const MAX_NOTICE = 400
 
 export function encodeNotice({ session, line }: Notice): Buffer {
@@ -87,11 +89,11 @@ export function encodeNotice({ session, line }: Notice): Buffer {
 /** @throws FrameError */
 export function parseNotice(payload: Buffer): Notice {
   const end = 1 + payload.readUInt8(0)
-  if (payload.length <= end) throw new FrameError('a notice without a line')
+  if (payload.length <= end) throw new FrameError('a notice frame has no line')
   return { session: payload.toString('latin1', 1, end), line: payload.toString('utf8', end) }
 }
 
-/** What a channel is wanted for. */
+/** Request for a channel. */
 export interface Open {
   readonly window: number
   readonly origin: { readonly address: string; readonly port: number }
@@ -112,10 +114,38 @@ export function encodeOpen({ window, origin, session }: Open): Buffer {
 export function parseOpen(payload: Buffer): Open {
   const length = payload.readUInt8(6)
   const session = payload.toString('latin1', 7 + length)
-  if (payload.length <= 7 + length) throw new FrameError('a channel is wanted for no session')
+  if (payload.length <= 7 + length) throw new FrameError('an open frame names no session')
   return {
     window: payload.readUInt32BE(0),
     origin: { address: payload.toString('latin1', 7, 7 + length), port: payload.readUInt16BE(4) },
     session,
+  }
+}
+
+const EMPTY = Buffer.alloc(0)
+
+/** Creates a writer that encodes channel messages as frames. The bound address of a forward is the id of the requested session. */
+export function createFrameWriter(send: (bytes: Buffer) => void): ChannelWriter {
+  const number = (value: number): Buffer => {
+    const bytes = Buffer.allocUnsafe(4)
+    bytes.writeUInt32BE(value)
+    return bytes
+  }
+  return {
+    exchanging: false,
+    channels: {
+      forwardedTcpip(channel, window, _maxPacket, { boundAddr, remoteAddr, remotePort }) {
+        const open = { window, session: boundAddr, origin: { address: remoteAddr, port: remotePort } }
+        send(frame(Frame.open, channel, encodeOpen(open)))
+      },
+      channelData(channel, data) {
+        send(dataHeader(channel, data.length))
+        send(data)
+      },
+      channelEOF: (channel) => send(frame(Frame.end, channel)),
+      channelClose: (channel) => send(frame(Frame.close, channel)),
+      channelFailure: () => send(EMPTY),
+      channelWindowAdjust: (channel, bytes) => send(frame(Frame.window, channel, number(bytes))),
+    },
   }
 }

@@ -22,7 +22,7 @@ const slice = (body: Partial<EndpointSlice>): EndpointSlice => ({
 const at = (address: string, name?: string) => ({ addresses: [address], ...(name !== undefined && { targetRef: { name } }) })
 
 test.each([
-  { does: 'none of no slices', slices: [], peers: [] },
+  { does: 'no peer without slices', slices: [], peers: [] },
   {
     does: 'each pod by its name',
     slices: [slice({ endpoints: [at('10.0.0.1', 'edge-a'), at('10.0.0.2', 'edge-b')] })],
@@ -32,21 +32,21 @@ test.each([
     ],
   },
   {
-    does: 'one that is in two slices once',
+    does: 'an edge in two slices once',
     slices: [slice({ endpoints: [at('10.0.0.1', 'edge-a')] }), slice({ endpoints: [at('10.0.0.1', 'edge-a')] })],
     peers: [{ name: 'edge-a', host: '10.0.0.1', port: 28_444 }],
   },
   {
-    does: 'one without a name by its address',
+    does: 'an edge without a name by its address',
     slices: [slice({ endpoints: [at('10.0.0.1')] })],
     peers: [{ name: '10.0.0.1:28444', host: '10.0.0.1', port: 28_444 }],
   },
   {
-    does: 'none behind another port',
+    does: 'no peer behind another port',
     slices: [slice({ endpoints: [at('10.0.0.1')], ports: [{ name: 'ssh', port: 22 }] })],
     peers: [],
   },
-  { does: 'none of a slice that is empty', slices: [slice({ endpoints: null, ports: null })], peers: [] },
+  { does: 'no peer in an empty slice', slices: [slice({ endpoints: null, ports: null })], peers: [] },
 ])('finds $does', ({ slices, peers }) => {
   expect(peersOf(slices)).toEqual(peers)
 })

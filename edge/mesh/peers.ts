@@ -1,9 +1,9 @@
 import type { EndpointSlice } from '../../crds/core.ts'
 import type { Cache } from '../../store/cache.ts'
 
-/** Where another edge of the endpoint listens for its peers. */
+/** Address at which another edge of the endpoint accepts links. */
 export interface PeerAddress {
-  /** Name of its pod; the address, where that is not known. */
+  /** Name of the edge's pod; the address, where the name is not known. */
   readonly name: string
   readonly host: string
   readonly port: number
@@ -11,7 +11,7 @@ export interface PeerAddress {
 
 const PORT_NAME = 'mesh'
 
-/** Every edge that the slices of an endpoint's mesh Service name, ready or not: whether it answers is found out by asking. Pure. */
+/** Returns every edge in the EndpointSlices of an endpoint's mesh Service, ready or not. Pure. */
 export function peersOf(slices: readonly EndpointSlice[]): readonly PeerAddress[] {
   const found = new Map<string, PeerAddress>()
   for (const { endpoints, ports } of slices) {
@@ -25,7 +25,7 @@ export function peersOf(slices: readonly EndpointSlice[]): readonly PeerAddress[
   return [...found.values()]
 }
 
-/** The peers of an edge as its caches know them; `onChange` returns how to stop that. */
+/** Peers of an edge as its caches know them; `onChange` returns the unsubscribe function. */
 export interface Peers {
   list(): readonly PeerAddress[]
   onChange(listener: () => void): () => void

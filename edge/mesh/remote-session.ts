@@ -2,16 +2,16 @@ import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Login, Origin, Session } from '../session.ts'
 import type { SessionEntry } from './messages.ts'
 
-/** How channels of a peer's session are opened. */
+/** Access to the sessions of a peer. */
 export interface RemoteOpener {
   open(session: string, origin: Origin, events: ChannelEvents): Channel
-  /** Has the peer show a line on the terminal of the session's client. */
+  /** Shows a line on the terminal of the session's client. */
   notify(session: string, line: string): void
-  /** The peer does not have it any more. */
+  /** The peer no longer has this session. */
   missing(session: RemoteSession): void
 }
 
-/** A session that another edge has. */
+/** Session of a client that is connected to another edge. */
 export class RemoteSession implements Session {
   readonly id: string
   readonly hostname: string
@@ -30,7 +30,7 @@ export class RemoteSession implements Session {
     this.#opener = opener
   }
 
-  /** Of this edge alone. */
+  /** Number of channels that this edge has opened. */
   get channels(): number {
     return this.#channels
   }
@@ -44,7 +44,7 @@ export class RemoteSession implements Session {
       ended: () => events.ended(),
       refused: (why) => {
         this.#channels -= 1
-        // Before the caller tries the next: it must not be this one again.
+        // Removed before the caller selects the next session: it must not be this one again.
         if (why === 'session_lost') this.#opener.missing(this)
         events.refused(why)
       },
@@ -55,12 +55,12 @@ export class RemoteSession implements Session {
     })
   }
 
-  /** The edge that owns the session applies the limit. */
+  /** Shows a line; the edge that owns the session applies the rate limit. */
   notify(line: string): void {
     this.#opener.notify(this.id, line)
   }
 
-  /** Nothing: its owner alone ends it, for it follows the same resources. */
+  /** Does nothing: the edge that owns the session follows the same resources and ends it. */
   close(): void {
     return undefined
   }

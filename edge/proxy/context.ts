@@ -11,18 +11,18 @@ import type { ProxyMetrics } from './metrics.ts'
 import type { PreparedModifications } from './head/modifications.ts'
 import type { Pools } from './upstream/pool.ts'
 
-/** What looks after its own deadlines, whenever it is asked to. */
+/** Connection that the proxy checks at intervals and ends. */
 export interface Watched {
   tick(now: number): void
-  /** Ends the requests of these tunnels, by hostname, that their new settings do not allow any more. */
+  /** Ends requests to these tunnels, by hostname, that their new settings no longer allow. */
   recheck(hostnames: ReadonlySet<string>): void
-  /** Finishes what is under way and takes no more. */
+  /** Finishes the requests in progress and takes no more. */
   drain(): void
-  /** The edge stops: ends what is still under way, and tells its visitor where that can be. */
+  /** Ends the requests in progress because the edge stops, with an error response where none has begun. */
   destroy(): void
 }
 
-/** What all connections of a proxy share. */
+/** State that all connections of a proxy share. */
 export interface ProxyContext extends EdgeClock {
   readonly routes: Routes
   readonly sessions: Pick<Sessions, 'pick' | 'refused' | 'waitFor' | 'of'>
@@ -31,15 +31,15 @@ export interface ProxyContext extends EdgeClock {
   readonly log: Pick<Logger, 'warn' | 'error'>
   readonly limits: ProxyLimits
   readonly publicPorts: { readonly http: number; readonly https: number }
-  /** Balancers that are believed; undefined: none. */
+  /** Trusted balancers, whose X-Forwarded fields are used. Undefined: none. */
   readonly trusted: AddressList | undefined
-  /** What a certificate authority is to be answered; undefined: nobody has ordered that. */
+  /** Returns the response to an ACME challenge; undefined when no such challenge is pending. */
   readonly challenge: (host: string, token: string) => string | undefined
   readonly pools: Pools
-  /** Requests that each tunnel has under way, by hostname. */
+  /** Number of requests in progress of each tunnel, by hostname. */
   readonly load: Counts
   readonly modificationsOf: (config: TunnelConfig) => PreparedModifications
   readonly connections: Set<Watched>
-  /** Set once the proxy is to end: connections are not kept any more. */
+  /** True once the proxy drains: connections are closed after their response. */
   draining: boolean
 }

@@ -3,26 +3,26 @@ import { STATUS_CODES } from 'node:http'
 import type { Rejection } from '../../shared/tunnel-decisions.ts'
 import { type Fields, valueOf } from './head/fields.ts'
 
-/** An answer that the edge itself gives. */
+/** Response of the edge itself. */
 export interface Answer {
   readonly status: number
   readonly reason: string
-  /** Names in lower case. Without Content-Length, Date and Connection. */
+  /** Header fields, names in lower case, without Content-Length, Date and Connection. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** What an answer may depend on beside the decision. */
-export interface Asked {
+/** What a response depends on beside the rejection. */
+export interface ResponseContext {
   readonly id: string
   readonly head: Fields | undefined
-  /** Where httpsOnly sends the visitor. */
+  /** Target of the redirect of `httpsOnly`. */
   readonly location: string
-  /** What the certificate authority is answered. */
+  /** Response to an ACME challenge. */
   readonly challenge: string | undefined
 }
 
-/** Seconds after which a visitor may try again. */
+/** Seconds of Retry-After, by reason. */
 const RETRY_AFTER: Readonly<Record<string, string>> = { tunnel_offline: '5', overloaded: '1', edge_stopping: '1' }
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -31,24 +31,28 @@ const TITLES: Readonly<Record<string, string>> = {
   ip_denied: 'You may not visit this tunnel',
 }
 
-/** The answer to a request that is stopped (surface, section 5): `Mooring-Error`, HTML or JSON by Accept. */
-export function answerTo(stop: Rejection, asked: Asked): Answer {
-  if (stop.reason === 'acme_challenge') {
+/**
+ * Returns the response to a rejected request (docs/edge.md, "Errors of the edge"): with `Mooring-Error`, as HTML or JSON by the Accept
+ * field.
+ */
+export function responseFor(rejection: Rejection, context: ResponseContext): Answer {
+  if (rejection.reason === 'acme_challenge') {
     return {
       status: 200,
-      reason: stop.reason,
+      reason: rejection.reason,
       headers: { 'content-type': 'application/octet-stream' },
-      body: asked.challenge ?? '',
+      body: context.challenge ?? '',
     }
   }
-  if (stop.reason === 'cors_preflight') return { status: 204, reason: stop.reason, headers: preflight(asked), body: '' }
-  const retry = RETRY_AFTER[stop.reason]
+  if (rejection.reason === 'cors_preflight')
+    return { status: 204, reason: rejection.reason, headers: preflight(context), body: '' }
+  const retry = RETRY_AFTER[rejection.reason]
   const more: Record<string, string> = retry === undefined ? {} : { 'retry-after': retry }
-  if (stop.status === 301) more.location = asked.location
-  return explained(stop, asked, more)
+  if (rejection.status === 301) more.location = context.location
+  return explained(rejection, context, more)
 }
 
-function explained({ status, reason, detail }: Rejection, { head, id }: Asked, more: Record<string, string>): Answer {
+function explained({ status, reason, detail }: Rejection, { head, id }: ResponseContext, more: Record<string, string>): Answer {
   const html = head !== undefined && prefersHtml(valueOf(head, 'accept') ?? '')
   const headers = {
     'content-type': html ? 'text/html; charset=utf-8' : 'application/json',
@@ -63,7 +67,7 @@ function explained({ status, reason, detail }: Rejection, { head, id }: Asked, m
   return { status, reason, headers, body }
 }
 
-/** Browsers send some ten. */
+/** Maximum number of media ranges that are read; browsers send about ten. */
 const MAX_RANGES = 64
 
 interface MediaRange {
@@ -71,25 +75,25 @@ interface MediaRange {
   readonly weight: number
 }
 
-/** How a media type is wanted: by the most specific range that matches it. */
-interface Wish {
+/** Preference for a media type, by the most specific range that matches it. */
+interface Preference {
   readonly weight: number
-  /** How much more than the type that range matches: nothing, its kind, everything. */
+  /** Width of that range: 0 the type itself, 1 its group, 2 every type. */
   readonly width: number
-  /** Which one it is. */
-  readonly place: number
+  /** Index of that range. */
+  readonly position: number
 }
 
 /**
- * Whether an Accept field wants HTML more than JSON: by weight, else by what it names more exactly, else by order (RFC 9110, section 12.5.1). Who takes
- * anything, or neither, is no browser.
+ * Whether an Accept field prefers HTML to JSON: by weight, then by the more specific range, then by order (RFC 9110, section 12.5.1). A
+ * client that accepts both alike by one range, or neither, gets JSON.
  */
 export function prefersHtml(accept: string): boolean {
   const ranges = accept.toLowerCase().split(',', MAX_RANGES).map(mediaRange)
-  const html = wishFor(['text/html', 'text/*', '*/*'], ranges)
-  const json = wishFor(['application/json', 'application/*', '*/*'], ranges)
+  const html = preferenceFor(['text/html', 'text/*', '*/*'], ranges)
+  const json = preferenceFor(['application/json', 'application/*', '*/*'], ranges)
   if (html.weight === 0 || html.weight !== json.weight) return html.weight > json.weight
-  return html.width === json.width ? html.place < json.place : html.width < json.width
+  return html.width === json.width ? html.position < json.position : html.width < json.width
 }
 
 function mediaRange(text: string): MediaRange {
@@ -98,14 +102,14 @@ function mediaRange(text: string): MediaRange {
   return { name, weight: weight === undefined ? 1 : Math.max(0, Number(weight.slice('q='.length)) || 0) }
 }
 
-/** `names`: of the ranges that match the type, the narrowest first. */
-function wishFor(names: readonly string[], ranges: readonly MediaRange[]): Wish {
+/** Returns the preference for a type; `names` are the ranges that match it, the narrowest first. */
+function preferenceFor(names: readonly string[], ranges: readonly MediaRange[]): Preference {
   const width = names.findIndex((name) => ranges.some((range) => range.name === name))
-  const place = ranges.findIndex(({ name }) => name === names[width])
-  return { weight: ranges[place]?.weight ?? 0, width, place }
+  const position = ranges.findIndex(({ name }) => name === names[width])
+  return { weight: ranges[position]?.weight ?? 0, width, position }
 }
 
-/** Every text in it is one of ours: nothing that a visitor sent is shown. */
+/** Returns the HTML page of an error. It contains only text of the edge, never text that a visitor sent. */
 function page(status: number, title: string, detail: string): string {
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${status} ${title}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:32em;padding:0 1em;color:#222}h1{font-size:1.5em}p{color:#555}</style>
@@ -113,8 +117,10 @@ function page(status: number, title: string, detail: string): string {
 `
 }
 
-/** Fetch, "CORS protocol": what is asked for is allowed, without credentials. */
-function preflight({ head, id }: Asked): Record<string, string> {
+/**
+ * Returns the headers of a CORS preflight response (Fetch standard, "CORS protocol"): every request is allowed, without credentials.
+ */
+function preflight({ head, id }: ResponseContext): Record<string, string> {
   const vary = 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'
   const headers: Record<string, string> = { vary, 'x-request-id': id }
   const copy = (from: string, to: string) => {
@@ -130,7 +136,7 @@ function preflight({ head, id }: Asked): Record<string, string> {
 let date = ''
 let dateAt = 0
 
-/** The Date of now, made anew once a second. */
+/** Returns the Date field for now, formatted once a second. */
 export function httpDate(now: number): string {
   if (now - dateAt >= 1000 || now < dateAt) {
     dateAt = now
@@ -139,7 +145,7 @@ export function httpDate(now: number): string {
   return date
 }
 
-/** The answer as an HTTP/1.1 message: what it repeats of the visitor's fields has the bytes that came. */
+/** Encodes the response as an HTTP/1.1 message. Values copied from the visitor's fields keep their bytes. */
 export function answerBytes(answer: Answer, method: string, now: number, close: boolean): Buffer {
   let out = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nDate: ${httpDate(now)}\r\n`
   for (const [name, value] of Object.entries(answer.headers)) out += `${titleCase(name)}: ${value}\r\n`

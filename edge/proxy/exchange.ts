@@ -1,4 +1,4 @@
-import type { Accepted } from './accepted.ts'
+import type { Accepted, Visitor } from './visitor.ts'
 import type { RequestHead } from './head/request-head.ts'
 import { Buffer } from 'node:buffer'
 import {
@@ -13,84 +13,83 @@ import {
 import type { Route } from '../route.ts'
 import type { Session } from '../session.ts'
 import type { ProxyContext } from './context.ts'
-import { answerTo } from './errors.ts'
+import { responseFor } from './errors.ts'
 import { forwardedRequest } from './head/forward-request.ts'
 import type { Visit } from './head/request-head.ts'
-import type { Link, LinkEnd, LinkUser } from './upstream/link.ts'
-import { lend } from './upstream/pool.ts'
+import type { UpstreamConnection, UpstreamEnd, UpstreamUser } from './upstream/upstream-connection.ts'
+import { lend, isReplayable, leavesReusableConnection } from './upstream/pool.ts'
 import { Relay, type RelayOwner } from './upstream/relay.ts'
-import { isReplayable, leavesCleanLink } from './upstream/replay.ts'
 import { BAD_BODY } from './head/rejections.ts'
 import { keptTrailers } from './head/trailers.ts'
-import type { Visitor } from './visitor.ts'
 
-/** A request whose head has come. */
+/** Request whose head has arrived. */
 export interface Arrival {
   readonly head: RequestHead
-  /** When it had come, in milliseconds since the epoch. */
+  /** Arrival of the head, in milliseconds since the epoch. */
   readonly at: number
-  /** The same by the clock that deadlines and durations go by. */
+  /** Arrival of the head by the monotonic clock. */
   readonly began: number
   readonly scheme: 'http' | 'https'
-  /** As {@link Accepted} has it. */
+  /** Server name as in {@link Accepted}. */
   readonly serverName: Accepted['serverName']
-  /** Plain, as {@link plainAddress} makes it. */
+  /** Plain address, as {@link plainAddress} returns it. */
   readonly peer: string
   readonly peerPort: number
   readonly protocol: 'http/1.1' | 'h2'
-  /** Whether its connection is one too many. */
+  /** Whether its connection exceeds a limit. */
   readonly surplus: boolean
-  /** What has come of its body, and whether that is all. */
+  /** Beginning of the body that has arrived; `ended`: that is the whole body. */
   readonly first: Buffer | undefined
   readonly ended: boolean
-  /** Of a body that is all there: lines with their CRLF, latin1. */
+  /** Trailers of a complete body: lines with their CRLF, latin1. */
   readonly trailers: string
 }
 
-/** What is to be exchanged, and for whom. */
-export interface Asked {
+/** Accepted request, with its tunnel. */
+export interface ExchangeInput {
   readonly arrival: Arrival
   readonly route: Route
   readonly visit: Visit
-  /** What the decision to serve it was made of. */
+  /** Facts that the decision to serve the request was based on. */
   readonly observed: ObservedRequest
 }
 
-/** What the journal says of a visitor who went before an answer. */
+/** Status in the journal when the visitor disconnected before a response. */
 const GONE = 499
 
 /**
- * One request and its response: from the visitor to a link and back. First it waits for a session, then it has asked; whatever ends it is written down once.
+ * One request and its response, from the visitor to an upstream connection and back. The request waits for a session first, then is
+ * sent. Each exchange makes one record in the journal.
  */
-export class Exchange implements LinkUser, RelayOwner {
-  /** Whether the request has been sent whole. */
+export class Exchange implements UpstreamUser, RelayOwner {
+  /** Whether the whole request has been sent. */
   sent: boolean
   readonly #context: ProxyContext
   readonly #visitor: Visitor
-  readonly #asked: Asked
+  readonly #input: ExchangeInput
   readonly #relay: Relay
-  #state: 'waiting' | 'asked' | 'over' = 'waiting'
-  #link: Link | undefined
-  /** That the link is of. */
+  #state: 'waiting' | 'sent' | 'over' = 'waiting'
+  #connection: UpstreamConnection | undefined
+  /** Session that owns the upstream connection. */
   #session: Session | undefined
   /** Sessions that refused a channel for this request. */
   #tried: Set<Session> | undefined
-  /** Head and what came with it. */
+  /** Head of the request, and the part of its body that came with it. */
   #message: Buffer | undefined
-  /** Whether more than the message has been written. */
+  /** Whether more than the message has been sent. */
   #streamed = false
   #use = { reused: false, fresh: false, paused: false }
-  /** Once asked: when a part of the request was last sent. */
+  /** Time at which a part of the request was last sent. */
   #sentAt = 0
   #abort: AbortController | undefined
   #rawIn = 0
   #answered = 0
 
-  constructor(context: ProxyContext, visitor: Visitor, asked: Asked) {
-    const { arrival, route } = asked
+  constructor(context: ProxyContext, visitor: Visitor, input: ExchangeInput) {
+    const { arrival, route } = input
     this.#context = context
     this.#visitor = visitor
-    this.#asked = asked
+    this.#input = input
     this.sent = arrival.ended
     const modifications = context.modificationsOf(route.config).response
     const { head: request, protocol } = arrival
@@ -101,110 +100,113 @@ export class Exchange implements LinkUser, RelayOwner {
     return this.#state === 'over'
   }
 
-  /** Whether the visitor has got the beginning of the response: then it need not send the rest of its request (RFC 9110, section 10.1.1). */
+  /** Whether the response has begun: the visitor need not send the rest of its request then (RFC 9110, section 10.1.1). */
   get began(): boolean {
     return this.#relay.began
   }
 
   start(): void {
-    const { route, arrival } = this.#asked
+    const { route, arrival } = this.#input
     this.#context.load.enter(route.hostname)
     if (this.takesTrailers(arrival.trailers)) this.#connect(arrival.began)
     else this.stop(BAD_BODY)
   }
 
   /**
-   * Whether the backend may be sent the end of a body that has these trailers: lines with their CRLF. A response is passed on without those that are not to
-   * be; of a request some lines may have gone on already, so that it is refused, by HTTP/1.1 or HTTP/2, as with any other trailer that is forbidden.
+   * Whether all trailers of the request's body may be forwarded: lines with their CRLF. Forbidden trailers are removed from a response;
+   * a request is rejected, because some of its lines may have been forwarded already.
    */
   takesTrailers(lines: string): boolean {
-    const { arrival, route } = this.#asked
+    const { arrival, route } = this.#input
     return (
       lines === '' || keptTrailers(lines, arrival.head.framing, this.#context.modificationsOf(route.config).request) === lines
     )
   }
 
-  /** More of the request's body, as the backend is to see it; `ended`: that was all. */
+  /** Sends more of the request's body in the form for the backend. `ended`: the body is complete. */
   write(chunk: Buffer, progress: 'more' | 'ended'): void {
-    if (!this.#link) {
-      // The rest of an answered request is not wanted. While one waits, its visitor is held: should more come, it must not be missing without a word.
+    if (!this.#connection) {
+      // The rest of an answered request is dropped. A waiting request holds its visitor: further bytes must not be lost silently.
       if (this.#state === 'waiting') this.#fail('offline')
       return
     }
     this.#streamed = true
     this.sent = progress === 'ended'
     this.#sentAt = this.#context.now()
-    if (!this.#link.channel.write(chunk)) this.#visitor.hold()
+    if (!this.#connection.channel.write(chunk)) this.#visitor.hold()
   }
 
-  /** After an upgrade: bytes of the visitor. */
+  /** Sends bytes of the visitor after an upgrade. */
   writeBytes(chunk: Buffer): void {
     this.#rawIn += chunk.length
-    if (this.#link && !this.#link.channel.write(chunk)) this.#visitor.hold()
+    if (this.#connection && !this.#connection.channel.write(chunk)) this.#visitor.hold()
   }
 
-  /** After an upgrade: the visitor has ended its side. */
+  /** Ends the visitor's side after an upgrade. */
   endBytes(): void {
-    this.#link?.channel.end()
+    this.#connection?.channel.end()
   }
 
   visitorDrained(): void {
     if (!this.#use.paused) return
     this.#use.paused = false
-    this.#link?.channel.resume()
+    this.#connection?.channel.resume()
   }
 
-  /** The visitor has gone, or must. */
+  /** Ends the exchange because the visitor disconnected, or must be disconnected for `reason`. */
   visitorGone(reason: RequestReason = 'visitor_gone'): void {
     if (this.#state === 'over') return
     this.#close()
-    // An upgrade is over when either side goes.
+    // After an upgrade, either side may end the exchange.
     const isOrderly = this.#relay.isRaw && reason === 'visitor_gone'
     if (this.#relay.began) this.#over(this.#relay.status, isOrderly ? null : reason)
     else this.#over(GONE, reason)
   }
 
-  /** The rest of the request cannot be understood, or does not come. False: the response has begun, and is left to the visitor to cut. */
-  stop(stop: Rejection): boolean {
+  /**
+   * Rejects a request whose rest is invalid or late. Returns false when the response has begun: the caller must cut off the visitor.
+   */
+  stop(rejection: Rejection): boolean {
     if (this.#state === 'over') return false
     const answerable = !this.#relay.began
-    if (answerable) this.#answer(stop)
-    else this.visitorGone(stop.reason)
+    if (answerable) this.#answer(rejection)
+    else this.visitorGone(rejection.reason)
     return answerable
   }
 
   /**
-   * Ends the request if its tunnel is one of `hostnames` and does not allow it any more. True: the response has begun, and the visitor must be cut off.
+   * Ends the request when its tunnel is in `hostnames` and no longer allows it. Returns true when the response has begun: the caller
+   * must cut off the visitor.
    */
   revoke(hostnames: ReadonlySet<string>): boolean {
-    const { route, observed } = this.#asked
+    const { route, observed } = this.#input
     if (this.#state === 'over' || !hostnames.has(route.hostname)) return false
     const current = this.#context.routes.get(route.hostname)
-    const stop = firstRejection(ACCESS_CHECKS, { ...observed, tunnel: current?.id === route.id ? current : undefined })
-    return stop !== undefined && !this.stop(stop)
+    const rejection = firstRejection(ACCESS_CHECKS, { ...observed, tunnel: current?.id === route.id ? current : undefined })
+    return rejection !== undefined && !this.stop(rejection)
   }
 
   tick(now: number): void {
-    if (this.#state !== 'asked' || this.#relay.began) return
+    if (this.#state !== 'sent' || this.#relay.began) return
     if (now - this.#sentAt >= this.#context.limits.upstreamMs) this.#fail('timeout')
   }
 
-  linkDrained(): void {
+  upstreamDrained(): void {
     if (this.#relay.isRaw || !this.sent) this.#visitor.resume()
   }
 
-  linkData(chunk: Buffer): void {
+  upstreamData(chunk: Buffer): void {
     this.#relay.data(chunk)
   }
 
-  linkEnded(): void {
+  upstreamEnded(): void {
     if (this.#relay.isRaw) this.#visitor.endBytes()
     else if (this.#relay.began) this.#relay.ended()
     else this.#unanswered()
   }
 
-  linkGone(end: LinkEnd): void {
-    this.#link = undefined
+  upstreamClosed(end: UpstreamEnd): void {
+    this.#connection = undefined
     if (this.#relay.isRaw) {
       this.#over(this.#relay.status, null)
       this.#visitor.cut()
@@ -216,7 +218,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   responseHeld(): void {
     this.#use.paused = true
-    this.#link?.channel.pause()
+    this.#connection?.channel.pause()
   }
 
   responseInvalid(): void {
@@ -230,28 +232,28 @@ export class Exchange implements LinkUser, RelayOwner {
   }
 
   responseEnded(keeps: boolean): void {
-    const link = this.#link
-    this.#link = undefined
-    if (link && keeps && this.sent && leavesCleanLink(this.#asked.arrival.head)) {
-      if (this.#use.paused) link.channel.resume()
-      this.#context.pools.give(link)
-    } else link?.discard()
+    const connection = this.#connection
+    this.#connection = undefined
+    if (connection && keeps && this.sent && leavesReusableConnection(this.#input.arrival.head)) {
+      if (this.#use.paused) connection.channel.resume()
+      this.#context.pools.give(connection)
+    } else connection?.discard()
     this.#over(this.#relay.status, null)
     this.#visitor.end(this.#relay.trailers)
   }
 
   get #replayable(): boolean {
-    return this.sent && isReplayable(this.#asked.arrival.head)
+    return this.sent && isReplayable(this.#input.arrival.head)
   }
 
-  /** One that is about to be asked to go, as its edge does, counts as gone. */
+  /** Whether the session still serves its tunnel; a retired session does not. */
   get #isSessionThere(): boolean {
-    return this.#context.sessions.of(this.#asked.route.hostname).some(({ id }) => id === this.#session?.id)
+    return this.#context.sessions.of(this.#input.route.hostname).some(({ id }) => id === this.#session?.id)
   }
 
-  /** `at`: now. */
+  /** Selects a session and sends the request. `at`: current time. */
   #connect(at = this.#context.now()): void {
-    const session = this.#context.sessions.pick(this.#asked.route.hostname, this.#tried)
+    const session = this.#context.sessions.pick(this.#input.route.hostname, this.#tried)
     if (session) this.#attach(session, at)
     else if (this.#tried) this.#failRefused()
     else this.#hold()
@@ -259,7 +261,7 @@ export class Exchange implements LinkUser, RelayOwner {
 
   #hold(): void {
     const { sessions, limits, now, log } = this.#context
-    const left = this.#asked.arrival.began + limits.holdMs - now()
+    const left = this.#input.arrival.began + limits.holdMs - now()
     this.#state = 'waiting'
     if (!this.sent) this.#visitor.hold()
     if (left <= 0) return this.#fail('offline')
@@ -269,7 +271,7 @@ export class Exchange implements LinkUser, RelayOwner {
       if (session) this.#attach(session, now())
       else this.#fail('offline')
     }
-    sessions.waitFor(this.#asked.route.hostname, left, this.#abort.signal).then(arrived, (error: unknown) => {
+    sessions.waitFor(this.#input.route.hostname, left, this.#abort.signal).then(arrived, (error: unknown) => {
       log.error({ err: error }, 'waiting for a session failed')
       arrived(undefined)
     })
@@ -277,35 +279,35 @@ export class Exchange implements LinkUser, RelayOwner {
 
   #attach(session: Session, at: number): void {
     const { pools } = this.#context
-    const { arrival, route } = this.#asked
+    const { arrival, route } = this.#input
     const use = this.#use.fresh ? 'fresh' : this.#replayable ? 'replayable' : 'once'
     const origin = { address: arrival.peer, port: arrival.peerPort }
-    const link = pools.take(session, { origin, use, target: route.config.target })
-    lend(link, this)
-    this.#link = link
+    const connection = pools.take(session, { origin, use, target: route.config.target })
+    lend(connection, this)
+    this.#connection = connection
     this.#session = session
-    this.#relay.from(link.heads)
-    this.#use.reused = link.uses > 1
-    this.#state = 'asked'
+    this.#relay.from(connection.heads)
+    this.#use.reused = connection.uses > 1
+    this.#state = 'sent'
     this.#sentAt = at
     this.#message ??= this.#compose()
-    const open = link.channel.write(this.#message)
+    const open = connection.channel.write(this.#message)
     if (open && !this.sent) this.#visitor.resume()
   }
 
   #compose(): Buffer {
-    const { arrival, route, visit } = this.#asked
+    const { arrival, route, visit } = this.#input
     return forwardedRequest(arrival.head, visit, this.#context.modificationsOf(route.config).request, arrival.first)
   }
 
-  /** Nobody had been reached: nothing of the request is known to anybody. */
+  /** Retries after the session ended before the channel was open: nothing of the request was delivered. */
   #sessionLost(): void {
     if (this.#streamed) this.#fail('offline')
     else if (this.#use.fresh) this.#fail('reset')
     else this.#connect()
   }
 
-  /** A channel that is refused has taken nothing of the request: the next session is asked. */
+  /** Tries the next session: a refused channel has taken nothing of the request. */
   #refused(): void {
     const session = this.#session
     if (session) {
@@ -317,20 +319,23 @@ export class Exchange implements LinkUser, RelayOwner {
     else this.#connect()
   }
 
-  /** A request that is sent again has lost its target between the two tries. */
+  /** Rejects the request after all sessions refused. A request that is being sent again had reached its target before. */
   #failRefused(): void {
     this.#fail(this.#use.fresh ? 'reset' : 'refused')
   }
 
-  /** Closed before the response: a link that waited too long may have been closed before the request came. */
+  /**
+   * Handles a connection that ended before the response. A reused connection may have been closed before the request arrived; then the
+   * request is sent again.
+   */
   #unanswered(): void {
     this.#close()
     const { sessions, limits, now } = this.#context
-    const session = sessions.pick(this.#asked.route.hostname)
-    // Who has had a request for longer has most likely begun to work on it.
+    const session = sessions.pick(this.#input.route.hostname)
+    // A backend that had the request for longer has probably begun to process it.
     const isJustSent = now() - this.#sentAt < limits.staleMs
     const isStale = this.#use.reused && !this.#use.fresh && this.#replayable && this.#relay.isUntouched && isJustSent
-    // Without a session it was no stale link: the client went with the request.
+    // Without a session the client was lost, and the connection was not stale.
     if (!isStale || !session) return this.#fail(this.#isSessionThere ? 'reset' : 'lost')
     this.#use.fresh = true
     this.#attach(session, now())
@@ -340,27 +345,27 @@ export class Exchange implements LinkUser, RelayOwner {
     this.#answer(UPSTREAM_REJECTIONS[upstream])
   }
 
-  #answer(stop: Rejection): void {
-    const { arrival, visit } = this.#asked
+  #answer(rejection: Rejection): void {
+    const { arrival, visit } = this.#input
     this.#close()
-    const answer = answerTo(stop, { id: visit.id, head: arrival.head, location: '', challenge: undefined })
+    const answer = responseFor(rejection, { id: visit.id, head: arrival.head, location: '', challenge: undefined })
     this.#answered = arrival.head.method === 'HEAD' ? 0 : Buffer.byteLength(answer.body)
-    this.#over(stop.status, stop.reason)
+    this.#over(rejection.status, rejection.reason)
     this.#visitor.answer(answer)
   }
 
   #close(): void {
     this.#abort?.abort()
-    this.#link?.discard()
-    this.#link = undefined
+    this.#connection?.discard()
+    this.#connection = undefined
   }
 
-  /** `reason`: why the edge has answered, or ended it. */
+  /** Records the exchange. `reason`: why the edge responded or ended it. */
   #over(status: number, reason: RequestReason | null): void {
     this.#state = 'over'
     this.#message = undefined
     const { journal, metrics, load, now } = this.#context
-    const { arrival, route, visit, observed } = this.#asked
+    const { arrival, route, visit, observed } = this.#input
     const record = {
       id: visit.id,
       tunnel: route.id,

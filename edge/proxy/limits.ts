@@ -1,41 +1,48 @@
-/** Bounds of the proxy. Times in milliseconds, sizes in bytes. */
+/** Limits of the proxy. Times in milliseconds, sizes in bytes. */
 export interface ProxyLimits {
-  /** For a visitor to complete the head of a request, and a TLS handshake. */
+  /** Time for a visitor to send the head of a request, and for a TLS handshake. */
   readonly headMs: number
-  /** For a kept connection to wait for its next request. */
+  /** Time that a kept-alive connection waits for its next request. */
   readonly keepAliveMs: number
-  /** For the backend to begin its answer. */
+  /** Time for the backend to begin its response. */
   readonly upstreamMs: number
   /**
-   * A kept link that ends sooner after a request was sent had ended before: the request may be sent again. Longer than a way to a client and back; but on a
-   * line that is full, the news of an end waits behind all else, and comes too late. How long a line is tells nothing about that: it is measured when empty.
+   * Maximum time from a request on a reused upstream connection to the end of that connection, for the request to be sent again: the
+   * connection had ended before. It is longer than a round trip to a client. On a full line the end arrives later, and the request
+   * fails; the measured round trip does not show that, since it is measured on an empty line.
    */
   readonly staleMs: number
-  /** How long a request waits for a client to come back. */
+  /** Time that a request waits for a client to reconnect. */
   readonly holdMs: number
-  /** For a response to move on whose visitor has ended its side: most of them have gone, some still read. */
+  /** Time without progress of a response whose visitor has ended its side: most such visitors have disconnected, some still read. */
   readonly halfClosedMs: number
-  /** A body must move on by `slowBytes` in this time, either way. */
+  /** Time in which a body must progress by `slowBytes`, in either direction. */
   readonly slowMs: number
   readonly slowBytes: number
-  /** After an answer before its request has ended: how long the rest is read and dropped at most, and while none of it comes. */
+  /**
+   * After a response to an incomplete request: maximum time in which the rest is read and dropped, and maximum time while none of it
+   * arrives.
+   */
   readonly lingerMs: number
   readonly lingerIdleMs: number
-  /** How long links to backends wait: see {@link Pools}. */
-  readonly idleLinkMs: number
-  readonly spareLinkMs: number
-  /** Requests of one tunnel at a time. */
+  /** Idle times of upstream connections: see {@link Pools}. */
+  readonly idleUpstreamMs: number
+  readonly spareUpstreamMs: number
+  /** Simultaneous requests of one tunnel. */
   readonly requestsPerTunnel: number
-  /** Visitors' connections at a time, of all tunnels. Twice as many are answered that it is too many. */
+  /**
+   * Simultaneous connections of visitors to all tunnels. Between this number and twice this number, requests are answered with an
+   * error.
+   */
   readonly connections: number
-  /** Those of one source, be it an address or a network of IPv6: nobody takes all there are. Balancers that are trusted may. */
+  /** Simultaneous connections of one source: an IPv4 address or an IPv6 network. Trusted balancers are exempt. */
   readonly connectionsPerSource: number
-  /** Streams of one HTTP/2 connection at a time, and how many it may reset in ten seconds. */
+  /** Simultaneous streams of one HTTP/2 connection, and the streams that it may reset in ten seconds. */
   readonly streams: number
   readonly resets: number
-  /** How often overdue connections are looked for. */
+  /** Interval of the checks for overdue connections. */
   readonly sweepMs: number
-  /** TLS contexts that are kept ready. */
+  /** Cached TLS contexts. */
   readonly contexts: number
 }
 
@@ -50,8 +57,8 @@ export const PROXY_LIMITS: ProxyLimits = {
   slowBytes: 61_440,
   lingerMs: 30_000,
   lingerIdleMs: 5_000,
-  idleLinkMs: 1_000,
-  spareLinkMs: 60_000,
+  idleUpstreamMs: 1_000,
+  spareUpstreamMs: 60_000,
   requestsPerTunnel: 1_000,
   connections: 20_000,
   connectionsPerSource: 10_000,

@@ -6,16 +6,16 @@ import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/peer.ts'
 import { Counts } from '../counts.ts'
 import { sourceKey } from '../source-key.ts'
-import type { Accepted } from './accepted.ts'
+import type { Accepted } from './visitor.ts'
 import type { ProxyContext } from './context.ts'
-import { createContexts } from './contexts.ts'
+import { createContexts } from './tls-contexts.ts'
 import { Http1Connection } from './http1/http1-connection.ts'
 import { createHttp2 } from './http2/http2.ts'
 import { bareName } from './head/request-head.ts'
 
-/** A certificate that renews itself. */
+/** Certificate that is renewed at run time. */
 export interface RenewedCertificate {
-  /** PEM; undefined until there is one. */
+  /** Returns certificate and key as PEM; undefined until a certificate exists. */
   current(): { readonly certificate: string; readonly key: string } | undefined
   onRenew(handler: () => void): void
 }
@@ -27,12 +27,12 @@ interface Deps {
   readonly ticketKeys: Buffer | undefined
 }
 
-/** Connections that the kernel keeps until they are taken. */
+/** Connections that the kernel queues until they are accepted. */
 const BACKLOG = 4096
-/** For visitors to take the last word of an edge that stops. */
+/** Time for visitors to receive the last response of a stopping edge. */
 const FAREWELL_MS = 100
 
-/** The sockets that visitors connect to. */
+/** Listening sockets for visitors. */
 export interface Listeners {
   listenHttp(host: string, port: number): Promise<number>
   listenHttps(host: string, port: number): Promise<number>
@@ -48,7 +48,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
   /** Connections of each source. */
   const sources = new Counts()
 
-  /** Counts a connection until it closes. Returns whether it is one too many. */
+  /** Counts a connection until it closes. Returns whether the connection exceeds a limit. */
   function enter(socket: Socket, { address }: Peer): boolean {
     const source = sourceKey(address)
     sources.enter(source)
@@ -57,11 +57,11 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
     return isCrowd || context.connections.size >= limits.connections
   }
 
-  const entrance = createEntrance({ trusted: context.trusted, headMs: limits.headMs, most: limits.connections, log })
-  /** Whom balancers speak for on which connection: what TLS makes of a socket does not say which one that was. */
+  const entrance = createEntrance({ trusted: context.trusted, headMs: limits.headMs, maxAwaited: limits.connections, log })
+  /** Client behind a balancer, by the connection's addresses: a TLS socket does not reveal the TCP socket below it. */
   const behind = new Map<string, Peer>()
 
-  /** Who comes from then on, as at the end of a handshake, is not served. */
+  /** True once connections are closed: later ones, such as those in a TLS handshake, are closed too. */
   let stopped = false
 
   function plain(socket: Socket, peer: Peer): void {
@@ -75,7 +75,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
     if (peer.address !== address || peer.port !== port) {
       const ends = endsOf(socket)
       behind.set(ends, peer)
-      // The balancer may have the port in use again by then.
+      // The balancer may have reused the port by then.
       socket.once('close', () => behind.get(ends) === peer && behind.delete(ends))
     }
     server.emit('connection', socket)
@@ -91,7 +91,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
   }
 
   const tcp = { allowHalfOpen: true, noDelay: true }
-  /** Connections of HTTP/1.x are probed from a later age on (http1-connection.ts). */
+  /** TCP keepalive from accept on; plain HTTP/1.x connections enable it at a later age (http1-connection.ts). */
   const probed = { keepAlive: true, keepAliveInitialDelay: 60_000 }
 
   function secureOptions(): SecureContextOptions {
@@ -100,7 +100,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
   }
 
   async function listen(server: Server, host: string, port: number): Promise<number> {
-    // Twice the bound is answered that it is too much; whoever comes then is not even answered.
+    // Connections up to twice the limit get an error response; more are closed.
     server.maxConnections = limits.connections * 2
     closers.push(closerOf(server))
     server.listen({ host, port, backlog: BACKLOG })
@@ -134,7 +134,8 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
     },
     forget: (serverName) => contexts.forget(serverName),
     async close(graceMs) {
-      // First visitors are told, then sockets are cut: an exchange that is still open when the clients go, which is next, would be recorded as upstream_reset.
+      // Visitors get their responses before sockets are cut: an exchange that is open when the clients disconnect, which is next, would
+      // be recorded as upstream_reset.
       const timer = setTimeout(() => {
         stopped = true
         for (const connection of context.connections) connection.destroy()
@@ -148,14 +149,14 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
 }
 
 /**
- * What a visitor asked for. OpenSSL does not tell it of a session of TLS 1.2 that was resumed, for which no certificate is chosen: Node has no name then, as for
- * one who asked for none. (It tells of TLS 1.3.)
+ * Returns the server name of a handshake. OpenSSL does not report it for a resumed TLS 1.2 session, which selects no certificate: Node
+ * reports no name then, as without SNI. TLS 1.3 reports it.
  */
 function serverNameOf(socket: TLSSocket): Accepted['serverName'] {
   if (typeof socket.servername === 'string') return bareName(socket.servername)
   return socket.isSessionReused() && socket.getProtocol() === 'TLSv1.2' ? null : undefined
 }
 
-/** No two connections that are open have both ends in common. */
+/** Key of a connection by its addresses and ports: unique among open connections. */
 const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ')

@@ -3,10 +3,10 @@ import type { RequestRecord } from '../../journal/port.ts'
 import { TalliedHistogram } from './tallied-histogram.ts'
 import type { Pools } from './upstream/pool.ts'
 
-/** What the proxy counts (surface, section 7): nothing in it names a tunnel, a host or a path. */
+/** Metrics of the proxy. Labels never name a tunnel, a host or a path. */
 export interface ProxyMetrics {
   finished(record: Pick<RequestRecord, 'protocol' | 'origin' | 'reason' | 'status' | 'durationMs' | 'bytesIn' | 'bytesOut'>): void
-  /** A request that was stopped before its tunnel was known. */
+  /** Counts a request that was rejected before its tunnel was known. */
   stopped(status: number, reason: string): void
   connected(protocol: ConnectionProtocol): void
   disconnected(protocol: ConnectionProtocol): void
@@ -21,7 +21,10 @@ interface Deps {
 
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 100]
 
-/** Sums are kept in plain numbers and handed over when they are asked for: a labelled counter costs more than the parsing of a head. */
+/**
+ * Creates the metrics. Sums are kept in plain numbers and copied when metrics are read: a labelled counter costs more than parsing a
+ * request's head.
+ */
 export function createProxyMetrics({ registry, pools }: Deps): ProxyMetrics {
   const registers = [registry]
   const requests = new Map<string, { readonly labels: Record<string, string>; count: number }>()
@@ -65,7 +68,7 @@ export function createProxyMetrics({ registry, pools }: Deps): ProxyMetrics {
   })
   new Gauge({
     name: 'mooring_edge_idle_channels',
-    help: 'Channels to backends that wait for their next request.',
+    help: 'Idle channels to backends.',
     registers,
     collect() {
       this.set(pools.idle)
@@ -87,10 +90,10 @@ export function createProxyMetrics({ registry, pools }: Deps): ProxyMetrics {
     else requests.set(key, { labels: { protocol, status: `${status / 100}xx`, origin, reason }, count: 1 })
   }
 
-  /** By class of status: answers of backends, which are nearly all, cost no key. */
+  /** Responses of backends by status class: nearly all responses, counted without building a key. */
   const answered: Record<RequestRecord['protocol'], number[]> = { 'http/1.1': [0, 0, 0, 0, 0, 0], h2: [0, 0, 0, 0, 0, 0] }
 
-  /** Backends may say any status: classes bound what is kept. */
+  /** Backends may send any status: classes bound the number of counters. */
   const classOf = (status: number): number => Math.floor(status / 100)
 
   return {

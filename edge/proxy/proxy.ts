@@ -18,43 +18,46 @@ interface Deps extends EdgeClock {
   readonly routes: Routes
   readonly sessions: Pick<Sessions, 'pick' | 'refused' | 'waitFor' | 'of'>
   readonly journal: Pick<JournalWriter, 'request'>
-  /** Certificate and key for a name of a TLS handshake, in lower case; undefined: it is a stranger's. What is answered is kept for a while: see `forget`. */
+  /** Returns the TLS context for a server name, in lower case; undefined for an unknown host. The result is cached until `forget`. */
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
-  /** For handshakes that name no tunnel, so that those visitors are told so; they are refused, when absent. */
+  /** Certificate for handshakes that name no tunnel, so that the visitor gets an error page. Without it the handshake fails. */
   readonly unknownHosts?: RenewedCertificate | undefined
   readonly limits?: Partial<ProxyLimits>
   readonly registry: Registry
   readonly log: Pick<Logger, 'warn' | 'error'>
-  /** Ports that visitors use: what backends and redirects are told. */
+  /** Ports that visitors use, for redirects and X-Forwarded-Port. */
   readonly publicPorts: { readonly http: number; readonly https: number }
-  /** Balancers whose PROXY headers and X-Forwarded-… fields are believed. Undefined: none; an empty list would be all. */
+  /** Balancers whose PROXY headers and X-Forwarded fields are trusted. Undefined: none; an empty list would mean all. */
   readonly trusted?: AddressList | undefined
-  /** What a certificate authority that asks `host` for this token is to be answered (RFC 8555, section 8.3). */
+  /** Returns the response to an ACME challenge for `host` (RFC 8555, section 8.3). */
   readonly challenge?: (host: string, token: string) => string | undefined
-  /** 48 bytes that edges share, so that each resumes the sessions of all. */
+  /** 48 bytes of TLS ticket keys that edges share, so that each resumes the sessions of all. */
   readonly ticketKeys?: Buffer | undefined
 }
 
-/** The visitors' side of an edge. */
+/** HTTP proxy of an edge. */
 export interface Proxy {
-  /** Resolves with the port, once it is served. */
+  /** Opens the port and resolves with its number. */
   listenHttp(host: string, port: number): Promise<number>
   listenHttps(host: string, port: number): Promise<number>
-  /** A certificate has changed: the next handshake asks for it anew. */
+  /** Drops the cached TLS context after a change of the certificate. */
   forget(serverName: string): void
-  /** A session takes no more requests; those under way go on. */
+  /** Ends the use of a session for new requests; those in progress continue. */
   retire(session: Session): void
-  /** Has visitors come anew for each request, so that they get to other edges; they are served as before. */
+  /** Closes connections after their response, so that visitors connect to other edges. Requests are still served. */
   drain(): void
-  /** Takes no more connections, lets requests under way finish for `graceMs`, then closes what is left. */
+  /** Stops accepting, lets running requests finish for at most `graceMs` milliseconds, then closes the rest. */
   close(graceMs?: number): Promise<void>
 }
 
-/** Serves visitors: HTTP/1.1 and HTTP/2, plain and over TLS, each request to the session of the tunnel that it names. */
+/**
+ * Creates the proxy. It serves HTTP/1.1 and HTTP/2, plain and over TLS, and forwards each request to a session of the tunnel that it
+ * names.
+ */
 export function createProxy(deps: Deps): Proxy {
   const limits = { ...PROXY_LIMITS, ...deps.limits }
   const { now, registry } = deps
-  const pools = createPools({ now, idleMs: limits.idleLinkMs, spareMs: limits.spareLinkMs })
+  const pools = createPools({ now, idleMs: limits.idleUpstreamMs, spareMs: limits.spareUpstreamMs })
   const context: ProxyContext = {
     ...deps,
     limits,
@@ -76,7 +79,7 @@ export function createProxy(deps: Deps): Proxy {
     pools.sweep()
   }, limits.sweepMs)
 
-  /** Hostnames of tunnels that have changed and have requests under way. */
+  /** Hostnames of changed tunnels that have requests in progress. */
   const changed = new Set<string>()
   const stopWatching = deps.routes.onChange((hostname) => {
     if (context.load.of(hostname) === 0) return

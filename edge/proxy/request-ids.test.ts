@@ -3,10 +3,10 @@ import { requestId } from './request-ids.ts'
 
 const UUID = /^([0-9a-f]{8})-([0-9a-f]{4})-7([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/
 const COUNT = 20_000
-/** Of so many, each pair of bits is looked at. */
+/** Number of ids in which each pair of bits is compared. */
 const PAIRED = 500
 
-test('ids are UUIDv7 of the time when they are made', () => {
+test('ids are UUIDv7 of their creation time', () => {
   const before = Date.now()
   const ids = Array.from({ length: COUNT }, requestId)
   const after = Date.now()
@@ -19,7 +19,7 @@ test('ids are UUIDv7 of the time when they are made', () => {
   expect(times).toEqual(times.toSorted((one, other) => one - other))
 })
 
-test('no two are the same, each of their random bits is set in about half of them, and no two of these go together', () => {
+test('ids are unique, each random bit is set in about half of them, and no two bits correlate', () => {
   const ids = Array.from({ length: COUNT }, requestId)
   expect(new Set(ids.map((id) => id.slice(15))).size).toBe(COUNT)
 
@@ -38,6 +38,6 @@ test('no two are the same, each of their random bits is set in about half of the
 })
 
 function isHalf(part: number, whole = COUNT): void {
-  // Eight standard deviations of what chance does.
+  // Eight standard deviations of a random result.
   expect(Math.abs(part - whole / 2)).toBeLessThan(4 * Math.sqrt(whole))
 }

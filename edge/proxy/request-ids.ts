@@ -1,26 +1,26 @@
 import { Buffer } from 'node:buffer'
 import { randomFillSync } from 'node:crypto'
 
-/** Ids for which random bytes are got at once. */
+/** Number of ids per call for random bytes. */
 const COUNT = 256
-/** 74 bits are random: eighteen digits, and of the last byte two for the variant. */
+/** Random bytes of an id: eighteen hexadecimal digits, and two bits of the last byte for the variant. */
 const RANDOM_BYTES = 10
 const DIGITS = Buffer.from('0123456789abcdef')
 const VARIANTS = Buffer.from('89ab')
 const FORM = 'tttttttt-tttt-7rrr-vrrr-rrrrrrrrrrrr'
 const VARIANT_AT = FORM.indexOf('v')
-/** Places of the random digits, in the order in which they are taken. */
+/** Positions of the random digits, in the order in which they are filled. */
 const PLACES = Array.from(FORM.matchAll(/r/g), ({ index }) => index)
 
 const random = Buffer.alloc(COUNT * RANDOM_BYTES)
 let randomAt = random.length
-/** The id that was made last, latin1; its time and dashes stay for the next one. */
+/** Last id, latin1; its time and dashes are reused for the next one. */
 const id = Buffer.alloc(FORM.length)
 let idTime = -1
 
 /**
- * The id of a request: a UUIDv7 (RFC 9562, section 5.7) of this moment, its other bits from the system's random numbers. Node's own puts twenty texts together for
- * each, which is a thirtieth of all that a request costs; here it is one.
+ * Returns a request id: a UUIDv7 (RFC 9562, section 5.7) of now with random bits of the system. Node's own function joins twenty
+ * strings for each id, which is a thirtieth of the cost of a request; this one makes a single string.
  */
 export function requestId(): string {
   const now = Date.now()

@@ -3,14 +3,14 @@ import { Histogram, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { TalliedHistogram } from './tallied-histogram.ts'
 
-/** Without exemplars, which nobody has asked for. */
+/** Without exemplars, which are not enabled. */
 const asJson = async (registry: Registry) =>
   (await registry.getMetricsAsJSON()).map((metric) => ({
     ...metric,
     values: metric.values.map((value) => ({ ...value, exemplar: undefined })),
   }))
 
-test('it says what a histogram of prom-client says', async () => {
+test('a tallied histogram reports the same as one of prom-client', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.double({ min: 0, max: 20, noNaN: true })), fc.constantFrom(0.5, 1, 5), async (values, edge) => {
       const [ours, theirs] = [new Registry(), new Registry()]

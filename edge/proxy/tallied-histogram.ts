@@ -2,7 +2,7 @@ import { Histogram, type HistogramConfiguration } from 'prom-client'
 
 type Labels = Readonly<Record<string, string>>
 
-/** One line of what Prometheus reads. */
+/** One line of the Prometheus format. */
 interface Value {
   readonly metricName: string
   readonly labels: Readonly<Record<string, number | string>>
@@ -10,7 +10,7 @@ interface Value {
   readonly value: number
 }
 
-/** The observations of one combination of labels, in plain numbers. */
+/** Observations of one combination of labels, in plain numbers. */
 export class Tally {
   readonly labels: Labels
   readonly #bounds: readonly number[]
@@ -29,11 +29,11 @@ export class Tally {
     this.#count++
     let index = 0
     while (index < this.#bounds.length && value > (this.#bounds[index] ?? Infinity)) index++
-    // Past the last bound it counts in the sum alone.
+    // A value above the last bound counts only in sum and count.
     if (index < this.#counts.length) this.#counts[index] = (this.#counts[index] ?? 0) + 1
   }
 
-  /** As Prometheus reads it: each bucket holds those below it too. */
+  /** Returns the values for Prometheus: each bucket includes the buckets below it. */
   values(name: string): Value[] {
     const of = (suffix: string, value: number, labels: Value['labels'] = {}): Value => ({
       ...{ metricName: `${name}_${suffix}`, labels, sharedLabels: this.labels, value },
@@ -48,7 +48,7 @@ interface Configuration extends HistogramConfiguration<string> {
   readonly buckets: number[]
 }
 
-/** A histogram whose sums are kept in plain numbers: `observe` of prom-client costs more than the parsing of a head. */
+/** Histogram that keeps sums in plain numbers: `observe` of prom-client costs more than parsing a request's head. */
 export class TalliedHistogram extends Histogram {
   readonly #shown: { readonly name: string; readonly help: string }
   readonly #buckets: readonly number[]
@@ -60,14 +60,14 @@ export class TalliedHistogram extends Histogram {
     this.#buckets = configuration.buckets
   }
 
-  /** Made once for each combination of labels. */
+  /** Creates the tally of one combination of labels; called once for each. */
   tally(labels: Labels): Tally {
     const tally = new Tally(labels, this.#buckets)
     this.#tallies.push(tally)
     return tally
   }
 
-  /** What prom-client calls for each format, though its types do not say so. */
+  /** Called by prom-client for each format, although its types do not declare it. */
   async getForPromString(): Promise<object> {
     const values = this.#tallies.flatMap((tally) => tally.values(this.#shown.name))
     return { ...this.#shown, type: 'histogram', aggregator: 'sum', values }

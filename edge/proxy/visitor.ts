@@ -1,29 +1,45 @@
+import type { Socket } from 'node:net'
+import type { Peer } from '../balancers/peer.ts'
 import type { Answer } from './errors.ts'
 import type { Reply } from './head/response-head.ts'
 
-/** The visitor's side of one exchange: an HTTP/1.x connection, or a stream of HTTP/2. */
+/** Facts about a connection that are known when it is accepted. */
+export interface Accepted {
+  readonly socket: Socket
+  readonly peer: Peer
+  readonly scheme: 'http' | 'https'
+  /** Server name of the TLS handshake, in lower case. Null: not known, because a TLS 1.2 session was resumed. */
+  readonly serverName: string | undefined | null
+  /** Whether the connection exceeds a limit: its requests are answered with an error. */
+  readonly surplus: boolean
+}
+
+/** The visitor's side of one exchange: an HTTP/1.x connection or an HTTP/2 stream. */
 export interface Visitor {
-  /** Whether chunked bodies are passed to it with their framing; else it is given the payload alone. */
+  /** Whether chunked bodies are forwarded with their framing; otherwise only the payload is. */
   readonly wire: boolean
-  /** Payload of the request's body so far. */
+  /** Payload bytes of the request's body so far. */
   readonly bytesIn: number
-  /** The edge's own answer, whole. Nothing of a response has been given before. */
+  /** Sends the edge's own response, complete. No part of another response was sent before. */
   answer(answer: Answer): void
-  /** A response of class 1xx that is not the last word. */
+  /** Sends an interim response (1xx). */
   interim(reply: Reply): void
-  /** Head of the response, with the first part of its body if it is there. `early`: the request has not ended yet. False: hold back until drained. */
+  /**
+   * Sends the head of the response, with the first part of its body if available. `early`: the request has not ended yet. Returns false
+   * when the caller must wait until drained.
+   */
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean
-  /** The protocol changes (RFC 9110, section 15.2.2): from here, bytes are bytes. */
+  /** Sends the response to an upgrade (RFC 9110, section 15.2.2); bytes are forwarded as they are from then on. */
   upgrade(reply: Reply, first: Buffer | undefined): boolean
-  /** More of the body. False: hold back until drained. */
+  /** Sends more of the body. Returns false when the caller must wait until drained. */
   body(chunk: Buffer): boolean
-  /** The response is whole. `trailers`: lines with their CRLF, for those who are not given the framing. */
+  /** Ends the response. `trailers`: lines with their CRLF, used when the framing is not forwarded. */
   end(trailers: string): void
-  /** After `upgrade`: the backend has ended its side. */
+  /** Ends the backend's side after an upgrade. */
   endBytes(): void
-  /** The response cannot be made whole: the visitor must see that it is not. */
+  /** Aborts an incomplete response, visibly to the visitor. */
   cut(): void
-  /** No more of the request's body until `resume`. */
+  /** Stops the request's body until `resume`. */
   hold(): void
   resume(): void
 }

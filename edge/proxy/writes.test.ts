@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { Writes } from './writes.ts'
 
-/** A visitor who reads when the test says so. */
+/** Visitor that reads when the test requests it. */
 function visitor() {
   const taken: Buffer[] = []
   const waiting: (() => void)[] = []
@@ -16,7 +16,7 @@ function visitor() {
   return { stream, taken, read: () => waiting.splice(0).forEach((done) => done()) }
 }
 
-test('responses that begin in one turn go out together when it ends, and each before what follows it', async () => {
+test('responses that begin in one turn are sent together at its end, each before its continuation', async () => {
   const visitors = [visitor(), visitor(), visitor()]
   const seen = () => visitors.map(({ taken }) => Buffer.concat(taken).toString())
   const [first, second, third] = visitors.map(({ stream }) => new Writes(stream, () => undefined))
@@ -32,18 +32,18 @@ test('responses that begin in one turn go out together when it ends, and each be
   await Promise.resolve()
   visitors[1]?.read()
   expect(seen()).toEqual(['a', 'b-', 'c'])
-  // One that has not read what came before gets the next in its turn.
+  // A visitor that has not read the former response gets the next one in its turn.
   first?.begin(Buffer.from('d'))
   visitors[0]?.read()
   await Promise.resolve()
   expect(seen()).toEqual(['ad', 'b-', 'c'])
 })
 
-test('a visitor who does not read is written no more than so many parts, however small they are', async () => {
+test('a visitor that does not read gets a bounded number of writes, however small they are', async () => {
   const { stream, taken, read } = visitor()
   let drained = 0
   const writes = new Writes(stream, () => (drained += 1))
-  // Each was read with much that is of no interest.
+  // Each is a part of a much larger buffer.
   const byte = () => Buffer.alloc(64 * 1024, 'x').subarray(0, 1)
   let written = 1
   while (writes.write(byte())) written += 1

@@ -1,10 +1,10 @@
 import type { Writable } from 'node:stream'
-import { compact } from '../compact.ts'
+import { compact } from '../buffers.ts'
 
-/** Writes that may wait for a visitor at a time. */
+/** Maximum number of pending writes to one visitor. */
 const MOST_WAITING = 64
 
-/** Those that have begun a response in this turn of the event loop. */
+/** Writers that have begun a response in this turn of the event loop. */
 let begun: Writes[] = []
 
 function sendBegun(): void {
@@ -14,8 +14,8 @@ function sendBegun(): void {
 }
 
 /**
- * The parts of a response on their way to a visitor. The stream bounds the bytes that wait for one who does not read; but each write is an object as well,
- * and holds on to what it was read with: a client that sends single bytes would have the edge keep a thousand times as much.
+ * Writes the parts of a response to a visitor. The stream bounds the bytes that wait for a slow visitor. But each write is also an
+ * object, and keeps the buffer it was read with: a client that sends single bytes would make the edge keep a thousand times as much.
  */
 export class Writes {
   readonly #stream: Writable
@@ -23,13 +23,13 @@ export class Writes {
   #waiting = 0
   #begun: Buffer | undefined
 
-  /** `drained` is called when a visitor who was to read first has done so, as well as by the stream's own `drain`. */
+  /** `drained` is called when the visitor has read enough, also at the stream's own `drain`. */
   constructor(stream: Writable, drained: () => void) {
     this.#stream = stream
     this.#drained = drained
   }
 
-  /** False: the visitor is to read first. */
+  /** Writes a chunk. Returns false when the visitor must read first. */
   write(chunk: Buffer): boolean {
     this.send()
     if (this.#stream.writableLength === 0) {
@@ -43,8 +43,9 @@ export class Writes {
   }
 
   /**
-   * The same of the beginning of a response. Those of one turn are sent one right after the other: in between, a visitor on the same machine would read the
-   * first and fall asleep again, and to wake him costs more than to send. It may say true once where the stream would say false.
+   * Writes the beginning of a response. Beginnings of one turn are sent one right after the other: a visitor on the same machine would
+   * otherwise read the first and sleep again, and waking it costs more than sending. May return true once where the stream would return
+   * false.
    */
   begin(chunk: Buffer): boolean {
     if (this.#begun || this.#stream.writableLength > 0) return this.write(chunk)
@@ -53,7 +54,7 @@ export class Writes {
     return true
   }
 
-  /** Sends what has begun. Whatever else is to be done to the stream comes after it. */
+  /** Sends the beginning of a response. Call before any other operation on the stream. */
   send(): void {
     const chunk = this.#begun
     if (!chunk) return

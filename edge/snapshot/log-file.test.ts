@@ -13,7 +13,7 @@ async function place(): Promise<string> {
   return join(directory, 'file')
 }
 
-/** A file whose live values a test sets. */
+/** Log file whose live values a test sets. */
 async function opened(path: string, values = new Map<string, unknown>()) {
   const warn = vi.fn()
   const file = await openLogFile({ path, title: TITLE, live: () => values, everyMs: 5, againMs: 5, log: { warn } })
@@ -28,7 +28,7 @@ async function opened(path: string, values = new Map<string, unknown>()) {
   }
 }
 
-test('values are there again, by themselves, the last that was set', async () => {
+test('the last value of each id is restored', async () => {
   const path = await place()
   const { set, file } = await opened(path)
   set('a', 1)
@@ -46,7 +46,7 @@ test('values are there again, by themselves, the last that was set', async () =>
   await again.file[Symbol.asyncDispose]()
 })
 
-test('nobody else may read it', async () => {
+test('the file is readable by its owner only', async () => {
   const path = await place()
   const { set, file } = await opened(path)
   set('a', 1)
@@ -54,7 +54,7 @@ test('nobody else may read it', async () => {
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-test('it does not grow with its past', async () => {
+test('the file does not grow with outdated values', async () => {
   const path = await place()
   const { set, file } = await opened(path)
   const text = 'x'.repeat(100_000)
@@ -67,7 +67,7 @@ test('it does not grow with its past', async () => {
   expect(parseLog(await readFile(path, 'utf8'), TITLE).get('a')).toMatch(/^59 /)
 })
 
-test('a line that was cut off is passed over', async () => {
+test('a truncated line is skipped', async () => {
   const path = await place()
   const { set, file } = await opened(path)
   set('a', 1)
@@ -81,11 +81,11 @@ test('a line that was cut off is passed over', async () => {
   await again.file[Symbol.asyncDispose]()
 })
 
-test('a file of another title is nothing', async () => {
+test('a file with another title has no values', async () => {
   expect(parseLog('"another"\n["a",1]\n', TITLE)).toEqual(new Map())
 })
 
-test('what cannot be written is written when it can be again', async () => {
+test('a failed write is repeated when writing is possible again', async () => {
   const path = join(await place(), 'missing', 'file')
   const { set, file, warn } = await opened(path)
   set('a', 1)
@@ -98,7 +98,7 @@ test('what cannot be written is written when it can be again', async () => {
   await file[Symbol.asyncDispose]()
 })
 
-test('whatever is in a file, reading it says what it can and throws nothing', () => {
+test('parsing random content never throws', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.json(), fc.string()), { maxLength: 10 }), (lines) => {
       parseLog([JSON.stringify(TITLE), ...lines].join('\n'), TITLE)

@@ -5,43 +5,43 @@ import type { Logger } from 'pino'
 
 interface Deps {
   readonly path: string
-  /** First line: a file that begins otherwise is of somebody else, and is not read. */
+  /** First line; a file with another first line is ignored. */
   readonly title: string
-  /** All that there is now. */
+  /** Returns all current values. */
   readonly live: () => Iterable<readonly [id: string, value: unknown]>
-  /** Between two writes. */
+  /** Interval between writes, in milliseconds. */
   readonly everyMs?: number
-  /** After one that failed. */
+  /** Delay after a failed write, in milliseconds. */
   readonly againMs?: number
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** Values by id that outlive the process: what they were a moment ago. */
+/** Values by id that outlive the process, at most a moment old. */
 export interface LogFile extends AsyncDisposable {
-  /** As the process before left them; the caller's, to forget what it needs no more. */
+  /** Values of the previous process. The caller deletes the entries that it no longer needs. */
   readonly found: Map<string, unknown>
-  /** It is written within a tenth of a second, and so is `undefined`, which ends it. */
+  /** Sets a value, which is written within 100 ms; `undefined` deletes it. */
   set(id: string, value: unknown): void
-  /** Writes what waits now. */
+  /** Writes pending changes now. */
   flush(): Promise<void>
 }
 
 const EVERY_MS = 100
-/** After a failure: each try writes all there is, and a full disk stays full for long. */
+/** Delay after a failure: each try writes all values, and a full disk usually stays full. */
 const AGAIN_MS = 10_000
-/** Written beyond what is alive, before the file is made anew. */
+/** Bytes of outdated lines, on top of the size of the current values, before the file is rewritten. */
 const SLACK_BYTES = 1024 * 1024
-/** Written at a time: turning it all into text in one go would hold up the visitors. */
+/** Characters per write: one large string would block visitors. */
 const CHUNK_CHARACTERS = 256 * 1024
 
 /**
- * Opens or makes such a file, mode 0600. Each line is an id and its value, the last one counts; it is made anew, beside the old one and then in
- * its place, when half of it is of the past. A line that was cut off is passed over, so it can be read after any end.
+ * Opens or creates a log file, mode 0600. Each line is an id and its value; the last line of an id counts. The file is rewritten under
+ * a temporary name and renamed when half of it is outdated. Truncated lines are skipped, so it is readable after any crash.
  */
 export async function openLogFile(deps: Deps): Promise<LogFile> {
   const { path, title, live, everyMs = EVERY_MS, againMs = AGAIN_MS, log } = deps
   const found = await read(path, title)
-  /** What waits to be written. */
+  /** Pending changes. */
   const changed = new Map<string, unknown>()
   let handle: FileHandle | undefined
   let [bytes, aliveBytes] = [0, 0]
@@ -52,7 +52,7 @@ export async function openLogFile(deps: Deps): Promise<LogFile> {
 
   function set(id: string, value: unknown): void {
     if (disposed) return
-    // What is set last is written last: a file that was cut off is then of an earlier moment, not of none.
+    // Moved to the end, so that a truncated file has the state of an earlier moment.
     changed.delete(id)
     changed.set(id, value)
     timer ??= setTimeout(() => void flush(), everyMs).unref()
@@ -72,12 +72,12 @@ export async function openLogFile(deps: Deps): Promise<LogFile> {
       else await append(handle)
       failed = false
     } catch (error) {
-      log.warn({ err: error }, 'what is served could not be kept on disk')
-      await handle?.close().catch((closing: unknown) => log.warn({ err: closing }, 'a file could not be closed'))
-      // All of it is written anew the next time: how far it got this time is not known.
+      log.warn({ err: error }, 'writing the snapshot failed; retrying')
+      await handle?.close().catch((closing: unknown) => log.warn({ err: closing }, 'closing the snapshot file failed'))
+      // The next try rewrites the file: the extent of the failed write is unknown.
       handle = undefined
       failed = true
-      // Not before that time, whatever changes meanwhile.
+      // Later changes do not shorten this delay.
       clearTimeout(timer)
       timer = setTimeout(() => void flush(), againMs).unref()
     }
@@ -91,7 +91,7 @@ export async function openLogFile(deps: Deps): Promise<LogFile> {
 
   async function renew(): Promise<void> {
     const temporary = join(dirname(path), `.${randomUUID()}.tmp`)
-    // 'wx' does not follow a link that somebody else planted.
+    // 'wx' does not follow a link that another process created.
     const file = await open(temporary, 'wx', 0o600)
     try {
       changed.clear()
@@ -144,7 +144,7 @@ async function read(path: string, title: string): Promise<Map<string, unknown>> 
   return parseLog(text, title)
 }
 
-/** What a file of this title says; nothing, when it is no such file. Never throws. */
+/** Parses a file of this title; returns no values when the title differs. Never throws. */
 export function parseLog(text: string, title: string): Map<string, unknown> {
   const found = new Map<string, unknown>()
   const [head = '', ...lines] = text.split('\n')

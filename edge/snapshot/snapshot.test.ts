@@ -16,7 +16,7 @@ const log = pino({ level: 'silent' })
 const soon = { timeout: 5_000, interval: 5 }
 const away = () => Promise.reject(new StoreError('unavailable', 'away'))
 
-/** A store of tunnels, of which a test may take the API away, and a directory that outlives each edge. */
+/** Store of tunnels whose API a test may switch off, and a directory that outlives each edge. */
 async function setUp() {
   const temporary = await openTemporaryStore()
   const directory = await mkdtemp(join(tmpdir(), 'mooring-snapshot-'))
@@ -45,7 +45,7 @@ async function setUp() {
 
   const opened = (endpoint = 'main') => openSnapshot({ store: reached, endpoint, directory, log, everyMs: 5 })
 
-  /** What an edge of the endpoint would know; it ends as one that is killed. */
+  /** State that an edge of the endpoint reads; it ends as a killed process. */
   async function edge(endpoint = 'main') {
     const snapshot = await opened(endpoint)
     const stop = new AbortController()
@@ -79,7 +79,7 @@ async function setUp() {
   return { store, state, opened, edge, tunnel, file: () => readFile(join(directory, 'snapshot'), 'utf8') }
 }
 
-test('an edge that starts without the API knows what the one before knew, and catches up when it is back', async () => {
+test('an edge that starts without the API has the state of the previous process, and catches up afterwards', async () => {
   const { store, state, edge, tunnel } = await setUp()
   await tunnel('stays')
   const goes = await tunnel('goes')
@@ -101,7 +101,7 @@ test('an edge that starts without the API knows what the one before knew, and ca
   await second.stop()
 })
 
-test('it catches up from a new list where the events of between are gone', async () => {
+test('a snapshot catches up from a new list when the events since then are no longer available', async () => {
   const { store, state, edge, tunnel } = await setUp()
   const goes = await tunnel('goes')
   const first = await edge()
@@ -117,7 +117,7 @@ test('it catches up from a new list where the events of between are gone', async
   await second.stop()
 })
 
-test('with the API there the snapshot is not asked', async () => {
+test('the snapshot is not used while the API answers', async () => {
   const { store, edge, tunnel } = await setUp()
   const goes = await tunnel('goes')
   await (await edge()).stop()
@@ -127,12 +127,12 @@ test('with the API there the snapshot is not asked', async () => {
   await second.stop()
 })
 
-test('what the one before left is kept until the API has said what there is now, one kind after the other', async () => {
+test('the previous state of a kind is kept until the API has listed that kind', async () => {
   const { state, edge, tunnel, opened } = await setUp()
   for (const name of ['one', 'two']) await tunnel(name)
   await (await edge()).stop()
 
-  // Killed when it knew no more than this.
+  // Killed when it had read only this.
   const second = await opened()
   await second.store.list(TunnelEndpoint)
   await second.flush()
@@ -141,7 +141,7 @@ test('what the one before left is kept until the API has said what there is now,
   expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(['one', 'two'])
 })
 
-test('of what the one before left there is nothing left that the first list does not have', async () => {
+test('objects that the first list does not contain are removed from the snapshot', async () => {
   const { store, state, edge, tunnel, opened } = await setUp()
   await tunnel('stays')
   const goes = await tunnel('goes')
@@ -160,7 +160,7 @@ test('of what the one before left there is nothing left that the first list does
   await third.stop()
 })
 
-test('tunnels of other endpoints are not kept, nor what an edge does not go by', async () => {
+test('tunnels of other endpoints and unused fields are not stored', async () => {
   const { store, edge, tunnel, file } = await setUp()
   const key = await tunnel('mine')
   await tunnel('theirs', 'other')
@@ -177,7 +177,7 @@ test('tunnels of other endpoints are not kept, nor what an edge does not go by',
   await first.stop()
 })
 
-test('certificates are there again until they are forgotten', async () => {
+test('certificates are restored until they are deleted', async () => {
   const { edge } = await setUp()
   const pem = { certificate: 'certificate', key: 'key', obtainedAt: '2030-01-01T00:00:00Z' }
   const first = await edge()

@@ -6,27 +6,30 @@ import type { Kind, Resource } from '../../crds/kind.ts'
 import { keyToString } from '../../store/key-string.ts'
 import { resourceOf } from '../../store/kubernetes/resource.ts'
 import type { ListResult, Store, WatchEvent } from '../../store/port.ts'
-import { Pem, type PemStore } from '../pem-store.ts'
-import { KEPT_KINDS, keptOf } from './kept.ts'
+import { Pem, type PemStore } from '../pems.ts'
 import { openLogFile } from './log-file.ts'
+import { EndpointSlice } from '../../crds/core.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
 
 export interface SnapshotDeps {
   readonly store: Store
   /** Name of the TunnelEndpoint that is served. */
   readonly endpoint: string
-  /** For the file, which holds private keys. */
+  /** Directory of the snapshot file, which contains private keys. */
   readonly directory: string
   readonly log: Pick<Logger, 'warn' | 'info'>
-  /** How long the first list is waited for when there is something to serve without. */
+  /** Maximum wait for the first list when the snapshot can replace it, in milliseconds. */
   readonly patienceMs?: number
   readonly everyMs?: number
 }
 
-/** What an edge served last, for a start without the API. */
+/** State that an edge served last, for a start without the API. */
 export interface Snapshot extends AsyncDisposable {
   /**
-   * The given store. Its first list of each kind that edges need is the one of the snapshot when the API is away; a watch goes on from there
-   * once it is back, so that nothing is missed.
+   * The given store, whose first list of each kind comes from the snapshot while the API is away. A watch continues from there once the
+   * API is back, so that no change is missed.
    */
   readonly store: Store
   readonly pems: PemStore
@@ -40,14 +43,14 @@ const PEM = 'pem/'
 interface Known {
   readonly kind: Kind
   readonly objects: Map<string, Resource<Kind>>
-  /** Of each object as it was written; empty, of those that the process before left. */
+  /** Hash of each object as it was written; empty for objects of the previous process. */
   readonly hashes: Map<string, string>
   revision: string
-  /** Whether a list of it has come; until then there is what the process before left. */
+  /** Whether a list has arrived; until then the objects of the previous process count. */
   fresh: boolean
 }
 
-/** Reads what was left in the directory, and writes there from then on what is served, within a tenth of a second of each change. */
+/** Reads the snapshot in the directory. From then on writes changes to it within 100 ms. */
 export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
   const { store, endpoint, directory, log, patienceMs = PATIENCE_MS } = deps
   const known = new Map(
@@ -81,11 +84,11 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
       const kept = keptOf(object, endpoint)
       if (kept) yield [`${kind.kind}/${key}`, kept]
     }
-    // After the objects: they are at least as new as it says.
+    // After the objects: they are at least as new as this revision.
     yield [revisionId(kind), revision]
   }
 
-  /** What the process before left of a kind: a copy, for it may be forgotten while it is being written. */
+  /** Returns what the previous process wrote for a kind: a copy, because entries may be deleted during the write. */
   const left = (kind: Kind) => [...file.found].filter(([id]) => id.startsWith(`${kind.kind}/`) || id === revisionId(kind))
 
   function takePem(name: string, value: unknown): void {
@@ -147,7 +150,7 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
       return result
     } catch (error) {
       if (!saved) throw error
-      log.warn({ err: error, kind: kind.kind, objects: saved.items.length }, 'the API does not answer: serving as before it went')
+      log.warn({ err: error, kind: kind.kind, objects: saved.items.length }, 'the API does not answer; serving the last snapshot')
       onList(state, saved)
       return saved
     }
@@ -180,7 +183,7 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
 
 const revisionId = ({ kind }: Kind): string => `revision/${kind}`
 
-/** Of the same object another revision alone is no change. */
+/** Hashes an object without its resourceVersion: a new revision alone is no change. */
 function hashOf(kept: object): string {
   const text = JSON.stringify(kept, (name, value: unknown) => (name === 'resourceVersion' ? undefined : value))
   return createHash('sha1').update(text).digest('base64')
@@ -190,16 +193,44 @@ function objectOf(kind: Kind, value: unknown): readonly Resource<Kind>[] {
   try {
     return [resourceOf(kind, value)]
   } catch (error) {
-    // Of another version of this program, perhaps.
+    // The object may be of another version of this program.
     if (error instanceof z.ZodError) return []
     throw error
   }
 }
 
-/** @throws Error when it takes longer */
+/**
+ * Waits at most `ms` milliseconds.
+ * @throws Error on a timeout
+ */
 function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no answer in ${ms} ms`)), ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
+}
+
+/** Kinds of resources that an edge needs. */
+export const KEPT_KINDS: readonly Kind[] = [TunnelEndpoint, Tunnel, TunnelPassword, EndpointSlice]
+
+/**
+ * Returns the part of an object that an edge uses; undefined for objects of other endpoints. Changes of other parts are not written.
+ * Pure.
+ */
+export function keptOf(object: Resource<Kind>, endpoint: string): object | undefined {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = object.metadata
+  const metadata = { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp }
+  if (object.kind === Tunnel.kind) {
+    const { spec, status } = object as Tunnel
+    if (status?.endpointRef?.name !== endpoint) return undefined
+    const { hostname, endpointRef, certificate } = status
+    return { metadata, spec, status: { hostname, endpointRef, certificate } }
+  }
+  if (object.kind === EndpointSlice.kind) {
+    const { addressType, endpoints, ports } = object as EndpointSlice
+    return { metadata: { ...metadata, labels: object.metadata.labels }, addressType, endpoints, ports }
+  }
+  // A password names its tunnel by its owner reference.
+  const { ownerReferences } = object.metadata
+  return { metadata: { ...metadata, ownerReferences }, spec: (object as TunnelPassword | TunnelEndpoint).spec }
 }

@@ -20,14 +20,14 @@ function open(isSlow: (source: string) => boolean = () => false) {
   return { admission, applicant, events }
 }
 
-test('a source has its slots, and a source beside it others', () => {
+test('each source has its own slots', () => {
   const { admission, applicant, events } = open()
   for (const name of ['x', 'y']) admission.enter(applicant(name))
   expect([admission.hasSlot('a', 4_999), admission.hasSlot('b', 4_999)]).toEqual([false, true])
   expect(events).toEqual(['x begins', 'y begins'])
 })
 
-test('the oldest connection gives way once it has had its time', () => {
+test('the oldest connection is closed for a new one once it has had its time', () => {
   const { admission, applicant, events } = open()
   admission.enter(applicant('x', 0))
   admission.enter(applicant('y', 1_000))
@@ -37,7 +37,7 @@ test('the oldest connection gives way once it has had its time', () => {
   expect(events).toEqual(['x begins', 'y begins', 'x gives way', 'z begins'])
 })
 
-test('connections of a slow source begin in the order in which they came, so many at a time, and those that left never', () => {
+test('connections of a slow source begin in order, a number at a time, and ended ones never begin', () => {
   const { admission, applicant, events } = open((source) => source === 'a')
   const all = ['u', 'v', 'w', 'x'].map((name) => applicant(name))
   for (const each of all) admission.enter(each)

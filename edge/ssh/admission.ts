@@ -1,13 +1,13 @@
 import type { SshLimits } from './limits.ts'
 
-/** A connection without a login, as far as its admission goes. */
+/** Connection that has not logged in, as far as its admission is concerned. */
 export interface Applicant {
   readonly sourceKey: string
-  /** Milliseconds of a monotonic clock at which it was accepted. */
+  /** Time of accept, in milliseconds of a monotonic clock. */
   readonly began: number
-  /** Lets it exchange keys. */
+  /** Starts its key exchange. */
   begin(): void
-  /** Ends it, with a sentence: its slot goes to a newer connection of its source. */
+  /** Ends it with a sentence: its slot goes to a newer connection of its source. */
   giveWay(): void
 }
 
@@ -18,22 +18,24 @@ export interface AdmissionDeps {
 }
 
 /**
- * Connections that have not logged in, by source. A source has a number of slots. When they are taken, its oldest connection gives way if it has
- * had its time, so that connections that only wait lock no valid login out. A source with many failures exchanges keys in a
- * queue at a fixed rate: a flood costs a bounded share of a core, and a valid key behind it waits for seconds at most.
+ * Connections that have not logged in, by source. A source has a number of slots. When all are taken, its oldest connection is closed
+ * if it has had `giveWayMs`, so that idle connections do not block valid logins. Connections of a source with many failures exchange
+ * keys in a queue at a fixed rate: a flood costs a bounded share of a processor, and a valid key behind it waits for seconds at most.
  */
 export class Admission {
   readonly #deps: AdmissionDeps
-  /** In the order in which they came. */
+  /** Connections in order of accept. */
   readonly #bySource = new Map<string, Set<Applicant>>()
-  /** Those of slow sources that have not begun, in the order in which they came. */
+  /** Connections of slow sources that wait for their key exchange, in order of accept. */
   readonly #queued = new Map<string, Set<Applicant>>()
 
   constructor(deps: AdmissionDeps) {
     this.#deps = deps
   }
 
-  /** Whether a connection of this source gets a slot now; frees one for it where the oldest has had its time. `now`: of a monotonic clock. */
+  /**
+   * Whether a connection of this source gets a slot now; closes the oldest one for it if that has had its time. `now`: monotonic clock.
+   */
   hasSlot(source: string, now: number): boolean {
     const there = this.#bySource.get(source)
     const { handshakesPerSource, giveWayMs } = this.#deps.limits
@@ -44,7 +46,7 @@ export class Admission {
     return (this.#bySource.get(source)?.size ?? 0) < handshakesPerSource
   }
 
-  /** Takes a slot, whether there is one or not. The applicant begins at once, or in the queue of its source. */
+  /** Takes a slot, even above the limit. The key exchange starts at once, or in the queue of the source. */
   enter(applicant: Applicant): void {
     const { sourceKey } = applicant
     addTo(this.#bySource, sourceKey, applicant)
@@ -52,13 +54,13 @@ export class Admission {
     else applicant.begin()
   }
 
-  /** It has logged in, or has ended. */
+  /** Frees the slot of a connection that has logged in or has ended. */
   leave(applicant: Applicant): void {
     removeFrom(this.#bySource, applicant.sourceKey, applicant)
     removeFrom(this.#queued, applicant.sourceKey, applicant)
   }
 
-  /** Lets the first `count` of each queue begin. */
+  /** Starts the key exchange of the first `count` connections of each queue. */
   release(count: number): void {
     for (const [source, queue] of this.#queued) {
       for (const applicant of [...queue].slice(0, count)) {

@@ -36,7 +36,7 @@ function start() {
   }
 }
 
-test('of refused logins as many are recorded in a minute as a tunnel has for it, from however many sources; all are counted', async () => {
+test('refused logins of a tunnel are recorded up to its limit in a minute, over all sources, and all are counted', async () => {
   const told = start()
   const { clock, records } = told
   for (let source = 0; source < 10_000; source += 1) {
@@ -48,14 +48,14 @@ test('of refused logins as many are recorded in a minute as a tunnel has for it,
   expect(records.at(-1)).toMatchObject({ tunnel: shop.id, type: 'refused', reason: 'key', keyFingerprint: 'SHA256:x' })
   expect(await told.counted('mooring_ssh_refused_logins_total')).toBe(10_001)
   expect(await told.counted('mooring_ssh_unrecorded_refusals_total')).toBe(9_940)
-  // The minute goes on, whatever somebody sets the machine's clock to.
+  // The minute continues when the machine's clock is changed.
   clock.step(-3_600_000)
   clock.pass(50_000)
   told.refuse(web, 7)
   expect(records.at(-1)).toMatchObject({ tunnel: web.id, at: clock.date(), clientIp: '2001:db8:0:7::1' })
 })
 
-test('who has logged in is told of again by the same record, for a journal that is another one; who was never told of is not', () => {
+test('a login is recorded again with the same id for a new journal; a connection without a record is not', () => {
   const { told, records, clock } = start()
   const connection = (id: string) => ({ id, clientIp: '203.0.113.7', login: undefined })
   const [known, stranger] = [connection('known'), connection('stranger')]

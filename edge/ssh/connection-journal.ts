@@ -10,7 +10,7 @@ import type { SshMetrics } from './metrics.ts'
 import type { RefusedLogin } from './user-auth.ts'
 
 export interface ConnectionJournalDeps extends EdgeClock {
-  /** Name of this edge, which its records carry. */
+  /** Name of this edge, for its records. */
   readonly edge: string
   readonly journal: Pick<JournalWriter, 'connection'>
   readonly limits: Pick<SshLimits, 'refusalsPerTunnel'>
@@ -18,42 +18,42 @@ export interface ConnectionJournalDeps extends EdgeClock {
   readonly log: Pick<Logger, 'error'>
 }
 
-/** A day less than it is kept: clocks differ. */
+/** Retention of records in the journal, minus one day because clocks differ. */
 const KEPT_MS = (EVENT_DAYS - 1) * 86_400_000
 
-/** A connection, as far as its records tell of it. */
+/** Part of a connection that its records contain. */
 export type Recorded = Pick<Connection, 'id' | 'clientIp' | 'login'>
 
-/** Tells metrics and the journals of tunnels of what becomes of connections (surface, section 5). */
+/** Counts logins, refusals and ends of connections, and records them in the journal of their tunnel. */
 export interface ConnectionJournal {
-  /** @param tunnel id of the tunnel that it has logged in to */
+  /** @param tunnel id of the tunnel that the client has logged in to */
   loggedIn(connection: Recorded, tunnel: string | undefined): void
   refused(connection: Recorded, login: RefusedLogin): void
-  /** Tells again that it has logged in, by the same record, which a journal that has it takes for nothing new: it is another one. */
+  /** Writes the login record again, to a journal that replaced the former one. A journal that has the record ignores it. */
   again(connection: Recorded): void
-  /** One that had logged in has ended. */
+  /** Records the end of a connection that had logged in. */
   ended(connection: Recorded, end: End): void
 }
 
-type Who = Pick<ConnectionRecord, 'authMethod' | 'keyFingerprint' | 'passwordId'>
+type LoginIdentity = Pick<ConnectionRecord, 'authMethod' | 'keyFingerprint' | 'passwordId'>
 
-interface Happened extends Pick<ConnectionRecord, 'tunnel' | 'type' | 'reason' | 'durationMs'> {
-  readonly who: Who
+interface ConnectionEvent extends Pick<ConnectionRecord, 'tunnel' | 'type' | 'reason' | 'durationMs'> {
+  readonly identity: LoginIdentity
 }
 
 export function createConnectionJournal(deps: ConnectionJournalDeps): ConnectionJournal {
   const { edge, journal, limits, metrics, log, now, date } = deps
   const refusals = new MinuteCounter(limits.refusalsPerTunnel, now)
-  /** What told that a connection had logged in. Its tunnel may be gone when it ends, for that very reason. */
+  /** Login records by connection. The tunnel may be deleted when the connection ends, as the cause of that end. */
   const logins = new WeakMap<Recorded, ConnectionRecord>()
 
-  function recordOf({ id: sessionId, clientIp }: Recorded, { who, ...happened }: Happened): ConnectionRecord {
-    return { id: randomUUIDv7(), at: date(), edge, clientIp, sessionId, ...who, ...happened }
+  function recordOf({ id: sessionId, clientIp }: Recorded, { identity, ...event }: ConnectionEvent): ConnectionRecord {
+    return { id: randomUUIDv7(), at: date(), edge, clientIp, sessionId, ...identity, ...event }
   }
 
   function keep(record: ConnectionRecord): void {
     journal.connection(record).catch((error: unknown) => {
-      log.error({ err: error, type: record.type }, 'a connection could not be journalled')
+      log.error({ err: error, type: record.type }, 'recording a connection in the journal failed')
     })
   }
 
@@ -61,7 +61,13 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
     loggedIn(connection, tunnel) {
       if (connection.login) metrics.loggedIn(connection.login.authMethod)
       if (tunnel === undefined) return
-      const record = recordOf(connection, { tunnel, type: 'connect', reason: null, durationMs: null, who: whoOf(connection) })
+      const record = recordOf(connection, {
+        tunnel,
+        type: 'connect',
+        reason: null,
+        durationMs: null,
+        identity: identityOf(connection),
+      })
       logins.set(connection, record)
       keep(record)
     },
@@ -69,7 +75,7 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
     again(connection) {
       const record = logins.get(connection)
       if (!record) return
-      // By its first id one of a day that is kept no more would be refused.
+      // The journal rejects an id that is older than its retention.
       keep(date() - record.at < KEPT_MS ? record : { ...record, id: randomUUIDv7() })
     },
 
@@ -81,19 +87,20 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
         return
       }
       refusals.add(tunnel)
-      const who = { authMethod, keyFingerprint: fingerprint, passwordId }
-      keep(recordOf(connection, { tunnel, type: 'refused', reason: refusal, durationMs: null, who }))
+      const identity = { authMethod, keyFingerprint: fingerprint, passwordId }
+      keep(recordOf(connection, { tunnel, type: 'refused', reason: refusal, durationMs: null, identity }))
     },
 
     ended(connection, end) {
       metrics.ended(end.reason)
       const login = logins.get(connection)
-      if (login) keep(recordOf(connection, { tunnel: login.tunnel, type: 'disconnect', ...end, who: whoOf(connection) }))
+      if (login)
+        keep(recordOf(connection, { tunnel: login.tunnel, type: 'disconnect', ...end, identity: identityOf(connection) }))
     },
   }
 }
 
-const whoOf = ({ login }: Recorded): Who => ({
+const identityOf = ({ login }: Recorded): LoginIdentity => ({
   authMethod: login?.authMethod ?? null,
   keyFingerprint: login?.authMethod === 'key' ? login.keyFingerprint : null,
   passwordId: login?.authMethod === 'token' ? login.passwordId : null,

@@ -6,7 +6,7 @@ import type { LoginRoutes, Route } from '../route.ts'
 import type { Login, Session } from '../session.ts'
 import type { Applicant } from './admission.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
-import { ClientChannels } from './client-channels.ts'
+import { ClientChannels } from './terminal.ts'
 import { Forwarding } from './forwarding.ts'
 import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
@@ -14,16 +14,16 @@ import { revocationOf } from './login.ts'
 import { inBlock, lasting, readAll } from '../reads.ts'
 import { sourceKey } from '../source-key.ts'
 import type { MinuteCounter } from './login-limits.ts'
-import { Output, STRANGER_BYTES } from '../channels/output.ts'
+import { Output, BEFORE_LOGIN_BYTES } from '../channels/output.ts'
 import type { Budget } from '../channels/receive-window.ts'
 import { type PublicAddress, type ReachedTunnel, sentences, terminalText } from './sentences.ts'
 import type { TerminalText } from './sentences.ts'
 import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
 import { type AuthRequest, type GlobalRequest, Reason, type WireEvents } from './wire/messages.ts'
-import type { HostKeyRing } from './wire/offer.ts'
+import type { HostKeyRing } from './wire/algorithms.ts'
 import { Wire } from './wire/wire.ts'
 
-/** What connections have in common. */
+/** What all connections of a server share. */
 export interface ConnectionDeps {
   readonly ring: HostKeyRing
   readonly routes: LoginRoutes
@@ -36,40 +36,43 @@ export interface ConnectionDeps {
   address(): PublicAddress
   sessionsOf(hostname: string): number
   loggedIn(connection: Connection): void
-  /** It serves its tunnel from now on; `false`: no more. */
+  /** The session begins (`true`) or ends (`false`) serving its tunnel. */
   serving(connection: Connection, session: Session, serves: boolean): void
-  /** It has answered a {@link Connection.probe}. */
+  /** The client has answered a {@link Connection.probe}. */
   alive(session: Session): void
   refused(connection: Connection, login: RefusedLogin): void
-  /** What a client sent could not be worked with, or what it led to failed. */
+  /** Handling of the client's data failed. */
   failed(error: unknown): void
-  /** After it, once, when the connection is of no use any more. */
+  /** Called once, when the connection has ended. */
   ended(connection: Connection): void
 }
 
-/** How a logged-in connection ended. */
+/** End of a connection. */
 export interface End {
   readonly reason: string
   readonly durationMs: number
 }
 
-/** How long a client may take to read what it is told at last. */
+/** Maximum time for a client to read the sentence before the end. */
 const FAREWELL_MS = 2_000
-/** Longer than any client thinks before it says which keys it can exchange. */
+/** Time after which the key exchange begins without the client's KEXINIT; longer than any known client takes to send it. */
 const PATIENCE_MS = 2_000
 const KEY_EXCHANGE_MS = 30_000
-/** Channels hold back while keys are exchanged, so these are answers; a client that has so many coming is not interested in them. */
+/**
+ * Maximum messages that wait for the end of a key exchange. Channels send nothing meanwhile, so these are replies, and no client needs
+ * that many.
+ */
 const MAX_QUEUED = 10_000
 
-/** What is known of a connection that was accepted. */
+/** Facts about an accepted connection. */
 interface Accepted {
-  /** Plain: an IPv4-mapped address is IPv4. */
+  /** Plain address: an IPv4-mapped address is IPv4. */
   readonly clientIp: string
-  /** Milliseconds of a monotonic clock at which it was accepted. */
+  /** Time of accept, in milliseconds of a monotonic clock. */
   readonly began: number
 }
 
-/** One client, from the first byte to the last. */
+/** SSH connection of one client, from accept to end. */
 export class Connection implements WireEvents, Applicant {
   readonly id: string = randomUUIDv7()
   readonly clientIp: string
@@ -90,7 +93,7 @@ export class Connection implements WireEvents, Applicant {
   #closedAt: number | undefined
   #end: End | undefined
 
-  /** No keys are exchanged before {@link begin}. */
+  /** Creates the connection; the key exchange waits for {@link begin}. */
   constructor(socket: Socket, { clientIp, began }: Accepted, deps: ConnectionDeps) {
     this.#deps = deps
     this.#socket = socket
@@ -98,7 +101,7 @@ export class Connection implements WireEvents, Applicant {
     this.began = began
     this.sourceKey = sourceKey(this.clientIp)
     this.since = deps.date()
-    this.#output = new Output(socket, STRANGER_BYTES)
+    this.#output = new Output(socket, BEFORE_LOGIN_BYTES)
     this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
     const terminals = new ClientChannels(() => this.#terminalText())
@@ -148,7 +151,7 @@ export class Connection implements WireEvents, Applicant {
     return this.#end
   }
 
-  /** Nothing is left of it. */
+  /** Whether the socket is closed. */
   get gone(): boolean {
     return this.#socket.destroyed
   }
@@ -161,17 +164,17 @@ export class Connection implements WireEvents, Applicant {
     this.close('handshakes', sentences.handshakes, Reason.tooManyConnections)
   }
 
-  /** Ends it with a sentence. Idempotent. */
+  /** Ends the connection with a sentence. Idempotent. */
   close(reason: string, sentence: string, code: Reason = Reason.byApplication): void {
     this.#farewell(reason, { reason: code, sentence })
   }
 
-  /** Asks whether it is still there; it is closed when it does not say so in time. */
+  /** Probes the client; the connection is closed when no answer arrives in time. */
   probe(): void {
     this.#line.probe(performance.now())
   }
 
-  /** Closes it when its login or its forward would not be let in any more. */
+  /** Closes the connection when its login or its forward is not authorized any more. */
   recheck(): void {
     if (!this.#login || this.#closedAt !== undefined) return
     const route = this.#route
@@ -181,7 +184,7 @@ export class Connection implements WireEvents, Applicant {
     else if (refusal) this.close('forward_refused', refusal)
   }
 
-  /** What time alone decides; called twice a second. `stalledMs`: how much later this process has come to it. */
+  /** Checks the deadlines; called twice a second. `stalledMs`: delay of this call in milliseconds. */
   tick(now: number, stalledMs: number): void {
     if (this.#closedAt !== undefined) {
       if (now - this.#closedAt > FAREWELL_MS) this.#socket.destroy()
@@ -220,7 +223,7 @@ export class Connection implements WireEvents, Applicant {
 
   #terminalText(): TerminalText {
     const tunnel = this.#tunnel
-    // A tunnel that is gone ends its connections with a sentence.
+    // A deleted tunnel ends its connections with a sentence.
     return tunnel ? terminalText(tunnel, this.#forwarding.granted) : { lines: [], refusal: undefined }
   }
 
@@ -232,7 +235,7 @@ export class Connection implements WireEvents, Applicant {
     if (this.#wire.queued > MAX_QUEUED) this.broken()
   }
 
-  /** What a client sends must not end the process, whatever it is. */
+  /** Runs `work`: no input of a client may end the process. */
   #guarded(work: () => void): void {
     try {
       work()
@@ -264,7 +267,7 @@ export class Connection implements WireEvents, Applicant {
     try {
       this.#wire.disconnect(code, sentence)
     } catch {
-      // In the middle of a broken key exchange there is no way to say goodbye.
+      // During a broken key exchange no message can be sent.
       this.#socket.destroy()
     }
   }
@@ -281,18 +284,18 @@ export class Connection implements WireEvents, Applicant {
     if (refused) this.#deps.refused(this, refused)
     if (!this.#login && this.#wire.begun) this.#deps.unfinished.add(this.sourceKey)
     this.#deps.ended(this)
-    // A client that has gone without a word leaves our side open.
+    // A client that only ended its side leaves our side open.
     if (reason === 'client_disconnected') this.#socket.end()
     this.#socket.once('close', () => this.#wire.release())
     if (this.#socket.destroyed) this.#wire.release()
   }
 
-  // What the client says.
+  // Messages of the client.
 
   keysExchanged(first: boolean): void {
     this.#line.rekeyed(performance.now())
     if (first) return
-    // Nobody has a reason to, and each exchange costs milliseconds.
+    // A client has no reason to exchange keys again before login, and each exchange costs milliseconds.
     if (!this.#login) this.broken()
     else this.channels.unblock()
   }

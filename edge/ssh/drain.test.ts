@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { drainEvenly, type Leaver } from './drain.ts'
+import { drainEvenly, type DrainingClient } from './drain.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers())
 function crowd(size: number, busy: (index: number) => boolean = () => false) {
   const said: string[] = []
   const state = { busy }
-  const leavers = Array.from({ length: size }, (_, index): Leaver => ({
+  const clients = Array.from({ length: size }, (_, index): DrainingClient => ({
     get busy() {
       return state.busy(index)
     },
@@ -15,22 +15,22 @@ function crowd(size: number, busy: (index: number) => boolean = () => false) {
     restore: () => void said.push(`restore ${index}`),
     dismiss: () => void said.push(`dismiss ${index}`),
   }))
-  return { leavers, said, state, dismissed: () => said.filter((text) => text.startsWith('dismiss')).length }
+  return { clients, said, state, dismissed: () => said.filter((text) => text.startsWith('dismiss')).length }
 }
 
-test('with nobody there it is over at once', async () => {
+test('a drain without clients resolves at once', async () => {
   await drainEvenly([], { overMs: 10_000, patienceMs: 1_000 })
 })
 
-test('with no time all are told at once', async () => {
-  const { leavers, said } = crowd(3)
-  await drainEvenly(leavers, { overMs: 0, patienceMs: 0 })
+test('a drain without time dismisses all clients at once', async () => {
+  const { clients, said } = crowd(3)
+  await drainEvenly(clients, { overMs: 0, patienceMs: 0 })
   expect(said).toHaveLength(6)
 })
 
-test('clients are told one after the other, over the whole time', async () => {
-  const { leavers, dismissed } = crowd(100)
-  const over = drainEvenly(leavers, { overMs: 10_000, patienceMs: 1_000 })
+test('clients are dismissed one after the other over the whole time', async () => {
+  const { clients, dismissed } = crowd(100)
+  const over = drainEvenly(clients, { overMs: 10_000, patienceMs: 1_000 })
   await vi.advanceTimersByTimeAsync(2_500)
   expect(dismissed()).toBeGreaterThan(20)
   expect(dismissed()).toBeLessThan(30)
@@ -39,9 +39,9 @@ test('clients are told one after the other, over the whole time', async () => {
   expect(dismissed()).toBe(100)
 })
 
-test('one whose visitors are not done yet goes when they are', async () => {
-  const { leavers, said, state } = crowd(2, () => true)
-  const over = drainEvenly(leavers, { overMs: 0, patienceMs: 1_500 })
+test('a busy client is dismissed when its requests have ended', async () => {
+  const { clients, said, state } = crowd(2, () => true)
+  const over = drainEvenly(clients, { overMs: 0, patienceMs: 1_500 })
   await vi.advanceTimersByTimeAsync(500)
   expect(said).toEqual(['retire 0', 'retire 1'])
   state.busy = (index) => index === 0
@@ -52,9 +52,9 @@ test('one whose visitors are not done yet goes when they are', async () => {
   expect(said.at(-1)).toBe('dismiss 0')
 })
 
-test('one whose visitors take longer than others would be held serves on, until its time is nearly over', async () => {
-  const { leavers, said, state } = crowd(2, () => true)
-  const over = drainEvenly(leavers, { overMs: 0, patienceMs: 10_000 })
+test('a client with long requests is restored, and serves until its time is nearly over', async () => {
+  const { clients, said, state } = crowd(2, () => true)
+  const over = drainEvenly(clients, { overMs: 0, patienceMs: 10_000 })
   await vi.advanceTimersByTimeAsync(950)
   expect(said).toEqual(['retire 0', 'retire 1'])
   await vi.advanceTimersByTimeAsync(7_900)

@@ -1,67 +1,70 @@
-/** A client that is to go. */
-export interface Leaver {
-  /** Channels that visitors use. */
+/** Client that is asked to reconnect to another edge. */
+export interface DrainingClient {
+  /** Whether visitors use its channels. */
   readonly busy: boolean
-  /** No visitor is led to it any more; those who are there stay. */
+  /** Stops new requests to the client; those in progress continue. */
   retire(): void
-  /** Visitors are led to it again, unless another client of its tunnel is there. */
+  /** Allows new requests again, unless another client of its tunnel is connected. */
   restore(): void
-  /** Tells it to go. */
+  /** Ends the connection; the client then reconnects. */
   dismiss(): void
 }
 
 export interface DrainPlan {
-  /** In which all are retired, one after the other: they come back somewhere, and not all at once. At the most. */
+  /** Maximum time in which all clients are retired, one after the other, in milliseconds: their reconnects are spread over it. */
   readonly overMs: number
-  /** How long a visitor's request under way is waited for, from then on. */
+  /** Maximum wait for requests of a client after it was retired, in milliseconds. */
   readonly patienceMs: number
 }
 
-interface Leaving {
+interface DrainState {
   readonly since: number
   restored: boolean
 }
 
 const STEP_MS = 50
-/** Visitors of a tunnel without a client are held for longer (surface, section 5, `tunnel_offline`): within it one whose requests are short can go and come back. */
+/**
+ * Time in which a client with short requests can reconnect without an error for visitors: requests to a tunnel without a client are
+ * held for longer (docs/limits.md, "Edge: HTTP").
+ */
 const GAP_MS = 1_000
 
 /**
- * Has all go. Resolves when the last was told to.
+ * Drains all clients. Resolves when the last one was dismissed.
  *
- *     retired → dismissed                              its visitors are done within a second, as most are
- *     retired → restored → retired → dismissed         some take longer: meanwhile the tunnel serves the others, until patience is nearly over
+ *     retired → dismissed                         its requests end within a second, as most do
+ *     retired → restored → retired → dismissed    some requests take longer: the client serves others until patience is nearly over
  *
- * A client comes back only once it is told to go.
+ * A client reconnects only after it was dismissed.
  */
-export function drainEvenly(leavers: readonly Leaver[], { overMs, patienceMs }: DrainPlan): Promise<void> {
+export function drainEvenly(clients: readonly DrainingClient[], { overMs, patienceMs }: DrainPlan): Promise<void> {
   const began = performance.now()
-  const waiting = [...leavers]
-  const leaving = new Map<Leaver, Leaving>()
+  const waiting = [...clients]
+  const draining = new Map<DrainingClient, DrainState>()
 
   function step(): void {
     const now = performance.now()
     const share = overMs <= 0 ? 1 : Math.min(1, (now - began + STEP_MS) / overMs)
-    const due = waiting.splice(0, Math.ceil(share * leavers.length) - (leavers.length - waiting.length))
-    for (const leaver of due) {
-      leaver.retire()
-      leaving.set(leaver, { since: now, restored: false })
+    const due = waiting.splice(0, Math.ceil(share * clients.length) - (clients.length - waiting.length))
+    for (const client of due) {
+      client.retire()
+      draining.set(client, { since: now, restored: false })
     }
-    for (const [leaver, state] of leaving) {
-      if (staysOn(leaver, state, now - state.since)) continue
-      leaving.delete(leaver)
-      leaver.dismiss()
+    for (const [client, state] of draining) {
+      if (staysOn(client, state, now - state.since)) continue
+      draining.delete(client)
+      client.dismiss()
     }
   }
 
-  function staysOn(leaver: Leaver, state: Leaving, waitedMs: number): boolean {
+  function staysOn(client: DrainingClient, state: DrainState, waitedMs: number): boolean {
     const restored = waitedMs >= GAP_MS && waitedMs < patienceMs - GAP_MS
     if (restored && state.restored) return true
-    if (waitedMs >= patienceMs || (!state.restored && !leaver.busy)) return false
+    if (waitedMs >= patienceMs || (!state.restored && !client.busy)) return false
     if (restored !== state.restored) {
       state.restored = restored
-      if (restored) leaver.restore()
-      else leaver.retire()
+      if (restored) client.restore()
+      else client.retire()
     }
     return true
   }
@@ -70,7 +73,7 @@ export function drainEvenly(leavers: readonly Leaver[], { overMs, patienceMs }: 
     const timer = setInterval(round, STEP_MS)
     function round(): void {
       step()
-      if (waiting.length + leaving.size > 0) return
+      if (waiting.length + draining.size > 0) return
       clearInterval(timer)
       resolve()
     }

@@ -1,18 +1,38 @@
-import { performance } from 'node:perf_hooks'
 import { isTargetAllowed } from '../../crds/tunnel-config.ts'
+import { type ReachedTunnel, sentences } from './sentences.ts'
+import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Login, Origin, Session } from '../session.ts'
 import { type ChannelTable, refusedChannel } from '../channels/channel-table.ts'
-import type { ClientChannels } from './client-channels.ts'
-import { type Forward, forwardRefusal } from './forwards.ts'
+import type { ClientChannels } from './terminal.ts'
 import type { LineWatch } from './line-watch.ts'
-import { type ReachedTunnel, sentences } from './sentences.ts'
 import { parseTarget, throughSocks } from './socks.ts'
 import type { GlobalRequest } from './wire/messages.ts'
 import type { Wire } from './wire/wire.ts'
 
+/** Forward that a client requests, with its spelling (RFC 4254, section 7.1). */
+export interface Forward {
+  readonly host: string
+  readonly port: number
+}
+
+/** Port that a client must request; the edge maps public ports to it. */
+const PORT = 80
+/** Hosts that mean any address: stock clients send them when the user names none. */
+const OWN = ['', 'localhost', '*']
+
+/** Returns the sentence for a rejected forward; undefined when it is accepted. */
+export function forwardRefusal(requested: Forward, tunnel: ReachedTunnel): string | undefined {
+  const { route } = tunnel
+  const host = requested.host.toLowerCase()
+  if (!OWN.includes(host) && host !== route.hostname && host !== route.host.toLowerCase())
+    return sentences.otherHost(requested.host, tunnel)
+  if (requested.port !== PORT) return sentences.otherPort(requested.port, tunnel)
+  return isTargetAllowed(route.config) ? undefined : sentences.otherTarget
+}
+
 export interface ForwardingDeps {
-  /** Of the connection; the session's, too. */
+  /** Id of the connection and of its session. */
   readonly id: string
   readonly clientIp: string
   readonly since: number
@@ -20,18 +40,18 @@ export interface ForwardingDeps {
   readonly line: LineWatch
   /** Channels that the client opened itself. */
   readonly terminals: Pick<ClientChannels, 'count' | 'complain' | 'notify'>
-  /** Whose forward it is, once its client has logged in. */
+  /** Tunnel of the client, once it has logged in. */
   tunnel(): (ReachedTunnel & { readonly login: Login }) | undefined
   close(reason: string, sentence: string): void
   serving(session: Session, serves: boolean): void
 }
 
-/** How long the first answer after a forward is waited for. */
+/** Maximum wait for the first reply after a forward. */
 const ANSWER_MS = 500
-/** Between two lines in a terminal that the target cannot be reached. */
+/** Minimum interval between two lines about an unreachable target. */
 const COMPLAINT_MS = 30_000
 
-/** The one forward of a connection (RFC 4254, section 7.1), and the session that serves its tunnel by it. */
+/** The one forward of a connection (RFC 4254, section 7.1), and the session that serves its tunnel through it. */
 export class Forwarding {
   readonly #deps: ForwardingDeps
   #forward: Forward | undefined
@@ -45,12 +65,12 @@ export class Forwarding {
     this.#deps = deps
   }
 
-  /** The client has asked for it, and may. */
+  /** Whether the client has an accepted forward. */
   get granted(): boolean {
     return this.#forward !== undefined
   }
 
-  /** When the client cancelled the last one, or 0: it may do without one for a while after that, too. */
+  /** Time at which the client cancelled its last forward, or 0: it has `nextForwardGraceMs` for another one. */
   get cancelledAt(): number {
     return this.#cancelledAt
   }
@@ -59,7 +79,7 @@ export class Forwarding {
     return this.#session
   }
 
-  /** Whether it is granted; why a forward is not has been explained. */
+  /** Handles a request; returns whether it succeeded. The sentence for a rejected forward has been sent. */
   handle(request: GlobalRequest, now: number): boolean {
     switch (request.name) {
       case 'tcpip-forward':
@@ -73,23 +93,26 @@ export class Forwarding {
     }
   }
 
-  #ask(wanted: Forward): boolean {
+  #ask(requested: Forward): boolean {
     const tunnel = this.#deps.tunnel()
     if (tunnel === undefined) return false
-    const refusal = this.#forward ? sentences.secondForward : forwardRefusal(wanted, tunnel)
-    if (refusal === undefined) this.#forward = wanted
+    const refusal = this.#forward ? sentences.secondForward : forwardRefusal(requested, tunnel)
+    if (refusal === undefined) this.#forward = requested
     else this.#refuse(refusal)
     return refusal === undefined
   }
 
-  /** A forward of a socket at the server's side, by its path: there is none here. */
+  /** Rejects a forward of a Unix socket on the server. */
   #refuseSocket(path: string): false {
     const tunnel = this.#deps.tunnel()
     if (tunnel) this.#refuse(sentences.socket(path, tunnel))
     return false
   }
 
-  /** A client shows nothing but the sentence of a disconnect, but those who visit the first forward count more. */
+  /**
+   * Ends the connection with a sentence, because clients show no other text. While the first forward serves, the sentence goes to the
+   * terminal instead.
+   */
   #refuse(refusal: string): void {
     if (this.#serves) this.#deps.terminals.complain(refusal)
     else this.#deps.close('forward_refused', refusal)
@@ -102,7 +125,7 @@ export class Forwarding {
     return true
   }
 
-  /** The client has been told that it may. */
+  /** Starts the session after the reply to the forward was sent. */
   begin(now: number): void {
     const tunnel = this.#deps.tunnel()
     const forward = this.#forward
@@ -125,18 +148,18 @@ export class Forwarding {
   }
 
   tick(now: number): void {
-    // Not every client answers what it does not know.
+    // Some clients do not answer unknown requests.
     if (now - this.#grantedAt > ANSWER_MS) this.#serve()
   }
 
-  /** The client could not reach its target: its user may see that in the terminal, not for each visitor. */
+  /** Shows in the terminal, at most twice a minute, that the target is unreachable. */
   targetRefused(now: number): void {
     if (now - this.#complainedAt < COMPLAINT_MS) return
     this.#complainedAt = now
     this.#deps.terminals.complain(sentences.targetRefused)
   }
 
-  /** Why it would not be granted any more, in a sentence. */
+  /** Sentence for a forward that is not authorized any more. */
   get refusal(): string | undefined {
     const tunnel = this.#deps.tunnel()
     return tunnel && this.#forward && forwardRefusal(this.#forward, tunnel)
@@ -152,8 +175,8 @@ export class Forwarding {
   }
 
   /**
-   * Some clients (Go's) refuse a channel that comes close upon the answer to their forward, before they have noted it: the first is
-   * opened when they have answered something after it.
+   * Reports the session as serving. Some clients (Go's) refuse a channel that follows the reply to their forward at once, before they
+   * have registered it: the session serves after the next reply of the client.
    */
   #serve(): void {
     if (this.#serves || !this.#session) return

@@ -2,7 +2,7 @@ import { createPrivateKey, generateKeyPairSync, type JsonWebKey, type KeyObject,
 import { MooringError } from '../../shared/errors.ts'
 import { mpint, string, uint32, WireReader } from './wire-format.ts'
 
-/** A private key that the edge proves itself by. */
+/** Private key by which the edge proves its identity. */
 export interface HostKey {
   readonly type: 'ssh-ed25519' | 'ecdsa-sha2-nistp256' | 'ssh-rsa'
   /** Public key as SSH transmits it. */
@@ -17,7 +17,7 @@ const PEM = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END O
 const BLOCK_BYTES = 8
 const RSA_BITS = 3072
 
-/** One key of each type that clients ask for, each a file in OpenSSH's format, as `ssh-keygen` reads it. Takes a second, for RSA. */
+/** Generates one key of each type that clients request, as files in OpenSSH's format. Takes about a second, for RSA. */
 export function generateHostKeys(): readonly string[] {
   return [
     generateKeyPairSync('ed25519').privateKey,
@@ -26,7 +26,11 @@ export function generateHostKeys(): readonly string[] {
   ].map((key) => fileOf(key))
 }
 
-/** @throws MooringError `invalid_host_key` when it is not a private key of one of our types in OpenSSH's format, without a passphrase */
+/**
+ * Parses a host key.
+ * @throws MooringError `invalid_host_key` when it is not an Ed25519, ECDSA P-256 or RSA private key in OpenSSH's format, without a
+ * passphrase
+ */
 export function parseHostKey(file: string): HostKey {
   const key = readFile(file)
   if (key === undefined)

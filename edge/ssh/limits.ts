@@ -1,50 +1,50 @@
-/** Bounds of the SSH side. Times are in milliseconds. */
+/** Limits of the SSH server. Times are in milliseconds. */
 export interface SshLimits {
-  /** Connections in all. */
+  /** Connections in total. */
   readonly connections: number
   /** Connections of one source that have not logged in. */
   readonly handshakesPerSource: number
-  /** Age at which the oldest of them gives way, when a source has as many and one more comes. */
+  /** Age from which the oldest of them is closed when a source exceeds that limit. */
   readonly giveWayMs: number
   /**
-   * Connections of one source in a minute that began to exchange keys and ended without a login: each has cost some milliseconds
-   * (CVE-2002-20001). More of them exchange keys in a queue.
+   * Connections of one source in a minute that began to exchange keys and ended without a login; each costs some milliseconds
+   * (CVE-2002-20001). Above it, the connections of the source exchange keys in a queue.
    */
   readonly unfinishedPerSource: number
-  /** Key exchanges a second of a source that has had too many such connections, or failed logins. */
+  /** Key exchanges per second of a source that exceeds that limit or the limit of failed logins. */
   readonly slowHandshakesPerSecond: number
-  /** Connections that are told why they are refused, at a time; more of them are closed without a word. */
+  /** Simultaneous connections that are rejected with a sentence; more are closed without one. */
   readonly farewells: number
-  /** From the accepted connection to the login, whatever the client sends meanwhile. */
+  /** Time from accept to login, whatever the client sends meanwhile. */
   readonly loginGraceMs: number
-  /** For a trusted balancer to say whom it speaks for, and how long it may be silent before it is taken for one that does not say. */
+  /** Time for the PROXY header of a trusted balancer, and silence after which it counts as sending none. */
   readonly balancerMs: number
   readonly balancerQuietMs: number
-  /** Keys, passwords and whatever else one connection may try; a first question what there is does not count. */
+  /** Login attempts of one connection; the first `none` request does not count. */
   readonly loginTries: number
   /** Failed logins of one source in a minute, after which its passwords are no longer compared (docs/ssh-logins.md). */
   readonly failedPerSource: number
   /** Failed logins of one source on one tunnel in a minute. */
   readonly failedPerSourceAndTunnel: number
-  /** Refused logins of one tunnel that are recorded in a minute, whatever their number and that of their sources. */
+  /** Refused logins of one tunnel that are recorded in a minute, over all sources. */
   readonly refusalsPerTunnel: number
   readonly sessionsPerTunnel: number
-  /** How long a logged-in client may do without a first forward: stock clients ask for it at once. */
+  /** Time for a logged-in client to request its first forward; stock clients do so at once. */
   readonly forwardGraceMs: number
-  /** How long a client that has cancelled its forward may do without another. */
+  /** Time for a client that has cancelled its forward to request another. */
   readonly nextForwardGraceMs: number
   /** Channels of one session. */
   readonly channels: number
   /** Bytes of one session that were received and not read. */
   readonly unreadBytes: number
-  /** What the windows of all sessions may grow by, for clients that are far away. */
+  /** Bytes that the windows of all sessions may grow by, for distant clients. */
   readonly windowGrowthBytes: number
   readonly rekeyBytes: number
   readonly rekeyMs: number
   readonly keepaliveMs: number
-  /** Keepalives without an answer, after which a client is gone. */
+  /** Keepalives without an answer, after which a client counts as lost. */
   readonly keepaliveMisses: number
-  /** How long an older session may be silent when a newer one has come. */
+  /** Silence after which an older session is closed when a newer one has come. */
   readonly probeMs: number
 }
 
@@ -54,20 +54,20 @@ export const DEFAULT_SSH_LIMITS: SshLimits = {
   giveWayMs: 5_000,
   unfinishedPerSource: 300,
   slowHandshakesPerSecond: 10,
-  // Each may take two seconds to go, and whoever is refused at the door may come again at once.
+  // Each takes up to two seconds to end, and a rejected client may reconnect at once.
   farewells: 1_000,
-  // With the farewell and the interval of the timer, a connection is gone within 20 s.
+  // With the time to read the sentence and the timer's interval, a connection is closed within 20 s.
   loginGraceMs: 17_000,
   balancerMs: 10_000,
   balancerQuietMs: 2_000,
-  // A key that is only asked about costs next to nothing, and people have many of them in their agents.
+  // A key that is only offered costs next to nothing, and agents hold many keys.
   loginTries: 20,
   failedPerSource: 60,
   failedPerSourceAndTunnel: 30,
-  // Hostnames are public, and the journal keeps records for 90 days. All failures of two sources fit; a person reads no more.
+  // Hostnames are public, and the journal keeps records for 90 days. The limit covers all failures of two sources.
   refusalsPerTunnel: 60,
   sessionsPerTunnel: 10,
-  // A user who forgot -R is to be told soon, and clients without a session channel show nothing but the end.
+  // A user who forgot -R needs an early message, and clients without a session channel show only the end.
   forwardGraceMs: 5_000,
   nextForwardGraceMs: 30_000,
   channels: 1_000,

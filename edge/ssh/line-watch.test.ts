@@ -9,7 +9,7 @@ const { keepaliveMs, keepaliveMisses, probeMs } = DEFAULT_SSH_LIMITS
 const KEY_EXCHANGE_MS = 30_000
 const TICK_MS = 500
 
-/** The line of a client that says nothing, watched from the moment 0 on. */
+/** Connection of a quiet client, checked from time 0 on. */
 function watched({ exchanging = false } = {}) {
   let pings = 0
   const wire = { exchanging, ping: () => (pings += 1), rekey: () => undefined } as unknown as Wire
@@ -21,20 +21,20 @@ function watched({ exchanging = false } = {}) {
   }
 }
 
-test('one that does not answer a probe in time is of a client that was replaced', () => {
+test('a connection that does not answer a probe in time is replaced', () => {
   const { line, tick } = watched()
   line.probe(0)
   expect([tick(probeMs), tick(probeMs + 1)]).toEqual(['fine', 'replaced'])
 })
 
-test('one that says nothing is asked, and is silent when as many questions were not answered as it may miss', () => {
+test('a quiet connection gets keepalives, and is silent after the maximum number of misses', () => {
   const { tick, pings } = watched()
   const states = []
   for (let now = TICK_MS; states.at(-1) !== 'silent'; now += TICK_MS) states.push(tick(now))
   expect([states.length, pings()]).toEqual([(keepaliveMs * (keepaliveMisses + 1)) / TICK_MS + 1, keepaliveMisses])
 })
 
-test('time in which this process itself did not look counts for nothing', () => {
+test('time in which this process did not run does not count', () => {
   const [probed, asked, exchanging] = [watched(), watched(), watched({ exchanging: true })]
   probed.line.probe(0)
   for (let misses = 1; misses <= keepaliveMisses; misses += 1) asked.tick(keepaliveMs * misses + 1)

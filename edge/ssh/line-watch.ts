@@ -9,18 +9,18 @@ interface Deps {
   readonly now: number
 }
 
-/** In milliseconds. */
+/** Intervals in milliseconds. */
 interface Pace {
   readonly keepaliveMs: number
   readonly keyExchangeMs: number
-  /** How long this process itself has not looked: the client may have answered meanwhile. */
+  /** Time in which this process did not run: the client may have answered meanwhile. */
   readonly stalledMs: number
 }
 
-/** `silent`: no answers; `replaced`: none to a probe; `stuck`: a key exchange that does not end. */
+/** `silent`: no answers to keepalives; `replaced`: no answer to a probe; `stuck`: a key exchange that does not end. */
 export type LineState = 'fine' | 'silent' | 'replaced' | 'stuck'
 
-/** Watches one connection's line: whether its client is there, how far away it is, and when its keys are old. Times are monotonic. */
+/** Checks one connection: whether its client answers, its round-trip time, and the age of its keys. Times are monotonic. */
 export class LineWatch {
   readonly #wire: Wire
   readonly #output: Output
@@ -44,7 +44,7 @@ export class LineWatch {
     this.#keysAt = now
   }
 
-  /** Bytes came. True: a probe is answered by them. */
+  /** Records received bytes. Returns true when they answer a probe. */
   heard(bytes: number, now: number): boolean {
     this.#heardAt = now
     this.#misses = 0
@@ -59,9 +59,9 @@ export class LineWatch {
     this.#ping(now)
   }
 
-  /** Measures how long the way there and back takes, now and with each keepalive; the shortest counts: a full line answers late. */
-  measure(now: number, tell: (ms: number) => void): void {
-    this.#roundTrip = tell
+  /** Measures the round-trip time now and with each keepalive. The shortest one counts, because a full line answers late. */
+  measure(now: number, onMeasured: (ms: number) => void): void {
+    this.#roundTrip = onMeasured
     this.#ping(now)
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MinuteCounter } from './login-limits.ts'
 
-test('a counter is reached by its limit, for each key, until the minute is over', () => {
+test('a counter reaches its limit per key, until the minute is over', () => {
   let now = 0
   const counter = new MinuteCounter(2, () => now)
   counter.add('a')

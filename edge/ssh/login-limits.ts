@@ -1,5 +1,5 @@
 const MINUTE_MS = 60_000
-/** Beyond it the oldest are forgotten: a crowd of sources must not fill the memory. */
+/** Maximum number of keys, so that many sources cannot fill the memory; the oldest are dropped. */
 const MAX_KEYS = 50_000
 
 interface Window {
@@ -7,13 +7,13 @@ interface Window {
   readonly count: number
 }
 
-/** Counts per key in windows of a minute. */
+/** Counter per key in windows of a minute. */
 export class MinuteCounter {
   readonly #limit: number
   readonly #now: () => number
   readonly #windows = new Map<string, Window>()
 
-  /** @param now milliseconds since some moment, whatever the machine's clock is set to: a reached limit ends after a minute and no later */
+  /** @param now monotonic clock in milliseconds: a reached limit ends after a minute, whatever the machine's clock is set to */
   constructor(limit: number, now: () => number) {
     this.#limit = limit
     this.#now = now

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { freshHostname, routesInMemory } from '../../test/support/edge/ssh-edge.ts'
 import type { RoutedPassword } from '../route.ts'
-import { judgePassword, revocationOf } from './login.ts'
+import { checkPassword, revocationOf } from './login.ts'
 
 const NOW = Date.parse('2026-01-01T12:00:00Z')
 const [MINE, THEIRS] = [freshHostname(), freshHostname()]
@@ -25,74 +25,79 @@ function routesOf({ mine, theirs }: Tunnels) {
   return routes.port
 }
 
-/** What a login comes to: the hostname that it opens, or why it is refused and whose journal says so. */
+/** Result of a login: the hostname that it opens, or the refusal and the tunnel whose journal records it. */
 function outcomeOf(tunnels: Tunnels, user: string, password: string): readonly string[] {
-  const verdict = judgePassword(routesOf(tunnels), { user, password, source, now: NOW })
-  const route = verdict.route?.hostname ?? 'nobody'
-  return 'login' in verdict ? ['opens', route] : [verdict.refusal, route]
+  const decision = checkPassword(routesOf(tunnels), { user, password, source, now: NOW })
+  const route = decision.route?.hostname ?? 'nobody'
+  return 'login' in decision ? ['opens', route] : [decision.refusal, route]
 }
 
 describe('a login by password', () => {
   const secret = 'mt_secret'
   test.each<{ does: string; user: string; tunnels: Tunnels; password?: string; outcome: readonly string[] }>([
-    { does: 'as its hostname opens it', user: MINE, tunnels: { mine: [routed(secret)] }, outcome: ['opens', MINE] },
-    { does: 'as anybody opens it', user: 'root', tunnels: { mine: [routed(secret)], theirs: [] }, outcome: ['opens', MINE] },
+    { does: 'as its hostname opens the tunnel', user: MINE, tunnels: { mine: [routed(secret)] }, outcome: ['opens', MINE] },
     {
-      does: 'as its hostname opens it, whoever has the same hash',
+      does: 'with any user name opens the tunnel',
+      user: 'root',
+      tunnels: { mine: [routed(secret)], theirs: [] },
+      outcome: ['opens', MINE],
+    },
+    {
+      does: 'as its hostname opens the tunnel, also when another one has the same hash',
       user: MINE,
       tunnels: { mine: [routed(secret)], theirs: [routed(secret)] },
       outcome: ['opens', MINE],
     },
     {
-      does: 'as the hostname of another tunnel is wrong',
+      does: 'as the hostname of another tunnel is refused',
       user: MINE,
       tunnels: { mine: [routed('mt_x')], theirs: [routed(secret)] },
       outcome: ['password', MINE],
     },
     {
-      does: 'where none is live is told so, as explain says it',
+      does: 'without a live password is refused with the reason of explain',
       user: MINE,
       tunnels: { mine: [routed('mt_x', { expiresAt: NOW })], theirs: [routed(secret)] },
       outcome: ['no_credential', MINE],
     },
     {
-      does: 'as anybody is unknown where two tunnels have its hash',
+      does: 'with any user name is unknown when two tunnels have its hash',
       user: 'root',
       tunnels: { mine: [routed(secret)], theirs: [routed(secret)] },
       outcome: ['unknown_host', 'nobody'],
     },
     {
-      does: 'as anybody is unknown where two tunnels have its hash, if one has ended',
+      does: 'with any user name is unknown when two tunnels have its hash, one of them expired',
       user: 'root',
       tunnels: { mine: [routed(secret, { expiresAt: NOW })], theirs: [routed(secret)] },
       outcome: ['unknown_host', 'nobody'],
     },
     {
-      does: 'that has ended is told so',
+      does: 'that has expired is refused as expired',
       user: 'root',
       tunnels: { mine: [routed(secret, { expiresAt: NOW })] },
       outcome: ['expired', MINE],
     },
     {
-      does: 'opens it where the same one has ended before',
+      does: 'opens the tunnel when an expired password has the same hash',
       user: MINE,
       tunnels: { mine: [routed(secret, { expiresAt: NOW }), routed(secret)] },
       outcome: ['opens', MINE],
     },
     {
-      does: 'that is the eleventh is wrong',
+      does: 'that is the eleventh is refused',
       user: MINE,
       tunnels: { mine: [...ten, routed(secret)] },
       outcome: ['password', MINE],
     },
     {
-      does: 'that is the eleventh opens it when an older one has ended',
+      does: 'that is the eleventh opens the tunnel when an older one has expired',
       user: MINE,
       tunnels: { mine: [routed('mt_x', { expiresAt: NOW }), ...ten.slice(1), routed(secret)] },
       outcome: ['opens', MINE],
     },
     {
-      does: 'that is not a temporary one is wrong, whatever its hash',
+      does: 'that is not temporary is refused, whatever its hash',
       user: MINE,
       tunnels: { mine: [routed('hunter2')] },
       password: 'hunter2',
@@ -106,8 +111,8 @@ describe('a login by password', () => {
 test.each([
   { does: 'goes on while its password is live', passwords: ten, revocation: undefined },
   { does: 'ends with its password', passwords: [routed('mt_9', { expiresAt: NOW })], revocation: 'password_expired' },
-  { does: 'ends when its password is gone', passwords: ten.slice(0, 9), revocation: 'password_revoked' },
-  { does: 'ends when its password is one too many', passwords: [routed('mt_older'), ...ten], revocation: 'password_revoked' },
+  { does: 'ends when its password was deleted', passwords: ten.slice(0, 9), revocation: 'password_revoked' },
+  { does: 'ends when its password exceeds the limit', passwords: [routed('mt_older'), ...ten], revocation: 'password_revoked' },
 ])('a session $does', ({ passwords, revocation }) => {
   const login = { authMethod: 'token', passwordId: 'id-mt_9' } as const
   expect(revocationOf(routesOf({ mine: passwords }).get(MINE), { source, login, now: NOW })).toBe(revocation)

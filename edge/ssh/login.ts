@@ -6,44 +6,44 @@ import type { Login } from '../session.ts'
 import { fingerprintOf, parsePublicKeyLine, type PublicKey } from './public-key.ts'
 
 /**
- * Why a login was refused: a reason of {@link LOGIN_CHECKS}, or `key`, `password`, `expired`, `rate`. Only the journal of its tunnel
- * says so; `unknown_host` has none.
+ * Reason for a refused login: a reason of {@link LOGIN_CHECKS}, or `key`, `password`, `expired`, `rate`. It is visible only in the
+ * journal of the tunnel; `unknown_host` has none.
  */
 export type Refusal = string
 
-/** Why a session may not go on. */
+/** Reason for ending a session that is not authorized any more. */
 export type Revocation = 'tunnel_deleted' | 'ip_denied' | 'auth_mode' | 'key_removed' | 'password_revoked' | 'password_expired'
 
-export interface Admission {
+export interface AcceptedLogin {
   readonly route: Route
   readonly login: Login
-  /** The one to be proven, of a login by key. */
+  /** Key whose possession the client must prove, for a login by key. */
   readonly key?: PublicKey
 }
 
-export interface Denial {
-  /** Whose journal it is for. */
+export interface DeniedLogin {
+  /** Tunnel whose journal records the refusal. */
   readonly route: Route | undefined
   readonly refusal: Refusal
   readonly fingerprint?: string
   readonly passwordId?: string
 }
 
-export type Verdict = Admission | Denial
+export type LoginDecision = AcceptedLogin | DeniedLogin
 
-/** What every temporary password begins with. */
+/** Prefix of every temporary password. */
 const PASSWORD_PREFIX = 'mt_'
 
 interface Attempt {
   readonly source: string
   readonly authMethod: Login['authMethod']
-  /** Of a password that the tunnel does not have; else one is live at least, or was. */
+  /** Number of live passwords of the tunnel, for a password that it does not have; otherwise at least one is or was live. */
   readonly livePasswords?: number | undefined
   readonly sessions?: number
   readonly maxSessions?: number
 }
 
-/** What stands against a login before its key or password is looked at, or (with `sessions`) after that. */
+/** Returns the reason against a login before its key or password is checked, or (with `sessions`) after that. */
 export function refusalOf(
   route: Route | undefined,
   { source, authMethod, livePasswords: live = 1, sessions = 0, maxSessions = 1 }: Attempt,
@@ -52,7 +52,7 @@ export function refusalOf(
   return firstRejection(LOGIN_CHECKS, observed)?.reason
 }
 
-/** Keys of a config, by their base64 as SSH transmits them: parsed once a change of the tunnel. */
+/** Keys of a config by their base64 text, parsed once per change of the tunnel. */
 const keysOf = new WeakMap<Route, ReadonlyMap<string, PublicKey>>()
 
 function authorizedKeys(route: Route): ReadonlyMap<string, PublicKey> {
@@ -64,8 +64,8 @@ function authorizedKeys(route: Route): ReadonlyMap<string, PublicKey> {
   return map
 }
 
-/** Whether a key would do; that the client has it is another question. */
-export function judgeKey(route: Route | undefined, source: string, blob: Buffer): Verdict {
+/** Decides about a key, before the client has proven that it owns it. */
+export function checkKey(route: Route | undefined, source: string, blob: Buffer): LoginDecision {
   const fingerprint = fingerprintOf(blob)
   const refusal = refusalOf(route, { source, authMethod: 'key' })
   if (route === undefined || refusal) return { route, refusal: refusal ?? 'unknown_host', fingerprint }
@@ -78,15 +78,16 @@ export interface PasswordLogin {
   readonly user: string
   readonly password: string
   readonly source: string
-  /** Milliseconds since the epoch. */
+  /** Current time in milliseconds since the epoch. */
   readonly now: number
 }
 
 /**
- * The user names the tunnel; where it names none, the password does (surface, "SSH"). Never another one than the user says: its client would
- * serve what somebody else has put the same hash beside. A wrong password is told to the journal of the user's tunnel.
+ * Decides about a password. The user name selects the tunnel; a user name without a tunnel leaves that to the password
+ * (docs/ssh-logins.md). The password never selects another tunnel than the user name does: the client would serve a tunnel to which
+ * another tenant copied the hash. A wrong password is recorded in the journal of the user's tunnel.
  */
-export function judgePassword(routes: Routes & PasswordRoutes, { user, password, source, now }: PasswordLogin): Verdict {
+export function checkPassword(routes: Routes & PasswordRoutes, { user, password, source, now }: PasswordLogin): LoginDecision {
   const named = routes.get(user)
   const sha256 = createHash('sha256').update(password).digest()
   const isTemporary = password.startsWith(PASSWORD_PREFIX)
@@ -101,13 +102,13 @@ export function judgePassword(routes: Routes & PasswordRoutes, { user, password,
   return { route, login: { authMethod: 'token', passwordId: known.id } }
 }
 
-/** One of several alike that is live, if any is. */
+/** Returns the tunnel's password with this hash, a live one if there are several. */
 function passwordIn(route: Route, sha256: Buffer, now: number): RoutedPassword | undefined {
   const alike = route.passwords.filter((candidate) => timingSafeEqual(Buffer.from(candidate.sha256, 'hex'), sha256))
   return alike.find((candidate) => refusalOfPassword(route, candidate, now) === undefined) ?? alike[0]
 }
 
-/** Why a password of a tunnel is not accepted now. One beyond the tenth is as good as none. */
+/** Reason why a password of a tunnel is not accepted now. Passwords beyond the tenth do not count. */
 function refusalOfPassword(route: Route, password: RoutedPassword, now: number): 'expired' | 'password' | undefined {
   if (endOf(password) <= now) return 'expired'
   return livePasswords(route.passwords, endOf, now).includes(password) ? undefined : 'password'
@@ -115,7 +116,7 @@ function refusalOfPassword(route: Route, password: RoutedPassword, now: number):
 
 const endOf = ({ expiresAt }: RoutedPassword): number => expiresAt
 
-/** Whether a session that was let in once would be let in no more. */
+/** Returns the reason why a session is not authorized any more; undefined while it is. */
 export function revocationOf(
   route: Route | undefined,
   { source, login, now }: { readonly source: string; readonly login: Login; readonly now: number },

@@ -29,7 +29,7 @@ describe('a host key', () => {
     },
   )
 
-  test('cut anywhere is refused', () => {
+  test('truncated at any byte is rejected', () => {
     const [file = ''] = files
     fc.assert(
       fc.property(fc.nat({ max: file.length - 40 }), (end) => {
@@ -46,7 +46,7 @@ describe('a public key', () => {
     return { line: lineOf('ssh-rsa', mpint(raw(publicKey, 'e')), mpint(raw(publicKey, 'n'))), privateKey }
   }
 
-  test('of RSA is taken from 2048 bits on, with SHA-2 alone', () => {
+  test('of RSA is accepted from 2048 bits on, with SHA-2 only', () => {
     const { line, privateKey } = rsa(2048)
     const key = parsePublicKeyLine(line)
     expect(key?.verify(data, sign('sha512', data, privateKey), 'sha512')).toBe(true)
@@ -54,7 +54,7 @@ describe('a public key', () => {
     expect(parsePublicKeyLine(rsa(1024).line)).toBeUndefined()
   })
 
-  test('of a hardware token wants the user present', () => {
+  test('of a hardware token requires the user’s presence', () => {
     const { publicKey, privateKey } = generateKeyPairSync('ed25519')
     const application = Buffer.from('ssh:')
     const key = parsePublicKeyLine(lineOf('sk-ssh-ed25519@openssh.com', string(raw(publicKey, 'x')), string(application)))
@@ -95,7 +95,7 @@ describe('a public key', () => {
     expect(parsePublicKeyLine(line)).toBeUndefined()
   })
 
-  test('of any bytes is a key or none, and never throws', () => {
+  test('parsed from random bytes is a key or undefined, and never throws', () => {
     const type = fc.constantFrom('ssh-ed25519', 'ssh-rsa', 'ecdsa-sha2-nistp256', 'sk-ssh-ed25519@openssh.com')
     fc.assert(
       fc.property(type, fc.uint8Array({ maxLength: 120 }), (name, bytes) => {
@@ -118,7 +118,7 @@ describe('wire format', () => {
     )
   })
 
-  test('what ends too early is undefined, and so is all that follows', () => {
+  test('a truncated value is undefined, and so are all that follow', () => {
     const reader = new WireReader(Buffer.of(0, 0, 0, 9, 1, 2, 3, 4, 5))
     expect([reader.string(), reader.uint32(), reader.left]).toEqual([undefined, undefined, 0])
   })

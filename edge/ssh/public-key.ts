@@ -1,22 +1,22 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject, verify as verifySignature } from 'node:crypto'
-import { compact } from '../compact.ts'
+import { compact } from '../buffers.ts'
 import { WireReader } from './wire-format.ts'
 
-/** Hash of a signature by an RSA key, which its algorithm's name says (RFC 8332); SHA-1, the nameless one, is not taken. */
+/** Hash of an RSA signature, by the name of its algorithm (RFC 8332). Undefined: SHA-1, which is rejected. */
 export type RsaHash = 'sha256' | 'sha512' | undefined
 
 export interface PublicKey {
   readonly type: string
-  /** As SSH transmits it (RFC 4253, section 6.6). */
+  /** Key as SSH transmits it (RFC 4253, section 6.6). */
   readonly blob: Buffer
-  /** `SHA256:…`, as OpenSSH prints it. */
+  /** Fingerprint as OpenSSH prints it, `SHA256:…`. */
   readonly fingerprint: string
-  /** Whether the signature of `data` is by this key. ECDSA signatures are in DER. */
+  /** Whether this key made the signature of `data`. ECDSA signatures are in DER. */
   verify(data: Buffer, signature: Buffer, hash: RsaHash): boolean
 }
 
 const MIN_RSA_BITS = 2048
-/** A bigger one would only cost us time. */
+/** Maximum RSA key size: larger keys only cost time. */
 const MAX_RSA_BITS = 16_384
 const LINE = /^([a-z0-9@.-]{1,64}) ([A-Za-z0-9+/]+={0,3})( [^\r\n]*)?$/
 const CURVES = {
@@ -25,15 +25,17 @@ const CURVES = {
   nistp521: { crv: 'P-521', bytes: 66, hash: 'sha512' },
 } as const
 const UNCOMPRESSED_POINT = 4
-/** The user touched the key (OpenSSH, PROTOCOL.u2f). */
+/** Flag: the user touched the key (OpenSSH, PROTOCOL.u2f). */
 const USER_PRESENT = 0x01
 const ED25519_SIGNATURE_BYTES = 64
-/** Flags and counter after the signature of a hardware key. */
+/** Bytes of flags and counter after the signature of a hardware key. */
 const SK_TRAILER_BYTES = 5
 
 type Verify = PublicKey['verify']
 
-/** A key in one line, as OpenSSH writes it; undefined when it is none, or not one that may log in (surface, "SSH"). */
+/**
+ * Parses a key in one line, as OpenSSH writes it; undefined when it is invalid or of a type that may not log in (docs/ssh-logins.md).
+ */
 export function parsePublicKeyLine(line: string): PublicKey | undefined {
   const [, type = '', base64 = ''] = LINE.exec(line) ?? []
   const blob = compact(Buffer.from(base64, 'base64'))
@@ -106,7 +108,7 @@ function hardwareEcdsa(reader: WireReader): Verify | undefined {
 
 const present = (signature: Buffer) => ((signature.at(-SK_TRAILER_BYTES) ?? 0) & USER_PRESENT) !== 0
 
-/** What a FIDO key signs in place of the data (OpenSSH, PROTOCOL.u2f). */
+/** Returns the data that a FIDO key signs instead of `data` (OpenSSH, PROTOCOL.u2f). */
 function signedByHardware(application: Buffer, data: Buffer, signature: Buffer): Buffer {
   const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest()
   return Buffer.concat([sha256(application), signature.subarray(-SK_TRAILER_BYTES), sha256(data)])
@@ -119,9 +121,9 @@ function ed25519Key(reader: WireReader): KeyObject | undefined {
 
 function ecdsaKey(name: string, reader: WireReader): { readonly key: KeyObject; readonly hash: string } | undefined {
   const curve = name in CURVES ? CURVES[name as keyof typeof CURVES] : undefined
-  const said = reader.text()
+  const curveName = reader.text()
   const point = reader.string()
-  if (!curve || said !== name || point?.length !== 1 + 2 * curve.bytes || point[0] !== UNCOMPRESSED_POINT) return undefined
+  if (!curve || curveName !== name || point?.length !== 1 + 2 * curve.bytes || point[0] !== UNCOMPRESSED_POINT) return undefined
   const [x, y] = [point.subarray(1, 1 + curve.bytes), point.subarray(1 + curve.bytes)].map((half) => half.toString('base64url'))
   const key = keyOf({ kty: 'EC', crv: curve.crv, x: x ?? '', y: y ?? '' })
   return key && { key, hash: curve.hash }
@@ -132,7 +134,7 @@ function padded(number: Buffer | undefined, bytes: number): Buffer | undefined {
   return Buffer.concat([Buffer.alloc(bytes - number.length), number])
 }
 
-/** Undefined when the numbers are no key: a point off its curve, for instance. */
+/** Undefined when the numbers are not a valid key, such as a point off its curve. */
 function keyOf(jwk: JsonWebKey): KeyObject | undefined {
   try {
     return createPublicKey({ key: jwk, format: 'jwk' })

@@ -1,62 +1,67 @@
 import type { Route } from '../route.ts'
 import type { Refusal, Revocation } from './login.ts'
 
-/** What it shows. */
+/** Text of a client's terminal. */
 export interface TerminalText {
   readonly lines: readonly string[]
-  /** Why it ends at once; without one it stays until its user ends it. */
+  /** Sentence with which the terminal ends at once; undefined: it stays open until the user ends it. */
   readonly refusal: string | undefined
 }
 
-/** How clients and visitors reach this edge. */
+/** Public addresses of this edge for clients and visitors. */
 export interface PublicAddress {
   readonly sshHost: string
   readonly sshPort: number
   readonly httpsPort: number
 }
 
-/** A tunnel, and how it is reached. */
+/** Tunnel with its public address. */
 export interface ReachedTunnel {
   readonly route: Route
   readonly address: PublicAddress
 }
 
-/** The URL that works for visitors of this edge: with the port, where that is not the default. */
+/** URL for visitors of this edge, with the port unless it is the default. */
 const urlOf = ({ route, address }: ReachedTunnel) => `${route.url}${address.httpsPort === 443 ? '' : `:${address.httpsPort}`}`
 
 /**
- * Where a tunnel leads. A server does not learn the target of a plain -R (RFC 4254, section 7.1): the edge knows it for a tunnel with `target` alone, which
- * it names itself.
+ * URL and target of a tunnel. A server does not learn the target of a plain -R (RFC 4254, section 7.1): the edge knows only a target
+ * that is set in the tunnel's `target`.
  */
 const arrow = (tunnel: ReachedTunnel) => `${urlOf(tunnel)} -> ${tunnel.route.config.target ?? 'the target named in your -R'}`
 
-/** The command that connects a tunnel, short enough to be typed. */
+/** Command that connects a tunnel, short enough to be typed. */
 function command({ route, address }: ReachedTunnel): string {
   const forward = route.config.target === undefined ? '80:localhost:3000' : '80'
   const port = address.sshPort === 22 ? '' : `-p ${address.sshPort} `
   return `ssh ${port}-R ${forward} ${route.hostname}@${address.sshHost}`
 }
 
-/** Text of a client's that goes back to its terminal: nothing that a terminal would act upon. */
+/** Quotes a client's text for its terminal, without control characters. */
 const shown = (text: string) => JSON.stringify(text.slice(0, 80).replace(/[^\x20-\x7e]/g, '?'))
 
 const seconds = (ms: number) => `${Math.round(ms / 1000)} s`
 
-/** All that clients show their users: stock ssh explains nothing by itself. In ASCII: clients in other locales escape the rest. */
+/**
+ * All texts that clients show their users: stock ssh explains nothing by itself. ASCII only: clients in other locales escape the rest.
+ */
 export const sentences = {
-  /** One for all of them, so that nobody learns which tunnels there are and what guards them. */
+  /** One sentence for all causes, so that a client does not learn which tunnels exist and how they are protected. */
   notAccepted:
     'Mooring: this login is not accepted. Check the hostname, your key or password, the authentication mode, and the address that you come from.',
-  /** All that a client without a session channel (`ssh -N`) shows of a connection that works: it is sent before the login is confirmed. */
+  /**
+   * The only text that a client without a session channel (`ssh -N`) shows of a working connection: it is sent before the login is
+   * confirmed.
+   */
   welcome: (tunnel: ReachedTunnel) => `Mooring: ${arrow(tunnel)}, once this connection forwards port 80.`,
   tries:
     'Mooring: too many login attempts on one connection. With many keys in an agent, name the right one: ssh -o IdentitiesOnly=yes -i FILE.',
-  /** @param most hostnames that are listed at most */
+  /** @param most maximum number of hostnames in the list */
   severalTunnels: (hostnames: readonly string[], most: number) =>
     `Mooring: several tunnels list this key. Log in as the hostname of one, HOSTNAME@...: ${hostnames.slice(0, most).join(', ')}${hostnames.length > most ? ' and others' : ''}.`,
   loginGrace: (ms: number) => `Mooring: no login within ${seconds(ms)}.`,
   handshakes: 'Mooring: too many connections from your address that have not logged in. Try again in a moment.',
-  busy: 'Mooring: this edge has as many connections as it takes. Try again in a moment.',
+  busy: 'Mooring: this edge has reached its limit of connections. Try again in a moment.',
   forwardGrace: (tunnel: ReachedTunnel) => `Mooring: this connection forwards nothing: -R is missing. Type: ${command(tunnel)}`,
   otherHost: (host: string, tunnel: ReachedTunnel) =>
     `Mooring: ${shown(host)} is not the tunnel of this login. Type: ${command(tunnel)}`,
@@ -74,13 +79,13 @@ export const sentences = {
   onlyForwards: 'Mooring forwards remote ports (-R) only',
   keepalive: 'Mooring: no answer to keepalives.',
   replaced: 'Mooring: a newer connection serves this tunnel, and this one did not answer.',
-  protocol: 'Mooring: that is not how SSH is spoken.',
+  protocol: 'Mooring: SSH protocol error.',
   overrun: 'Mooring: more data than the window of the channel allows.',
-  rekey: 'Mooring: the exchange of new keys did not end.',
-  stopping: 'Mooring: this edge stops. Connect again.',
+  rekey: 'Mooring: the exchange of new keys timed out.',
+  stopping: 'Mooring: this edge is stopping. Connect again.',
   refused(refusal: Refusal): string {
     if (refusal === 'rate') return 'Mooring: too many failed logins from your address. Try again in a minute.'
-    if (refusal === 'too_many_sessions') return 'Mooring: this tunnel has as many connections as it may have.'
+    if (refusal === 'too_many_sessions') return 'Mooring: this tunnel has reached its limit of connections.'
     return refusal === 'expired' ? 'Mooring: this password has expired. Issue a new one.' : sentences.notAccepted
   },
   revoked: (why: Revocation): string => REVOKED[why],
@@ -95,7 +100,7 @@ const REVOKED: Readonly<Record<Revocation, string>> = {
   password_expired: 'Mooring: the password of this login has expired.',
 }
 
-/** What a session channel shows. */
+/** Returns the text of a session channel. */
 export function terminalText(tunnel: ReachedTunnel, forwarding: boolean): TerminalText {
   if (!forwarding) return { lines: [], refusal: sentences.forwardGrace(tunnel) }
   return {

@@ -6,15 +6,14 @@ import type { AddressList } from '../../crds/formats/address-list.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import type { Peer } from '../balancers/peer.ts'
-import type { EdgeClock } from '../clock.ts'
+import { type EdgeClock, startTicker } from '../clock.ts'
 import type { LoginRoutes } from '../route.ts'
 import type { LiveSessions } from '../sessions.ts'
 import type { Session } from '../session.ts'
-import { startTicker } from '../ticker.ts'
 import { Admission } from './admission.ts'
 import { Connection, type ConnectionDeps } from './connection.ts'
 import { createConnectionJournal } from './connection-journal.ts'
-import { type DrainPlan, drainEvenly, type Leaver } from './drain.ts'
+import { type DrainPlan, drainEvenly, type DrainingClient } from './drain.ts'
 import { parseHostKey } from './host-keys.ts'
 import type { SshLimits } from './limits.ts'
 import { sourceKey } from '../source-key.ts'
@@ -23,51 +22,56 @@ import { createSshMetrics } from './metrics.ts'
 import { Budget } from '../channels/receive-window.ts'
 import { type PublicAddress, sentences } from './sentences.ts'
 import { Reason } from './wire/messages.ts'
-import { hostKeyRing } from './wire/offer.ts'
+import { hostKeyRing } from './wire/algorithms.ts'
 import { ciphersReady, nativeCiphers } from './wire/packets.ts'
 
 export interface SshServerDeps extends EdgeClock {
-  /** Name of this edge, which its connection records carry. */
+  /** Name of this edge, for its connection records. */
   readonly edge: string
   /** Private keys in OpenSSH's format, one of each type. */
   readonly hostKeys: readonly string[]
   readonly routes: LoginRoutes
   readonly sessions: LiveSessions
-  /** How the edge is reached, for what clients show. Known once it listens. */
+  /** Public address of the edge, for the texts of clients. Known once the edge listens. */
   readonly address: () => PublicAddress
-  /** No more requests are sent to a session that lives on a little. */
+  /** Called when a session takes no more requests while it still lives. */
   readonly onRetired?: (session: Session) => void
   readonly journal: Pick<JournalWriter, 'connection'>
   readonly limits: SshLimits
-  /** Balancers that are believed about whom they speak for. Undefined: none. */
+  /** Trusted balancers, whose PROXY headers name the client. Undefined: none. */
   readonly trusted?: AddressList | undefined
   readonly log: Logger
   readonly registry: Registry
 }
 
 export interface SshServer {
-  /** Resolves with the port, once clients can connect. @throws Error when the port cannot be had */
+  /**
+   * Opens the port and resolves with its number.
+   * @throws Error when the port cannot be opened
+   */
   listen(host: string, port: number): Promise<number>
-  /** Asks those who serve this tunnel whether they are there: a client came to another edge. */
+  /** Probes the sessions of this tunnel after a client of it has connected to another edge. */
   probe(hostname: string): void
-  /** Tells the journal once more who is here: it is another one. */
-  tellAgain(): void
-  /** Takes nobody new, who is told so, and asks all to go and come back elsewhere. Resolves when the last was asked. */
+  /** Reports the connected clients to the journal again, after the journal was replaced. */
+  reportConnections(): void
+  /** Rejects new clients with a sentence, and asks all clients to reconnect to another edge. Resolves when the last one was asked. */
   drain(plan: DrainPlan): Promise<void>
-  /** Takes no more clients, and ends those there are. */
+  /** Stops accepting, and ends all connections. */
   close(): Promise<void>
 }
 
 const TICK_MS = 500
-/** Between two clients that are asked to go, where there is time: each costs another edge a handshake. */
-const LEAVE_MS = 50
+/** Interval between two dismissed clients, where there is time: each costs another edge a handshake. */
+const DRAIN_STEP_MS = 50
 
-/** The SSH side of an edge (surface, section 5, "SSH"): clients log in, forward port 80, and become sessions of their tunnel. */
+/**
+ * Creates the SSH server of an edge: clients log in, forward port 80, and become sessions of their tunnel (docs/edge.md, "Sessions").
+ */
 export function createSshServer(given: SshServerDeps): SshServer {
   const { edge, hostKeys, routes, sessions, journal, limits, log, registry, now, date, onRetired = () => undefined } = given
   const connections = new Set<Connection>()
   const byHostname = new Map<string, Set<Connection>>()
-  /** Ids of the sessions here. */
+  /** Ids of the local sessions that serve. */
   const serves = new Set<string>()
   let draining = false
   const failures = {
@@ -82,7 +86,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     sessions: serves.size,
     channels: [...connections].reduce((sum, { channels }) => sum + channels.size, 0),
   }))
-  const told = createConnectionJournal({ edge, journal, limits, metrics, log, now, date })
+  const connectionJournal = createConnectionJournal({ edge, journal, limits, metrics, log, now, date })
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
@@ -92,19 +96,19 @@ export function createSshServer(given: SshServerDeps): SshServer {
     loggedIn,
     serving,
     alive: (session) => sessions.confirm(session),
-    refused: (connection, login) => told.refused(connection, login),
+    refused: (connection, login) => connectionJournal.refused(connection, login),
     failed: (error) => log.debug({ err: error }, 'an SSH connection failed'),
     ended,
   }
 
   const entrance = createEntrance({
     ...{ trusted: given.trusted, headMs: limits.balancerMs, quietMs: limits.balancerQuietMs },
-    ...{ most: limits.connections, log },
+    ...{ maxAwaited: limits.connections, log },
   })
 
   function accept(socket: Socket, { address }: Peer, began: number): void {
     if (address === '') {
-      // It has gone before we came to it.
+      // The client disconnected before this call.
       socket.destroy()
       return
     }
@@ -121,7 +125,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     if (refusal) connection.close(...refusal)
   }
 
-  /** Sentence for a source whose connection is rejected at once. */
+  /** Arguments for closing a connection that is rejected at once; undefined when it is accepted. */
   function refusalOf(source: string): Parameters<Connection['close']> | undefined {
     if (draining) return ['edge_stopping', sentences.stopping]
     if (connections.size >= limits.connections) return ['busy', sentences.busy, Reason.tooManyConnections]
@@ -135,7 +139,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     const { hostname = '' } = connection
     admission.leave(connection)
     byHostname.set(hostname, (byHostname.get(hostname) ?? new Set()).add(connection))
-    told.loggedIn(connection, routes.get(hostname)?.id)
+    connectionJournal.loggedIn(connection, routes.get(hostname)?.id)
   }
 
   function serving(connection: Connection, session: Session, begins: boolean): void {
@@ -160,7 +164,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     const others = byHostname.get(hostname)
     others?.delete(connection)
     if (others?.size === 0) byHostname.delete(hostname)
-    if (login && end) told.ended(connection, end)
+    if (login && end) connectionJournal.ended(connection, end)
   }
 
   const closing = new Set<Connection>()
@@ -195,7 +199,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
     server.on('error', (error) => log.error({ err: error }, 'the SSH listener failed'))
     ticker = startTicker(TICK_MS, tick)
     if (!nativeCiphers)
-      log.warn('SSH runs on JavaScript ciphers, several times slower: ssh2’s native addon is not built for this Node')
+      log.warn('SSH uses JavaScript ciphers, which are several times slower: ssh2’s native addon is not built for this Node')
     return (server.address() as AddressInfo).port
   }
 
@@ -216,11 +220,11 @@ export function createSshServer(given: SshServerDeps): SshServer {
   function drain(plan: DrainPlan): Promise<void> {
     draining = true
     for (const connection of connections) if (connection.login === undefined) dismiss(connection)
-    const overMs = Math.min(plan.overMs, connections.size * LEAVE_MS)
-    return drainEvenly([...connections].map(leaverOf), { ...plan, overMs })
+    const overMs = Math.min(plan.overMs, connections.size * DRAIN_STEP_MS)
+    return drainEvenly([...connections].map(drainingClientOf), { ...plan, overMs })
   }
 
-  function leaverOf(connection: Connection): Leaver {
+  function drainingClientOf(connection: Connection): DrainingClient {
     return {
       get busy() {
         return connection.end === undefined && (connection.session?.channels ?? 0) > 0
@@ -243,9 +247,9 @@ export function createSshServer(given: SshServerDeps): SshServer {
     for (const connection of byHostname.get(hostname) ?? []) connection.probe()
   }
 
-  function tellAgain(): void {
-    for (const connection of connections) told.again(connection)
+  function reportConnections(): void {
+    for (const connection of connections) connectionJournal.again(connection)
   }
 
-  return { listen, probe, tellAgain, drain, close }
+  return { listen, probe, reportConnections, drain, close }
 }

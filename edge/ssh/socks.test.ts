@@ -38,7 +38,7 @@ describe('a SOCKS answer', () => {
     fc.uint8Array({ maxLength: 255 }).map((bytes) => Buffer.concat([Buffer.of(3, bytes.length), bytes])),
   )
 
-  test('is read whole, and nothing of what comes after it', () => {
+  test('is read completely, without the bytes after it', () => {
     fc.assert(
       fc.property(address, fc.uint8Array({ maxLength: 40 }), (bound, rest) => {
         const answer = Buffer.concat([Buffer.of(5, 0, 5, 0, 0), bound, Buffer.of(0, 80)])
@@ -48,7 +48,7 @@ describe('a SOCKS answer', () => {
     )
   })
 
-  test('of any bytes is one of its kinds', () => {
+  test('parsed from random bytes is one of its kinds', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         const read = readSocksAnswer(Buffer.from(bytes))
@@ -101,7 +101,7 @@ describe('a channel through SOCKS', () => {
     return { channel, said, written, end }
   }
 
-  test('asks first, then hands on what was written, and what came behind the answer', () => {
+  test('sends the request first, then forwards written bytes and the bytes after the answer', () => {
     const { channel, said, written, end } = opened()
     expect(channel.write(Buffer.from('hello'))).toBe(false)
     end.opened()

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
 
-/** Where a client connects to on our behalf. */
+/** Address that a client connects to on the edge's request. */
 export interface Target {
   readonly host: string
   readonly port: number
@@ -17,7 +17,7 @@ const Address = { ipv4: 1, name: 3, ipv6: 4 } as const
 const SUCCEEDED = 0
 const NOT_ALLOWED = 2
 
-/** Of `host:port`; undefined when it is none. */
+/** Parses `host:port`; undefined when it is invalid. */
 export function parseTarget(text: string): Target | undefined {
   const [, ipv6, name, digits] = TARGET.exec(text) ?? []
   const host = ipv6 ?? name ?? ''
@@ -26,7 +26,7 @@ export function parseTarget(text: string): Target | undefined {
   return ipv6 !== undefined && isIP(ipv6) !== 6 ? undefined : { host, port }
 }
 
-/** What asks a SOCKS 5 server for a connection (RFC 1928, sections 3 and 4), greeting and request in one go. */
+/** Returns the bytes that request a connection from a SOCKS 5 server (RFC 1928, sections 3 and 4): greeting and request together. */
 export function socksRequest({ host, port }: Target): Buffer {
   const greeting = Buffer.of(VERSION, 1, NO_AUTHENTICATION)
   return Buffer.concat([greeting, Buffer.of(VERSION, CONNECT, 0), addressOf(host), Buffer.of(port >> 8, port & 0xff)])
@@ -48,7 +48,7 @@ function ipv6Bytes(host: string): Buffer {
   return Buffer.from([...before, ...zeros, ...after].map((group) => group.padStart(4, '0')).join(''), 'hex')
 }
 
-/** `length`: how many bytes the answer has; the target's come after them. */
+/** `length`: bytes of the answer; the target's bytes follow them. */
 export type SocksAnswer = 'more' | 'refused' | 'prohibited' | { readonly length: number }
 
 /** Reads the two answers to {@link socksRequest} (RFC 1928, sections 3 and 6). */
@@ -75,11 +75,13 @@ function addressLength(kind: number | undefined, first: number | undefined): num
 interface SocksUse {
   readonly target: Target
   readonly events: ChannelEvents
-  /** Called when the client's answer is that it could not reach the target, or would not. */
+  /** Called when the client could not reach the target, or does not allow it. */
   readonly onRefused: () => void
 }
 
-/** A channel that a SOCKS answer goes before: its user sees only what the target sends, and `opened` when the target is reached. */
+/**
+ * Opens a channel that begins with a SOCKS handshake. Its user sees only the target's bytes, and `opened` when the target is reached.
+ */
 export function throughSocks({ target, events, onRefused }: SocksUse, open: (inner: ChannelEvents) => Channel): Channel {
   let answer: Buffer | undefined = Buffer.alloc(0)
   let destroyed = false

@@ -1,21 +1,19 @@
-import type { TerminalText } from './sentences.ts'
+import { type TerminalText, sentences } from './sentences.ts'
 import { performance } from 'node:perf_hooks'
-import type { ChannelEnd } from '../channels/channel-end.ts'
-import type { ChannelRequest, RemoteEnd } from '../channels/messages.ts'
-import { NoticeLimit } from './notice-limit.ts'
-import { sentences } from './sentences.ts'
+import { type ChannelEnd, type ChannelRequest, type RemoteEnd, OpenFailure } from '../channels/channel.ts'
 import type { Wire } from './wire/wire.ts'
+import type { ChannelTable } from '../channels/channel-table.ts'
 
 const CTRL_C = 3
 const CTRL_D = 4
 const WINDOW_BYTES = 64 * 1024
-/** Of a terminal that nobody reads. */
+/** Maximum bytes of text that wait for a terminal. */
 const MAX_TEXT_BYTES = 8 * 1024
-/** Characters of one notice. */
+/** Maximum characters of one notice. */
 const MAX_NOTICE = 400
 const STDERR = 1
 const QUIT_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL']
-/** What a channel may run, one of them once (RFC 4254, section 6.5). */
+/** Requests that start a channel, of which one is accepted (RFC 4254, section 6.5). */
 const PROGRAMS = ['shell', 'exec', 'subsystem']
 const PTY_BYTES = [CTRL_C, CTRL_D]
 
@@ -24,11 +22,14 @@ interface Deps {
   readonly id: number
   readonly remote: RemoteEnd
   text(): TerminalText
-  /** Nothing more comes on it. */
+  /** Frees the channel's number. */
   free(): void
 }
 
-/** The session channel that stock clients open (RFC 4254, section 6): it runs nothing, says where the tunnel leads, and ends on ctrl-C. */
+/**
+ * Session channel that stock clients open (RFC 4254, section 6). It runs no program, shows URL and target of the tunnel, and ends on
+ * ctrl-C.
+ */
 export class Terminal implements ChannelEnd {
   readonly #deps: Deps
   #room: number
@@ -44,24 +45,24 @@ export class Terminal implements ChannelEnd {
     deps.wire.channels.channelOpenConfirm(deps.remote.id, deps.id, WINDOW_BYTES, WINDOW_BYTES / 2)
   }
 
-  /** Shows a line where errors go, so that a pipe does not swallow it; once there is a shell. */
+  /** Shows a line on stderr, so that a pipe does not swallow it. Drops it before the channel was started. */
   complain(line: string): void {
     const data = this.#take(line)
     if (data) this.#deps.wire.channels.channelExtData(this.#deps.remote.id, data, STDERR)
   }
 
-  /** Shows a line where errors go, within the limit of `Session.notify`. */
+  /** Shows a line on stderr, within the rate limit of `Session.notify`. */
   notify(line: string): void {
     const shown = line.slice(0, MAX_NOTICE).replace(/[^\x20-\x7e]/g, '?')
     if (this.#started && !this.#closed && this.#notices.take(shown, performance.now())) this.complain(shown)
   }
 
-  #say(line: string): void {
+  #print(line: string): void {
     const data = this.#take(line)
     if (data) this.#deps.wire.channels.channelData(this.#deps.remote.id, data)
   }
 
-  /** A line as it is sent: a terminal that was asked for is in raw mode at the client. Undefined when there is no room for it. */
+  /** Encodes a line: a requested terminal is in raw mode at the client. Undefined when there is no room for it. */
   #take(line: string): Buffer | undefined {
     if (!this.#started || this.#closed) return undefined
     const data = Buffer.from(line + (this.#hasPty ? '\r\n' : '\n'))
@@ -85,8 +86,8 @@ export class Terminal implements ChannelEnd {
   }
 
   /**
-   * Granted, for stock ssh drops what it was told on a channel when a request fails; and not a word on the output, which the programs that ask for one
-   * (sftp, scp) take for the subsystem's.
+   * Text for a subsystem request. It is accepted, because stock ssh drops the text of a channel whose request fails. The text goes to
+   * stderr: programs such as sftp and scp read stdout as the subsystem's output.
    */
   #withoutSubsystem(name: string): TerminalText {
     return { lines: [], refusal: sentences.noSubsystem(name) }
@@ -94,7 +95,7 @@ export class Terminal implements ChannelEnd {
 
   #show({ lines, refusal }: TerminalText): void {
     this.#started = true
-    for (const line of lines) this.#say(line)
+    for (const line of lines) this.#print(line)
     if (refusal === undefined) return
     this.complain(refusal)
     this.#quit(1)
@@ -111,7 +112,7 @@ export class Terminal implements ChannelEnd {
     return true
   }
 
-  /** Its end: stock ssh then ends the connection. */
+  /** Ends the channel; stock ssh then ends the connection. */
   #quit(status: number): void {
     if (this.#closed) return
     this.#deps.wire.channels.exitStatus(this.#deps.remote.id, status)
@@ -129,7 +130,7 @@ export class Terminal implements ChannelEnd {
     this.#room = Math.min(this.#room + bytes, MAX_TEXT_BYTES)
   }
 
-  /** A service's standard input is empty from the start: that is no wish to end. */
+  /** Ignores EOF: the standard input of a service is empty from the start. */
   eof(): void {
     this.#left = Math.max(0, this.#left)
   }
@@ -139,7 +140,7 @@ export class Terminal implements ChannelEnd {
     this.#deps.free()
   }
 
-  // It was opened by the client: there is nothing to confirm or refuse, and nobody to tell.
+  // The client opened this channel: there is nothing to confirm or refuse.
 
   confirmed(): void {
     this.#close()
@@ -151,5 +152,66 @@ export class Terminal implements ChannelEnd {
 
   lost(): void {
     this.#closed = true
+  }
+}
+
+/** Channels that a client opens itself: one session channel, which shows a terminal, and no other. */
+export class ClientChannels {
+  readonly #text: () => TerminalText
+  #terminal: Terminal | undefined
+
+  constructor(text: () => TerminalText) {
+    this.#text = text
+  }
+
+  get count(): number {
+    return this.#terminal ? 1 : 0
+  }
+
+  open(table: ChannelTable<Wire>, type: string, remote: RemoteEnd): void {
+    const { wire } = table
+    if (type !== 'session') wire.channels.channelOpenFail(remote.id, OpenFailure.prohibited, sentences.onlyForwards)
+    else if (this.#terminal) wire.channels.channelOpenFail(remote.id, OpenFailure.resourceShortage, sentences.secondSession)
+    else {
+      table.add((id) => {
+        const free = () => {
+          table.free(id)
+          this.#terminal = undefined
+        }
+        this.#terminal = new Terminal({ wire, id, remote, text: this.#text, free })
+        return this.#terminal
+      })
+    }
+  }
+
+  /** Shows a line on the terminal, if there is one, within the rate limit of `Session.notify`. */
+  notify(line: string): void {
+    this.#terminal?.notify(line)
+  }
+
+  /** Shows a line on stderr of the terminal, if there is one. */
+  complain(line: string): void {
+    this.#terminal?.complain(line)
+  }
+}
+
+const MINUTE_MS = 60_000
+/** Maximum lines per connection in a minute. */
+const LINES_A_MINUTE = 10
+/** Time in which an identical line is shown once. */
+const REPEAT_MS = 10_000
+
+/** Rate limit of the lines that a client's terminal shows while it serves: at most 10 a minute, and an identical line once in 10 s. */
+export class NoticeLimit {
+  /** Lines of the last minute, oldest first: at most {@link LINES_A_MINUTE}. */
+  #shown: { readonly line: string; readonly at: number }[] = []
+
+  /** Whether the line may be shown now; counts it if so. `now`: milliseconds of a monotonic clock. */
+  take(line: string, now: number): boolean {
+    this.#shown = this.#shown.filter(({ at }) => now - at < MINUTE_MS)
+    if (this.#shown.length >= LINES_A_MINUTE) return false
+    if (this.#shown.some((shown) => shown.line === line && now - shown.at < REPEAT_MS)) return false
+    this.#shown.push({ line, at: now })
+    return true
   }
 }

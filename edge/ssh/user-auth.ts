@@ -2,7 +2,7 @@ import type { EdgeClock } from '../clock.ts'
 import type { LoginRoutes, Route } from '../route.ts'
 import type { Login } from '../session.ts'
 import { ISSUED_PASSWORD } from '../../crds/tunnel-password.ts'
-import { type Denial, judgeKey, judgePassword, type Refusal, refusalOf, type Verdict } from './login.ts'
+import { type DeniedLogin, checkKey, checkPassword, type Refusal, refusalOf, type LoginDecision } from './login.ts'
 import type { MinuteCounter } from './login-limits.ts'
 import { fingerprintOf, parsePublicKey, type PublicKey } from './public-key.ts'
 import { sentences } from './sentences.ts'
@@ -12,7 +12,7 @@ import type { Wire } from './wire/wire.ts'
 type PasswordRequest = Extract<AuthRequest, { readonly method: 'password' }>
 type KeyRequest = Extract<AuthRequest, { readonly method: 'publickey' }>
 
-/** A login that did not come to be, for the journal of its tunnel. */
+/** Refused login, for the journal of its tunnel. */
 export interface RefusedLogin {
   readonly route: Route
   readonly refusal: Refusal
@@ -25,29 +25,32 @@ interface Deps {
   readonly wire: Wire
   readonly routes: LoginRoutes
   readonly source: string
-  /** What failures are counted under. */
+  /** Key of the source under which failures are counted. */
   readonly sourceKey: string
   readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
   readonly limits: { readonly tries: number; readonly sessions: number }
   readonly date: EdgeClock['date']
   sessionsOf(hostname: string): number
-  /** The client is who it says; it has not been told. */
+  /** The login is valid; the client has not got the reply yet. */
   accepted(route: Route, login: Login): void
   disconnect(reason: Reason, sentence: string): void
 }
 
-/** The login of one connection (RFC 4252). Every refusal looks the same to the client, and tells nothing of the tunnel. */
+/** Login of one connection (RFC 4252). Every refusal looks the same to the client, and reveals nothing about the tunnel. */
 export interface UserAuth {
   handle(request: AuthRequest): void
-  /** The connection ends without a login: counts a failure, and tells the last of its refusals. */
+  /** Handles the end of a connection without a login: counts a failure, and returns its last refusal. */
   abandoned(): RefusedLogin | undefined
 }
 
-/** Signatures that one connection may have verified: each costs up to milliseconds, and a client of a key makes a right one at once. */
+/**
+ * Maximum signatures that one connection may have verified: each costs up to milliseconds, and the owner of a key sends a valid one at
+ * once.
+ */
 const MAX_SIGNATURES = 3
-/** A user of this form names a tunnel, whether there is one or not: `{hostname}`, `{hostname}.{domain}`. */
+/** User name with the form of a tunnel, existing or not: `{hostname}`, `{hostname}.{domain}`. */
 const NAMES_A_TUNNEL = /^[0-9a-f]{16}(\.|$)/
-/** Hostnames that a sentence lists. */
+/** Maximum hostnames in a sentence. */
 const MAX_LISTED = 10
 
 const proven = (login: Login): Pick<RefusedLogin, 'authMethod' | 'fingerprint' | 'passwordId'> =>
@@ -59,22 +62,25 @@ export function createUserAuth(deps: Deps): UserAuth {
   const { wire, routes, source, sourceKey, failures, limits } = deps
   let tries = 0
   let signatures = 0
-  let asked = false
+  let methodsSent = false
   let keyFailed = false
   let explained = false
   let last: RefusedLogin | undefined
 
   function handle(request: AuthRequest): void {
-    if (request.method === 'none' && !asked) {
-      // Clients begin with it, to be told what there is (RFC 4252, section 5.2).
-      asked = true
+    if (request.method === 'none' && !methodsSent) {
+      // Clients begin with `none` to learn the methods (RFC 4252, section 5.2).
+      methodsSent = true
       wire.refuse()
     } else if (request.method === 'none' || request.method === 'other') refuseAgain()
-    else judge(request)
+    else authenticate(request)
   }
 
-  /** Failures limit guesses, so a key, which cannot be guessed, is judged whatever its source has done (docs/ssh-logins.md). */
-  function judge(request: PasswordRequest | KeyRequest): void {
+  /**
+   * Checks a login. Failures limit guessing; a key cannot be guessed, so it is checked whatever its source has done
+   * (docs/ssh-logins.md).
+   */
+  function authenticate(request: PasswordRequest | KeyRequest): void {
     const route = routes.get(request.user)
     if (request.method === 'publickey') publicKeyOf(route, request)
     else if (!isLimited(route)) password(request)
@@ -87,22 +93,22 @@ export function createUserAuth(deps: Deps): UserAuth {
     return route !== undefined && failures.bySourceAndTunnel.reached(`${sourceKey} ${route.hostname}`)
   }
 
-  const judged = (request: PasswordRequest): Verdict => judgePassword(routes, { ...request, source, now: deps.date() })
+  const decide = (request: PasswordRequest): LoginDecision => checkPassword(routes, { ...request, source, now: deps.date() })
 
   function password(request: PasswordRequest): void {
-    const verdict = judged(request)
-    if ('login' in verdict) accept(verdict.route, verdict.login)
+    const decision = decide(request)
+    if ('login' in decision) accept(decision.route, decision.login)
     else {
-      countFailure(verdict.route)
-      refuse(verdict, request)
+      countFailure(decision.route)
+      refuse(decision, request)
     }
   }
 
-  /** Of a source with too many failures: a valid one passes, a wrong one ends the connection. */
+  /** Checks a password of a source with too many failures: a valid one is accepted, a wrong one ends the connection. */
   function lastPassword(request: PasswordRequest): void {
-    const verdict = judged(request)
-    if ('login' in verdict) accept(verdict.route, verdict.login)
-    else tooMany(verdict.route, request)
+    const decision = decide(request)
+    if ('login' in decision) accept(decision.route, decision.login)
+    else tooMany(decision.route, request)
   }
 
   function tooMany(route: Route | undefined, request: PasswordRequest): void {
@@ -110,7 +116,10 @@ export function createUserAuth(deps: Deps): UserAuth {
     deps.disconnect(Reason.noMoreAuthMethods, sentences.refused('rate'))
   }
 
-  /** The user names the tunnel. A user that is not of a hostname's form names none: then the key does, if one tunnel alone lists it. */
+  /**
+   * Selects the tunnel by the user name. A user name without the form of a hostname selects none: then the key does, if exactly one
+   * tunnel lists it.
+   */
   function publicKeyOf(named: Route | undefined, request: KeyRequest): void {
     const key = named || NAMES_A_TUNNEL.test(request.user) ? undefined : parsePublicKey(request.blob)
     const listing = key ? routes.ofKey(key, MAX_LISTED + 1) : []
@@ -118,7 +127,10 @@ export function createUserAuth(deps: Deps): UserAuth {
     else publicKey(named ?? listing[0], request)
   }
 
-  /** Only a client that has proven the key learns which tunnels list it, and of these those that it could log in to. */
+  /**
+   * Handles a key that several tunnels list. Only a client that has proven the key learns their hostnames, and only of tunnels that it
+   * may log in to.
+   */
   function keyOfSeveral(key: PublicKey, listing: readonly Route[], request: KeyRequest): void {
     const open = listing.filter((route) => refusalOf(route, { source, authMethod: 'key' }) === undefined)
     if (open.length === 0) refuseKey({ route: undefined, refusal: 'unknown_host' }, request)
@@ -137,12 +149,12 @@ export function createUserAuth(deps: Deps): UserAuth {
   }
 
   function publicKey(route: Route | undefined, request: KeyRequest): void {
-    const verdict = judgeKey(route, source, request.blob)
-    if (!('login' in verdict)) refuseKey(verdict, request)
-    else if (!request.signature) askForSignature(verdict.route, request)
+    const decision = checkKey(route, source, request.blob)
+    if (!('login' in decision)) refuseKey(decision, request)
+    else if (!request.signature) askForSignature(decision.route, request)
     else if (!mayVerify()) return
-    else if (verdict.key?.verify(request.signature.of, request.signature.bytes, request.hash))
-      accept(verdict.route, verdict.login)
+    else if (decision.key?.verify(request.signature.of, request.signature.bytes, request.hash))
+      accept(decision.route, decision.login)
     else refuseKey({ route, refusal: 'key', fingerprint: fingerprintOf(request.blob) }, request)
   }
 
@@ -152,9 +164,9 @@ export function createUserAuth(deps: Deps): UserAuth {
     else wire.wouldDo(request.hash === undefined ? type : `rsa-sha2-${request.hash.slice('sha'.length)}`, request.blob)
   }
 
-  function refuseKey(verdict: Denial, request: AuthRequest): void {
+  function refuseKey(decision: DeniedLogin, request: AuthRequest): void {
     keyFailed = true
-    refuse(verdict, request)
+    refuse(decision, request)
   }
 
   function accept(route: Route, login: Login): void {
@@ -170,22 +182,22 @@ export function createUserAuth(deps: Deps): UserAuth {
     deps.accepted(route, login)
   }
 
-  function refused({ route, refusal, ...rest }: Denial, { method }: AuthRequest): void {
+  function refused({ route, refusal, ...rest }: DeniedLogin, { method }: AuthRequest): void {
     const authMethod = method === 'password' ? 'token' : 'key'
     if (route) last = { route, refusal, authMethod, fingerprint: rest.fingerprint, passwordId: rest.passwordId }
-    // A client that asks on for another name has not been refused by the first.
+    // The first tunnel did not refuse a client that continues with another user name.
     else last = undefined
   }
 
-  function refuse(verdict: Denial, request: AuthRequest): void {
-    refused(verdict, request)
-    // Stock ssh says "Permission denied" and no more. Once: who has many keys would read it for each.
-    const explain = !explained || verdict.refusal === 'expired'
+  function refuse(decision: DeniedLogin, request: AuthRequest): void {
+    refused(decision, request)
+    // Stock ssh shows only "Permission denied". The sentence is sent once, because a client with many keys would show it for each.
+    const explain = !explained || decision.refusal === 'expired'
     explained = true
-    refuseAgain(explain ? sentences.refused(verdict.refusal) : undefined)
+    refuseAgain(explain ? sentences.refused(decision.refusal) : undefined)
   }
 
-  /** Counts a try (RFC 4252, section 4), and is the end of the last. */
+  /** Counts an attempt (RFC 4252, section 4), and ends the connection after the last one. */
   function refuseAgain(explanation?: string): void {
     tries += 1
     if (tries >= limits.tries) deps.disconnect(Reason.noMoreAuthMethods, sentences.tries)
@@ -203,7 +215,7 @@ export function createUserAuth(deps: Deps): UserAuth {
   return {
     handle,
     abandoned() {
-      // Clients offer each key that they have: a connection counts once, however many did not fit.
+      // Clients offer each of their keys: a connection counts as one failure, whatever the number of keys.
       if (keyFailed) countFailure(last?.route)
       return last
     },

@@ -2,7 +2,7 @@
 
 const LENGTH_BYTES = 4
 
-/** Reads one value after the other; `undefined` once the data end too early, and from then on. */
+/** Reads one value after the other; returns `undefined` when the data end too early, and from then on. */
 export class WireReader {
   readonly #data: Buffer
   #at = 0
@@ -42,7 +42,7 @@ export class WireReader {
     return this.string()?.toString('latin1').split(',')
   }
 
-  /** A number as its bytes without leading zeros; negative ones are none that keys have. */
+  /** Reads a non-negative number as its bytes without leading zeros; keys contain no negative ones. */
   unsigned(): Buffer | undefined {
     const value = this.string()
     if (value === undefined || ((value[0] ?? 0) & 0x80) !== 0) return this.#none
@@ -67,7 +67,7 @@ export function string(value: Buffer | string): Buffer {
   return Buffer.concat([uint32(bytes.length), bytes])
 }
 
-/** A positive number of big-endian bytes: without leading zeros, but with one before a byte that would look negative. */
+/** Encodes a positive number of big-endian bytes: without leading zeros, but with one before a byte that would look negative. */
 export function mpint(value: Buffer): Buffer {
   const start = value.findIndex((byte) => byte !== 0)
   const bytes = start === -1 ? Buffer.alloc(0) : value.subarray(start)

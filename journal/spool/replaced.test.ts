@@ -21,8 +21,8 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
   await using spool = await place.open({ journalLookMs: 50 })
   const [first, second] = [connectionRecord({ tunnel: randomUUIDv7() }), connectionRecord({ tunnel: randomUUIDv7() })]
   const open = () => journal.reader.openSessions().catch(() => undefined)
-  const tellAgain = vi.fn(() => void spool.connection(first))
-  spool.onReplaced(tellAgain)
+  const reportConnections = vi.fn(() => void spool.connection(first))
+  spool.onReplaced(reportConnections)
 
   await spool.connection(first)
   await spool.shipped(10_000)
@@ -32,7 +32,7 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
   await spool.shipped(10_000)
   await expect.poll(open, { timeout: 10_000 }).toHaveLength(2)
   await setTimeout(SOME_LOOKS_MS)
-  expect(tellAgain).not.toHaveBeenCalled()
+  expect(reportConnections).not.toHaveBeenCalled()
 
   // Nothing is shipped meanwhile that would fail, and the connection stays.
   const admin = await server.client({ database: 'journal' })
@@ -40,5 +40,5 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
   await layOut()
   await expect.poll(open, { timeout: 10_000 }).toEqual([first])
   await setTimeout(SOME_LOOKS_MS)
-  expect(tellAgain).toHaveBeenCalledTimes(1)
+  expect(reportConnections).toHaveBeenCalledTimes(1)
 }, 60_000)

@@ -1,6 +1,6 @@
 import { FORWARDED, isForwarded, type NameTable } from './names.ts'
 
-/** Bytes of a head, and fields in it, that are taken. */
+/** Maximum bytes of a head, and maximum number of its fields. */
 export const MAX_HEAD = 32_768
 export const MAX_FIELDS = 100
 
@@ -12,7 +12,10 @@ const COLON = 0x3a
 const CR = 0x0d
 const LF = 0x0a
 
-/** What each byte may stand in (RFC 9110, sections 5.5 and 5.6.2; RFC 9112, section 3.2, with the ASCII characters that browsers do not escape). */
+/**
+ * Syntax classes of each byte (RFC 9110, sections 5.5 and 5.6.2; RFC 9112, section 3.2, with the ASCII characters that browsers do not
+ * escape).
+ */
 const CLASS = new Uint8Array(256)
 for (let code = 0; code < 256; code++) {
   const printable = code > 0x20 && code !== 0x7f
@@ -29,7 +32,7 @@ function endOf(bytes: Uint8Array, at: number, wanted: number): number {
   return end
 }
 
-/** Where the token that begins at `at` ends; `at` itself when none does. */
+/** Returns the end of the token that begins at `at`; `at` itself when there is no token. */
 export const tokenEnd = (bytes: Uint8Array, at: number): number => endOf(bytes, at, TOKEN)
 export const targetEnd = (bytes: Uint8Array, at: number): number => endOf(bytes, at, TARGET)
 export const valueEnd = (bytes: Uint8Array, at: number): number => endOf(bytes, at, VALUE)
@@ -39,16 +42,17 @@ function isAll(text: string, wanted: number): boolean {
   return true
 }
 
-/** Whether the text may be a field's value. */
+/** Whether the text is a valid field value. */
 export const isFieldValue = (text: string): boolean => isAll(text, VALUE)
 export const isToken = (text: string): boolean => text.length > 0 && isAll(text, TOKEN)
 
-/** Numbers that one field takes up in {@link Fields.at}. */
+/** Numbers that one field takes in {@link Fields.at}. */
 export const STRIDE = 5
 
 /**
- * The fields of a head, as places in its text: `at[i]` and `at[i+1]` bound the name, `at[i+2]` and `at[i+3]` the value without the blanks around it,
- * `at[i+4]` is its kind; `i` moves by {@link STRIDE}. The line goes from `at[i]` to past the CRLF, where the next one begins.
+ * Fields of a head, as offsets into its text: `at[i]` and `at[i+1]` bound the name, `at[i+2]` and `at[i+3]` the value without
+ * surrounding blanks, `at[i+4]` is its kind; `i` advances by {@link STRIDE}. The line extends from `at[i]` to the end of its CRLF,
+ * where the next one begins.
  */
 export interface Fields {
   readonly text: string
@@ -56,9 +60,9 @@ export interface Fields {
 }
 
 /**
- * Reads field lines from `start` to the end, which must be the CRLF of the last one (RFC 9112, section 5), in one pass over their bytes. A line that is
- * continued (obs-fold), a bare LF or CR, a blank before the colon, a control character: none is taken.
- * @returns what is wrong, or their places
+ * Reads field lines from `start` to the end, which must be the CRLF of the last one (RFC 9112, section 5), in one pass over their
+ * bytes. Rejects continued lines (obs-fold), a bare LF or CR, a blank before the colon, and control characters.
+ * @returns the offsets, or a description of the error
  */
 export function readFields(bytes: Uint8Array, start: number, names: NameTable): readonly number[] | string {
   const at: number[] = []
@@ -80,7 +84,10 @@ export function readFields(bytes: Uint8Array, start: number, names: NameTable): 
 
 const isBlank = (code: number | undefined): boolean => code === 0x20 || code === 0x09
 
-/** The values of the fields of this name, in lower case, joined as a list (RFC 9110, section 5.3); undefined: there is none. */
+/**
+ * Returns the values of all fields of a name in lower case, joined as a list (RFC 9110, section 5.3). Undefined: there is no such
+ * field.
+ */
 export function valueOf({ text, at }: Fields, name: string): string | undefined {
   let found: string | undefined
   for (let field = 0; field < at.length; field += STRIDE) {

@@ -1,15 +1,15 @@
 import type { ForwardedRequest, Visit } from './request-head.ts'
 import { Buffer } from 'node:buffer'
-import { madeGarbage } from '../../buffer-garbage.ts'
-import { ownBytes } from '../../own-bytes.ts'
+import { madeGarbage } from '../../garbage-collection.ts'
+import { ownBytes } from '../../buffers.ts'
 import { valueOf } from './fields.ts'
-import { hopFields, keptLines } from './forward-fields.ts'
+import { hopByHopFields, keptLines } from './forward-fields.ts'
 import type { Modifications } from './modifications.ts'
 import type { RequestHead } from './request-head.ts'
 
 /**
- * The message that the backend is sent (surface, section 5): Host as it is, hop-by-hop fields left out, framing and visitor said by the edge alone; with what
- * has come of the body.
+ * Returns the request for the backend (docs/edge.md, "Headers"): the original Host, without hop-by-hop fields, with framing and visitor
+ * fields of the edge, and the part of the body that has arrived.
  */
 export function forwardedRequest(
   head: RequestHead,
@@ -32,7 +32,7 @@ export function forwardedRequest(
   return message
 }
 
-/** Whether two are passed on in the same words but for their ids, and these have the same place. */
+/** Whether two visits yield the same head but for ids of the same length. */
 const isAlike = (one: Visit, other: Visit): boolean =>
   one.peer === other.peer &&
   one.scheme === other.scheme &&
@@ -42,8 +42,8 @@ const isAlike = (one: Visit, other: Visit): boolean =>
 
 function compose(head: RequestHead, visit: Visit, modifications: Modifications): ForwardedRequest {
   const { framing, method, target, fieldsAt, lineKept, upgrade } = head
-  const passing = { hops: hopFields(framing.connection), modifications, trusted: visit.trusted }
-  const before = lineKept ? keptLines(head, 0, passing) : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, passing)}`
+  const rules = { hops: hopByHopFields(framing.connection), modifications, trusted: visit.trusted }
+  const before = lineKept ? keptLines(head, 0, rules) : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, rules)}`
   let after = '\r\n'
   if (framing.chunked) after += 'Transfer-Encoding: chunked\r\n'
   else if (framing.length !== undefined) after += `Content-Length: ${framing.length}\r\n`

@@ -1,11 +1,10 @@
 import type { After, ForwardedResponse, Reply, ResponseHead } from './response-head.ts'
 import { Buffer } from 'node:buffer'
-import { madeGarbage } from '../../buffer-garbage.ts'
-import { ownBytes } from '../../own-bytes.ts'
-import { scopedCookie } from './cookie-scope.ts'
+import { madeGarbage } from '../../garbage-collection.ts'
+import { ownBytes } from '../../buffers.ts'
 import { httpDate } from '../errors.ts'
 import { STRIDE } from './fields.ts'
-import { hopFields, isKept, keptLines, type Passing } from './forward-fields.ts'
+import { hopByHopFields, isKept, keptLines, type ForwardingRules } from './forward-fields.ts'
 import { isCookie } from './modifications.ts'
 import { DATE, DROP, SET_COOKIE } from './names.ts'
 
@@ -17,8 +16,9 @@ const AFTER: Readonly<Record<After, string>> = {
 }
 
 /**
- * What an HTTP/1.x visitor is sent: the head with hop-by-hop fields left out, framing said anew, and dated where the backend has not done so (RFC 9110, section
- * 6.6.1), and the first part of the body. `date`: milliseconds since the epoch. It is not to be written to: the next may be the same.
+ * Returns the response for an HTTP/1.x visitor: the head without hop-by-hop fields, with new framing and a Date where the backend sent
+ * none (RFC 9110, section 6.6.1), and the first part of the body. `date`: milliseconds since the epoch. The buffer is read-only: the
+ * next response may be the same buffer.
  */
 export function responseMessage(
   reply: Reply,
@@ -47,7 +47,7 @@ const isSameReply = (one: Reply, other: Reply): boolean =>
 function compose(reply: Reply, after: After, chunked: boolean): ForwardedResponse {
   const { head, modifications } = reply
   const { text, fieldsAt, minor } = head
-  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply) : keptLines(head, fieldsAt, passingOf(reply))
+  const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply) : keptLines(head, fieldsAt, rulesOf(reply))
   let out = (minor === 1 ? text.slice(0, fieldsAt) : `HTTP/1.1${text.slice(8, fieldsAt)}`) + fields
   if (chunked) out += 'Transfer-Encoding: chunked\r\n'
   else out += lengthLine(reply)
@@ -57,26 +57,29 @@ function compose(reply: Reply, after: After, chunked: boolean): ForwardedRespons
   return { text: isWhole ? `${out}\r\n` : out, isWhole, bytes: undefined, reply, after, chunked }
 }
 
-/** Those that the tunnel sets reach no further than those of its backend. */
+/** Cookies that the tunnel sets, scoped as those of its backend. */
 const cookieLines = ({ modifications, host }: Reply): string =>
   modifications.cookies.map((value) => `Set-Cookie: ${scopedCookie(value, host)}\r\n`).join('')
 
-/** Whether the edge is to say when a response came: it is final and has no Date; what the tunnel's settings say of that stands. */
+/** Whether the edge adds Date: the response is final and has none, and the tunnel's settings do not remove Date. */
 export function wantsDate({ head, modifications: { removed } }: Reply): boolean {
   return head.status >= 200 && !hasField(head, DATE) && removed?.kindOf(DATE_NAME, 0, DATE_NAME.length) !== DROP
 }
 
 const DATE_NAME = Buffer.from('date')
 
-/** RFC 9110, section 8.6: none in 1xx and 204; in answers to HEAD and in 304 it speaks of a body that is not there. */
+/**
+ * Returns the Content-Length line (RFC 9110, section 8.6): none in 1xx and 204. In responses to HEAD and in 304 it describes a body
+ * that is not sent.
+ */
 function lengthLine({ head, kind }: Reply): string {
   const { length, chunked } = head.framing
   if (head.status < 200 || head.status === 204 || chunked || kind === 'close') return ''
   return length === undefined ? '' : `Content-Length: ${length}\r\n`
 }
 
-const passingOf = ({ head, modifications }: Reply): Passing => ({
-  hops: hopFields(head.framing.connection),
+const rulesOf = ({ head, modifications }: Reply): ForwardingRules => ({
+  hops: hopByHopFields(head.framing.connection),
   modifications,
   trusted: false,
 })
@@ -92,21 +95,36 @@ function keptWithCookies(reply: Reply): string {
     .join('')
 }
 
-/** The fields that the tunnel sets, its cookies scoped as those of its backend. */
+/** Returns the fields that the tunnel sets, with cookies scoped as those of its backend. */
 export function addedFields({ modifications, host }: Reply): (readonly [string, string])[] {
   return modifications.added.map(({ name, value }) => [name, isCookie(name) ? scopedCookie(value, host) : value] as const)
 }
 
-/** The fields that are passed on, one by one. */
+/** Returns the forwarded fields as pairs. */
 export function keptFields(reply: Reply): [string, string][] {
   const { head, host } = reply
   const { text, at } = head
-  const passing = passingOf(reply)
+  const rules = rulesOf(reply)
   const fields: [string, string][] = []
   for (let field = 0; field < at.length; field += STRIDE) {
-    if (!isKept(head, field, passing)) continue
+    if (!isKept(head, field, rules)) continue
     const value = text.slice(at[field + 2], at[field + 3])
     fields.push([text.slice(at[field], at[field + 1]), at[field + 4] === SET_COOKIE ? scopedCookie(value, host) : value])
   }
   return fields
+}
+
+const DOMAIN = /;[\t ]*domain[\t ]*(=[^;]*)?(?=;|$)/gi
+
+/**
+ * Returns a Set-Cookie value whose scope is the tunnel's own host at most. A wider `Domain` would let one tunnel set cookies of other
+ * tunnels. `host` is in lower case.
+ */
+export function scopedCookie(value: string, host: string): string {
+  return value.replace(DOMAIN, (attribute) => (isWithin(attribute.slice(attribute.indexOf('=') + 1), host) ? attribute : ''))
+}
+
+function isWithin(domain: string, host: string): boolean {
+  const name = domain.trim().toLowerCase().replace(/^\./, '')
+  return name === host || name.endsWith(`.${host}`)
 }

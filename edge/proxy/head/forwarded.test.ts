@@ -31,7 +31,7 @@ test.each([
   { of: 'a balancer', visit: { ...VISIT, trusted: true }, modifications: NONE },
   { of: 'another port', visit: { ...VISIT, port: 81 }, modifications: NONE },
   { of: 'other modifications', visit: VISIT, modifications: SOME },
-])('a head that was passed on before is passed on as if it were the first: $of', ({ visit, modifications }) => {
+])('a repeated head is forwarded as the first: $of', ({ visit, modifications }) => {
   for (const first of BODIES) {
     const head = request()
     said(head, VISIT, NONE, first)
@@ -57,7 +57,7 @@ function reply(differs: Partial<Reply> = {}, dated = ''): Reply {
   return { head, kind: 'length', host: 'a.test', modifications: NONE, ...differs }
 }
 
-/** With the time, in milliseconds since the epoch. */
+/** Response forwarded at this time, in milliseconds since the epoch. */
 function passedOn(message: Reply, how: { after?: After; chunked?: boolean; first?: Buffer | undefined; at?: number } = {}) {
   const { after = 'keep', chunked = false, first, at = 0 } = how
   return responseMessage(message, { after, chunked, first, date: () => at }).toString('latin1')
@@ -70,7 +70,7 @@ test.each<{ of: string; differs: Partial<Reply>; after: After; chunked: boolean 
   { of: 'other modifications', differs: { modifications: SOME }, after: 'keep', chunked: false },
   { of: 'the last', differs: {}, after: 'close', chunked: false },
   { of: 'in chunks', differs: {}, after: 'keep', chunked: true },
-])('a response that was passed on before is passed on as if it were the first: $of', ({ differs, after, chunked }) => {
+])('a repeated response is forwarded as the first: $of', ({ differs, after, chunked }) => {
   for (const dated of ['', 'Date: today\r\n']) {
     for (const first of BODIES) {
       const { head } = reply({}, dated)
@@ -87,7 +87,7 @@ test.each([
   { of: 'that has none', head: 'HTTP/1.1 200 OK\r\n', date: 'Fri, 02 Jan 1970 00:00:00 GMT' },
   { of: 'that has one', head: 'HTTP/1.1 200 OK\r\nDate: yesterday\r\n', date: 'yesterday' },
   { of: 'that is not final', head: 'HTTP/1.1 103 Early Hints\r\n', date: undefined },
-])('a response $of is dated by when it is passed on: $date', ({ head: text, date }) => {
+])('a response $of gets the Date of its forwarding: $date', ({ head: text, date }) => {
   const head = readResponseHead(text)
   if (!head) throw new Error('it is not valid')
   const dates = [0, 0, DAY_MS].map((at) => {
@@ -98,14 +98,14 @@ test.each([
   expect(dates.at(-1)).toBe(date)
 })
 
-test('what the settings of a tunnel say of Date stands', () => {
+test('the settings of a tunnel for Date apply', () => {
   const { response } = createModifications()(
     TunnelConfig.parse({ liveHeaderModifications: [{ type: 'response', name: 'Date', value: '' }] }),
   )
   expect(passedOn(reply({ modifications: response }))).not.toMatch(/^Date:/m)
 })
 
-test('cookies that a tunnel sets by its settings reach no further than its host', () => {
+test('cookies of a tunnel’s settings are scoped to its host', () => {
   const value = 'sid=evil; Domain=test; Path=/'
   const { response } = createModifications()(
     TunnelConfig.parse({ liveHeaderModifications: [{ type: 'response', name: 'Set-Cookie', value }] }),

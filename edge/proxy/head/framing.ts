@@ -3,9 +3,9 @@ import { isToken, STRIDE } from './fields.ts'
 import { CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE } from './names.ts'
 import { bad, UNKNOWN_CODING } from './rejections.ts'
 
-/** What the fields say about the message itself; all that they may say in one way only. */
+/** Framing of a message by its fields; each fact has one meaning only. */
 export interface Framing {
-  /** Undefined: none is said. */
+  /** Content-Length; undefined when absent. */
   readonly length: number | undefined
   readonly chunked: boolean
   readonly host: string | undefined
@@ -18,7 +18,7 @@ export interface Framing {
 interface Draft {
   length: number | undefined
   chunked: boolean
-  /** Whether there is a transfer coding other than `chunked`. */
+  /** Whether a transfer coding other than `chunked` is present. */
   coded: boolean
   host: string | undefined
   connection: readonly string[]
@@ -29,17 +29,18 @@ interface Draft {
 const NONE: readonly string[] = []
 const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
-/** Each field of a message is looked for among them. */
+/** Maximum names in Connection: each field of a message is compared with all of them. */
 const MAX_NAMES = 32
-/** With the empty ones. */
+/** Maximum list elements in Connection, empty ones included. */
 const MAX_PARTS = 2 * MAX_NAMES
 
-/** Below 2^53: every reader of it counts alike. */
+/** Content-Length with at most 15 digits: below 2^53, which every reader parses alike. */
 const LENGTH = /^\d{1,15}$/
 
 /**
- * Reads framing strictly (RFC 9112, section 6): no Content-Length beside Transfer-Encoding, no field of the two twice even when equal, no coding but `chunked`.
- * @returns the framing, or the rejection of a request that has it
+ * Reads framing strictly (RFC 9112, section 6): no Content-Length beside Transfer-Encoding, neither of them twice even when equal, no
+ * coding but `chunked`.
+ * @returns the framing, or the rejection of a request with these fields
  */
 export function readFraming(text: string, at: readonly number[]): Framing | Rejection {
   const draft: Draft = {
@@ -63,7 +64,7 @@ export function readFraming(text: string, at: readonly number[]): Framing | Reje
 
 type Take = (draft: Draft, value: string) => string | undefined
 
-/** By the kind of the field: what is wrong with it, else nothing. */
+/** Field handlers by kind; each returns a description of the error, or undefined. */
 const TAKES: (Take | undefined)[] = []
 TAKES[HOST] = (draft, value) => {
   if (draft.host !== undefined) return 'there is more than one Host'

@@ -2,13 +2,13 @@ import { Buffer } from 'node:buffer'
 import type { TunnelConfig } from '../../../crds/tunnel-config.ts'
 import { DROP, NameTable, RESPONSE_NAMES } from './names.ts'
 
-/** What `liveHeaderModifications` does to one direction. */
+/** Effect of `liveHeaderModifications` on one direction. */
 export interface Modifications {
-  /** Fields that are left out: those removed, and those set anew. Undefined: none. */
+  /** Fields that are dropped: those removed, and those set to another value. Undefined: none. */
   readonly removed: NameTable | undefined
   /** Fields that are set. */
   readonly added: readonly { readonly name: string; readonly value: string }[]
-  /** The same as lines of a head, latin1; those of a response without its cookies, which depend on the host. */
+  /** The set fields as lines, latin1; for a response without its cookies, which depend on the host. */
   readonly lines: string
   /** Values of Set-Cookie in a response. */
   readonly cookies: readonly string[]
@@ -19,7 +19,7 @@ export interface PreparedModifications {
   readonly response: Modifications
 }
 
-/** The modifications of a config, made ready the first time that they are asked for: once a change instead of once a request. */
+/** Returns a function that prepares the modifications of a config on first use: once a change instead of once a request. */
 export function createModifications(): (config: TunnelConfig) => PreparedModifications {
   const known = new WeakMap<TunnelConfig, PreparedModifications>()
   return (config) => {
@@ -34,10 +34,10 @@ export function createModifications(): (config: TunnelConfig) => PreparedModific
 
 export const isCookie = (name: string): boolean => name.toLowerCase() === 'set-cookie'
 
-/** Whether no response may have the field, whoever sets it. */
+/** Whether the field is forbidden in all responses. */
 const isForbidden = (name: string): boolean => RESPONSE_NAMES.kindOf(Buffer.from(name, 'latin1'), 0, name.length) === DROP
 
-/** The last item of a name decides. */
+/** Prepares one direction; the last item of a name wins. */
 function prepare(config: TunnelConfig, direction: 'request' | 'response'): Modifications {
   const items = new Map<string, { readonly name: string; readonly value: string }>()
   for (const { name, value, type } of config.liveHeaderModifications) {

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 
-/** What a field means to the edge. Zero, {@link PLAIN}: nothing, it is passed on. */
+/** Kinds of fields. {@link PLAIN}, zero: forwarded without a special meaning. */
 export const PLAIN = 0
-/** Between two neighbours, or said by the edge alone: it is not passed on. */
+/** Not forwarded: hop-by-hop, or set by the edge alone. */
 export const DROP = 1
 export const HOST = 2
 export const CONNECTION = 3
@@ -13,7 +13,7 @@ export const EXPECT = 7
 export const SET_COOKIE = 8
 export const FORWARDED = 9
 export const DATE = 10
-/** Address of the visitor, which a trusted balancer alone may name. */
+/** Address of the visitor, which only a trusted balancer may name. */
 export const VISITOR_ADDRESS = 11
 
 const UNDERSCORE = 0x5f
@@ -25,8 +25,8 @@ interface Entry {
 }
 
 /**
- * Looks field names up without a copy of them. Letters' case does not count (RFC 9110, section 5.1). A name that has underscores in the place
- * of dashes is no such field, yet CGI and WSGI cannot tell the two apart: it is {@link DROP}.
+ * Lookup of field names without copies, case-insensitive (RFC 9110, section 5.1). A name with underscores instead of dashes is {@link
+ * DROP}: CGI and WSGI cannot tell the two apart.
  */
 export class NameTable {
   readonly #byLength: (readonly Entry[] | undefined)[] = []
@@ -52,11 +52,11 @@ export class NameTable {
 function compare(bytes: Uint8Array, start: number, name: Uint8Array): 'same' | 'similar' | 'other' {
   let similar = false
   for (let index = 0; index < name.length; index++) {
-    const wanted = name[index]
+    const expected = name[index]
     let code = bytes[start + index] ?? 0
     if (code >= 0x41 && code <= 0x5a) code |= 0x20
-    if (code === wanted) continue
-    if (code !== UNDERSCORE || wanted !== DASH) return 'other'
+    if (code === expected) continue
+    if (code !== UNDERSCORE || expected !== DASH) return 'other'
     similar = true
   }
   return similar ? 'similar' : 'same'
@@ -64,7 +64,7 @@ function compare(bytes: Uint8Array, start: number, name: Uint8Array): 'same' | '
 
 const FORWARDED_PREFIX = Buffer.from('x-forwarded-', 'latin1')
 
-/** `X-Forwarded-…`, which the edge alone says. */
+/** Whether the name is `X-Forwarded-…`, which only the edge sets. */
 export function isForwarded(bytes: Uint8Array, start: number, end: number): boolean {
   return (
     end - start > FORWARDED_PREFIX.length &&
@@ -87,7 +87,7 @@ const FRAMING = {
   upgrade: UPGRADE,
 }
 
-/** Names by which proxies and content delivery networks tell a backend the visitor's address; frameworks believe them without a question. */
+/** Field names by which proxies and content delivery networks report the visitor's address; frameworks trust them without a check. */
 export const VISITOR_ADDRESS_NAMES: readonly string[] = [
   ...[
     'forwarded',
@@ -119,7 +119,7 @@ export const RESPONSE_NAMES = new NameTable({
   'set-cookie': SET_COOKIE,
   date: DATE,
   'mooring-error': DROP,
-  // Both would reach the cookies of other tunnels of the domain.
+  // Both would affect the cookies of other tunnels of the domain.
   'clear-site-data': DROP,
   'set-cookie2': DROP,
 })

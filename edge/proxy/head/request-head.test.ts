@@ -39,11 +39,11 @@ describe('a request line', () => {
     { does: 'has a method of token characters', line: 'G(T / HTTP/1.1', status: 400 },
   ])('$does: $line is $status', ({ line, status }) => expect(statusOf(line)).toBe(status))
 
-  test('in absolute form is passed on in origin form', () => {
+  test('in absolute form is forwarded in origin form', () => {
     expect(read('GET HTTP://A.test?x HTTP/1.1')).toMatchObject({ target: '/?x', text: 'GET /?x HTTP/1.1\r\nHost: A.test\r\n' })
   })
 
-  test('of OPTIONS for a whole server is in asterisk form, however it came (RFC 9112, section 3.2.4)', () => {
+  test('of OPTIONS for a whole server is forwarded in asterisk form (RFC 9112, section 3.2.4)', () => {
     expect(read('OPTIONS http://a.test HTTP/1.1')).toMatchObject({ target: '*', text: `OPTIONS * HTTP/1.1\r\n${HOST}` })
     expect(read('OPTIONS http://a.test/ HTTP/1.1')).toMatchObject({ target: '/' })
   })
@@ -59,7 +59,7 @@ describe('a request line', () => {
     const head = read(`GET ${target} ${version}`, fields)
     const others = fields.replace(/host: .*\r\n/i, '')
     expect(head).toMatchObject({ host, hostname: 'a.test', target: '/x' })
-    // What is passed on names that host alone.
+    // The forwarded head names only that host.
     expect(head).toMatchObject({ text: `GET /x ${version}\r\nHost: ${host}\r\n${others}` })
   })
 
@@ -122,11 +122,11 @@ test.each([
   { host: 'a.test..', hostname: 'a.test.' },
   { host: 'a.test:8080', hostname: 'a.test' },
   { host: '[::1]:80', hostname: '[::1]' },
-])('the Host $host is $hostname, and is passed on unchanged', ({ host, hostname }) => {
+])('the Host $host is $hostname, and is forwarded unchanged', ({ host, hostname }) => {
   expect(read('GET / HTTP/1.1', `Host: ${host}\r\n`)).toMatchObject({ host, hostname })
 })
 
-test('a method has 32 characters at most', () => {
+test('a method has at most 32 characters', () => {
   expect([32, 33, 30_000].map((length) => statusOf(`${'M'.repeat(length)} / HTTP/1.1`, HOST))).toEqual([200, 400, 400])
 })
 
@@ -200,11 +200,11 @@ test.each([
   { upgrade: '"h2c"', asked: undefined },
   { upgrade: 'a/b/c', asked: undefined },
   { upgrade: 'a b', asked: undefined },
-])('a change to $upgrade is asked for as $asked', ({ upgrade, asked }) => {
+])('an upgrade to $upgrade is forwarded as $asked', ({ upgrade, asked }) => {
   expect(read('GET / HTTP/1.1', `${HOST}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`)).toMatchObject({ upgrade: asked })
 })
 
-/** What Node's own server makes of the bytes; undefined: it refuses them. */
+/** Request that Node's own server reads from the bytes; undefined: it rejects them. */
 async function nodeReads(text: string): Promise<{ method: string; url: string; fields: string[] } | undefined> {
   const [ours, theirs] = duplexPair()
   const server = createServer()
@@ -216,7 +216,7 @@ async function nodeReads(text: string): Promise<{ method: string; url: string; f
       server.on('checkContinue', seen)
       server.on('checkExpectation', seen)
       server.on('clientError', () => resolve(undefined))
-      // It answers some by itself, without telling.
+      // Node's server answers some requests without an event.
       ours.on('data', () => resolve(undefined))
       server.emit('connection', theirs)
       ours.write(text, 'latin1')
@@ -228,7 +228,7 @@ async function nodeReads(text: string): Promise<{ method: string; url: string; f
   }
 }
 
-test('what is taken, Node’s parser reads alike', async () => {
+test('Node’s parser reads an accepted head alike', async () => {
   const piece = fc.constantFrom(
     ...[
       'Host: a.test',
@@ -287,7 +287,7 @@ test('what is taken, Node’s parser reads alike', async () => {
   expect(taken).toBeGreaterThan(50)
 })
 
-test('no bytes at all make it throw', () => {
+test('random bytes never make it throw', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
       readRequestHead(text)

@@ -6,24 +6,24 @@ import { type Framing, readFraming } from './framing.ts'
 import { HOST, REQUEST_NAMES } from './names.ts'
 import { bad, BAD_EXPECTATION, BAD_HOST, HEAD_TOO_LARGE } from './rejections.ts'
 
-/** Who asks, as far as the edge believes it. */
+/** Visitor of a request, as far as the edge trusts the sources of these facts. */
 export interface Visit {
   readonly id: string
   readonly scheme: 'http' | 'https'
-  /** Address of whoever is connected. */
+  /** Address of the connection's other end. */
   readonly peer: string
-  /** Whether that is a balancer whose X-Forwarded-… fields are believed. */
+  /** Whether the peer is a balancer whose X-Forwarded fields are trusted. */
   readonly trusted: boolean
   readonly port: number
 }
 
-/** A head as it is passed on, latin1, but for its id: what comes before that, what after. */
+/** Forwarded head, latin1, except for its request id: the text before the id and after it. */
 export interface ForwardedRequest {
   readonly before: string
   readonly after: string
-  /** The whole, with some id, once it has been passed on twice: bytes are copied for less than text is written. */
+  /** The whole head with some id, once it was forwarded twice: copying bytes costs less than writing text. */
   bytes: Buffer | undefined
-  /** What it depends on beside the head. */
+  /** Inputs of the text beside the head. */
   readonly modifications: Modifications
   readonly visit: Visit
 }
@@ -31,42 +31,42 @@ export interface ForwardedRequest {
 /** Head of a request that has one meaning only. */
 export interface RequestHead extends Fields {
   readonly method: string
-  /** In origin form, or `*`. */
+  /** Target in origin form, or `*`. */
   readonly target: string
-  /** Whether the request line can be passed on as it is. */
+  /** Whether the request line can be forwarded unchanged. */
   readonly lineKept: boolean
-  /** Where the fields begin in the text. */
+  /** Offset of the fields in the text. */
   readonly fieldsAt: number
   readonly minor: 0 | 1
   /** Authority that the request is for, as the visitor wrote it. */
   readonly host: string
-  /** The same in lower case, without the port and a final dot. */
+  /** Host name in lower case, without the port and a final dot. */
   readonly hostname: string
   /** The target without its query. */
   readonly path: string
   readonly framing: Framing
-  /** Whether the visitor keeps the connection for more requests. */
+  /** Whether the visitor keeps the connection open for more requests. */
   readonly keepAlive: boolean
-  /** Protocol that it asks to change to. */
+  /** Protocols that the request asks to upgrade to. */
   readonly upgrade: string | undefined
-  /** What was last passed on of it: the next time it may be the same. */
+  /** Head that was last forwarded for it; the next time it may be the same. */
   forwarded: ForwardedRequest | undefined
 }
 
 const HOST_VALUE = /^([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::(\d{1,5}))?$/
 const MAX_PORT = 65_535
 const SLASH = 0x2f
-/** An absolute form (RFC 9112, section 3.2.2): its scheme, its authority, and what follows. */
+/** Absolute form of a target (RFC 9112, section 3.2.2): scheme, authority, rest. */
 export const ABSOLUTE = /^(https?):\/\/([^/?]*)(.*)$/i
-/** Changes of protocol that would take later requests out of the edge's sight. */
+/** Upgrades after which the edge could not see later requests. */
 const HIDING = /(^|[\s,])(h2c?|http|tls)\b/i
 
-/** Whether a head was refused. */
+/** Whether reading a head resulted in a rejection. */
 export const isRejection = (value: object): value is Rejection => 'reason' in value
 
 /**
- * Reads the head of a request, strictly (RFC 9112): what two readers may understand in two ways is refused. The text is latin1, from its first byte to the
- * CRLF of its last field, without the empty line; `bytes` is the same.
+ * Reads the head of a request strictly (RFC 9112): text that two readers may understand differently is rejected. The text is latin1,
+ * from its first byte to the CRLF of its last field, without the empty line; `bytes` is the same.
  */
 export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(text, 'latin1')): RequestHead | Rejection {
   const methodEnd = tokenEnd(bytes, 0)
@@ -81,7 +81,15 @@ export function readRequestHead(text: string, bytes: Uint8Array = Buffer.from(te
   if (at.length > MAX_FIELDS * STRIDE) return HEAD_TOO_LARGE
   const framing = readFraming(text, at)
   if (isRejection(framing)) return framing
-  return settle({ text, at, fieldsAt, minor, framing, method: text.slice(0, methodEnd), asked: text.slice(methodEnd + 1, end) })
+  return settle({
+    text,
+    at,
+    fieldsAt,
+    minor,
+    framing,
+    method: text.slice(0, methodEnd),
+    rawTarget: text.slice(methodEnd + 1, end),
+  })
 }
 
 function versionAt(text: string, at: number): 0 | 1 | undefined {
@@ -94,28 +102,28 @@ interface Draft extends Fields {
   readonly minor: 0 | 1
   readonly framing: Framing
   readonly method: string
-  readonly asked: string
+  readonly rawTarget: string
 }
 
 function settle(draft: Draft): RequestHead | Rejection {
-  const { framing, minor, asked } = draft
-  const absolute = asked.charCodeAt(0) === SLASH ? null : ABSOLUTE.exec(asked)
+  const { framing, minor, rawTarget } = draft
+  const absolute = rawTarget.charCodeAt(0) === SLASH ? null : ABSOLUTE.exec(rawTarget)
   return absolute && isOneHost(framing.host, minor) ? settleAbsolute(draft, absolute) : settleOrigin(draft)
 }
 
 function settleOrigin(draft: Draft): RequestHead | Rejection {
-  const { text, at, fieldsAt, minor, framing, method, asked } = draft
+  const { text, at, fieldsAt, minor, framing, method, rawTarget } = draft
   const { host, expect } = framing
   if (host === undefined || !isHost(host)) return BAD_HOST
-  if (!isTarget(method, asked)) return bad('the request target is not valid')
+  if (!isTarget(method, rawTarget)) return bad('the request target is not valid')
   if (framing.chunked && minor === 0) return bad('HTTP/1.0 has no Transfer-Encoding')
   if (expect !== undefined && expect !== '100-continue') return BAD_EXPECTATION
   const keepAlive = keepsAlive(framing, minor)
   const upgrade = minor === 1 ? upgradeOf(framing) : undefined
   const lineKept = minor === 1
   const hostname = hostOf(host)
-  const target = asked
-  const path = pathOf(asked)
+  const target = rawTarget
+  const path = pathOf(rawTarget)
   const forwarded = undefined
   return { text, at, fieldsAt, minor, framing, method, target, path, lineKept, host, hostname, keepAlive, upgrade, forwarded }
 }
@@ -125,41 +133,46 @@ function isHost(value: string): boolean {
   return whole !== undefined && Number(port) > 0 && Number(port) <= MAX_PORT
 }
 
-/** Most Host values: nothing in them needs a change. */
+/** Host that needs no normalization, as most do. */
 const BARE_HOST = /^[a-z0-9.-]*[a-z0-9-]$/
 
-/** Host name of a Host value: in lower case, without the port and without the final dot of a fully qualified name. */
+/** Returns the host name of a Host value: in lower case, without the port and without the final dot of a fully qualified name. */
 export function hostOf(value: string): string {
   if (BARE_HOST.test(value)) return value
   const colon = value.endsWith(']') ? -1 : value.lastIndexOf(':')
   return bareName(colon < 0 ? value : value.slice(0, colon))
 }
 
-/** A host name in lower case, without the final dot of a fully qualified name (RFC 1034, section 3.1). */
+/** Returns a host name in lower case, without the final dot of a fully qualified name (RFC 1034, section 3.1). */
 export const bareName = (name: string): string => (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase()
 
-/** Of a target: without its query. */
+/** Returns a target without its query. */
 export function pathOf(target: string): string {
   const query = target.indexOf('?')
   return query < 0 ? target : target.slice(0, query)
 }
 
-/** Whether a target, not in absolute form, is valid (RFC 9112, section 3.2): in origin form, or `*` of OPTIONS. CONNECT is for proxies. */
-function isTarget(method: string, asked: string): boolean {
-  return method !== 'CONNECT' && (asked.charCodeAt(0) === SLASH || (asked === '*' && method === 'OPTIONS'))
+/**
+ * Whether a target that is not in absolute form is valid (RFC 9112, section 3.2): origin form, or `*` with OPTIONS. CONNECT is for
+ * proxies.
+ */
+function isTarget(method: string, rawTarget: string): boolean {
+  return method !== 'CONNECT' && (rawTarget.charCodeAt(0) === SLASH || (rawTarget === '*' && method === 'OPTIONS'))
 }
 
-/** Whether a request in absolute form has as many valid Host fields as it must: one, or in HTTP/1.0 none (RFC 9112, section 3.2). */
+/** Whether a request in absolute form has one valid Host field; HTTP/1.0 may have none (RFC 9112, section 3.2). */
 const isOneHost = (host: string | undefined, minor: 0 | 1): boolean => (host === undefined ? minor === 0 : isHost(host))
 
-/** Reads an absolute form as the same request in origin form: its authority is the Host, whatever the field said (RFC 9112, section 3.2.2). */
+/** Reads an absolute form as the same request in origin form: its authority replaces the Host field (RFC 9112, section 3.2.2). */
 function settleAbsolute(draft: Draft, [, , authority = '', rest = '']: RegExpExecArray): RequestHead | Rejection {
   const { method, minor } = draft
   const target = rest.startsWith('/') ? rest : rootOf(method, rest)
   return readRequestHead(`${method} ${target} HTTP/1.${minor}\r\nHost: ${authority}\r\n${linesWithoutHost(draft)}`)
 }
 
-/** Target without a path: OPTIONS without a query asks about the whole server (RFC 9112, section 3.2.4). */
+/**
+ * Returns the target of an absolute form without a path: OPTIONS without a query is about the whole server (RFC 9112, section 3.2.4).
+ */
 const rootOf = (method: string, query: string): string => (method === 'OPTIONS' && query === '' ? '*' : `/${query}`)
 
 function linesWithoutHost({ text, at }: Fields): string {
@@ -174,7 +187,7 @@ export function hasBody({ framing }: Pick<RequestHead, 'framing'>): boolean {
   return framing.chunked || (framing.length ?? 0) > 0
 }
 
-/** RFC 9112, section 9.3. */
+/** Whether the connection stays open after the message (RFC 9112, section 9.3). */
 export function keepsAlive({ connection }: Framing, minor: 0 | 1): boolean {
   if (connection.length === 0) return minor === 1
   return !connection.includes('close') && (minor === 1 || connection.includes('keep-alive'))
@@ -186,7 +199,7 @@ function upgradeOf(framing: Framing): string | undefined {
   return hasBody({ framing }) || HIDING.test(upgrade) || !upgrade.split(',').every(isProtocol) ? undefined : upgrade
 }
 
-/** The name of a protocol, with a version or without (RFC 9110, section 7.8). */
+/** Whether the text is the name of a protocol, with or without a version (RFC 9110, section 7.8). */
 function isProtocol(text: string): boolean {
   const parts = text.trim().split('/')
   return parts.length <= 2 && parts.every(isToken)

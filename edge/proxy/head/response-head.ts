@@ -5,26 +5,26 @@ import { type Framing, readFraming } from './framing.ts'
 import { RESPONSE_NAMES } from './names.ts'
 import { hasBody, isRejection, keepsAlive } from './request-head.ts'
 
-/** What the visitor's connection becomes after a response. */
+/** Use of the visitor's connection after a response. */
 export type After = 'keep' | 'close' | 'keep-1.0' | 'upgrade'
 
-/** A response of a backend on its way to the visitor. */
+/** Response of a backend that is being forwarded to the visitor. */
 export interface Reply {
   readonly head: ResponseHead
   readonly kind: BodyKind
-  /** Host of the tunnel: how far its cookies reach. */
+  /** Host of the tunnel, which limits the scope of its cookies. */
   readonly host: string
   readonly modifications: Modifications
 }
 
-/** A head as it is passed on, latin1. */
+/** Forwarded head, latin1. */
 export interface ForwardedResponse {
-  /** All of it, or up to the Date that it is to be given. */
+  /** The whole head, or the part before the Date that the edge adds. */
   readonly text: string
   readonly isWhole: boolean
-  /** The same, once it has been passed on twice: bytes are copied for less than text is written. */
+  /** The text as bytes, once it was forwarded twice: copying bytes costs less than writing text. */
   bytes: Buffer | undefined
-  /** What it depends on beside the head. */
+  /** Inputs of the text beside the head. */
   readonly reply: Reply
   readonly after: After
   readonly chunked: boolean
@@ -33,19 +33,19 @@ export interface ForwardedResponse {
 /** Head of a response that has one meaning only. */
 export interface ResponseHead extends Fields {
   readonly status: number
-  /** Where the fields begin in the text. */
+  /** Offset of the fields in the text. */
   readonly fieldsAt: number
   readonly minor: 0 | 1
   readonly framing: Framing
   /** Whether the connection can take another request, as far as the head says. */
   readonly keepAlive: boolean
-  /** What was last passed on of it: the next time it may be the same. */
+  /** Head that was last forwarded for it; the next time it may be the same. */
   forwarded: ForwardedResponse | undefined
 }
 
 const DIGIT = 0x30
 
-/** A head as it came: latin1, up to the CRLF of its last field. */
+/** Received head: latin1, up to the CRLF of its last field. */
 interface Source {
   readonly text: string
   readonly bytes: Uint8Array
@@ -56,7 +56,7 @@ function minorOf(text: string): 0 | 1 | undefined {
   return text.startsWith('HTTP/1.0 ') ? 0 : undefined
 }
 
-/** 100 to 599, else 0. */
+/** Reads a status of 100 to 599; returns 0 for others. */
 function statusAt(bytes: Uint8Array, at: number): number {
   const hundreds = digitAt(bytes, at)
   const tens = digitAt(bytes, at + 1)
@@ -69,15 +69,19 @@ function digitAt(bytes: Uint8Array, at: number): number {
   return digit >= 0 && digit <= 9 ? digit : -1
 }
 
-/** Where the fields begin: after the reason, which may be left out with the blank before it. 0: the line is not valid. */
+/**
+ * Returns the offset of the fields: after the reason phrase, which may be missing together with the blank before it. 0: the line is
+ * invalid.
+ */
 function afterReason(bytes: Uint8Array, at: number): number {
   const end = bytes[at] === 0x20 ? valueEnd(bytes, at) : at
   return bytes[end] === 0x0d && bytes[end + 1] === 0x0a ? end + 2 : 0
 }
 
 /**
- * Reads the head of a response, as strictly as that of a request. The text is latin1, up to the CRLF of its last field; `bytes` is the same.
- * @returns undefined when it is not valid
+ * Reads the head of a response as strictly as that of a request. The text is latin1, up to the CRLF of its last field; `bytes` is the
+ * same.
+ * @returns undefined when it is invalid
  */
 export function readResponseHead(text: string, bytes: Uint8Array = Buffer.from(text, 'latin1')): ResponseHead | undefined {
   const minor = minorOf(text)
@@ -96,7 +100,8 @@ function withFields(
   if (typeof at === 'string' || at.length > MAX_FIELDS * STRIDE) return undefined
   const framing = readFraming(text, at)
   if (isRejection(framing) || (framing.chunked && minor === 0)) return undefined
-  // A 204 must have no framing (RFC 9110, section 8.6; RFC 9112, section 6.1): whose promises a body sends it, and that would be taken for the next response.
+  // A 204 must have no framing fields (RFC 9110, section 8.6; RFC 9112, section 6.1). A backend that announces a body sends it, and it
+  // would be read as the next response.
   const keepAlive = keepsAlive(framing, minor) && !(status === 204 && hasBody({ framing }))
   return { text, at, fieldsAt, status, minor, framing, keepAlive, forwarded: undefined }
 }

@@ -1,15 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { type Fields, readFields, STRIDE } from './fields.ts'
-import { hopFields, keptLines } from './forward-fields.ts'
+import { hopByHopFields, keptLines } from './forward-fields.ts'
 import type { Framing } from './framing.ts'
 import type { Modifications } from './modifications.ts'
 import { DROP, NameTable, PLAIN, VISITOR_ADDRESS_NAMES } from './names.ts'
 
-/** Bytes of a trailer section, and its fields. */
+/** Maximum bytes of a trailer section, and maximum number of its fields. */
 export const MAX_TRAILERS = 8_192
 const MAX_TRAILER_FIELDS = 32
 
-/** Fields that a trailer section must not hold: they frame, route or name the visitor (RFC 9110, section 6.5.1). */
+/** Fields that a trailer section must not contain: they frame, route or name the visitor (RFC 9110, section 6.5.1). */
 const FORBIDDEN = new NameTable(
   Object.fromEntries(
     [
@@ -44,7 +44,7 @@ const FORBIDDEN = new NameTable(
   ),
 )
 
-/** The fields of a trailer section: lines with their CRLF, latin1. Undefined: it is not valid, or holds what may not come so late. */
+/** Reads the fields of a trailer section: lines with their CRLF, latin1. Undefined: it is invalid or contains a forbidden field. */
 export function readTrailers(lines: string): Fields | undefined {
   if (lines.length > MAX_TRAILERS) return undefined
   const at = readFields(Buffer.from(lines, 'latin1'), 0, FORBIDDEN)
@@ -54,15 +54,15 @@ export function readTrailers(lines: string): Fields | undefined {
 }
 
 /**
- * The lines of a trailer section that are passed on: none of the hop, as the message's head names them (RFC 9110, section 7.6.1), and none that the tunnel's
- * settings remove or set. Nothing of a section that is not valid.
+ * Returns the forwarded lines of a trailer section: without hop-by-hop fields that the message's head names (RFC 9110, section 7.6.1),
+ * and without fields that the tunnel's settings remove or set. An invalid section yields no lines.
  */
 export function keptTrailers(lines: string, { connection }: Framing, modifications: Modifications): string {
   const fields = lines === '' ? undefined : readTrailers(lines)
-  return fields === undefined ? '' : keptLines(fields, 0, { hops: hopFields(connection), modifications, trusted: false })
+  return fields === undefined ? '' : keptLines(fields, 0, { hops: hopByHopFields(connection), modifications, trusted: false })
 }
 
-/** Names and values of a trailer section. */
+/** Returns names and values of a trailer section. */
 export function trailerPairs(lines: string): readonly (readonly [string, string])[] {
   const { text, at } = readTrailers(lines) ?? { text: '', at: [] }
   const pairs: (readonly [string, string])[] = []

@@ -15,7 +15,7 @@ function fed(text: string, size: number) {
   return { state: 'more' }
 }
 
-test('a head is found however it is cut, and what follows is left', () => {
+test('a head is found however it is split, without the bytes after it', () => {
   const line = fc.stringMatching(/^[a-z: ]{1,80}$/)
   fc.assert(
     fc.property(
@@ -32,17 +32,17 @@ test('a head is found however it is cut, and what follows is left', () => {
 })
 
 test.each([
-  { does: 'a bare LF is seen at once', text: 'GET / HTTP/1.1\nHost', state: 'bad' },
-  { does: 'more than the bound is not kept', text: 'a'.repeat(MAX_HEAD + 2), state: 'large' },
-  { does: 'more than the bound is not taken', text: `${'a'.repeat(MAX_HEAD + 2)}\r\n\r\n`, state: 'large' },
+  { does: 'a bare LF is rejected at once', text: 'GET / HTTP/1.1\nHost', state: 'bad' },
+  { does: 'an incomplete head above the limit is rejected', text: 'a'.repeat(MAX_HEAD + 2), state: 'large' },
+  { does: 'a complete head above the limit is rejected', text: `${'a'.repeat(MAX_HEAD + 2)}\r\n\r\n`, state: 'large' },
 ])('$does', ({ text, state }) => {
   for (const size of [1024, text.length]) expect(fed(text, size)).toMatchObject({ state })
 })
 
 test.each([
-  { does: 'one empty line before it is left out', text: '\r\nGET\r\n\r\n', head: 'GET\r\n' },
-  { does: 'a second one is not', text: '\r\n\r\nGET\r\n\r\n', head: '\r\nGET\r\n' },
-])('$does, however they are cut', ({ text, head }) => {
+  { does: 'one empty line before a head is skipped', text: '\r\nGET\r\n\r\n', head: 'GET\r\n' },
+  { does: 'a second empty line is not skipped', text: '\r\n\r\nGET\r\n\r\n', head: '\r\nGET\r\n' },
+])('$does, however they are split', ({ text, head }) => {
   for (let size = 1; size <= text.length; size++)
     expect(fed(`${text}rest`, size)).toEqual({ state: 'whole', text: head, rest: 'rest' })
 })

@@ -7,27 +7,27 @@ const LF = 0x0a
 const FIRST_SIZE = 1024
 export const NOTHING = Buffer.alloc(0)
 
-/** `bad`: a line ends with a bare LF. `large`: no end of the head in {@link MAX_HEAD} bytes. */
+/** `bad`: a line ends with a bare LF. `large`: the head does not end within {@link MAX_HEAD} bytes. */
 export type HeadState = 'more' | 'whole' | 'large' | 'bad'
 
-/** Gathers the bytes of a head. One that comes in one piece, as nearly all do, is not copied. */
+/** Gathers the bytes of a head. A head that arrives in one chunk, as nearly all do, is not copied. */
 export class HeadBuffer {
-  /** Once whole: the head up to the CRLF of its last line, latin1. Too large: as much of it as is taken. */
+  /** Complete head up to the CRLF of its last line, latin1. When too large: its beginning. */
   text = ''
-  /** The same as bytes, valid until the next call. */
+  /** The head as bytes, valid until the next call. */
   bytes: Buffer = NOTHING
-  /** Once whole: what follows it. */
+  /** Bytes after the complete head. */
   rest: Buffer = NOTHING
   #held: Buffer | undefined
   #length = 0
-  /** An empty line has come before the head. */
+  /** Whether an empty line came before the head. */
   #skipped = false
 
   get isEmpty(): boolean {
     return this.#length === 0 && !this.#skipped
   }
 
-  /** One empty line before a head is no part of it (RFC 9112, section 2.2), however it comes. */
+  /** Adds a chunk. One empty line before the head is skipped (RFC 9112, section 2.2), also when it is split. */
   push(chunk: Buffer): HeadState {
     const gathered = this.#held ? this.#append(chunk) : chunk
     const isEmptyLine = !this.#skipped && gathered[0] === CR && gathered[1] === LF
@@ -41,8 +41,8 @@ export class HeadBuffer {
     return 'more'
   }
 
-  /** What came with the head is of no more use: even an empty part of a chunk keeps all that was read with it. */
-  letGo(): void {
+  /** Releases the chunk of the head: even an empty part of a chunk keeps its whole buffer. */
+  releaseChunk(): void {
     this.bytes = this.rest = NOTHING
   }
 
@@ -52,7 +52,7 @@ export class HeadBuffer {
     this.#skipped = false
   }
 
-  /** What is gathered by then is a first byte of it at the most: the rest begins anew. */
+  /** Skips an empty line: at most its first byte is gathered by then, so the rest begins anew. */
   #skip(gathered: Buffer): readonly [Buffer, Buffer] {
     this.reset()
     this.#skipped = true
@@ -81,7 +81,7 @@ export class HeadBuffer {
     return 'large'
   }
 
-  /** Keeps the part in memory of its own, twice as much whenever it is full: a head in single bytes costs no more than one in large pieces. */
+  /** Copies the part to own memory, which doubles when full: a head in single bytes costs no more than one in large chunks. */
   #append(part: Buffer): Buffer {
     const length = this.#length + part.length
     let held = this.#held

@@ -7,7 +7,7 @@ import { HeadReader } from './head-reader.ts'
 import { readRequestHead, type RequestHead } from '../head/request-head.ts'
 import { BAD_LINE } from '../head/rejections.ts'
 
-/** A reader that says how often it has read, and the text. */
+/** Reader that counts its parses and returns the text. */
 function counting() {
   const read: string[] = []
   const reader = new HeadReader<string>((text, bytes) => {
@@ -21,8 +21,8 @@ function counting() {
 const bytes = (text: string) => Buffer.from(text, 'latin1')
 const HEAD = 'GET /a HTTP/1.1\r\nHost: a.test\r\n'
 
-describe('a head that comes again', () => {
-  test('is not read again, and what follows it is left', () => {
+describe('a repeated head', () => {
+  test('is not parsed again, and the bytes after it are kept', () => {
     const { reader, read } = counting()
     expect(reader.push(bytes(`${HEAD}\r\n`))).toBe('whole')
     expect(reader.push(bytes(`${HEAD}\r\nrest`))).toBe('whole')
@@ -41,7 +41,7 @@ describe('a head that comes again', () => {
     expect(read).toEqual([HEAD, text])
   })
 
-  test('is still known by what it was when the memory that it came in holds something else', () => {
+  test('is recognized when the memory of the first one was overwritten', () => {
     const { reader, read } = counting()
     const memory = bytes(`${HEAD}\r\n`)
     reader.push(memory)
@@ -51,7 +51,7 @@ describe('a head that comes again', () => {
   })
 })
 
-/** What a reader makes of a message in pieces of this size. */
+/** Results of a reader for a message in chunks of this size. */
 function readIn(size: number, message: Buffer, reader: HeadReader<RequestHead | Rejection>) {
   for (let at = 0; at < message.length; at += size) {
     const state = reader.push(message.subarray(at, at + size))
@@ -60,7 +60,7 @@ function readIn(size: number, message: Buffer, reader: HeadReader<RequestHead | 
   return { state: 'more' }
 }
 
-test('however heads come, and come again, they are read as if each were the first', () => {
+test('heads are read as if each were the first, however they are split and repeated', () => {
   const head = fc.constantFrom(
     ...[
       HEAD,
@@ -84,7 +84,7 @@ test('however heads come, and come again, they are read as if each were the firs
   )
 })
 
-test('a reader whose head was read keeps nothing of what it was read with', async () => {
+test('a reader does not keep the buffer of a head', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const BLOCK = 64 * 1024
@@ -103,7 +103,7 @@ test('a reader whose head was read keeps nothing of what it was read with', asyn
     }
     return reader
   })
-  // V8 frees such memory beside us, once it is found to be garbage.
+  // V8 frees such memory in the background after the collection.
   await expect.poll(() => arrayBuffers() - before, { timeout: 20_000 }).toBeLessThan((readers.length * BLOCK) / 10)
   expect(readers.every(({ isEmpty }) => isEmpty)).toBe(true)
 })

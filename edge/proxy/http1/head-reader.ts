@@ -1,46 +1,48 @@
 import { Buffer } from 'node:buffer'
 import { HeadBuffer, type HeadState, NOTHING } from './head-buffer.ts'
 
-/** Longest head that is remembered: a connection that waits shall cost little. */
+/** Longest head that is remembered, in bytes: an idle connection should use little memory. */
 const MAX_KNOWN = 2_048
-/** Up to so many bytes a loop costs less than a call of Buffer's own. */
+/** Size up to which a loop costs less than a call of Buffer's own function. */
 const FEW = 96
 
-/** Strict, and of the bytes alone: the same bytes are always read alike. The text is latin1, up to the CRLF of the last field; the bytes are the same. */
+/**
+ * Strict parser of a head that depends on its bytes only. The text is latin1, up to the CRLF of the last field; the bytes are the same.
+ */
 export type ReadHead<Read> = (text: string, bytes: Uint8Array) => Read
 
 /**
- * Reads the heads of one connection, one after the other. Whoever asks, or answers, in the very bytes of the time before, as most who keep a connection do,
- * is not read again.
+ * Reads the heads of one connection, one after the other. A head with the same bytes as the one before, which is usual on a kept
+ * connection, is not parsed again.
  */
 export class HeadReader<Read> {
-  /** Once whole: what was read. */
+  /** Result of parsing the complete head. */
   head: Read
   readonly #read: ReadHead<Read>
   readonly #buffer = new HeadBuffer()
   #rest: Buffer = NOTHING
-  /** The last head with its empty line, in memory of our own. */
+  /** Last head with its empty line, in own memory. */
   #known: Buffer
   #knownBytes = 0
 
-  /** `none`: what `head` is before the first. */
+  /** `none`: value of `head` before the first one. */
   constructor(read: ReadHead<Read>, none: Read) {
     this.#read = read
     this.head = none
     this.#known = NOTHING
   }
 
-  /** Whether no part of a head has come. */
+  /** Whether no part of a head has arrived. */
   get isEmpty(): boolean {
     return this.#buffer.isEmpty
   }
 
-  /** Of the last one that was read, or as much as is taken of one that is too large: latin1. */
+  /** Text of the last head that was read, or the beginning of one that is too large: latin1. */
   get text(): string {
     return this.#buffer.text
   }
 
-  /** Once whole: what follows the head, for as long as the chunk is valid. It is given out once, and not kept. */
+  /** Returns the bytes after the complete head, once; they are valid as long as the chunk. */
   takeRest(): Buffer {
     const rest = this.#rest
     this.#rest = NOTHING
@@ -49,7 +51,7 @@ export class HeadReader<Read> {
 
   push(chunk: Buffer): HeadState {
     if (this.#buffer.isEmpty && this.#isKnown(chunk)) {
-      // Most of the time nothing follows, and an empty part of the chunk would be one more object for each request.
+      // Usually nothing follows, and an empty part of the chunk would be one more object for each request.
       this.#rest = chunk.length === this.#knownBytes ? NOTHING : chunk.subarray(this.#knownBytes)
       return 'whole'
     }
@@ -59,7 +61,7 @@ export class HeadReader<Read> {
     this.head = this.#read(text, bytes)
     this.#rest = rest.length === 0 ? NOTHING : rest
     this.#remember(bytes)
-    this.#buffer.letGo()
+    this.#buffer.releaseChunk()
     return 'whole'
   }
 

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { lasting, pauseReads, readAll } from '../../reads.ts'
-import type { Accepted } from '../accepted.ts'
+import type { Accepted, Visitor } from '../visitor.ts'
 import { type Body, requestBody } from '../upstream/body.ts'
 import type { ProxyContext, Watched } from '../context.ts'
 import { type Answer, answerBytes } from '../errors.ts'
@@ -10,22 +10,23 @@ import type { Exchange } from '../exchange.ts'
 import { responseMessage } from '../head/forward-response.ts'
 import type { After } from '../head/response-head.ts'
 import type { Reply } from '../head/response-head.ts'
-import { HalfClosed } from './half-closed.ts'
+import { HalfClosed, Lingering } from '../connection-end.ts'
 import { HeadReader } from './head-reader.ts'
-import { Lingering } from './lingering.ts'
-import { type Glimpse, glimpseOf, refuseMalformed } from '../head/malformed.ts'
+import { type Glimpse, glimpseOf, rejectMalformed } from '../refusals.ts'
 import { Progress } from '../upstream/progress.ts'
 import { isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
 import { serve } from '../serve.ts'
 import { BAD_BODY, BAD_LINE, STOPPING, tooLarge, TOO_SLOW } from '../head/rejections.ts'
-import type { Visitor } from '../visitor.ts'
 import { Writes } from '../writes.ts'
 
-/** Age in milliseconds from which a silent connection is probed, and the time between probes: most have closed by then, and need no system call for it. */
+/**
+ * Age from which a silent connection is probed, and interval of probes, in milliseconds. Most connections end before, and need no system
+ * call for it.
+ */
 const PROBE_MS = 60_000
 
 /**
- * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
+ * A visitor's HTTP/1.x connection: each request is answered before the next is read.
  *
  *     idle → head → busy → idle …      busy → raw (101)      any → linger → closed
  */
@@ -43,7 +44,7 @@ export class Http1Connection implements Visitor, Watched {
   #request: RequestHead | undefined
   #body: Body | undefined
   #exchange: Exchange | undefined
-  /** What came after the request that is being served. */
+  /** Bytes after the request that is being served. */
   #waiting: Buffer | undefined
   #advancing = false
   #close = false
@@ -66,7 +67,7 @@ export class Http1Connection implements Visitor, Watched {
     readAll(socket, (chunk) => this.#data(chunk))
     socket.on('drain', () => this.#drained())
     socket.on('end', () => this.#ended())
-    // What went wrong with a visitor's connection is of no interest: 'close' follows.
+    // The cause of an error does not matter: 'close' follows.
     socket.on('error', () => socket.destroy())
     socket.on('close', () => this.#closed())
   }
@@ -84,7 +85,7 @@ export class Http1Connection implements Visitor, Watched {
     if (now >= this.#probesAt) this.#probe()
   }
 
-  /** Has the system find out that a silent visitor has gone. */
+  /** Enables TCP keepalive, which detects that a silent visitor has disconnected. */
   #probe(): void {
     this.#probesAt = Infinity
     this.#socket.setKeepAlive(true, PROBE_MS)
@@ -104,7 +105,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#close = true
     const isAnswered = this.#exchange?.stop(STOPPING)
     if (isAnswered === undefined) this.#socket.destroy()
-    // One that is answered lingers until its socket is cut.
+    // After a response the connection lingers until its socket is cut.
     else if (!isAnswered) this.cut()
   }
 
@@ -154,13 +155,13 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   cut(): void {
-    // What a visitor has not got of a response that was cut, it would ask for again.
+    // A visitor would request the missing part of a cut response again.
     const socket = this.#out
     if (this.#phase === 'raw') socket.end(() => socket.destroy())
     else this.#reset()
   }
 
-  /** Ends the connection at once, so that the visitor sees that something is missing. */
+  /** Resets the connection, so that the visitor sees that the response is incomplete. */
   #reset(): void {
     if (this.#accepted.scheme === 'http') this.#socket.resetAndDestroy()
     else this.#socket.destroy()
@@ -181,7 +182,7 @@ export class Http1Connection implements Visitor, Watched {
     else this.#pass(lasting(chunk))
   }
 
-  /** What is not the beginning of a request that can be served at once. */
+  /** Handles bytes that are not the beginning of a request that can be served at once. */
   #pass(chunk: Buffer): void {
     if (this.#phase === 'raw') this.#exchange?.writeBytes(chunk)
     else if (this.#phase === 'busy' && this.#body?.done === false) this.#bodyData(chunk)
@@ -196,8 +197,8 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   /**
-   * Serves what has come or waits, one request after the other; not while answers wait for the visitor to read them. `come` is there only when nothing waits
-   * and this does not go on already: it would be lost.
+   * Serves received and waiting requests one after the other, except while responses wait for the visitor to read. `come` must be given
+   * only when nothing waits and this method is not running: it would be lost.
    */
   #advance(come?: Buffer): void {
     if (this.#advancing) return
@@ -231,7 +232,7 @@ export class Http1Connection implements Visitor, Watched {
     else this.#begin(head, lasting(this.#heads.takeRest()))
   }
 
-  /** The first part of a head has come: the rest must come soon. */
+  /** Starts the deadline for the rest of a head. */
   #awaitHead(): void {
     if (this.#half.isEnded) this.#out.end()
     if (this.#phase === 'head') return
@@ -252,7 +253,7 @@ export class Http1Connection implements Visitor, Watched {
     const began = this.#context.now()
     this.#progress.restart(began)
     this.#half.moved()
-    // Until the exchange has a link.
+    // Paused until the exchange has an upstream connection.
     if (!body.done) pauseReads(this.#socket)
     const { scheme, serverName, surplus, peer } = this.#accepted
     const exchange = serve(this.#context, this, {
@@ -285,17 +286,17 @@ export class Http1Connection implements Visitor, Watched {
     this.#exchange?.write(end === chunk.length ? chunk : chunk.subarray(0, end), body.done ? 'ended' : 'more')
   }
 
-  #badBody(stop: Rejection): void {
-    if (this.#exchange?.stop(stop) !== true) this.#out.destroy()
+  #badBody(rejection: Rejection): void {
+    if (this.#exchange?.stop(rejection) !== true) this.#out.destroy()
   }
 
-  /** Answers what is no request, and closes: where the next one begins is not known. */
-  #refuse(stop: Rejection, glimpse?: Glimpse): void {
+  /** Responds to a malformed request and closes: the start of the next request is unknown. */
+  #refuse(rejection: Rejection, glimpse?: Glimpse): void {
     this.#request = this.#body = undefined
-    refuseMalformed(this.#context, this, { stop, glimpse, accepted: this.#accepted, protocol: 'http/1.1' })
+    rejectMalformed(this.#context, this, { rejection, glimpse, accepted: this.#accepted, protocol: 'http/1.1' })
   }
 
-  /** Whether another request can follow an answer of the edge: this one was whole, and was HTTP/1.1. */
+  /** Whether another request can follow a response of the edge: this request was complete, and was HTTP/1.1. */
   get #survivesAnswer(): boolean {
     return !this.#close && this.#body?.done === true && this.#request?.keepAlive === true && this.#request.minor === 1
   }
@@ -323,15 +324,15 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   /**
-   * Whether the visitor has announced that it sends no more (RFC 9112, section 9.6), and has sent nothing that is unread: the socket can be closed at once, as
-   * nothing unread destroys the response. TLS has its own farewell, which takes longer.
+   * Whether the visitor has announced its last request (RFC 9112, section 9.6) and no bytes of it are unread: the socket can be closed at
+   * once, because only unread bytes would reset it and destroy the response. TLS needs its closing messages first.
    */
   get #isLastRequest(): boolean {
     const announced = this.#close && this.#request?.keepAlive === false && this.#body?.done === true
     return announced && !this.#waiting && this.#accepted.scheme === 'http'
   }
 
-  /** The socket, for what comes after the beginning of a response. */
+  /** The socket, for operations after the beginning of a response. */
   get #out(): Socket {
     this.#writes.send()
     return this.#socket

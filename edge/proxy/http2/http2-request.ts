@@ -1,8 +1,31 @@
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { isFieldValue, isToken, MAX_HEAD } from '../head/fields.ts'
-import { isOfConnection } from './http2-fields.ts'
 import { hasBody, isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
 import { bad, tooLarge } from '../head/rejections.ts'
+
+/** Connection-specific fields, which an HTTP/2 message must not have (RFC 9113, section 8.2.2). */
+const CONNECTION_FIELDS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'])
+
+/** Whether a field, its name in lower case, is connection-specific. `TE: trailers` is allowed. */
+export const isOfConnection = (name: string, value: string): boolean =>
+  CONNECTION_FIELDS.has(name) || (name === 'te' && value.toLowerCase() !== 'trailers')
+
+/** Returns names and values in turn, with names in lower case and without fields that HTTP/2 forbids: Node throws at any of those. */
+export function streamFields(fields: Iterable<readonly [string, string]>): string[] {
+  const raw: string[] = []
+  for (const [name, value] of fields) {
+    const lower = name.toLowerCase()
+    if (!isOfConnection(lower, value) && lower !== 'http2-settings') raw.push(lower, value)
+  }
+  return raw
+}
+
+/** Converts the list for functions of Node that take an object. It has no prototype: a field may have any name. */
+export function fieldObject(raw: readonly string[]): Record<string, string[]> {
+  const fields = Object.create(null) as Record<string, string[]>
+  for (let index = 0; index + 1 < raw.length; index += 2) (fields[raw[index] ?? ''] ??= []).push(raw[index + 1] ?? '')
+  return fields
+}
 
 /** Header block of a stream: names and values in turn. */
 export interface StreamHead {
@@ -20,8 +43,8 @@ interface Draft {
 }
 
 /**
- * Reads the header block of a request as the head of an HTTP/1.1 request of the same meaning: written down, and then read by the same strict parser. What the
- * one can say and the other cannot (line ends in values, fields of the connection, a length that is not kept) is refused.
+ * Reads the header block of a request as the head of an equivalent HTTP/1.1 request, with the same strict parser. Text that only one of
+ * the versions can express (line ends in values, connection-specific fields, a wrong length) is rejected.
  */
 export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Rejection {
   const draft = draftOf(raw)
@@ -35,7 +58,7 @@ export function readStreamHead({ raw, endsHere }: StreamHead): RequestHead | Rej
   return endsHere && hasBody(head) ? bad('Content-Length is not that of the body') : head
 }
 
-/** What is wrong with the first field that is, or all of them. */
+/** Collects the fields, or returns the error of the first invalid one. */
 function draftOf(raw: readonly string[]): Draft | string {
   const draft: Draft = { pseudo: new Map(), host: undefined, cookies: '', hasLength: false, lines: '' }
   for (let index = 0; index + 1 < raw.length; index += 2) {
@@ -67,7 +90,7 @@ const RULES: readonly FieldRule[] = [
   },
 ]
 
-/** They come once, and before all others (RFC 9113, section 8.3). */
+/** Takes a pseudo-header field. Each occurs once, before all other fields (RFC 9113, section 8.3). */
 function takePseudo({ pseudo, lines, host }: Draft, name: string, value: string): string | undefined {
   if (pseudo.has(name) || lines !== '' || host !== undefined) return 'a pseudo-header field is there twice, or too late'
   pseudo.set(name, value)
@@ -94,12 +117,12 @@ function requestLine({ pseudo, host }: Draft): string | undefined {
   const [method, path] = [of(':method'), of(':path')]
   const isComplete = [...pseudo.keys()].every((name) => PSEUDO.has(name)) && pseudo.has(':scheme')
   if (!isComplete || !isToken(method) || !/^[/*][^ \t]*$/.test(path)) return undefined
-  // Without either, the parser misses it.
+  // Without both, the parser rejects the empty Host.
   const named = pseudo.has(':authority') ? of(':authority') : (host ?? '')
   return host === undefined || sameHost(host, named) ? `${method} ${path} HTTP/1.1\r\nHost: ${named}\r\n` : undefined
 }
 
-/** Cookies are one field again (RFC 9113, section 8.2.3); a body of unknown length is sent in chunks. */
+/** Joins cookies into one field (RFC 9113, section 8.2.3). A body of unknown length is sent in chunks. */
 function fieldLines({ lines, cookies, hasLength }: Draft, endsHere: boolean): string {
   const cookie = cookies === '' ? '' : `cookie: ${cookies}\r\n`
   return `${lines}${cookie}${endsHere || hasLength ? '' : 'transfer-encoding: chunked\r\n'}`

@@ -1,13 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
-import { madeGarbage } from '../../buffer-garbage.ts'
+import { madeGarbage } from '../../garbage-collection.ts'
 import type { ProxyContext } from '../context.ts'
 import { type Answer, httpDate } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { addedFields, keptFields, wantsDate } from '../head/forward-response.ts'
 import type { Reply } from '../head/response-head.ts'
-import { fieldObject, streamFields } from './http2-fields.ts'
+import { fieldObject, streamFields } from './http2-request.ts'
 import { Progress } from '../upstream/progress.ts'
 import type { RequestHead } from '../head/request-head.ts'
 import { BAD_BODY, TOO_SLOW } from '../head/rejections.ts'
@@ -15,15 +15,18 @@ import { trailerPairs } from '../head/trailers.ts'
 import type { Visitor } from '../visitor.ts'
 import { Writes } from '../writes.ts'
 
-/** Statuses of which a length would be wrong: there is never a body. */
+/** Statuses without a body, which get no Content-Length. */
 const BODILESS = new Set([204, 205])
 
-/** A request of a visitor who speaks HTTP/2: its body becomes one of HTTP/1.1, the response's body is taken out of its framing. */
+/**
+ * Request of an HTTP/2 visitor: its body is sent to the backend as an HTTP/1.1 body, and the response's body is taken out of its
+ * framing.
+ */
 export class Http2Stream implements Visitor {
   readonly wire = false
   bytesIn = 0
   exchange: Exchange | undefined
-  /** Whether the edge itself has reset it. */
+  /** Whether the edge itself has reset the stream. */
   isCut = false
   readonly #context: ProxyContext
   readonly #stream: ServerHttp2Stream
@@ -35,7 +38,7 @@ export class Http2Stream implements Visitor {
   #requestTrailers = ''
   #responseTrailers = ''
 
-  /** `head`: undefined when it was not valid, and is only to be answered. */
+  /** `head`: undefined when it was invalid and only needs an error response. */
   constructor(context: ProxyContext, stream: ServerHttp2Stream, head: RequestHead | undefined) {
     this.#context = context
     this.#stream = stream
@@ -51,7 +54,7 @@ export class Http2Stream implements Visitor {
     else stream.resume()
   }
 
-  /** Of the response's body. */
+  /** Bytes of the response's body. */
   get bytesWritten(): number {
     return this.#bytesWritten
   }
@@ -60,7 +63,7 @@ export class Http2Stream implements Visitor {
     return this.#stream.writableLength
   }
 
-  /** Reset or over: Node throws at whoever would send more. */
+  /** Whether the stream was reset or has ended: Node throws when more is sent. */
   get #isGone(): boolean {
     return this.#stream.destroyed || this.#stream.closed
   }
@@ -77,9 +80,9 @@ export class Http2Stream implements Visitor {
     if (this.exchange?.isOver) this.exchange = undefined
   }
 
-  /** Answers for the backend, or resets with `code`. */
-  stop(stop: Rejection, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
-    if (this.exchange && !this.exchange.stop(stop)) this.#reset(code)
+  /** Rejects the request, or resets the stream with `code` when the response has begun. */
+  stop(rejection: Rejection, code: number = constants.NGHTTP2_PROTOCOL_ERROR): void {
+    if (this.exchange && !this.exchange.stop(rejection)) this.#reset(code)
     this.exchange = undefined
   }
 
@@ -111,7 +114,7 @@ export class Http2Stream implements Visitor {
     return true
   }
 
-  /** Upgrades are not asked for in HTTP/2 (RFC 9113, section 8.6). */
+  /** HTTP/2 has no upgrades (RFC 9113, section 8.6). */
   upgrade(): boolean {
     this.cut()
     return false
@@ -130,7 +133,7 @@ export class Http2Stream implements Visitor {
     else this.#stream.end(() => this.#dropRest())
   }
 
-  /** Those that are passed on, and those that the tunnel sets. */
+  /** Forwarded fields, and fields that the tunnel sets. */
   #fieldsOf(reply: Reply): string[] {
     return streamFields([...keptFields(reply), ...addedFields(reply)])
   }
@@ -140,7 +143,7 @@ export class Http2Stream implements Visitor {
     if (!this.#isGone) this.#send(() => this.#stream.sendTrailers(trailers))
   }
 
-  /** Node looks once more at what a backend has said, and throws: then this stream is lost, and not the edge. */
+  /** Node validates the backend's fields again and throws: then this stream ends, but not the edge. */
   #send(fields: () => void): void {
     try {
       fields()
@@ -150,7 +153,7 @@ export class Http2Stream implements Visitor {
     }
   }
 
-  /** What is left of the request is not wanted any more (RFC 9113, section 8.1). */
+  /** Drops the rest of the request (RFC 9113, section 8.1). */
   #dropRest(): void {
     this.#stream.resume()
     if (!this.#requestEnded) this.#reset(constants.NGHTTP2_NO_ERROR)
@@ -184,11 +187,12 @@ export class Http2Stream implements Visitor {
     stream.on('data', (chunk: Buffer) => this.#data(chunk))
     stream.on('end', () => {
       this.#requestEnded = true
-      // Node tells the end of what has nothing left to read even while it is paused: then there may be no link yet that takes what it leads to.
+      // Node emits 'end' for a stream with nothing left to read even while it is paused: the exchange may have no upstream connection
+      // yet.
       if (stream.isPaused()) stream.once('resume', () => this.#ended())
       else this.#ended()
     })
-    // Until the exchange has a link.
+    // Paused until the exchange has an upstream connection.
     stream.pause()
   }
 
@@ -222,7 +226,7 @@ function framed(chunk: Buffer): Buffer {
   return out
 }
 
-/** Trailers of a request, as lines. What they hold is checked when they are sent. */
+/** Returns trailers of a request as lines. They are checked when they are sent. */
 function linesOf(raw: unknown): string {
   const fields: unknown[] = Array.isArray(raw) ? raw : []
   let lines = ''

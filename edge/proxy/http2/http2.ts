@@ -1,30 +1,31 @@
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import type { Accepted } from '../accepted.ts'
+import type { Accepted } from '../visitor.ts'
 import type { ProxyContext, Watched } from '../context.ts'
 import { MAX_HEAD } from '../head/fields.ts'
-import { HalfClosed } from '../http1/half-closed.ts'
+import { HalfClosed } from '../connection-end.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
 import { STOPPING } from '../head/rejections.ts'
-import { glimpseOfStream, refuseMalformed } from '../head/malformed.ts'
+import { glimpseOfStream, rejectMalformed } from '../refusals.ts'
 import { isRejection } from '../head/request-head.ts'
 import { serve } from '../serve.ts'
 
-/** How long resets of streams are counted. */
+/** Period in which resets of streams are counted. */
 const RESET_WINDOW_MS = 10_000
-/** Bytes that a visitor may send ahead: on one stream, on all of a connection. */
+/** Receive window of one stream, in bytes; SESSION_WINDOW is that of a whole connection. */
 const WINDOW = 262_144
 /**
- * Header blocks up to this size (RFC 9113, section 6.5.2: 32 bytes on top for each field) are read, so that one that is too large is answered as over HTTP/1.1. It is
- * as much as nghttp2 takes: a block of nine frames of 16 KiB, and strings of 64 KiB, both as they are compressed. It ends the connection at more.
+ * Maximum size of a header block that is read (RFC 9113, section 6.5.2: plus 32 bytes for each field), so that a larger one gets the
+ * same response as over HTTP/1.1. It is as much as nghttp2 accepts: a block of nine frames of 16 KiB, and strings of 64 KiB, both
+ * compressed. nghttp2 ends the connection above that.
  */
 const READ_HEAD = 256 * 1024
 const FIELD_OVERHEAD = 32
 const SESSION_WINDOW = 1_048_576
-/** What waits for a visitor who has ended its side, and of which nothing is taken for so long, is not taken any more. */
+/** Time without progress after which pending bytes are dropped when the visitor has ended its side. */
 const UNTAKEN_MS = 2_000
 
-/** Takes connections whose handshake has settled on HTTP/2. */
+/** Server for connections whose TLS handshake selected HTTP/2. */
 export interface Http2 {
   accept(accepted: Accepted): void
 }
@@ -33,12 +34,12 @@ export function createHttp2(context: ProxyContext): Http2 {
   const { limits } = context
   let accepting: Accepted | undefined
   const server = createServer({
-    // MB. Node ends a session that holds more: frames that are queued, header blocks, data that waits.
+    // MB. Node ends a session that holds more: queued frames, header blocks, waiting data.
     maxSessionMemory: 8,
-    // The size alone is the bound.
+    // The size is the only limit.
     maxHeaderListPairs: READ_HEAD / FIELD_OVERHEAD,
     maxSendHeaderBlockLength: 2 * MAX_HEAD,
-    // A backend may say twice what should be said once, as over HTTP/1.1: that is no reason to throw.
+    // A backend may repeat a field that should occur once, as over HTTP/1.1: that must not throw.
     strictSingleValueFields: false,
     maxSessionInvalidFrames: 100,
     maxSessionRejectedStreams: 100,
@@ -54,7 +55,7 @@ export function createHttp2(context: ProxyContext): Http2 {
 
   return {
     accept(accepted) {
-      // The session is made, and told of, within this call.
+      // The session is created, and its event emitted, within this call.
       accepting = accepted
       server.emit('connection', accepted.socket)
       accepting = undefined
@@ -62,7 +63,7 @@ export function createHttp2(context: ProxyContext): Http2 {
   }
 }
 
-/** A visitor's HTTP/2 connection: nothing is ever decided for more than one of its requests (RFC 9113, section 9.1.1). */
+/** A visitor's HTTP/2 connection. Each of its requests is decided on its own (RFC 9113, section 9.1.1). */
 class Http2Connection implements Watched {
   readonly #context: ProxyContext
   readonly #accepted: Accepted
@@ -70,11 +71,14 @@ class Http2Connection implements Watched {
   readonly #streams = new Set<Http2Stream>()
   readonly #half: HalfClosed
   #idleAt: number
-  /** How long it may be without a request; the first one is due as soon as in HTTP/1.1. */
+  /** Maximum idle time; the first request is due as soon as over HTTP/1.1. */
   #idleMs: number
   #resets = 0
   #resetsAt = 0
-  /** Since the visitor ended its side: bytes that it had taken the last time, and until when it took what there was. */
+  /**
+   * After the visitor ended its side: bytes that it had accepted at the last check, and the time at which it last accepted all that
+   * there was.
+   */
   #taken: number | undefined
   #tookAt = 0
 
@@ -92,7 +96,7 @@ class Http2Connection implements Watched {
     session.on('error', () => session.destroy())
     accepted.socket.once('end', () => this.#ended())
     session.on('close', () => {
-      // The visitor's end of the socket may still be open: half of one is of no use to HTTP/2.
+      // The visitor's side of the socket may still be open: HTTP/2 cannot use one side alone.
       accepted.socket.destroy()
       context.connections.delete(this)
       context.metrics.disconnected('h2')
@@ -103,7 +107,7 @@ class Http2Connection implements Watched {
     for (const stream of this.#streams) stream.tick(now)
     if (this.#half.isEnded) this.#tickEnded(now)
     if (this.#streams.size > 0 || now - this.#idleAt < this.#idleMs) return
-    // A visitor who does not answer the farewell has been given its time.
+    // The visitor had time to answer the GOAWAY.
     if (this.#session.closed) this.#cut()
     else this.#session.close()
   }
@@ -123,18 +127,18 @@ class Http2Connection implements Watched {
 
   #cut(): void {
     this.#session.destroy()
-    // One that was closed before waits for the visitor to take what is left, and to close as well.
+    // A session that was closed before waits for the visitor to read the rest and to close as well.
     this.#accepted.socket.destroy()
   }
 
-  /** Sockets stay open for a visitor who has ended its side: what it asked for is answered, and nothing more can come. */
+  /** Handles the end of the visitor's side: its requests are answered, and no more can arrive. */
   #ended(): void {
     this.#half.end()
     if (this.#streams.size > 0) this.#session.close()
     else this.#session.destroy()
   }
 
-  /** One who has ended its side may have gone for good: Node, whose write to it has failed then, does not tell. */
+  /** Ends the connection of a visitor that has ended its side and probably disconnected: Node does not report the failed write. */
   #tickEnded(now: number): void {
     let taken = 0
     let waits = false
@@ -156,7 +160,7 @@ class Http2Connection implements Watched {
     stream.on('close', () => this.#closed(visitor, stream.rstCode))
     if (isRejection(head)) {
       const glimpse = glimpseOfStream(raw as readonly string[])
-      return refuseMalformed(this.#context, visitor, { stop: head, glimpse, accepted: this.#accepted, protocol: 'h2' })
+      return rejectMalformed(this.#context, visitor, { rejection: head, glimpse, accepted: this.#accepted, protocol: 'h2' })
     }
     const { scheme, serverName, surplus, peer } = this.#accepted
     const from = { peer: peer.address, peerPort: peer.port, protocol: 'h2' as const }
@@ -176,7 +180,7 @@ class Http2Connection implements Watched {
     if (code !== undefined && code !== constants.NGHTTP2_NO_ERROR && !visitor.isCut) this.#countReset(now)
   }
 
-  /** A visitor who opens streams only to reset them makes the edge work for nothing (CVE-2023-44487). */
+  /** Counts resets: a visitor that opens streams only to reset them wastes the edge's resources (CVE-2023-44487). */
   #countReset(now: number): void {
     if (now - this.#resetsAt >= RESET_WINDOW_MS) {
       this.#resetsAt = now

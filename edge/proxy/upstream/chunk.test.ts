@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ChunkScanner } from './chunk.ts'
 
-/** Feeds the bytes in pieces of this size. */
+/** Scans the bytes in buffers of this size. */
 function scanned(text: string, size = text.length) {
   const scanner = new ChunkScanner()
   const bytes = Buffer.from(text, 'latin1')
@@ -30,8 +30,8 @@ function scanned(text: string, size = text.length) {
 describe('a chunked body', () => {
   test.each([
     { does: 'of one chunk', text: '5\r\nhello\r\n0\r\n\r\n', body: 'hello' },
-    { does: 'of more', text: '5\r\nhello\r\nA\r\n0123456789\r\n000\r\n\r\n', body: 'hello0123456789' },
-    { does: 'of nothing', text: '0\r\n\r\n', body: '' },
+    { does: 'of several chunks', text: '5\r\nhello\r\nA\r\n0123456789\r\n000\r\n\r\n', body: 'hello0123456789' },
+    { does: 'without payload', text: '0\r\n\r\n', body: '' },
     { does: 'with extensions', text: '5;a=b;c="x;\\"y"\r\nhello\r\n0;z\r\n\r\n', body: 'hello' },
     { does: 'with trailers', text: '1\r\na\r\n0\r\nX-T: 1\r\nY:\r\n\r\n', body: 'a' },
   ])('$does is read to its end, however it is cut', ({ text, body }) => {
@@ -46,7 +46,7 @@ describe('a chunked body', () => {
     }
   })
 
-  test('has its trailers once it is read to its end', () => {
+  test('has its trailers once it is complete', () => {
     const text = '0\r\nX-T: 1\r\nY:\r\n\r\n'
     const trailers = Array.from(text, (_, at) => scanned(text.slice(0, at + 1))).map((seen) => seen.valid && seen.trailers)
     expect(trailers).toEqual([...Array<string>(text.length - 1).fill(''), 'X-T: 1\r\nY:\r\n'])
@@ -90,7 +90,7 @@ describe('a chunked body', () => {
     for (const size of [1, 2, 7, text.length]) expect(scanned(text, size)).toEqual({ valid: false })
   })
 
-  test('of any payload comes out as it went in', () => {
+  test('keeps any payload unchanged', () => {
     const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 8 })
     fc.assert(
       fc.property(chunks, fc.integer({ min: 1, max: 50 }), (parts, size) => {
@@ -101,7 +101,7 @@ describe('a chunked body', () => {
     )
   })
 
-  test('of any bytes means the same however it is cut', () => {
+  test('has the same meaning however it is split', () => {
     const piece = fc.constantFrom(
       '0',
       '1',

@@ -1,9 +1,9 @@
 import { MAX_TRAILERS, readTrailers } from '../head/trailers.ts'
 
-/** Digits of a chunk's size: below 2^31, so that readers with 32 bits count alike. */
+/** Maximum digits of a chunk's size: below 2^31, which 32-bit readers parse alike. */
 const MAX_DIGITS = 8
 const MAX_SIZE = 0x7fff_ffff
-/** Bytes of all extensions of a body. */
+/** Maximum bytes of all extensions of a body. */
 const MAX_EXTENSIONS = 16_384
 
 const CR = 0x0d
@@ -24,20 +24,20 @@ const DATA_LF = 7
 const TRAILERS = 8
 const OVER = 9
 
-/** Is told where the payload is in a buffer, for those who do not pass the framing on. */
+/** Receiver of the payload's position in a buffer, for visitors that do not get the framing. */
 export interface PayloadSink {
-  /** From `start` to before `end`; what was read before it may be written over. */
+  /** Reports payload from `start` to before `end`; the bytes before it may be overwritten. */
   payload(chunk: Buffer, start: number, end: number): void
 }
 
 /**
- * Follows a chunked body through the buffers that it arrives in, strictly (RFC 9112, section 7.1): no bare LF or CR, no blanks around sizes, extensions and
- * trailers bounded. It copies nothing but trailers.
+ * Follows a chunked body through its buffers, strictly (RFC 9112, section 7.1): no bare LF or CR, no blanks around sizes, bounded
+ * extensions and trailers. Copies only trailers.
  */
 export class ChunkScanner {
   /** Bytes of payload so far. */
   payload = 0
-  /** Where the trailer section began or went on in the buffer last read. -1: nowhere, or it is empty. */
+  /** Offset at which the trailer section begins or continues in the last buffer. -1: not in that buffer, or the section is empty. */
   trailersAt = -1
   #state = SIZE
   #size = 0
@@ -55,8 +55,8 @@ export class ChunkScanner {
   }
 
   /**
-   * Reads on from `from`. With a sink, it is told what is payload.
-   * @returns where the body ended or the buffer did; -1: it is not valid
+   * Reads from `from` on and reports payload to `sink`.
+   * @returns the end of the body or of the buffer; -1: the body is invalid
    */
   scan(chunk: Buffer, from: number, sink?: PayloadSink): number {
     let at = from
@@ -80,7 +80,7 @@ export class ChunkScanner {
     return end
   }
 
-  /** One byte of a line that begins or ends a chunk. False: it must not be there. */
+  /** Reads one byte of a line that begins or ends a chunk. Returns false when it is invalid. */
   #line(code: number): boolean {
     switch (this.#state) {
       case SIZE:
@@ -99,9 +99,9 @@ export class ChunkScanner {
     }
   }
 
-  #expect(code: number, wanted: number, next: number): boolean {
+  #expect(code: number, expected: number, next: number): boolean {
     this.#state = next
-    return code === wanted
+    return code === expected
   }
 
   #sizeByte(code: number): boolean {
@@ -124,7 +124,7 @@ export class ChunkScanner {
   }
 
   #trailer(chunk: Buffer, at: number): number {
-    // Nearly all are empty.
+    // Nearly all trailer sections are empty.
     if (this.#trailers === '' && chunk[at] === CR && chunk[at + 1] === LF) {
       this.#state = OVER
       return at + 2
@@ -138,7 +138,7 @@ export class ChunkScanner {
     return this.#trailerLine() ? end : -1
   }
 
-  /** Looks at the section whenever a line of it is whole, so that no bad line is passed on whole. */
+  /** Checks the section whenever a line is complete, so that no invalid line is forwarded completely. */
   #trailerLine(): boolean {
     const last = this.#trailers.endsWith('\r\n\r\n') || this.#trailers === '\r\n'
     const lines = last ? this.#trailers.slice(0, -2) : this.#trailers

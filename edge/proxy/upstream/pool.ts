@@ -1,114 +1,120 @@
 import type { Origin, Session } from '../../session.ts'
-import { Link, type LinkUser } from './link.ts'
+import { UpstreamConnection, type UpstreamUser } from './upstream-connection.ts'
+import { hasBody, type RequestHead } from '../head/request-head.ts'
 
 interface Deps {
-  /** Milliseconds since some moment. */
+  /** Monotonic clock in milliseconds. */
   readonly now: () => number
-  /** How long a link may wait for its next request. A client's cost per request grows with the channels that are open. */
+  /** Maximum idle time. A client's cost per request grows with its open channels. */
   readonly idleMs: number
-  /** How long the last one of a session may wait: it saves the next request a round trip. */
+  /** Maximum idle time of a session's last connection, which saves the next request a round trip. */
   readonly spareMs: number
 }
 
-/** For so long after a target has changed, an edge that a session is of may not have heard of it: links from then serve one request alone. */
-const HEARD_MS = 2_000
+/**
+ * Time after a change of the target in which the edge that owns the session may not know it: connections opened in that time serve one
+ * request only.
+ */
+const TARGET_SPREAD_MS = 2_000
 
-/** Where the links of a session lead, and from when on those that are opened are sure to. */
-interface Lead {
+/** Target of a session, and the time from which new connections are certain to lead to it. */
+interface TargetPeriod {
   readonly target: string | undefined
   readonly from: number
 }
 
-/** What is asked of a link. */
-export interface Want {
+/** Requirements for an upstream connection. */
+export interface UpstreamRequest {
   readonly origin: Origin
   /**
-   * `replayable`: the request can be sent again should the link turn out to have been closed meanwhile; another gets one that was used just now, or a new one.
-   * `fresh`: a new one at any rate.
+   * `replayable`: any idle connection, because the request can be sent again if that one was closed meanwhile. `once`: one that was
+   * used just now, or a new one. `fresh`: a new one.
    */
   readonly use: 'replayable' | 'once' | 'fresh'
-  /** The tunnel's setting of this moment: a link that was opened under another one leads elsewhere. */
+  /** Current target of the tunnel: a connection that was opened for another target is not used. */
   readonly target: string | undefined
 }
 
-/** Links to backends between requests, by session: last in, first out. */
+/** Idle upstream connections by session: last in, first out. */
 export interface Pools {
-  /** A link for a request. */
-  take(session: Session, want: Want): Link
-  /** Gives back a link whose last response has ended cleanly. */
-  give(link: Link): void
-  /** A session takes no more requests, until one is led to it again: its links that wait are closed, the others when they are given back. */
+  /** Returns a connection for a request. */
+  take(session: Session, requirements: UpstreamRequest): UpstreamConnection
+  /** Returns a connection to the pool after its response has ended cleanly. */
+  give(connection: UpstreamConnection): void
+  /** Stops using a session, until a request selects it again: closes its idle connections, and the others when they are returned. */
   retire(session: Session): void
-  /** Closes what has waited too long. */
+  /** Closes connections that exceed their idle time. */
   sweep(): void
   close(): void
   readonly idle: number
 }
 
 export function createPools({ now, idleMs, spareMs }: Deps): Pools {
-  /** Of each session, the one idle longest first. */
-  const waiting = new Map<Session, Link[]>()
+  /** Idle connections of each session, the longest idle first. */
+  const waiting = new Map<Session, UpstreamConnection[]>()
   const retired = new WeakSet<Session>()
-  const leads = new WeakMap<Session, Lead>()
+  const periods = new WeakMap<Session, TargetPeriod>()
 
-  function forget(link: Link): void {
-    const links = waiting.get(link.session)
-    const index = links?.lastIndexOf(link) ?? -1
-    if (links === undefined || index < 0) return
-    links.splice(index, 1)
-    if (links.length === 0) waiting.delete(link.session)
+  function forget(connection: UpstreamConnection): void {
+    const connections = waiting.get(connection.session)
+    const index = connections?.lastIndexOf(connection) ?? -1
+    if (connections === undefined || index < 0) return
+    connections.splice(index, 1)
+    if (connections.length === 0) waiting.delete(connection.session)
   }
 
-  function leadTo(session: Session, target: string | undefined): Lead {
-    const known = leads.get(session)
+  function periodOf(session: Session, target: string | undefined): TargetPeriod {
+    const known = periods.get(session)
     if (known !== undefined && known.target === target) return known
-    const lead = { target, from: known === undefined ? -Infinity : now() + HEARD_MS }
-    leads.set(session, lead)
+    const period = { target, from: known === undefined ? -Infinity : now() + TARGET_SPREAD_MS }
+    periods.set(session, period)
     discardAll(session)
-    return lead
+    return period
   }
 
   function discardAll(session: Session): void {
-    for (const link of [...(waiting.get(session) ?? [])]) link.discard()
+    for (const connection of [...(waiting.get(session) ?? [])]) connection.discard()
   }
 
-  function open(session: Session, origin: Origin, lead: Lead): Link {
-    const link = new Link(session, origin, forget)
-    if (now() >= lead.from) link.lead = lead
-    return link
+  function open(session: Session, origin: Origin, period: TargetPeriod): UpstreamConnection {
+    const connection = new UpstreamConnection(session, origin, forget)
+    if (now() >= period.from) connection.period = period
+    return connection
   }
 
-  function take(session: Session, { origin, use, target }: Want): Link {
-    // One that was to go, and is asked again since.
+  function take(session: Session, { origin, use, target }: UpstreamRequest): UpstreamConnection {
+    // The session may have been retired and selected again.
     retired.delete(session)
-    const lead = leadTo(session, target)
-    const links = use === 'fresh' ? undefined : waiting.get(session)
-    const last = links?.at(-1)
-    if (links === undefined || last === undefined || (use === 'once' && now() - last.idleSince > idleMs)) {
-      return open(session, origin, lead)
+    const period = periodOf(session, target)
+    const connections = use === 'fresh' ? undefined : waiting.get(session)
+    const last = connections?.at(-1)
+    if (connections === undefined || last === undefined || (use === 'once' && now() - last.idleSince > idleMs)) {
+      return open(session, origin, period)
     }
-    links.pop()
-    if (links.length === 0) waiting.delete(session)
+    connections.pop()
+    if (connections.length === 0) waiting.delete(session)
     return last
   }
 
-  function give(link: Link): void {
-    link.user = undefined
-    if (retired.has(link.session) || link.lead !== leads.get(link.session)) {
-      link.discard()
+  function give(connection: UpstreamConnection): void {
+    connection.user = undefined
+    if (retired.has(connection.session) || connection.period !== periods.get(connection.session)) {
+      connection.discard()
       return
     }
-    link.idleSince = now()
-    const links = waiting.get(link.session)
-    if (links) links.push(link)
-    else waiting.set(link.session, [link])
+    connection.idleSince = now()
+    const connections = waiting.get(connection.session)
+    if (connections) connections.push(connection)
+    else waiting.set(connection.session, [connection])
   }
 
   function sweep(): void {
     const at = now()
-    for (const links of [...waiting.values()]) {
-      const overdue = links.filter((link, index) => at - link.idleSince >= (index === links.length - 1 ? spareMs : idleMs))
-      for (const link of overdue) link.discard()
+    for (const connections of [...waiting.values()]) {
+      const overdue = connections.filter(
+        (connection, index) => at - connection.idleSince >= (index === connections.length - 1 ? spareMs : idleMs),
+      )
+      for (const connection of overdue) connection.discard()
     }
   }
 
@@ -121,18 +127,31 @@ export function createPools({ now, idleMs, spareMs }: Deps): Pools {
     },
     sweep,
     close() {
-      for (const link of [...waiting.values()].flat()) link.discard()
+      for (const connection of [...waiting.values()].flat()) connection.discard()
     },
     get idle() {
       let count = 0
-      for (const links of waiting.values()) count += links.length
+      for (const connections of waiting.values()) count += connections.length
       return count
     },
   }
 }
 
-/** Gives the link to a request. */
-export function lend(link: Link, user: LinkUser): void {
-  link.uses++
-  link.user = user
+/** Assigns the connection to a request. */
+export function lend(connection: UpstreamConnection, user: UpstreamUser): void {
+  connection.uses++
+  connection.user = user
 }
+
+type Head = Pick<RequestHead, 'method' | 'upgrade' | 'framing'>
+
+/** Idempotent methods (RFC 9110, section 9.2.2). */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
+/** Methods whose body many servers ignore: they would read it as the next request and answer it on the same channel. */
+const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE'])
+
+/** Whether a completely sent request may be sent once more. */
+export const isReplayable = (head: Head): boolean => head.upgrade === undefined && !hasBody(head) && IDEMPOTENT.has(head.method)
+
+/** Whether the upstream connection can take another request after this one. */
+export const leavesReusableConnection = (head: Head): boolean => !(hasBody(head) && BODILESS.has(head.method))

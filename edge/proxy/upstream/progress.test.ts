@@ -9,13 +9,13 @@ describe('a reader', () => {
   const outlet = { bytesWritten: 0, writableLength: 0 }
   const watched = () => new Progress(Object.assign(outlet, { bytesWritten: 65_536, writableLength: 65_536 }), PROXY_LIMITS, BEGAN)
 
-  test('has its time from the beginning on, whenever one first looks', () => {
+  test('has its time from the beginning, whenever the first check is', () => {
     const progress = watched()
     expect(progress.isReaderStuck(BEGAN + 500)).toBe(false)
     expect(progress.isReaderStuck(BEGAN + slowMs)).toBe(true)
   })
 
-  test('that takes enough in each window goes on', () => {
+  test('that reads enough in each period is not stuck', () => {
     const progress = watched()
     for (let round = 1; round <= 5; round += 1) {
       outlet.bytesWritten += slowBytes
@@ -23,7 +23,7 @@ describe('a reader', () => {
     }
   })
 
-  test('for whom nothing waits is never stuck', () => {
+  test('without pending bytes is never stuck', () => {
     const progress = watched()
     outlet.writableLength = 0
     expect(progress.isReaderStuck(BEGAN + 10 * slowMs)).toBe(false)
@@ -34,7 +34,7 @@ describe('a reader', () => {
 })
 
 describe('a sender', () => {
-  test('is stuck when too little comes in a window in which it was not held', () => {
+  test('is stuck when too little arrives in a period in which it was not held', () => {
     const progress = new Progress({ bytesWritten: 0, writableLength: 0 }, PROXY_LIMITS, BEGAN)
     progress.restart(BEGAN)
     expect(progress.isSenderStuck(BEGAN + slowMs - 1, 0)).toBe(false)

@@ -1,12 +1,12 @@
 import type { ProxyLimits } from '../limits.ts'
 
-/** What counts the bytes that have left. */
+/** Counter of sent bytes. */
 interface Outlet {
   readonly bytesWritten: number
   readonly writableLength: number
 }
 
-/** Watches that the bodies of one request move on, window by window. */
+/** Checks that the bodies of one request make progress, one period of `slowMs` at a time. */
 export class Progress {
   readonly #outlet: Outlet
   readonly #limits: ProxyLimits
@@ -28,12 +28,12 @@ export class Progress {
     this.#wasHeld = false
   }
 
-  /** The visitor was kept from sending: that window says nothing about it. */
+  /** Records that the visitor was prevented from sending: the current period is not judged. */
   held(): void {
     this.#wasHeld = true
   }
 
-  /** Whether a window has passed in which too few bytes of the body came. `bytes`: those that have come in all. */
+  /** Whether a period has passed in which too few bytes of the body arrived. `bytes`: total so far. */
   isSenderStuck(now: number, bytes: number): boolean {
     const { slowMs, slowBytes } = this.#limits
     if (now - this.#inAt < slowMs) return false
@@ -44,7 +44,7 @@ export class Progress {
     return stuck
   }
 
-  /** Whether bytes wait for the visitor and, for a window, too few were taken. */
+  /** Whether bytes wait for the visitor and, for a period, it accepted too few. */
   isReaderStuck(now: number): boolean {
     const { slowMs, slowBytes } = this.#limits
     const taken = this.#outlet.bytesWritten - this.#outlet.writableLength

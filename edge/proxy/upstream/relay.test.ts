@@ -10,7 +10,7 @@ const request = readRequestHead('GET / HTTP/1.1\r\nHost: a.t.test\r\n') as Reque
 const config = TunnelConfig.parse({ liveHeaderModifications: [{ name: 'X-User', value: '', type: 'response' }] })
 const modifications = createModifications()(config).response
 
-/** What a visitor is given of a response that comes in pieces of this size. */
+/** What a visitor receives of a response that arrives in buffers of this size. */
 function relayed(text: string, size: number, protocol: 'http/1.1' | 'h2') {
   const seen = { status: 0, body: '', end: 'none' }
   const take = (chunk: Buffer | undefined) => {
@@ -55,12 +55,12 @@ function relayed(text: string, size: number, protocol: 'http/1.1' | 'h2') {
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n'
 
-describe('a response in chunks, however it is cut', () => {
+describe('a chunked response, however it is split', () => {
   test.each([
     { does: 'without trailers', sent: '', trailers: '' },
     { does: 'with trailers', sent: 'X-T: 1\r\nx-u:\r\n', trailers: 'X-T: 1\r\nx-u:\r\n' },
-    { does: 'with trailers of which some go no further', sent: 'X-Hop: 1\r\nX-T: 1\r\nx-user: 1\r\n', trailers: 'X-T: 1\r\n' },
-    { does: 'with trailers that go no further', sent: 'X-Hop: 1\r\nX_User: 1\r\n', trailers: '' },
+    { does: 'with trailers that are partly forwarded', sent: 'X-Hop: 1\r\nX-T: 1\r\nx-user: 1\r\n', trailers: 'X-T: 1\r\n' },
+    { does: 'with trailers that are not forwarded', sent: 'X-Hop: 1\r\nX_User: 1\r\n', trailers: '' },
   ])('$does is passed on', ({ sent, trailers }) => {
     const text = `${CHUNKED}0\r\n${sent}\r\n`
     for (let size = 1; size <= text.length; size++) {
@@ -70,7 +70,7 @@ describe('a response in chunks, however it is cut', () => {
     }
   })
 
-  test('with a trailer that may not come so late is not passed on to its end', () => {
+  test('with a forbidden trailer is cut off before its end', () => {
     const text = `${CHUNKED}0\r\nX-T: 1\r\nSet-Cookie: a\r\n\r\n`
     for (let size = 1; size < text.length; size++) {
       const { body, end } = relayed(text, size, 'http/1.1')
@@ -79,7 +79,7 @@ describe('a response in chunks, however it is cut', () => {
   })
 })
 
-test('a 205 over HTTP/2 comes without its body, and its link is kept when that came with the head', () => {
+test('a 205 over HTTP/2 is sent without its body, and its connection is reused when the body came with the head', () => {
   const head = 'HTTP/1.1 205 Reset Content\r\nContent-Length: 5\r\n\r\n'
   const text = `${head}hello`
   for (let size = 1; size <= text.length; size++) {

@@ -1,25 +1,24 @@
 import { Buffer } from 'node:buffer'
-import { Body } from './body.ts'
+import { Body, GatheredPayload } from './body.ts'
 import type { Reply } from '../head/response-head.ts'
 import type { HeadReader } from '../http1/head-reader.ts'
 import type { Modifications } from '../head/modifications.ts'
-import { GatheredPayload } from './gathered-payload.ts'
 import type { RequestHead } from '../head/request-head.ts'
 import { bodyKindOf, type ResponseHead } from '../head/response-head.ts'
 import { keptTrailers } from '../head/trailers.ts'
 import type { Visitor } from '../visitor.ts'
 
-/** Who has the link that the response comes from. */
+/** Owner of the upstream connection that the response comes from. */
 export interface RelayOwner {
-  /** Whether the request has been sent whole. */
+  /** Whether the whole request has been sent. */
   readonly sent: boolean
-  /** The visitor takes no more for now. */
+  /** The visitor accepts no more for now. */
   responseHeld(): void
-  /** It is not valid, and nothing of it has been given to the visitor. */
+  /** The response is invalid, and no part of it was sent to the visitor. */
   responseInvalid(): void
-  /** It turned invalid after the visitor had got its beginning. */
+  /** The response became invalid after its beginning was sent to the visitor. */
   responseBroken(): void
-  /** It is whole, and the visitor must be told. `keeps`: the same link can take another request. */
+  /** The response is complete; the owner must end it for the visitor. `keeps`: the connection can take another request. */
   responseEnded(keeps: boolean): void
 }
 
@@ -27,22 +26,25 @@ interface Deps {
   readonly visitor: Visitor
   readonly owner: RelayOwner
   readonly request: RequestHead
-  /** That the visitor speaks. */
+  /** Protocol of the visitor. */
   readonly protocol: 'http/1.1' | 'h2'
   /** Host of the tunnel. */
   readonly host: string
   readonly modifications: Modifications
 }
 
-/** Interim responses before the last word: each is kept until the visitor takes it, and the sender may never end. */
+/** Maximum number of interim responses: each is kept until the visitor accepts it, and the backend may send any number. */
 const MAX_INTERIM = 64
 
-/** It should have no body (RFC 9110, section 15.3.6). Over HTTP/1.1 what the backend says stands; over HTTP/2 Node ends its stream with the head. */
+/**
+ * Status of a response that should have no body (RFC 9110, section 15.3.6). Over HTTP/1.1 it is forwarded as the backend sent it; over
+ * HTTP/2 Node ends its stream with the head.
+ */
 const RESET_CONTENT = 205
 
-/** Reads one response and passes it to the visitor: the head anew, the body as it comes. */
+/** Reads one response and forwards it to the visitor: a new head, and the body as it arrives. */
 export class Relay {
-  /** Of the final response, once it has begun. */
+  /** Status of the final response, once it has begun. */
   status = 0
   #stage: 'head' | 'body' | 'raw' | 'over' = 'head'
   readonly #deps: Deps
@@ -57,12 +59,12 @@ export class Relay {
     this.#deps = deps
   }
 
-  /** The response comes by another link than before, if any: `heads` reads its head. */
+  /** Sets the reader of the upstream connection that the response comes from. */
   from(heads: HeadReader<ResponseHead | undefined>): void {
     this.#heads = heads
   }
 
-  /** Whether not one byte has come. */
+  /** Whether no byte of the response has arrived. */
   get isUntouched(): boolean {
     return this.#stage === 'head' && this.#heads?.isEmpty !== false
   }
@@ -75,12 +77,12 @@ export class Relay {
     return this.#stage === 'raw'
   }
 
-  /** Payload that was passed on. */
+  /** Payload bytes that were forwarded. */
   get bytesOut(): number {
     return (this.#body?.payload ?? 0) + this.#rawOut
   }
 
-  /** The trailer section, after the end, without what is not passed on. */
+  /** The trailer section, after the end, without fields that are not forwarded. */
   get trailers(): string {
     const lines = this.#body?.trailers ?? ''
     return lines === '' || !this.#head ? '' : keptTrailers(lines, this.#head.framing, this.#deps.modifications)
@@ -92,7 +94,7 @@ export class Relay {
     else if (this.#stage === 'head') this.#headData(chunk)
   }
 
-  /** The target has ended its side: the end of some bodies, too early for the others. */
+  /** Handles the end of the target's side: the end of bodies without a length, an error in others. */
   ended(): void {
     if (this.#body?.kind !== 'close') return this.#broken()
     this.#stage = 'over'
@@ -132,7 +134,7 @@ export class Relay {
     this.#stage = 'body'
     this.status = head.status
     this.#body = body
-    const first = this.#passed(body, rest, end)
+    const first = this.#forwardable(body, rest, end)
     const go = visitor.respond(this.#reply(head, kind), first.length > 0 ? first : undefined, !owner.sent)
     if (visitor.wire) this.#moved(go, rest.length - end)
     else this.#unwrap(body, rest, go)
@@ -145,17 +147,20 @@ export class Relay {
     if (!visitor.wire) return this.#unwrap(body, chunk, true)
     const end = body.take(chunk, 0)
     if (end < 0) this.#broken()
-    else this.#moved(visitor.body(this.#passed(body, chunk, end)), chunk.length - end)
+    else this.#moved(visitor.body(this.#forwardable(body, chunk, end)), chunk.length - end)
   }
 
-  /** What goes on of a buffer with the body up to `end`, framing and all. A trailer section waits until it is whole, and goes on without some of its fields. */
-  #passed({ chunks }: Body, chunk: Buffer, end: number): Buffer {
+  /**
+   * Returns the part of a buffer that is forwarded, with its framing; the body in it extends to `end`. A trailer section waits until it
+   * is complete, and is forwarded without some of its fields.
+   */
+  #forwardable({ chunks }: Body, chunk: Buffer, end: number): Buffer {
     if (!chunks || chunks.trailersAt < 0) return end === chunk.length ? chunk : chunk.subarray(0, end)
     const before = chunk.subarray(0, chunks.trailersAt)
     return chunks.done ? Buffer.concat([before, Buffer.from(`${this.trailers}\r\n`, 'latin1')]) : before
   }
 
-  /** Answers without the body, which nobody waits for: its link is of use again when all of that is there already. */
+  /** Sends the head without the body. The connection is reusable when the whole body has arrived already. */
   #reset(head: ResponseHead, body: Body, rest: Buffer): void {
     const { visitor, owner } = this.#deps
     const end = body.take(rest, 0)
@@ -166,7 +171,7 @@ export class Relay {
     owner.responseEnded(this.#keeps && body.done && end === rest.length)
   }
 
-  /** For a visitor who is not given the framing of a chunked body. */
+  /** Forwards the payload without the framing of a chunked body. */
   #unwrap(body: Body, chunk: Buffer, go: boolean): void {
     const payload = new GatheredPayload()
     const end = body.take(chunk, 0, payload)
@@ -176,7 +181,7 @@ export class Relay {
     else this.#moved(goes && go, chunk.length - end)
   }
 
-  /** After a part of the body: `surplus` bytes follow what should be the end of it. */
+  /** Continues after a part of the body; `surplus` bytes follow its end. */
   #moved(go: boolean, surplus: number): void {
     if (this.#stage !== 'body') return
     if (!this.#body?.done) {

@@ -15,13 +15,13 @@ function hello(toServer: readonly string[], toClient: readonly string[]): Buffer
 
 describe('the ciphers that a client is offered', () => {
   test.each([
-    { does: 'AES-GCM alone when it has it', toServer: ['chacha20-poly1305@openssh.com', ...GCM], expected: GCM },
-    { does: 'the one of them that it has', toServer: [GCM[1] ?? ''], expected: [GCM[1]] },
+    { does: 'only AES-GCM when it has it', toServer: ['chacha20-poly1305@openssh.com', ...GCM], expected: GCM },
+    { does: 'the one AES-GCM cipher that it has', toServer: [GCM[1] ?? ''], expected: [GCM[1]] },
   ])('are $does', ({ toServer, expected }) => {
     expect(ciphersFor({ toServer, toClient: toServer })).toEqual(expected)
   })
 
-  test('are all when it has AES-GCM one way only, or nothing is known of it', () => {
+  test('are all when it has AES-GCM in one direction only, or its offer is unknown', () => {
     expect(ciphersFor({ toServer: GCM, toClient: ['aes128-ctr'] })).toContain('aes128-ctr')
     expect(ciphersFor(undefined)).toContain('chacha20-poly1305@openssh.com')
   })
@@ -30,7 +30,7 @@ describe('the ciphers that a client is offered', () => {
 describe('the first bytes of a client', () => {
   const names = fc.array(fc.constantFrom('a', 'b-c@d', 'aes128-ctr', ...GCM), { minLength: 1, maxLength: 5 })
 
-  test('tell its ciphers once they are whole, and not before', () => {
+  test('reveal its ciphers once they are complete', () => {
     fc.assert(
       fc.property(names, names, fc.uint8Array({ maxLength: 20 }), (toServer, toClient, rest) => {
         const data = hello(toServer, toClient)
@@ -41,7 +41,7 @@ describe('the first bytes of a client', () => {
     )
   })
 
-  test('of any kind never throw', () => {
+  test('of any content never throw', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const peek = peekOffer(Buffer.concat([Buffer.from('SSH-2.0-x\n'), bytes]))

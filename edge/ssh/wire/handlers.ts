@@ -1,15 +1,17 @@
 import Protocol from 'ssh2/lib/protocol/Protocol.js'
 import type { RsaHash } from '../public-key.ts'
-import { WireReader } from '../wire-format.ts'
+import { WireReader, uint32 } from '../wire-format.ts'
 import type { AuthRequest, GlobalRequest, WireEvents } from './messages.ts'
+import known from 'ssh2/lib/protocol/handlers.js'
+import { send } from './packets.ts'
 
-/** Whose messages they are. */
+/** Receiver of a protocol's messages. */
 interface Owner {
   readonly accepted: boolean
   readonly events: WireEvents
 }
 
-/** ssh2's protocol, which knows whose it is: its handlers are given nothing else. */
+/** ssh2's protocol with its receiver: ssh2 passes its handlers no other context. */
 export class OwnedProtocol extends Protocol {
   owner: Owner | undefined = undefined
 }
@@ -24,7 +26,7 @@ const before =
     else owner?.events.broken()
   }
 
-/** What a message did not have to its end is `undefined`; of numbers that follow each other the last is, when any is. */
+/** Value of a field that a message was too short for. In a run of numbers, the last one is undefined if any is. */
 type Unread = undefined
 
 interface Opening {
@@ -33,7 +35,7 @@ interface Opening {
   readonly window: number
   readonly packetSize: number | Unread
 }
-/** Whole: ssh2 has looked. */
+/** Complete: ssh2 has checked it. */
 interface Confirmation {
   readonly recipient: number
   readonly sender: number
@@ -41,7 +43,7 @@ interface Confirmation {
   readonly packetSize: number
 }
 
-/** One table for all connections, by the names that ssh2 calls them. */
+/** Handlers of all connections, by the names of ssh2. */
 export const HANDLERS: Readonly<Record<string, Handler>> = {
   DISCONNECT: (protocol) => protocol.owner?.events.disconnected(),
   SERVICE_REQUEST(protocol, name: string) {
@@ -91,13 +93,13 @@ interface KeyMethod {
 function authRequest(user: string | Unread, method: string, data: unknown): AuthRequest | Unread {
   if (user === undefined) return undefined
   if (method === 'password') {
-    // The other form asks to change the password (RFC 4252, section 8), which there is no way to.
+    // The other form changes the password (RFC 4252, section 8), which is not supported.
     return typeof data === 'string' ? { method, user, password: data } : { method: 'other', user }
   }
   if (method !== 'publickey') return method === 'none' ? { method, user } : { method: 'other', user }
   const { key, keyAlgo, hashAlgo, signature, blob } = data as KeyMethod
   if (key === undefined) return undefined
-  // The name must be that of the key (RFC 4252, section 7): what ssh2 makes of `rsa-sha2-…` is `ssh-rsa` and a hash.
+  // The name must be that of the key (RFC 4252, section 7): ssh2 turns `rsa-sha2-…` into `ssh-rsa` and a hash.
   if (new WireReader(key).text() !== keyAlgo) return { method: 'other', user }
   const signed = signature && blob ? { signature: { bytes: signature, of: blob } } : {}
   return { method, user, blob: key, hash: hashAlgo, ...signed }
@@ -105,9 +107,43 @@ function authRequest(user: string | Unread, method: string, data: unknown): Auth
 
 function globalRequest(name: string | Unread, data: unknown): GlobalRequest | Unread {
   if (name === undefined) return undefined
-  // Whole: ssh2 has looked.
+  // Complete: ssh2 has checked it.
   if (name === 'streamlocal-forward@openssh.com') return { name, path: (data as { socketPath: string }).socketPath }
   if (name !== 'tcpip-forward' && name !== 'cancel-tcpip-forward') return { name: 'other' }
   const { bindAddr, bindPort } = data as { bindAddr: string | Unread; bindPort: number }
   return bindAddr === undefined ? undefined : { name, bindHost: bindAddr, bindPort }
+}
+
+const UNIMPLEMENTED = 3
+
+/**
+ * Answers messages of unknown types, which ssh2 drops (RFC 4253, section 11.4). This applies once keys are established: an unexpected
+ * message during a key exchange ends the connection.
+ */
+export function answerUnknown(protocol: OwnedProtocol): void {
+  const onPayload = protocol._onPayload
+  protocol._onPayload = (payload) => {
+    const type = payload[0]
+    if (type === undefined || known[type] !== undefined) return onPayload(payload)
+    if (protocol.owner) {
+      const number = (protocol._decipher.inSeqno - 1) >>> 0
+      send(protocol, Buffer.concat([Buffer.of(UNIMPLEMENTED), uint32(number)]), { now: false })
+    }
+    return undefined
+  }
+}
+
+/**
+ * Ends the connection at a packet without a payload during a strict first key exchange, as other unexpected packets do; ssh2 ignores
+ * it. Call when the exchange begins.
+ */
+export function refuseEmpty(protocol: OwnedProtocol): void {
+  const decipher = protocol._decipher
+  const onPayload = decipher._onPayload
+  decipher._onPayload = (payload) => {
+    // Strictness is unknown before the client's KEXINIT, but then KEXINIT is not the first packet, which ssh2 detects.
+    if (payload.length > 0 || !protocol._strictMode) return onPayload(payload)
+    protocol.owner?.events.broken()
+    return Infinity
+  }
 }

@@ -10,7 +10,7 @@ function client() {
   return { kem, x, sent: Buffer.concat([kem.publicKey.export({ format: 'raw-public' }), rawX]) }
 }
 
-test('client and server share a secret of both exchanges', () => {
+test('client and server derive the same secret from both exchanges', () => {
   const { kem, x, sent } = client()
   const { reply, secret } = answerHybrid(sent)
   expect(reply).toHaveLength(1088 + 32)
@@ -26,13 +26,13 @@ test('client and server share a secret of both exchanges', () => {
   expect(secret).toEqual(expected)
 })
 
-test('a point that yields nothing is refused', () => {
+test('a point of low order is rejected', () => {
   const { sent } = client()
   sent.fill(0, 1184)
   expect(() => answerHybrid(sent)).toThrow()
 })
 
-test('numbers of another length are refused', () => {
+test('numbers of a wrong length are rejected', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 1215 }), (bytes) => {
       expect(() => answerHybrid(Buffer.from(bytes))).toThrow()

@@ -4,11 +4,11 @@ import type { KeyExchange } from 'ssh2/lib/protocol/Protocol.js'
 import { string, WireReader } from '../wire-format.ts'
 
 /**
- * Key exchange that holds against quantum computers too (draft-ietf-sshm-mlkem-hybrid-kex): ML-KEM-768 and X25519 together. Clients of
- * today warn their users without it. ssh2 has none, so one of its X25519 exchanges is given other numbers.
+ * Key exchange that also resists quantum computers (draft-ietf-sshm-mlkem-hybrid-kex): ML-KEM-768 and X25519 together. Current clients
+ * warn their users without it. ssh2 does not support it, so one of its X25519 exchanges gets other numbers.
  */
 export const HYBRID = 'mlkem768x25519-sha256'
-/** What ssh2 takes it for: also a SHA-256 of one message each way. */
+/** Exchange that ssh2 runs instead: also SHA-256 and one message in each direction. */
 const STAND_IN = 'curve25519-sha256'
 
 const KEM_KEY_BYTES = 1184
@@ -16,7 +16,10 @@ const X25519_BYTES = 32
 const KEXINIT = 20
 const COOKIE_END = 17
 
-/** What the server answers, and the secret that both now share. @throws Error when the client's numbers are no keys */
+/**
+ * Computes the server's reply and the shared secret.
+ * @throws Error when the client's numbers are not valid keys
+ */
 export function answerHybrid(fromClient: Buffer): { readonly reply: Buffer; readonly secret: Buffer } {
   if (fromClient.length !== KEM_KEY_BYTES + X25519_BYTES) throw new Error('not an ML-KEM-768 and an X25519 key')
   const [kemKey, x] = [fromClient.subarray(0, KEM_KEY_BYTES), fromClient.subarray(KEM_KEY_BYTES)]
@@ -31,13 +34,13 @@ export function answerHybrid(fromClient: Buffer): { readonly reply: Buffer; read
   }
 }
 
-/** Names of key exchanges in a KEXINIT (RFC 4253, section 7.1), and where they end. */
+/** Reads the names of key exchanges in a KEXINIT (RFC 4253, section 7.1), and their end. */
 function exchangesOf(payload: Buffer): { readonly names: readonly string[]; readonly end: number } {
   const list = new WireReader(payload.subarray(COOKIE_END)).string() ?? Buffer.alloc(0)
   return { names: list.toString('latin1').split(','), end: COOKIE_END + 4 + list.length }
 }
 
-/** Lets a connection agree on {@link HYBRID}, where its offer holds it. To be called again after each exchange, which replaces the reader. */
+/** Lets a connection agree on {@link HYBRID} when its offer contains it. Call again after each exchange, which replaces the reader. */
 export function takeHybrid(protocol: Protocol, others: readonly string[]): void {
   const reader = protocol._packetRW.read
   const read = reader.read.bind(reader)
@@ -52,7 +55,7 @@ export function takeHybrid(protocol: Protocol, others: readonly string[]): void 
   }
 }
 
-/** The exchange that ssh2 makes of the next KEXINIT gets its own text back, and the hybrid's numbers. */
+/** Gives the exchange that ssh2 creates next the original KEXINIT and the numbers of the hybrid. */
 function interceptOnce(protocol: Protocol, payload: Buffer): void {
   let current = protocol._kex
   Object.defineProperty(protocol, '_kex', {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 
-/** Makes ciphers and drops them, as connections that come and go do, with turns of the event loop between them for the collector to run in. */
+/** Creates and drops ciphers as short connections do, with turns of the event loop between them in which the collector runs. */
 const CHURN = `
   const { bindingAvailable } = require('ssh2/lib/protocol/crypto.js')
   const { AESGCMCipher, AESGCMDecipher } = bindingAvailable ? require('ssh2/lib/protocol/crypto/build/Release/sshcrypto.node') : {}
@@ -16,7 +16,7 @@ const CHURN = `
   }, 1)
 `
 
-test('native ciphers that are collected do not take the process with them', () => {
+test('garbage-collected native ciphers do not crash the process', () => {
   const { status, signal, stderr } = spawnSync(process.execPath, ['--eval', CHURN], { encoding: 'utf8' })
   expect({ status, signal, stderr }).toEqual({ status: 0, signal: null, stderr: '' })
 })

@@ -3,12 +3,12 @@ import { randomFillSync } from 'node:crypto'
 import crypto from 'ssh2/lib/protocol/crypto.js'
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
 import utils from 'ssh2/lib/protocol/utils.js'
-import { compact } from '../../compact.ts'
+import { compact } from '../../buffers.ts'
 import { string, uint32 } from '../wire-format.ts'
 import { KEY_EXCHANGES, SIGNATURES } from './algorithms.ts'
 import { takeHybrid } from './hybrid-kex.ts'
 
-/** Whether ssh2's native ciphers are there. Without them it runs on JavaScript ones, several times slower. */
+/** Whether ssh2's native ciphers are available. JavaScript ciphers are several times slower. */
 export const nativeCiphers = crypto.bindingAvailable
 /** Resolves when ciphers may be used. */
 export const ciphersReady: Promise<void> = crypto.init
@@ -17,11 +17,11 @@ const EXT_INFO = 7
 const POOL_BYTES = 16 * 1024
 const pool = Buffer.alloc(POOL_BYTES)
 let poolAt = POOL_BYTES
-/** Of AES-GCM (RFC 5647), in bytes. */
+/** Block and tag size of AES-GCM (RFC 5647), in bytes. */
 export const [BLOCK, TAG] = [16, 16]
 const MIN_PADDING = 4
 
-/** Sends a message that ssh2 has no function for. `now`: even while keys are being exchanged. */
+/** Sends a message that ssh2 has no function for. `now`: also during a key exchange. */
 export function send(protocol: Protocol, payload: Buffer, { now }: { readonly now: boolean }): void {
   const writer = protocol._packetRW.write
   const start = now ? writer.allocStartKEX : writer.allocStart
@@ -30,7 +30,7 @@ export function send(protocol: Protocol, payload: Buffer, { now }: { readonly no
   utils.sendPacket(protocol, writer.finalize(packet, now), now)
 }
 
-/** Mends what ssh2 does at the end of a key exchange: a wrong list of signatures, and a system call for the padding of each packet. */
+/** Corrects the end of a key exchange in ssh2: a wrong list of signatures, and a system call for the padding of each packet. */
 export function refineHandshake(protocol: Protocol): void {
   const complete = protocol._onHandshakeComplete.bind(protocol)
   let first = true
@@ -49,8 +49,8 @@ export function refineHandshake(protocol: Protocol): void {
 }
 
 /**
- * Leaves of an exchange what logins and the next one go by. Its keys, secret and offers would stay in memory for as long as the connection, and
- * each small piece of a shared buffer would keep all of that.
+ * Keeps only the parts of an exchange that logins and the next exchange need. Its keys, secret and offers would stay in memory as long
+ * as the connection, and each small part of a shared buffer would keep all of it.
  */
 function forgetExchange(protocol: Protocol): void {
   const { sessionID, negotiated } = protocol._kex ?? {}
@@ -61,7 +61,7 @@ function forgetExchange(protocol: Protocol): void {
   if (decipher._tag) decipher._tag = compact(decipher._tag)
 }
 
-/** RFC 5647, section 7.2; the tag's room is where ssh2's native cipher puts it. */
+/** Allocates a packet (RFC 5647, section 7.2) with room for the tag where ssh2's native cipher writes it. */
 function allocGcmPacket(payloadLength: number): Buffer {
   let padding = BLOCK - ((payloadLength + 1) & (BLOCK - 1))
   if (padding < MIN_PADDING) padding += BLOCK
@@ -73,7 +73,7 @@ function allocGcmPacket(payloadLength: number): Buffer {
     randomFillSync(pool)
     poolAt = 0
   }
-  // A loop: for so few bytes a call of Buffer's own costs more.
+  // A loop: for so few bytes it costs less than a call of Buffer's own function.
   for (let at = 5 + payloadLength; at < 4 + length; at++) packet[at] = pool[poolAt++] ?? 0
   return packet
 }

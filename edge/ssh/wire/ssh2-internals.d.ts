@@ -1,6 +1,6 @@
 /**
- * The parts of ssh2 1.17.0 that protocol.ts stands on. They are not public there: package.json pins the exact version, and an
- * upgrade begins here.
+ * Internal parts of ssh2 1.17.0 that this folder uses. They are not public: package.json pins the exact version, and an upgrade starts
+ * with this file.
  */
 declare module 'ssh2/lib/protocol/Protocol.js' {
   interface PacketWriter {
@@ -9,9 +9,9 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     alloc(size: number, force?: boolean): Buffer
     finalize(packet: Buffer, force?: boolean): Buffer
   }
-  /** Handles a message; `Infinity`: none may follow it; `false`: what follows it is for another decipher. */
+  /** Handles a message. `Infinity`: no message may follow; `false`: the following bytes are for another decipher. */
   type OnPayload = (payload: Buffer) => number | false | undefined
-  /** What an exchange came to, once it is over. */
+  /** Result of a key exchange. */
   export interface Exchanged {
     readonly sessionID?: Buffer
     readonly negotiated: {
@@ -58,7 +58,7 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     authFailure(methods: string[]): void
     authSuccess(): void
     authPKOK(algorithm: string, key: Buffer): void
-    /** Set while keys are being exchanged: what is sent meanwhile is queued. */
+    /** Set while keys are exchanged: messages are queued meanwhile. */
     _kexinit: Buffer | undefined
     _queue: readonly Buffer[] | undefined
     _kex: Exchanged | undefined
@@ -67,21 +67,21 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     _offer: unknown
     _cipher: { allocPacket(payloadLength: number): Buffer; encrypt(packet: Buffer): void }
     _decipher: {
-      /** Of an AEAD cipher, reused for each packet. */
+      /** Tag of an AEAD cipher, reused for each packet. */
       _tag?: Buffer
-      /** The native part, which decrypts in place. Throws at a wrong tag. */
+      /** Native part, which decrypts in place. Throws at a wrong tag. */
       readonly _instance?: { decrypt(packet: Buffer, length: number, tag: Buffer): void }
-      /** How much of a packet's length has come: 0 between packets. */
+      /** Bytes of a packet's length field that have arrived: 0 between packets. */
       readonly _lenBytes: number
-      /** Of the packet after the one that is being handled. */
+      /** Sequence number of the packet after the one that is being handled. */
       inSeqno: number
       _onPayload: OnPayload
-      /** Says how far it came, if not to the end. */
+      /** Returns the offset that it reached, if not the end. */
       decrypt(data: Buffer, from: number, end: number): number | undefined
     }
-    /** What deciphers are given once there are keys; while they are exchanged another stands in its place. */
+    /** Message handler of deciphers once keys are established; another one is in use during an exchange. */
     _onPayload: OnPayload
-    /** Known once the client's first KEXINIT has come. */
+    /** Known once the client's first KEXINIT has arrived. */
     readonly _strictMode: boolean | undefined
     _packetRW: { readonly write: PacketWriter; readonly read: { read(payload: Buffer): Buffer } }
     _onHandshakeComplete: (...args: unknown[]) => void
@@ -97,7 +97,7 @@ declare module 'ssh2/lib/protocol/kex.js' {
 }
 
 declare module 'ssh2/lib/protocol/handlers.js' {
-  /** By the number of a message; none where there is no use for it. */
+  /** Handlers by message number; undefined for unknown messages. */
   const handlers: readonly (object | undefined)[]
   export default handlers
 }

@@ -6,7 +6,7 @@ import type { OwnedProtocol } from './handlers.ts'
 import { ciphersReady, nativeCiphers } from './packets.ts'
 import { readWholePackets } from './whole-packets.ts'
 
-/** What ssh2 makes of an exchange. */
+/** Functions of ssh2 that create ciphers after a key exchange. */
 interface Ciphers {
   readonly CIPHER_INFO: Readonly<Record<string, object>>
   createCipher(config: object): { allocPacket(bytes: number): Buffer; encrypt(packet: Buffer): void }
@@ -26,14 +26,14 @@ const DATA = 94
 interface Message {
   readonly type: number
   readonly channel: number
-  /** What it says of its data's length, against what there is. */
+  /** Announced length of the data, relative to the real one. */
   readonly lie: number
   readonly bytes: number
-  /** Another stands in for what handles messages, as while keys are exchanged. */
+  /** Whether the message handler is replaced, as during a key exchange. */
   readonly exchanging: boolean
-  /** It has no payload at all. */
+  /** Whether the packet has no payload. */
   readonly empty?: boolean
-  /** What handling it comes to, where it is no data. */
+  /** Result of the handler, for messages other than data. */
   readonly result?: number | false | 'thrown' | undefined
 }
 
@@ -55,7 +55,7 @@ const messages = fc.array(
 
 const keys = () => ({ key: randomBytes(16), iv: randomBytes(12) })
 
-/** One after the other, encrypted; the padding of the last is as long as `padding` says. */
+/** Encrypts packets one after the other; the last has `padding` bytes of padding. */
 function encrypted(sent: readonly Message[], { key, iv }: ReturnType<typeof keys>, padding?: number): Buffer {
   const parts: Buffer[] = []
   const onWrite = (part: Buffer) => parts.push(Buffer.from(part))
@@ -78,13 +78,13 @@ function encrypted(sent: readonly Message[], { key, iv }: ReturnType<typeof keys
 }
 
 interface Hearing {
-  /** With {@link readWholePackets}. */
+  /** Whether {@link readWholePackets} is applied. */
   readonly whole: boolean
-  /** The client has logged in. */
+  /** Whether the client has logged in. */
   readonly accepted?: boolean
 }
 
-/** What is heard of messages that come in these pieces. */
+/** Events for messages that arrive in these chunks. */
 function heard(
   pieces: readonly Buffer[],
   sent: readonly Message[],
@@ -96,7 +96,7 @@ function heard(
     log.push(`${who} ${channel} ${data.length} ${[...new Set(data)].join()}`)
     choose()
   }
-  /** As ssh2's own, of what is data. */
+  /** Handles data as ssh2's own handler does. */
   const hear = (who: string) => (payload: Buffer) => {
     const bytes = payload.length >= 9 ? payload.readUInt32BE(5) : Infinity
     const { result } = sent[log.length] ?? {}
@@ -122,7 +122,7 @@ function heard(
   if (whole) readWholePackets(protocol as unknown as OwnedProtocol)
   try {
     for (const piece of pieces) {
-      // As Protocol.parse of ssh2 does.
+      // Parses as Protocol.parse of ssh2 does.
       for (let at = 0; at < piece.length;) at = decipher.decrypt(piece, at, piece.length) ?? piece.length
     }
   } catch {
@@ -131,13 +131,13 @@ function heard(
   return [...log, `${decipher.inSeqno} came`]
 }
 
-/** In pieces that end at these shares of it. In memory of their own: they are decrypted in place. */
+/** Splits bytes at these shares of their length. Each part has memory of its own, because it is decrypted in place. */
 function cut(all: Buffer, shares: readonly number[]): Buffer[] {
   const ends = shares.map((share) => Math.floor(share * all.length)).toSorted((one, other) => one - other)
   return [...ends, all.length].map((end, index) => Buffer.from(all.subarray(ends[index - 1] ?? 0, end)))
 }
 
-test('the same is heard of what comes, however it is cut', () => {
+test('packets cause the same events, however they are split', () => {
   const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 4 })
   fc.assert(
     fc.property(messages, shares, fc.boolean(), (sent, at, accepted) => {
@@ -155,7 +155,7 @@ test('the same is heard of what comes, however it is cut', () => {
 
 const one: Message = { type: DATA, channel: 1, lie: 0, bytes: 100, exchanging: false }
 
-test('a bit that is wrong anywhere ends it, as soon as all has come that it says', () => {
+test('a flipped bit anywhere ends the connection, once the announced bytes have arrived', () => {
   const secret = keys()
   const all = encrypted([one, one], secret)
   for (let at = all.length / 2; at < all.length; at++) {
@@ -168,7 +168,7 @@ test('a bit that is wrong anywhere ends it, as soon as all has come that it says
   }
 })
 
-test('padding that is longer than its packet ends it', () => {
+test('padding longer than its packet ends the connection', () => {
   const secret = keys()
   const small = { ...one, bytes: 10 }
   expect(heard([encrypted([small], secret, 200)], [small], secret, { whole: true })).toEqual(['ended'])

@@ -4,17 +4,20 @@ import type { OwnedProtocol } from './handlers.ts'
 import { BLOCK, nativeCiphers, TAG } from './packets.ts'
 
 const LENGTH_BYTES = 4
-/** Padding's length, type, channel, and length of the data. */
+/** Offset of the data: after padding length, type, channel and data length. */
 const DATA_AT = 10
 const CHANNEL_DATA = 94
 
-/** One for all connections: it is read before the next one is needed. ssh2's own would keep the larger buffer that it is a piece of. */
+/**
+ * Tag buffer of all connections: it is read before the next packet needs it. ssh2's own would keep the larger buffer that it is a part
+ * of.
+ */
 const tag = Buffer.alloc(TAG)
 
 /**
- * Has data of channels that comes in a whole packet of AES-GCM (RFC 5647; RFC 4254, section 5.2) go to its reader at once, with two objects made for it where ssh2
- * makes five: most of what comes is that, and it was a thirtieth of all that a request costs. What is anything else, or not whole, goes on to ssh2 as before; so does
- * all that comes while keys are exchanged. To be called when that is over: each exchange makes a new decipher.
+ * Passes channel data of complete AES-GCM packets (RFC 5647; RFC 4254, section 5.2) directly to the receiver, with two objects for each
+ * where ssh2 makes five: most packets are of this kind, and it took a thirtieth of the cost of a request. Other or incomplete packets
+ * go to ssh2, and so does everything during a key exchange. Call after each exchange, which creates a new decipher.
  */
 export function readWholePackets(protocol: OwnedProtocol): void {
   const decipher = protocol._decipher
@@ -39,7 +42,10 @@ export function readWholePackets(protocol: OwnedProtocol): void {
   }
 }
 
-/** @throws RangeError when its padding is longer than it is */
+/**
+ * Handles a decrypted packet.
+ * @throws RangeError when its padding is longer than the packet
+ */
 function handOn(protocol: OwnedProtocol, packet: Buffer): ReturnType<OwnedProtocol['_onPayload']> {
   const { owner, _decipher: decipher } = protocol
   const bytes = owner?.accepted === true && decipher._onPayload === protocol._onPayload ? dataBytes(packet) : -1
@@ -54,21 +60,21 @@ function payloadOf(packet: Buffer): Buffer {
   return packet.subarray(1, end)
 }
 
-/** Of the packet that begins there, when it is there to its end and of a length that may be; else 0. */
+/** Returns the length of the packet at this offset when it is complete and its length is valid; else 0. */
 function wholeLength(data: Buffer, at: number, end: number): number {
   const length = uint32At(data, at)
   const isWhole = length <= end - at - LENGTH_BYTES - TAG
   return isWhole && length >= BLOCK && length % BLOCK === 0 && length <= MAX_PACKET_BYTES - LENGTH_BYTES - TAG ? length : 0
 }
 
-/** Bytes of data in a decrypted packet, if it is CHANNEL_DATA and nothing else; else -1. */
+/** Returns the number of data bytes in a decrypted packet that is CHANNEL_DATA and nothing else; else -1. */
 function dataBytes(packet: Buffer): number {
   if (packet[1] !== CHANNEL_DATA) return -1
   const bytes = uint32At(packet, 6)
   return DATA_AT + bytes + (packet[0] ?? 0) === packet.length ? bytes : -1
 }
 
-/** A call of Buffer's own costs more. */
+/** Reads a number; a call of Buffer's own function costs more. */
 function uint32At(bytes: Buffer, at: number): number {
   return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)) >>> 0
 }

@@ -1,29 +1,32 @@
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
-import { madeGarbage } from '../../buffer-garbage.ts'
+import { madeGarbage } from '../../garbage-collection.ts'
 import { string, uint32 } from '../wire-format.ts'
-import { KEY_EXCHANGES, peekOffer, type ClientOffer } from './algorithms.ts'
-import { HANDLERS, OwnedProtocol } from './handlers.ts'
+import { KEY_EXCHANGES, peekOffer, type ClientOffer, type HostKeyRing, offerFor } from './algorithms.ts'
+import { HANDLERS, OwnedProtocol, answerUnknown, refuseEmpty } from './handlers.ts'
 import { takeHybrid } from './hybrid-kex.ts'
 import type { Reason, WireEvents } from './messages.ts'
-import { answerUnknown, refuseEmpty } from './odd-packets.ts'
-import { type HostKeyRing, offerFor } from './offer.ts'
 import { refineHandshake, send } from './packets.ts'
 import { readWholePackets } from './whole-packets.ts'
 
 const DISCONNECT = 1
 const BANNER = 53
 const LOGIN_METHODS = ['publickey', 'password']
-/** RFC 4253, section 4.2. One for all connections: ssh2 would make each its own, a few bytes that keep a large buffer. */
+/**
+ * Identification (RFC 4253, section 4.2), shared by all connections: ssh2 would create one each, a few bytes that keep a large buffer.
+ */
 const IDENT = Buffer.from('SSH-2.0-Mooring')
 const IDENT_LINE = Buffer.from(`${IDENT.toString()}\r\n`)
-/** A client that is not answered sends an ident, a KEXINIT and perhaps one guessed packet (RFC 4253, sections 4.2 and 7.1). */
+/**
+ * Maximum bytes before the key exchange begins: a client sends an identification, a KEXINIT and perhaps one guessed packet (RFC 4253,
+ * sections 4.2 and 7.1).
+ */
 const MAX_HELD_BYTES = 48_000
-/** Messages are this much longer than OpenSSH shows (packet.c). */
+/** Maximum length of a disconnect message; OpenSSH shows less (packet.c). */
 const MAX_TEXT = 400
 
 /**
- * The server's side of one SSH connection, below logins and channels. This folder alone knows ssh2: packets and key exchange are its, everything
- * above is ours.
+ * The server's side of one SSH connection, below logins and channels. Only this folder knows ssh2, which provides packets and key
+ * exchange.
  */
 export class Wire {
   readonly #protocol: OwnedProtocol
@@ -44,7 +47,7 @@ export class Wire {
       hostKeys: ring,
       offer: offerFor(ring, undefined),
       onWrite: (data: Buffer | string) => {
-        // A packet is of use no longer than its way to the kernel.
+        // A packet is garbage once it is written.
         madeGarbage(data.length)
         write(typeof data === 'string' ? Buffer.from(data) : data)
       },
@@ -67,7 +70,10 @@ export class Wire {
     this.#write(IDENT_LINE)
   }
 
-  /** @throws Error on bytes that are no SSH */
+  /**
+   * Handles received bytes.
+   * @throws Error when they violate the protocol
+   */
   receive(chunk: Buffer): void {
     if (this.#held === undefined) {
       this.#protocol.parse(chunk, 0, chunk.length)
@@ -78,13 +84,16 @@ export class Wire {
     else if (this.#held.length > MAX_HELD_BYTES) this.events.broken()
   }
 
-  /** Allows the key exchange: until now, what came was kept. @throws Error on bytes that are no SSH */
+  /**
+   * Allows the key exchange; bytes that arrived before were kept.
+   * @throws Error when they violate the protocol
+   */
   proceed(): void {
     this.#mayBegin = true
     if (this.#held !== undefined && this.#held.length > 0) this.#beginIfOffered(this.#held)
   }
 
-  /** Lets the key exchange begin with a client that waits for us to speak first. */
+  /** Begins the key exchange with a client that waits for the server to begin. */
   beginAnyway(): void {
     if (this.#mayBegin && this.#held !== undefined && this.#held.length > 0) this.#begin(undefined)
   }
@@ -106,17 +115,17 @@ export class Wire {
     this.#protocol.parse(held, 0, held.length)
   }
 
-  /** Nothing that comes from now on is told any more. */
+  /** Stops all events from now on. */
   mute(): void {
     this.#protocol.owner = undefined
   }
 
-  /** Keys are being exchanged: what is sent waits in memory until they are. */
+  /** Whether keys are exchanged: messages wait in memory meanwhile. */
   get exchanging(): boolean {
     return this.#protocol._kexinit !== undefined
   }
 
-  /** Messages that wait for that. */
+  /** Number of messages that wait for the end of an exchange. */
   get queued(): number {
     return this.#protocol._queue?.length ?? 0
   }
@@ -125,13 +134,13 @@ export class Wire {
     this.#protocol.rekey()
   }
 
-  /** Says goodbye; `text` is what the client shows its user. */
+  /** Sends a disconnect; `text` is what the client shows its user. */
   disconnect(reason: Reason, text: string): void {
     const payload = Buffer.concat([Buffer.of(DISCONNECT), uint32(reason), string(text.slice(0, MAX_TEXT)), string('')])
     send(this.#protocol, payload, { now: true })
   }
 
-  /** Frees what is not garbage collected. Nothing may be sent after it. */
+  /** Frees memory that is not garbage collected. Nothing may be sent afterwards. */
   release(): void {
     this.#protocol.cleanup()
   }
@@ -145,7 +154,7 @@ export class Wire {
     this.#protocol.authSuccess()
   }
 
-  /** The answer is the same whatever was wrong. */
+  /** Refuses a login attempt; the reply does not depend on the cause. */
   refuse(): void {
     this.#protocol.authFailure(LOGIN_METHODS)
   }

@@ -147,7 +147,7 @@ describe('an edge that is told to stop', () => {
     await vi.waitFor(async () => expect(await readiness(left)).toBe(503), soon)
     const refused = await client(left, hostname, target)
     expect(await refused.exited).toBe(255)
-    expect(refused.said()).toContain('Mooring: this edge stops. Connect again.')
+    expect(refused.said()).toContain('Mooring: this edge is stopping. Connect again.')
     // Its former client still has a request under way, and nothing new is sent there.
     await client(right, hostname, await backend((_asked, response) => response.end('elsewhere')))
     await vi.waitFor(async () => {
@@ -157,7 +157,7 @@ describe('an edge that is told to stop', () => {
     finish()
     expect(await whole).toBe('beginning, end')
     expect(await first.exited).toBe(255)
-    expect(first.said()).toContain('Mooring: this edge stops. Connect again.')
+    expect(first.said()).toContain('Mooring: this edge is stopping. Connect again.')
     expect(await left.exited).toBe(0)
   })
 

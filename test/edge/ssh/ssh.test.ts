@@ -109,7 +109,7 @@ describe('a login', () => {
     await own.sessions.waitFor(hostname, 10_000, never)
     const second = own.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
     expect(await second.exited).toBe(255)
-    expect(second.output.text).toContain('as many connections as it may have')
+    expect(second.output.text).toContain('this tunnel has reached its limit of connections')
     const [first] = own.records
     const { keyFingerprint = null } = first ?? {}
     expect(keyFingerprint).toMatch(/^SHA256:/)

@@ -177,7 +177,7 @@ export async function startMeshEdge(
   if (announced !== undefined) await home.announce(name, announced)
   let ended: Promise<void> | undefined
   return {
-    ...{ name, edge, ports: { ...ports, mesh }, requests, connections, registry, look: () => files.look() },
+    ...{ name, edge, ports: { ...ports, mesh }, requests, connections, registry, look: () => files.poll() },
     [Symbol.asyncDispose]: () =>
       (ended ??= (async () => {
         files[Symbol.dispose]()

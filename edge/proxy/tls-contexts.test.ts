@@ -1,6 +1,6 @@
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { expect, test } from 'vitest'
-import { createContexts } from './contexts.ts'
+import { createContexts } from './tls-contexts.ts'
 
 function contexts(size = 2) {
   const asked: string[] = []
@@ -20,7 +20,7 @@ function contexts(size = 2) {
   return { asked, known, find, forget: (name: string) => kept.forget(name) }
 }
 
-test('a context is asked for once, also by handshakes that come together', async () => {
+test('simultaneous handshakes request a context once', async () => {
   const { asked, known, find } = contexts()
   const context = (known.a = createSecureContext())
   expect(await Promise.all([find('a'), find('a')])).toEqual([context, context])
@@ -28,14 +28,14 @@ test('a context is asked for once, also by handshakes that come together', async
   expect(asked).toEqual(['a'])
 })
 
-test('those used last are kept', async () => {
+test('the cache keeps the contexts used last', async () => {
   const { asked, known, find } = contexts(2)
   for (const name of ['a', 'b', 'c']) known[name] = createSecureContext()
   for (const name of ['a', 'b', 'a', 'c', 'a', 'b']) await find(name)
   expect(asked).toEqual(['a', 'b', 'c', 'b'])
 })
 
-test('one that was forgotten is asked for anew, even while it was being asked for', async () => {
+test('a forgotten context is requested again, also during a request', async () => {
   const { known, find, forget } = contexts()
   known.a = createSecureContext()
   const asking = find('a')
@@ -45,14 +45,14 @@ test('one that was forgotten is asked for anew, even while it was being asked fo
   expect(await find('a')).toBe(renewed)
 })
 
-test('a broken one: the handshake fails, and the next one asks again', async () => {
+test('a failed request fails the handshake, and the next handshake requests again', async () => {
   const { asked, find } = contexts()
   await expect(find('broken')).rejects.toThrow()
   await expect(find('broken')).rejects.toThrow()
   expect(asked).toEqual(['broken', 'broken'])
 })
 
-test('a name without a context is left to the server, and asked for again', async () => {
+test('a name without a context gets the default one, and is requested again', async () => {
   const { asked, find } = contexts()
   expect([await find('unknown'), await find('unknown')]).toEqual([undefined, undefined])
   expect(asked).toEqual(['unknown', 'unknown'])

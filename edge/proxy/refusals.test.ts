@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { glimpseOf, glimpseOfStream } from './malformed.ts'
+import { glimpseOf, glimpseOfStream } from './refusals.ts'
 
-describe('whose a request would have been that is none', () => {
+describe('the tunnel of a malformed request', () => {
   test.each([
     { head: 'CONNECT / HTTP/1.1\r\nHost: A.example:80\r\n', glimpse: { hostname: 'a.example', method: 'CONNECT', path: '/' } },
     { head: 'GET /a?b HTTP/9\r\nX: y\r\nhost:\ta \r\n', glimpse: { hostname: 'a', method: 'GET', path: '/a' } },
@@ -17,7 +17,7 @@ describe('whose a request would have been that is none', () => {
     { head: '', glimpse: undefined },
   ])('is read in $head', ({ head, glimpse }) => expect(glimpseOf(head)).toEqual(glimpse))
 
-  test('is read in no more time than the head is long', () => {
+  test('is read in time linear in the head’s length', () => {
     const long = `GET / HTTP/1.1\r\nHost:${' '.repeat(65_000)}a\r\n`
     expect(glimpseOf(long)?.hostname).toBe('a')
   })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { scopedCookie } from './cookie-scope.ts'
+import { scopedCookie } from './forward-response.ts'
 
 test.each([
   ['a=1', 'a=1'],

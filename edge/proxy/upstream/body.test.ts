@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Body } from './body.ts'
-import { GatheredPayload } from './gathered-payload.ts'
+import { Body, GatheredPayload } from './body.ts'
 
-/** What is gathered of each piece that a chunked body comes in. */
+/** Payload that is gathered from each buffer of a chunked body. */
 function gathered(text: string, size: number): string[] {
   const body = new Body('chunked')
   const bytes = Buffer.from(text, 'latin1')
@@ -18,11 +17,11 @@ function gathered(text: string, size: number): string[] {
   return parts
 }
 
-test('chunks of a byte are one part of what they were read with', () => {
+test('chunks of one byte become one part of their buffer', () => {
   expect(gathered(`${'1\r\nx\r\n'.repeat(5_000)}0\r\n\r\n`, 65_536)).toEqual(['x'.repeat(5_000)])
 })
 
-test('a body is whole however it is divided into chunks, and they into pieces', () => {
+test('a body is complete however it is divided into chunks and buffers', () => {
   const chunks = fc.array(fc.string({ minLength: 1, maxLength: 300 }), { maxLength: 20 })
   fc.assert(
     fc.property(chunks, fc.integer({ min: 1, max: 700 }), (texts, size) => {
@@ -33,7 +32,7 @@ test('a body is whole however it is divided into chunks, and they into pieces', 
   )
 })
 
-test('a buffer of framing alone has nothing', () => {
+test('a buffer of framing only has no payload', () => {
   const payload = new GatheredPayload()
   const piece = Buffer.from('5;extension\r\n')
   new Body('chunked').take(piece, 0, payload)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLoadWatch } from './memory-after-load.ts'
+import { createLoadWatch } from './garbage-collection.ts'
 
 test.each([
   { does: 'nothing without load', shares: [0.05, 0.19, 0, 0.1], ends: [] },
@@ -10,7 +10,7 @@ test.each([
 ])('$does', ({ shares, ends }) => {
   const found: number[] = []
   let index = 0
-  const look = createLoadWatch(() => found.push(index))
-  for (index = 0; index < shares.length; index++) look(shares[index] ?? 0)
+  const observe = createLoadWatch(() => found.push(index))
+  for (index = 0; index < shares.length; index++) observe(shares[index] ?? 0)
   expect(found).toEqual(ends)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NoticeLimit } from './notice-limit.ts'
+import { NoticeLimit } from './terminal.ts'
 
 test('a line is shown once in 10 s', () => {
   const limit = new NoticeLimit()
