@@ -5,12 +5,12 @@ import { createApp, createRequestLimiters } from './http/app.ts'
 import { createApiTokenVerifier } from './auth/api-token.ts'
 import type { TokenIssuer } from './auth/issuer.ts'
 import { createJwtVerifier, type IssuerConfig } from './auth/jwt.ts'
-import { createCatchUp } from './resources/catch-up.ts'
+import { createCatchUp } from './resources/cache-waits.ts'
 import { createDocsRouter } from './openapi/docs-router.ts'
 import { INSTANCE_LIMITS } from './instances/instance-deps.ts'
-import type { ApiLimits } from './http/limits.ts'
+import type { ApiLimits } from './http/rate-limit.ts'
 import type { ApiMetrics } from './metrics.ts'
-import { refuseUntil } from './http/not-yet.ts'
+import { rejectUntilSynced } from './http/default-responses.ts'
 import { createOpenRoutes } from './open-routes.ts'
 import { openApiDocument } from './openapi/openapi.ts'
 import { regionForExamples, withRegion } from './openapi/openapi-examples.ts'
@@ -31,27 +31,27 @@ export interface ApiDeps {
   readonly store: Store
   readonly access: Access
   readonly caches: ApiCaches
-  /** Absent where there are no edges. */
+  /** Caches and journal of tunnels; absent in an installation without edges. */
   readonly tunnels?:
     (Pick<TunnelRoutesWiring, 'endpoints' | 'tunnels' | 'tunnelPasswords'> & { readonly journal: Journal }) | undefined
-  /** Mooring's own issuer, as far as its tokens are checked by it. */
+  /** Mooring's own issuer: what verifying its tokens needs. */
   readonly issuer: Pick<TokenIssuer, 'issuer' | 'jwks' | 'discovery'>
-  /** Issuers beside our own. */
+  /** External issuers. */
   readonly issuers: readonly IssuerConfig[]
   readonly tokenSecret: Uint8Array
   readonly limits: ApiLimits
   readonly metrics: ApiMetrics
   readonly log: Logger
   readonly isReady: () => boolean
-  /** False until the caches hold all there is: until then nothing but the open routes is served. Always true when absent. */
+  /** Whether the initial lists of all caches are complete; until then only the open routes are served. Always true when absent. */
   readonly isSynced?: () => boolean
-  /** Milliseconds that the caches may be behind what other API servers have created; 0 when absent. */
+  /** Maximum delay of the caches behind creations by other API servers, in milliseconds; 0 when absent. */
   readonly behindMs?: number
-  /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed. None when absent. */
+  /** Addresses or ranges of proxies whose `X-Forwarded-For` is trusted. None when absent. */
   readonly trustedProxies?: readonly string[] | undefined
 }
 
-/** The API of both listeners. */
+/** Creates the request handlers of both listeners. */
 export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListener>> {
   const { store, access, caches, issuer, limits, isReady } = deps
   const catchUp = createCatchUp(deps.behindMs ?? 0)
@@ -80,7 +80,7 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
     open.use(createOpenRoutes({ issuer, isReady }))
     const document = openApiDocument(routes.filter(({ on }) => on.includes(listener)))
     open.use(createDocsRouter(() => withRegion(document, regionForExamples(caches.regions.list()))))
-    open.use(refuseUntil(deps.isSynced ?? (() => true)))
+    open.use(rejectUntilSynced(deps.isSynced ?? (() => true)))
     return createApp({ ...deps, listener, routes, open, verifyJwt, verifyApiToken, limiters })
   }
   return { shared: app('shared'), dedicated: app('dedicated') }

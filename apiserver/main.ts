@@ -5,7 +5,7 @@ import { createSubjectAccess } from '../store/kubernetes/subject-access.ts'
 import { parseSettings } from './settings.ts'
 import { startApiServer } from './start.ts'
 
-/** A little less than what its pod is given (charts/mooring); requests under way have 35 s of it. */
+/** Maximum shutdown time: less than the pod's termination grace period (charts/mooring). Requests in flight have 35 s of it. */
 const STOP_MS = 43_000
 
 await runProgram({

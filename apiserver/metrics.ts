@@ -5,7 +5,7 @@ import type { Listener } from './http/route.ts'
 export interface AnsweredRequest {
   readonly listener: Listener
   readonly method: string
-  /** Route template, or `unmatched`: never a path, which would be unbounded. */
+  /** Route template or `unmatched`; paths would be an unbounded label. */
   readonly route: string
   readonly status: number
   readonly seconds: number
@@ -21,7 +21,7 @@ export interface ApiMetrics {
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const DURATION_BUCKETS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-/** Metrics of the API (surface, section 7), in a registry that may be shared with other parts. */
+/** Creates the metrics of the API in a registry that other components may share. */
 export function createMetrics(registry: Registry = new Registry()): ApiMetrics {
   const registers = [registry]
   const requests = new Counter({

@@ -24,7 +24,7 @@ async function mount(path: string, changed: Record<string, string> = {}): Promis
 
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'mounted-'))
 
-test('the files are read, and read anew when they change', async () => {
+test('the files are read again when they change', async () => {
   await using dir = await temporary()
   await mount(dir.path)
   using files = await openMountedFiles({ directory: dir.path, log, everyMs: HOUR })
@@ -33,26 +33,26 @@ test('the files are read, and read anew when they change', async () => {
 
   const seen: ApiFiles[] = []
   files.onChange((now) => seen.push(now))
-  await files.look()
+  await files.poll()
   expect(seen).toEqual([])
   await writeFile(join(dir.path, 'issuer'), 'https://other.test\n')
-  await files.look()
+  await files.poll()
   expect(seen.map(({ issuer }) => issuer)).toEqual(['https://other.test'])
 })
 
-test('files that are broken or gone are not taken up: those from before serve on', async () => {
+test('broken or missing files are ignored, and the previous ones stay in use', async () => {
   await using dir = await temporary()
   await mount(dir.path)
   using files = await openMountedFiles({ directory: dir.path, log, everyMs: HOUR })
   const before = files.current()
   await writeFile(join(dir.path, 'jwks.json'), '{"keys":')
-  await files.look()
+  await files.poll()
   await rm(join(dir.path, 'tls.key'))
-  await files.look()
+  await files.poll()
   expect(files.current()).toBe(before)
 })
 
-test('a certificate of one’s own comes from another directory', async () => {
+test('the administrator’s certificate is read from its own directory', async () => {
   await using dir = await temporary()
   await using own = await temporary()
   await mount(dir.path)
@@ -64,8 +64,8 @@ test('a certificate of one’s own comes from another directory', async () => {
 test.each([
   { when: 'nothing is mounted', changed: undefined, says: 'ENOENT' },
   { when: 'the secret is too short', changed: { 'token-secret': 'abcd' }, says: 'tokenSecret' },
-  { when: 'the keys are no JSON', changed: { 'jwks.json': `{${SECRET}` }, says: 'cannot be used' },
-])('when $when, the start ends with a sentence that quotes none of it', async ({ changed, says }) => {
+  { when: 'the keys are not JSON', changed: { 'jwks.json': `{${SECRET}` }, says: 'cannot be used' },
+])('when $when, the start fails with an error that does not quote the files', async ({ changed, says }) => {
   await using dir = await temporary()
   if (changed) await mount(dir.path, changed)
   const failed: unknown = await openMountedFiles({ directory: dir.path, log }).catch((error: unknown) => error)

@@ -5,39 +5,39 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { MooringError } from '../shared/errors.ts'
 
-/** The kubelet needs up to a minute to put a changed Secret in place; on top of that this does not count. */
-const LOOK_MS = 10_000
+/** Polling interval. Short against the minute that the kubelet needs to update a mounted Secret. */
+const POLL_MS = 10_000
 
-/** What the operator keeps for the API in its Secret, as files of a volume. */
+/** Content of the operator's Secret for the API, mounted as files. */
 export interface ApiFiles {
-  /** PEM of the listeners' certificate chain, and its key. */
+  /** Certificate chain of the listeners, in PEM. */
   readonly certificate: string
   readonly key: string
-  /** The operator's own, for callers inside the cluster, whoever's the listeners' are. */
+  /** Certificate chain and key issued by the operator, for callers inside the cluster; independent of the listeners' certificate. */
   readonly inside: { readonly certificate: string; readonly key: string }
-  /** Name and public keys of Mooring's own issuer. */
+  /** URL of Mooring's own issuer. */
   readonly issuer: string
   readonly jwks: JSONWebKeySet
-  /** API tokens made with an Idempotency-Key are derived from it. A secret. */
+  /** Secret from which API tokens of requests with an Idempotency-Key are derived. */
   readonly tokenSecret: Uint8Array
 }
 
 export interface MountedFilesDeps {
-  /** Where the operator's Secret is mounted. */
+  /** Mount path of the operator's Secret. */
   readonly directory: string
-  /** Where `tls.crt` and `tls.key` are, when they are not the operator's. */
+  /** Directory of `tls.crt` and `tls.key` when the administrator provides them. */
   readonly tlsDirectory?: string | undefined
   readonly log: Pick<Logger, 'info' | 'error'>
   readonly everyMs?: number
 }
 
-/** The files as they are now. Dispose of it to stop looking. */
+/** Current files. Disposing stops the polling. */
 export interface MountedFiles extends Disposable {
   current(): ApiFiles
-  /** `handler` is called after each change that could be read; another is kept for the next look. */
+  /** Registers a handler that runs after each change that was read successfully. */
   onChange(handler: (files: ApiFiles) => void): void
-  /** Looks at once. The timer calls this. */
-  look(): Promise<void>
+  /** Checks the files for changes now. The timer calls this. */
+  poll(): Promise<void>
 }
 
 const Keys = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) })
@@ -58,13 +58,13 @@ const Content = z.object({
     .transform((hex): Uint8Array => Buffer.from(hex, 'hex')),
 })
 
-/** Reads the files and looks for changes from then on. @throws MooringError `files_unreadable` */
+/** Reads the files and polls them for changes. @throws MooringError `files_unreadable` */
 export async function openMountedFiles(deps: MountedFilesDeps): Promise<MountedFiles> {
-  const { log, everyMs = LOOK_MS } = deps
+  const { log, everyMs = POLL_MS } = deps
   const handlers: ((files: ApiFiles) => void)[] = []
   let known = await readAll(deps)
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     try {
       const now = await readAll(deps)
       if (now.text === known.text) return
@@ -72,15 +72,15 @@ export async function openMountedFiles(deps: MountedFilesDeps): Promise<MountedF
       log.info('the mounted certificate or keys have changed')
       for (const handler of handlers) handler(now.files)
     } catch (error) {
-      log.error({ err: error }, 'the mounted files cannot be read; those from before are used on')
+      log.error({ err: error }, 'the mounted files cannot be read; the previous ones stay in use')
     }
   }
 
-  const timer = setInterval(() => void look(), everyMs).unref()
+  const timer = setInterval(() => void poll(), everyMs).unref()
   return {
     current: () => known.files,
     onChange: (handler) => void handlers.push(handler),
-    look,
+    poll,
     [Symbol.dispose]: () => clearInterval(timer),
   }
 }
@@ -104,10 +104,10 @@ async function readAll({ directory, tlsDirectory = directory }: MountedFilesDeps
     const inside = { certificate: insideCertificate, key: insideKey }
     return { text: JSON.stringify(raw), files: { ...files, jwks, inside } }
   } catch (error) {
-    // A ZodError may quote what it was given, and these are keys: its fields' names alone are kept.
-    const why =
-      error instanceof z.ZodError ? `wrong: ${error.issues.map(({ path }) => path.join('.')).join(', ')}` : codeOf(error)
-    throw new MooringError('files_unreadable', `the mounted Secret in ${directory} cannot be used (${why})`)
+    // A ZodError may quote its input, which contains keys: only the names of the fields are kept.
+    const reason =
+      error instanceof z.ZodError ? `invalid: ${error.issues.map(({ path }) => path.join('.')).join(', ')}` : codeOf(error)
+    throw new MooringError('files_unreadable', `the mounted Secret in ${directory} cannot be used (${reason})`)
   }
 }
 

@@ -1,15 +1,15 @@
 import { type RequestHandler, Router } from 'express'
 import type { TokenIssuer } from './auth/issuer.ts'
-import { onlyGet } from './http/only-get.ts'
+import { onlyGet } from './http/default-responses.ts'
 
 export interface OpenRoutesDeps {
-  /** The issuer that comes with Mooring; its documents are published when it is there. */
+  /** Mooring's own issuer; its documents are published when present. */
   readonly issuer?: Pick<TokenIssuer, 'jwks' | 'discovery'> | undefined
-  /** True once requests can be served. */
+  /** Whether requests can be served. */
   readonly isReady: () => boolean
 }
 
-/** What needs no token: `/healthz`, `/readyz` and the issuer's discovery documents, each as its own standard has it. */
+/** Creates the routes without authentication: `/healthz`, `/readyz` and the issuer's discovery documents. */
 export function createOpenRoutes({ issuer, isReady }: OpenRoutesDeps): Router {
   const router = Router({ caseSensitive: true, strict: true })
   const get = (path: string, handler: RequestHandler) => router.route(path).get(handler).all(onlyGet)

@@ -1,14 +1,15 @@
 import type { AnyRoute } from './http/route.ts'
 import type { InstanceWiring } from './instances/instance-deps.ts'
 import type { TenancyWiring } from './tenancy/tenancy-deps.ts'
-import { catalogRoutes, type CatalogWiring, instanceRoutes } from './instances/routes/instances.ts'
+import { catalogRoutes, type CatalogWiring } from './catalog/catalog-routes.ts'
+import { instanceRoutes } from './instances/routes/instances.ts'
 import { tenancyRoutes } from './tenancy/routes/tenancy.ts'
 import { tunnelRoutes, type TunnelRoutesWiring } from './tunnels/routes/tunnels.ts'
 
-/** `tunnels`: absent where there are no edges. */
+/** Dependencies of all routes; `tunnels` is absent in an installation without edges. */
 export type RoutesWiring = InstanceWiring & CatalogWiring & TenancyWiring & { readonly tunnels?: TunnelRoutesWiring | undefined }
 
-/** Every route of the API, of both listeners. */
+/** Returns every route of the API, of both listeners. */
 export function allRoutes(wiring: RoutesWiring): AnyRoute[] {
   const { tunnels } = wiring
   return [

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { DEFAULT_LIMITS } from './http/limits.ts'
+import { DEFAULT_LIMITS } from './http/rate-limit.ts'
 import { type ApiServerSettings, parseSettings } from './settings.ts'
 
 function settingsOf(argv: readonly string[], env: Record<string, string> = {}): ApiServerSettings {
@@ -10,13 +10,13 @@ function settingsOf(argv: readonly string[], env: Record<string, string> = {}): 
   return parsed.ok
 }
 
-test('the chart asks for the limits that hold without it', async () => {
+test('the chart has the default limits', async () => {
   const values = parse(await readFile(new URL('../charts/mooring/values.yaml', import.meta.url), 'utf8')) as object
   expect(values).toMatchObject({ apiserver: DEFAULT_LIMITS })
   expect(settingsOf([])).toMatchObject(DEFAULT_LIMITS)
 })
 
-test('nothing given, everything is as documented', () => {
+test('without arguments every setting has its documented default', () => {
   expect(settingsOf([])).toMatchObject({
     listen: '0.0.0.0',
     sharedPort: 8443,
@@ -41,7 +41,7 @@ test.each([
   { argv: ['--trusted-proxies', 'proxy.corp.test'], says: '--trusted-proxies must be IP addresses or ranges' },
   { argv: ['--shared-port', '9464'], says: '--metrics-port must be another port than --shared-port' },
   { argv: ['--read-rate', '10', '--read-burst', '5'], says: '--read-burst must be at least --read-rate' },
-])('$argv is refused in one sentence', ({ argv, says }) => {
+])('$argv is rejected with one sentence', ({ argv, says }) => {
   const parsed = parseSettings(argv, {})
   expect(parsed).toMatchObject({ exit: 2, text: expect.stringContaining(says) as string })
 })

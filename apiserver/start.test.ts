@@ -18,7 +18,7 @@ import { startApiServer } from './start.ts'
 
 const ISSUER = 'https://issuer.test'
 
-test('until the caches are filled nothing is served but what is about the server itself', async () => {
+test('until the caches are complete only the open routes are served', async () => {
   await using dir = await mkdtempDisposable(join(tmpdir(), 'api-start-'))
   const ca = await createCa(new Date())
   const { certificate, key } = await issueCertificate({ ca, names: ['127.0.0.1'], now: new Date() })

@@ -12,7 +12,7 @@ import { type AuditListenerDeps, startAuditListener } from './admission/listener
 import { createApi } from './api.ts'
 import { discoveryOf } from './auth/issuer.ts'
 import { createOutsideIssuers } from './auth/outside-issuers.ts'
-import { BEHIND_MS } from './resources/catch-up.ts'
+import { BEHIND_MS } from './resources/cache-waits.ts'
 import { type ApiCaches, createApiCaches, createTunnelCaches } from './resources/caches.ts'
 import { openApiJournal } from './journal/journal.ts'
 import { createMetrics } from './metrics.ts'
@@ -21,7 +21,7 @@ import { LISTENERS, type Listener } from './http/route.ts'
 import { startServers } from './http/servers.ts'
 import type { ApiServerSettings } from './settings.ts'
 
-/** Longer than the longest answer takes: what is under way when the pod is told to go ends as it would have. */
+/** Drain time of the servers: longer than the longest answer, so that requests in flight finish normally. */
 const DRAIN_MS = 35_000
 
 export interface ApiServerDeps {
@@ -32,15 +32,15 @@ export interface ApiServerDeps {
 }
 
 /**
- * Starts the API of the cluster home over `store`. It listens at once, and serves, as `/readyz` says, when it knows all there is; a
- * restart of the API server later does not make it unready. `stop` lets requests under way finish.
+ * Starts the API of the cluster mode over `store`. It listens at once and becomes ready when the initial lists of its caches are complete; a later
+ * restart of the Kubernetes API server does not make it unready. `stop` lets requests in flight finish.
  * @throws MooringError `files_unreadable`, `port_in_use`, `port_forbidden`
  */
 export async function startApiServer(deps: ApiServerDeps): Promise<Running> {
   return startWithCleanup((cleanup) => startParts(deps, cleanup))
 }
 
-/** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
+/** Starts the parts. Each goes onto `cleanup` when it starts, so that they stop in the reverse order. */
 async function startParts({ settings, log, store, access }: ApiServerDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   let synced = false
   let ready = false
@@ -49,13 +49,13 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   cleanup.defer(() => metrics.close())
   cleanup.use(await startStatus({ registry: metrics.registry, host: settings.listen, port: settings.metricsPort, isReady }))
   const files = cleanup.use(await openMountedFiles({ directory: settings.files, tlsDirectory: settings.tlsFiles, log }))
-  const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
-  const caches = createApiCaches(following)
+  const cacheSet = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
+  const caches = createApiCaches(cacheSet)
   const issuers = createOutsideIssuers({ issuers: settings.issuer, log })
   const { journalFiles: login, dataDir } = settings
   const journal =
     login && cleanup.use(await openApiJournal({ login, directory: join(dataDir, 'spool'), log, registry: metrics.registry }))
-  const tunnels = journal ? { ...createTunnelCaches(following), journal } : undefined
+  const tunnels = journal ? { ...createTunnelCaches(cacheSet), journal } : undefined
 
   function api(): Readonly<Record<Listener, RequestListener>> {
     const { issuer, jwks, tokenSecret } = files.current()
@@ -88,8 +88,8 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   })
 
   const stopping = new AbortController()
-  const work = following.run(stopping.signal)
-  void following.synced().then(() => {
+  const work = cacheSet.run(stopping.signal)
+  void cacheSet.synced().then(() => {
     if (stopping.signal.aborted) return
     synced = true
     ready = true
@@ -98,7 +98,7 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   return {
     async stop() {
       ready = false
-      // Requests under way still read the caches, so these end last.
+      // Requests in flight still read the caches, so the caches stop last.
       await cleanup.disposeAsync()
       stopping.abort()
       await work

@@ -5,13 +5,12 @@ import { type CommandLine, readFlags } from '../process/command-line.ts'
 import { createKubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
 import { type IssuerKey, IssuerKeyFile, type TokenClaims } from './auth/issuer.ts'
-import { printToken } from './auth/print-token.ts'
-import { readClaims, tokenCommand } from './auth/token-request.ts'
+import { printToken, readClaims, tokenCommand } from './auth/token-request.ts'
 
 const SECRET = { namespace: SYSTEM_NAMESPACE, name: 'mooring-issuer' }
 const ENTRY = 'issuer'
 
-/** Reads who to sign for from the cluster; who runs this must be allowed to read the Secret. */
+/** Reads the issuer's key from the cluster; the administrator needs the right to read the Secret. */
 async function issuerOfCluster(): Promise<IssuerKey> {
   await using store = createKubernetesStore({ config: await loadClusterConfig(process.env) })
   const secret = await store.get(Secret, SECRET)
@@ -20,13 +19,13 @@ async function issuerOfCluster(): Promise<IssuerKey> {
     throw new MooringError('no_issuer', `there is no Secret ${SECRET.name} in ${SECRET.namespace} yet: is the operator running?`)
   }
   const parsed = IssuerKeyFile.safeParse(JSON.parse(Buffer.from(entry, 'base64').toString('utf8')))
-  // The cause would quote the key.
+  // No cause: it would quote the key.
   if (!parsed.success) throw new MooringError('issuer_unreadable', `the Secret ${SECRET.name} does not hold an issuer's key`)
   return parsed.data
 }
 
 function parse(argv: readonly string[]): CommandLine<TokenClaims> {
-  const about = 'Prints a token of this installation’s own issuer. It can be used until it expires.'
+  const about = 'Prints a token of this installation’s own issuer. The token is valid until it expires.'
   const flags = readFlags<Record<string, string>>(tokenCommand('node apiserver/token-cli.ts', about), argv)
   return 'exit' in flags ? flags : readClaims(flags.ok)
 }

@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http'
-import { answerNotYet } from '../apiserver/http/not-yet.ts'
+import { answerStarting } from '../apiserver/http/default-responses.ts'
 import {
   type BoundListener,
   type ListenerConfig,
@@ -32,7 +32,7 @@ export interface Listeners extends AsyncDisposable {
  * @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`
  */
 export async function openListeners(settings: Settings, certificates: Certificates): Promise<Listeners> {
-  let apps: Apps = { shared: answerNotYet, dedicated: answerNotYet }
+  let apps: Apps = { shared: answerStarting, dedicated: answerStarting }
   const config = (listener: keyof Apps) => listenerConfig((req, res) => apps[listener](req, res), settings, listener)
   const servers: RunningServers = await startServers({
     host: settings.listen,

@@ -54,7 +54,7 @@ test.each([
 })
 
 test.each([
-  { argv: [], says: '--namespace is missing: the role editor is one in a namespace' },
+  { argv: [], says: '--namespace is missing: the role editor needs a namespace' },
   { argv: ['--namespace', 'acme'], says: '--namespace must be an organization and a namespace' },
   { argv: ['--namespace', 'acme--x/b'], says: '--namespace must be an organization and a namespace' },
   { argv: ['--namespace', `${'a'.repeat(31)}/b`], says: '--namespace must be an organization and a namespace' },

@@ -1,4 +1,4 @@
-import { printToken } from '../apiserver/auth/print-token.ts'
+import { printToken } from '../apiserver/auth/token-request.ts'
 import { MooringError } from '../shared/errors.ts'
 import { dataDirAt } from './data-dir.ts'
 import { readIssuer } from './issuer-file.ts'

@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 const review = auditReview({ operation: 'CREATE', object: { regionId: 1 } })
 
-/** A listener over a journal that does as it is told, and a caller that trusts its certificate. */
+/** Starts a listener over a given journal function, with a caller that trusts its certificate. */
 async function start(keep: (record: AuditRecord) => Promise<void>) {
   const { log, lines } = createLines()
   const listener = await startAuditListener({
@@ -44,23 +44,23 @@ const allowed = JSON.stringify({
   response: { uid: review.request.uid, allowed: true },
 })
 
-test('a write is noted, and may go on', async () => {
+test('a write is recorded and allowed', async () => {
   const kept: AuditRecord[] = []
   await using at = await start(async (record) => void kept.push(record))
   expect(await at.send(JSON.stringify(review))).toEqual({ status: 200, text: allowed })
   expect(kept).toMatchObject([{ action: 'create', via: 'kubectl', actor: { name: 'ada@example.org' } }])
 })
 
-test('a write may go on whatever becomes of its entry', async () => {
+test('a write is allowed when its entry cannot be written', async () => {
   await using at = await start(() => Promise.reject(new Error('no room')))
   expect(await at.send(JSON.stringify(review))).toEqual({ status: 200, text: allowed })
-  expect(at.lines).toMatchObject([{ msg: 'an audit entry was not kept' }])
+  expect(at.lines).toMatchObject([{ msg: 'an audit entry could not be written' }])
 })
 
 test.each<[string, string, string | undefined, number]>([
   ['who does not know the path', JSON.stringify(review), '/audit/guessed', 404],
-  ['what is no JSON', '{', undefined, 400],
-  ['what is no review', '{"kind":"AdmissionReview"}', undefined, 400],
+  ['text that is not JSON', '{', undefined, 400],
+  ['JSON that is not a review', '{"kind":"AdmissionReview"}', undefined, 400],
 ])('%s writes nothing', async (_what, body, path, status) => {
   const kept: AuditRecord[] = []
   await using at = await start(async (record) => void kept.push(record))

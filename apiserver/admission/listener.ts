@@ -5,17 +5,16 @@ import type { Logger } from 'pino'
 import type { ValueDigest } from '../../shared/audit-secrets.ts'
 import type { JournalWriter } from '../../journal/port.ts'
 import { bindError, closerOf } from '../../process/listeners.ts'
-import { keepEntry } from '../journal/keep-entry.ts'
-import { entriesOf } from './entry.ts'
-import { AdmissionReview, allowed } from './review.ts'
+import { keepEntry } from '../journal/audit.ts'
+import { AdmissionReview, allowed, entriesOf } from './review.ts'
 
 export interface AuditListenerDeps {
   readonly host: string
-  /** 0 for any free one. */
+  /** Port to listen on; 0 selects a free one. */
   readonly port: number
-  /** PEM of key and certificate chain as they are now. */
+  /** Returns the current key and certificate chain, in PEM. */
   readonly certificate: () => { readonly key: string; readonly certificate: string }
-  /** The one path that is answered: who knows it may write entries. A secret. */
+  /** Returns the secret path of the webhook; any caller that knows it can write audit entries. */
   readonly path: () => string
   readonly journal: Pick<JournalWriter, 'audit'>
   readonly log: Pick<Logger, 'warn' | 'error'>
@@ -25,18 +24,18 @@ export interface AuditListenerDeps {
 
 export interface AuditListener extends AsyncDisposable {
   readonly port: number
-  /** Asks for the certificate anew; connections from now on get it. */
+  /** Reads the certificate again and uses it for new connections. */
   renewCertificate(): void
 }
 
-/** An object may be as large as etcd takes it, and comes twice. */
+/** Maximum body size: the old and the new object, each at most as large as etcd accepts. */
 const BODY_BYTES = 8 * 1024 * 1024
-/** Less than the API server waits (charts/mooring): the entry is on its way then. */
-const KEPT_MS = 1_000
+/** Maximum wait for the journal. Shorter than the webhook timeout in charts/mooring; a queued entry is written later. */
+const JOURNAL_WAIT_MS = 1_000
 
 /**
- * Takes note of what is written by other ways than REST: the API server of the cluster asks about each write, and is always told that it
- * may go on (Kubernetes, "Dynamic Admission Control"). @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`
+ * Starts the admission webhook that records writes made without the REST API. It allows every write.
+ * @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`
  */
 export async function startAuditListener(deps: AuditListenerDeps): Promise<AuditListener> {
   const { host, port, certificate, log } = deps
@@ -47,7 +46,7 @@ export async function startAuditListener(deps: AuditListenerDeps): Promise<Audit
   const timeouts = { handshakeTimeout: 5_000, headersTimeout: 5_000, requestTimeout: 10_000 }
   const server = createServer({ ...pair(), ...timeouts }, (req, res) => {
     answer(deps, req, res).catch((error: unknown) => {
-      log.warn({ err: error }, 'a write was not noted for the audit log')
+      log.warn({ err: error }, 'a write was not recorded in the audit log')
       if (!res.headersSent) res.writeHead(400)
       res.end()
     })
@@ -55,14 +54,14 @@ export async function startAuditListener(deps: AuditListenerDeps): Promise<Audit
   const close = closerOf(server)
   await new Promise<void>((resolve, reject) => {
     const about = { address: host, port, flag: '--audit-port' }
-    // Stays on: a connection that cannot be taken is an error of the server, and would end the process.
+    // The handler stays registered: a failed accept is an `error` event of the server and would otherwise end the process.
     server.on('error', (error: NodeJS.ErrnoException) => reject(bindError(error, about)))
     server.listen(port, host, resolve)
   })
   return {
     port: (server.address() as AddressInfo).port,
     renewCertificate: () => server.setSecureContext(pair()),
-    [Symbol.asyncDispose]: () => close(KEPT_MS),
+    [Symbol.asyncDispose]: () => close(JOURNAL_WAIT_MS),
   }
 }
 
@@ -73,7 +72,7 @@ async function answer(deps: AuditListenerDeps, req: IncomingMessage, res: Server
   }
   const { request } = AdmissionReview.parse(JSON.parse(await bodyOf(req)))
   const entries = entriesOf(request, { at: deps.now().getTime(), digest: deps.digest() })
-  await Promise.all(entries.map((entry) => keepEntry({ ...deps, waitMs: KEPT_MS }, entry, { kind: entry.resource.kind })))
+  await Promise.all(entries.map((entry) => keepEntry({ ...deps, waitMs: JOURNAL_WAIT_MS }, entry, { kind: entry.resource.kind })))
   res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(allowed(request.uid)))
 }
 
@@ -82,7 +81,7 @@ async function bodyOf(req: IncomingMessage): Promise<string> {
   let size = 0
   for await (const chunk of req as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > BODY_BYTES) throw new RangeError('the review is too large')
+    if (size > BODY_BYTES) throw new RangeError('the AdmissionReview is larger than 8 MiB')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -24,7 +24,7 @@ describe('an API token', () => {
     expect(sha256OfToken(token)).toMatch(/^[0-9a-f]{64}$/)
   })
 
-  test('with one character changed is not one', () => {
+  test('with one changed character is invalid', () => {
     const change = fc.record({ at: fc.integer({ min: 5, max: 50 }), to: fc.constantFrom(...BASE62) })
     fc.assert(
       fc.property(change, ({ at, to }) => {
@@ -43,7 +43,7 @@ describe('an API token', () => {
     }
   })
 
-  test('derived from the same secret and salt is the same, from others another', () => {
+  test('is a function of secret and salt', () => {
     const secret = new Uint8Array(32).fill(7)
     expect(deriveApiToken(secret, 'a')).toBe(deriveApiToken(secret, 'a'))
     expect(deriveApiToken(secret, 'a')).not.toBe(deriveApiToken(secret, 'b'))
@@ -51,7 +51,7 @@ describe('an API token', () => {
     expect(isApiToken(deriveApiToken(secret, 'a'))).toBe(true)
   })
 
-  test('uses each of the 62 characters alike', () => {
+  test('uses each of the 62 characters with equal probability', () => {
     const counts = new Map<string, number>()
     const tokens = 3_000
     for (let at = 0; at < tokens; at++) {
@@ -64,7 +64,7 @@ describe('an API token', () => {
   })
 })
 
-describe('whom an API token stands for', () => {
+describe('the principal of an API token', () => {
   const token = randomApiToken()
   const sha256 = sha256OfToken(token)
   const [MADE, LATER] = ['2026-01-01T12:00:00Z', '2026-01-01T12:00:01Z']
@@ -78,13 +78,17 @@ describe('whom an API token stands for', () => {
 
   test.each<{ does: string; tokens: readonly ApiToken[]; now?: string; is: string }>([
     { does: 'is the one that has its hash', tokens: [here(ACME), here(EVE, { spec: { sha256: 'f'.repeat(64) } })], is: ACME },
-    { does: 'is nobody where none has', tokens: [], is: 'invalid' },
-    { does: 'is nobody when it is being deleted', tokens: [here(ACME, { metadata: { deletionTimestamp } })], is: 'invalid' },
-    { does: 'is nobody after its end', tokens: [here(ACME, { spec: { expiresAt: LATER } })], now: LATER, is: 'expired' },
-    { does: 'is the one that was to last for years, for one', tokens: [here(ACME)], now: '2027-01-01T11:59:59Z', is: ACME },
-    { does: 'is nobody after a year', tokens: [here(ACME)], now: '2027-01-01T12:00:00Z', is: 'expired' },
+    { does: 'is unknown when no ApiToken has the hash', tokens: [], is: 'invalid' },
     {
-      does: 'is nobody where another namespace has its hash, too, whichever had it first',
+      does: 'is unknown while the ApiToken is being deleted',
+      tokens: [here(ACME, { metadata: { deletionTimestamp } })],
+      is: 'invalid',
+    },
+    { does: 'is unknown after expiresAt', tokens: [here(ACME, { spec: { expiresAt: LATER } })], now: LATER, is: 'expired' },
+    { does: 'is valid for one year when expiresAt is later', tokens: [here(ACME)], now: '2027-01-01T11:59:59Z', is: ACME },
+    { does: 'is unknown after one year', tokens: [here(ACME)], now: '2027-01-01T12:00:00Z', is: 'expired' },
+    {
+      does: 'is unknown when another namespace has an ApiToken with the same hash',
       tokens: [here(EVE, { metadata: { creationTimestamp: LATER } }), here(ACME)],
       is: 'invalid',
     },

@@ -4,7 +4,7 @@ import { type ApiToken, endOfApiToken } from '../../crds/api-token.ts'
 import type { Namespace } from '../../crds/core.ts'
 import { labels, roleGroup } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
-import { type CatchUp, createCatchUp } from '../resources/catch-up.ts'
+import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import type { Principal } from '../http/route.ts'
 import { AuthenticationError } from './authentication-error.ts'
 
@@ -13,31 +13,31 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const SECRET_LENGTH = 40
 const CHECKSUM_LENGTH = 6
 const FORM = /^moor_([0-9A-Za-z]{40})([0-9A-Za-z]{6})$/
-/** Of a byte below 248 = 4 × 62 each remainder is equally likely; higher ones are thrown away. */
+/** Bound below which a random byte is used: below 248 = 4 × 62, every remainder modulo 62 is equally likely. */
 const UNBIASED_BELOW = 248
-/** 40 usable bytes of 128 are missing with a chance below 2^-300. */
+/** Random bytes drawn for one token: the probability of fewer than 40 usable ones among 128 is below 2^-300. */
 const DRAWN_BYTES = 128
 
-/** A new API token: `moor_`, 40 base62 characters from the CSPRNG (238 bits), 6 of checksum. */
+/** Creates an API token: `moor_`, 40 base62 characters from the CSPRNG (238 bits) and 6 of checksum. */
 export function randomApiToken(): string {
   return tokenOf(randomBytes(DRAWN_BYTES))
 }
 
 /**
- * The API token that belongs to `salt` under the installation's secret (HKDF-SHA-256, RFC 5869): lets a repeated Idempotency-Key be
- * answered with the same token, which is stored nowhere.
+ * Derives an API token from `salt` and the installation's secret (HKDF-SHA-256, RFC 5869). A request with a repeated Idempotency-Key gets the
+ * same token again although no token is stored.
  */
 export function deriveApiToken(secret: Uint8Array, salt: string): string {
   return tokenOf(new Uint8Array(hkdfSync('sha256', secret, salt, 'mooring api token', DRAWN_BYTES)))
 }
 
-/** True when `text` has the form of an API token and its checksum fits: worth a lookup. */
+/** Whether `text` has the form of an API token and a valid checksum. */
 export function isApiToken(text: string): boolean {
   const [, secret, checksum] = FORM.exec(text) ?? []
   return secret !== undefined && checksumOf(secret) === checksum
 }
 
-/** What is stored of a token: lower-case hex. 238 random bits need no slow hash. */
+/** Returns the hash under which a token is stored, in lower-case hex. 238 random bits need no slow hash. */
 export function sha256OfToken(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }
@@ -48,11 +48,11 @@ function tokenOf(bytes: Uint8Array): string {
     .slice(0, SECRET_LENGTH)
     .map((byte) => BASE62.charAt(byte % BASE62.length))
     .join('')
-  if (secret.length < SECRET_LENGTH) throw new Error('too few of the drawn bytes are usable')
+  if (secret.length < SECRET_LENGTH) throw new Error('too few usable random bytes')
   return `${API_TOKEN_PREFIX}${secret}${checksumOf(secret)}`
 }
 
-/** CRC-32 of the 40 characters, as 6 base62 digits, zero-padded (the scheme of GitHub's tokens): finds typos without a lookup. */
+/** CRC-32 of the 40 characters as 6 zero-padded base62 digits; it detects typing errors without a lookup. */
 function checksumOf(secret: string): string {
   let rest = crc32(secret)
   let digits = ''
@@ -63,23 +63,23 @@ function checksumOf(secret: string): string {
   return digits
 }
 
-/** Indexes that the ApiToken cache of {@link createApiTokenVerifier} must be made with. */
+/** Indexes that the ApiToken cache of {@link createApiTokenVerifier} needs. */
 export const apiTokenIndexes = { sha256: (token: ApiToken): readonly string[] => [token.spec.sha256] }
 
 export interface ApiTokenDeps {
-  /** With {@link apiTokenIndexes}. */
+  /** Cache with {@link apiTokenIndexes}. */
   readonly apiTokens: Cache<typeof ApiToken>
   readonly namespaces: Cache<typeof Namespace>
   readonly now?: () => number
-  /** None where this process alone creates. */
+  /** Absent where no other process creates API tokens. */
   readonly catchUp?: CatchUp
 }
 
-/** Turns an API token into its principal. @throws AuthenticationError */
+/** Creates the function that resolves an API token to its principal. @throws (from the function) AuthenticationError */
 export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now, catchUp = createCatchUp(0) }: ApiTokenDeps) {
   return async function verifyApiToken(token: string): Promise<Principal> {
-    const look = () => onlyOne(apiTokens.byIndex('sha256', sha256OfToken(token)))
-    const object = isApiToken(token) ? await catchUp(apiTokens, look) : undefined
+    const lookUp = () => onlyOne(apiTokens.byIndex('sha256', sha256OfToken(token)))
+    const object = isApiToken(token) ? await catchUp(apiTokens, lookUp) : undefined
     if (!object || object.metadata.deletionTimestamp !== undefined) throw new AuthenticationError('invalid')
     if (endOfApiToken(object) <= now()) throw new AuthenticationError('expired')
     const namespace = object.metadata.namespace ?? ''
@@ -96,9 +96,9 @@ export function createApiTokenVerifier({ apiTokens, namespaces, now = Date.now, 
 }
 
 /**
- * The one that has its hash. A viewer can read a hash, and put it into a token of another namespace, so that of several namespaces none is meant:
- * whoever holds the token would work in another's without a sign of it.
+ * Returns the ApiToken of a hash, or undefined when ApiTokens of several namespaces have it. A viewer can read a hash and copy it into an ApiToken
+ * of another namespace; the token's owner would then work in that namespace without noticing.
  */
-function onlyOne(alike: readonly ApiToken[]): ApiToken | undefined {
-  return new Set(alike.map(({ metadata }) => metadata.namespace)).size === 1 ? alike[0] : undefined
+function onlyOne(sameHash: readonly ApiToken[]): ApiToken | undefined {
+  return new Set(sameHash.map(({ metadata }) => metadata.namespace)).size === 1 ? sameHash[0] : undefined
 }

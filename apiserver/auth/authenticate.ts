@@ -1,28 +1,27 @@
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { ApiMetrics } from '../metrics.ts'
-import { contextOf } from '../http/request-context.ts'
+import { contextOf, sourceIpOf, sourceKeyOf } from '../http/request-context.ts'
 import type { Principal } from '../http/route.ts'
-import { sourceIpOf, sourceKeyOf } from '../http/source-ip.ts'
 import { API_TOKEN_PREFIX } from './api-token.ts'
 import { AuthenticationError } from './authentication-error.ts'
 
 const BEARER = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i
-/** Longer than any token of ours; keeps hashing and parsing of rubbish short. */
+/** Maximum length of a token in characters: bounds the cost of hashing and parsing an invalid one. */
 const TOKEN_MAX = 8_192
 
 export interface AuthenticateDeps {
   readonly verifyJwt: (token: string) => Promise<Principal>
   readonly verifyApiToken: (token: string) => Promise<Principal>
-  /** Counts a failure of a source. @throws ApiError `rate_limited` when there were too many */
+  /** Counts a failed authentication of a source address. @throws ApiError `rate_limited` past the limit */
   readonly countFailure: (source: string) => Promise<void>
   readonly metrics: ApiMetrics
   readonly log: Logger
 }
 
 /**
- * Finds out who calls, by the header `Authorization: Bearer` alone: a token in a query string would end in logs and histories.
- * Only failures are limited: a good token from a source that others misuse (a company's one address) still works.
+ * Creates the middleware that authenticates the caller by the header `Authorization: Bearer`. A token in a query string is ignored, because URLs
+ * end up in logs. Only failures are rate-limited: a valid token still works from an address that other callers misuse.
  */
 export function authenticate({ verifyJwt, verifyApiToken, countFailure, metrics, log }: AuthenticateDeps): RequestHandler {
   async function principalOf(header: string | undefined): Promise<Principal> {
@@ -52,7 +51,7 @@ export function authenticate({ verifyJwt, verifyApiToken, countFailure, metrics,
       if (!(error instanceof AuthenticationError)) throw error
       const { reason, cause } = error
       metrics.authFailed(reason)
-      // Only the cause's name: its text and fields may quote the token.
+      // Only the name of the cause is logged: its text and fields may quote the token.
       log.debug(
         { reason, cause: cause instanceof Error ? cause.name : undefined, requestId: context.requestId },
         'authentication failed',

@@ -1,18 +1,18 @@
 import { ApiError } from '../http/errors.ts'
 
-/** Why a caller could not be authenticated: the label of `mooring_auth_failures_total`. */
+/** Reason of a failed authentication: the label of `mooring_auth_failures_total`. */
 export type FailureReason = 'missing' | 'malformed' | 'invalid' | 'expired' | 'not_yet_valid'
 
 const MESSAGES: Readonly<Record<FailureReason, string>> = {
   missing: 'send a token in the header Authorization: Bearer',
   malformed: 'the header Authorization must be Bearer and one token',
-  // Unknown, forged, deleted and for somebody else look the same: which one it is helps only who guesses.
+  // One message for unknown, forged, deleted and foreign tokens: the difference would help an attacker.
   invalid: 'the token is not valid here: it is unknown, revoked, changed, or of an issuer that this installation does not trust',
   expired: 'the token has expired',
   not_yet_valid: 'the token is not valid yet',
 }
 
-/** 401 with `WWW-Authenticate: Bearer` (RFC 6750). `cause` goes to the log, never to the caller. */
+/** Error 401 with `WWW-Authenticate: Bearer` (RFC 6750). `cause` goes to the log, never to the caller. */
 export class AuthenticationError extends ApiError {
   readonly reason: FailureReason
 

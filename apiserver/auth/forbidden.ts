@@ -13,8 +13,8 @@ const DOING: Readonly<Record<Verb, string>> = {
   delete: 'deleting',
 }
 
-/** Where the API has a word of its own. */
-const SPECIAL: Readonly<Record<string, string>> = {
+/** Actions that the API names in its own words, by verb and resource. */
+const NAMED_ACTIONS: Readonly<Record<string, string>> = {
   'create rolebindings': 'giving roles to members',
   'delete rolebindings': 'removing members',
   'create tunnelpasswords': 'issuing tunnel passwords',
@@ -22,13 +22,13 @@ const SPECIAL: Readonly<Record<string, string>> = {
   'delete apitokens': 'revoking API tokens',
 }
 
-/** Names of roles for people, by that of the ClusterRole, weakest first. */
+/** Role names in messages, by the name of the ClusterRole, weakest first. */
 const ROLE_NAMES: ReadonlyMap<string, string> = new Map([
   ...ROLES.map((role) => [clusterRoleOf(role), role] as const),
   [PLATFORM_ADMIN_ROLE, 'platform admin'],
 ])
 
-/** The weakest role that allows it. */
+/** Returns the weakest role that grants the right. */
 function neededRole({ verb, resource }: Question): string | undefined {
   const grants = CLUSTER_ROLES.find(({ rules }) =>
     rules.some((rule) => rule.verbs.includes(verb) && rule.resources.includes(resource)),
@@ -36,20 +36,20 @@ function neededRole({ verb, resource }: Question): string | undefined {
   return grants && ROLE_NAMES.get(grants.name)
 }
 
-/** The caller's own role: in the namespace that the question is about, else the strongest that they have anywhere. */
+/** Returns the caller's role in the namespace of the question; without a namespace, the caller's strongest role. */
 function ownRole(own: readonly Membership[], namespace: string | undefined): Role | undefined {
   const here = namespace === undefined ? own : own.filter((each) => `${each.organization}--${each.namespace}` === namespace)
   return ROLES.findLast((role) => here.some((each) => each.role === role))
 }
 
 /**
- * Why a caller may not do what the question is about: what it needs, what the caller has, and who can change that.
+ * Explains a missing right: the role it needs, the caller's role, and who can grant it.
  * `creating databases needs the role editor; you are viewer: ask an admin of acme/prod`. Pure.
  */
 export function forbiddenMessage(question: Question, own: readonly Membership[]): string {
   const { verb, resource, namespace } = question
   const needed = neededRole(question)
-  const what = SPECIAL[`${verb} ${resource}`] ?? `${DOING[verb]} ${nounsOf(resource)}`
+  const what = NAMED_ACTIONS[`${verb} ${resource}`] ?? `${DOING[verb]} ${nounsOf(resource)}`
   if (needed === undefined) return `${what} is not part of any role`
   const role = ownRole(own, namespace)
   const has = role === undefined ? 'you have no role' : `you are ${role}`

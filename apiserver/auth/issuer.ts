@@ -5,7 +5,7 @@ import { AUDIENCE, NAMESPACE_CLAIM, type PLATFORM_ADMIN, ROLE_CLAIM } from './jw
 
 const ALGORITHM = 'EdDSA'
 
-/** What a token says. `namespace` is the home, as `acme/prod`; a role in it needs it. */
+/** Claims of a token. `namespace` is the home namespace, such as `acme/prod`; a role other than platform-admin needs it. */
 export interface TokenClaims {
   readonly subject: string
   readonly namespace?: string | undefined
@@ -14,7 +14,7 @@ export interface TokenClaims {
   readonly ttlSeconds: number
 }
 
-/** OpenID Connect Discovery 1.0, section 3, as far as a verifier of tokens needs it. */
+/** Discovery document with the fields that a verifier of tokens needs (OpenID Connect Discovery 1.0, section 3). */
 export interface Discovery {
   readonly issuer: string
   readonly jwks_uri: string
@@ -23,26 +23,26 @@ export interface Discovery {
   readonly subject_types_supported: readonly string[]
 }
 
-/** The issuer that comes with Mooring. */
+/** Mooring's own issuer of tokens. */
 export interface TokenIssuer {
-  /** The claim `iss`. */
+  /** Value of the claim `iss`. */
   readonly issuer: string
-  /** A signed JWT for the audience `mooring`. */
+  /** Returns a signed JWT for the audience `mooring`. */
   sign(claims: TokenClaims): Promise<string>
-  /** The public key alone. */
+  /** Key set with the public key only. */
   readonly jwks: JSONWebKeySet
   readonly discovery: Discovery
 }
 
-/** What an issuer signs with, and the name it signs under. A secret. */
+/** Private key and name of an issuer. A secret. */
 export interface IssuerKey {
-  /** The claim `iss`. It stays for good: tokens outlive a restart under another address. */
+  /** Value of the claim `iss`. It never changes: tokens stay valid after a restart at another address. */
   readonly issuer: string
   /** Private Ed25519 key. */
   readonly privateKey: JWK
 }
 
-/** The stored form of an {@link IssuerKey}. */
+/** Stored form of an {@link IssuerKey}. */
 export const IssuerKeyFile = z.object({
   issuer: z.url(),
   privateKey: z.looseObject({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string(), d: z.string() }),
@@ -74,7 +74,7 @@ export async function createIssuer({ privateKey, issuer }: IssuerKey): Promise<T
   }
 }
 
-/** What Mooring's own issuer of that name publishes about itself. */
+/** Returns the discovery document of Mooring's own issuer with this name. */
 export function discoveryOf(issuer: string): Discovery {
   return {
     issuer,

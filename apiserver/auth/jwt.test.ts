@@ -52,7 +52,7 @@ async function expectRefused(token: string, reason: FailureReason = 'invalid'): 
   expect(error).toMatchObject({ status: 401, reason })
 }
 
-describe('a good token', () => {
+describe('a valid token', () => {
   test.each(ALGORITHMS)('signed with %s gives its user and groups the name of the issuer', async (alg) => {
     const token = await sign({ ...good(), groups: ['devs', 'mooring:platform-admins'], mooring_namespace: 'acme/prod' }, { alg })
     expect(await verify(token)).toEqual({
@@ -62,13 +62,13 @@ describe('a good token', () => {
     })
   })
 
-  test('of an audience among several, barely expired or barely early, is good', async () => {
+  test('with several audiences, or within the clock tolerance, is accepted', async () => {
     await verify(await sign({ ...good(), aud: ['other', 'mooring'] }))
     await verify(await sign({ ...good(), exp: now() - 2 }))
     await verify(await sign({ ...good(), nbf: now() + 2 }))
   })
 
-  test('of Mooring itself carries its role as a group', async () => {
+  test('of Mooring’s own issuer has its role as a group', async () => {
     const ttlSeconds = 60
     const editor = await own.sign({ subject: 'ci', namespace: 'acme/prod', role: 'editor', ttlSeconds })
     expect(await verify(editor)).toEqual({ user: 'local:ci', groups: ['mooring:acme--prod:editor'], home: 'acme/prod' })
@@ -80,12 +80,12 @@ describe('a good token', () => {
     })
   })
 
-  test('of another issuer is not believed about its role', async () => {
+  test('of another issuer gets no role from its claim', async () => {
     const token = await sign({ ...good(), mooring_role: 'platform-admin', mooring_namespace: 'acme/prod' })
     expect(await verify(token)).toMatchObject({ groups: [] })
   })
 
-  test('is good again from memory, but not past its end', async () => {
+  test('is accepted from the cache, but not past its expiry', async () => {
     let time = Date.now()
     const remembering = createJwtVerifier({ issuers, now: () => time })
     const token = await sign({ ...good(), exp: now() + 30 })
@@ -119,7 +119,7 @@ describe('a token is refused', () => {
     await expectRefused(await sign(claims))
   })
 
-  test('unsigned, with alg none in any letters', async () => {
+  test('unsigned, with alg none in any case', async () => {
     for (const alg of ['none', 'None', 'NONE', '']) await expectRefused(`${part({ alg, kid: 'EdDSA' })}.${part(good())}.`)
   })
 
@@ -139,7 +139,7 @@ describe('a token is refused', () => {
     await expectRefused(await new SignJWT(good()).setProtectedHeader({ alg: 'PS256', kid: 'RS256' }).sign(pss))
   })
 
-  test('signed with a key that the token brings along (jwk, jku, x5u)', async () => {
+  test('signed with a key from its own header (jwk, jku, x5u)', async () => {
     const mine = await generateKeyPair('EdDSA', { extractable: true })
     const jwk = await exportJWK(mine.publicKey)
     for (const kid of ['EdDSA', '../../dev/null', "' OR 1=1 --", undefined]) {
@@ -163,7 +163,7 @@ describe('a token is refused', () => {
     await expectRefused(`${part({ alg: 'EdDSA', kid: 'EdDSA', crit: ['b64'], b64: false })}.${payload}.${signature}`)
   })
 
-  test('with one bit of its payload or signature changed, or that is no token at all', async () => {
+  test('with one changed bit in its payload or signature, or with another form', async () => {
     const token = await sign(good())
     const [header = '', payload = '', signature = ''] = token.split('.')
     await verify(token)
@@ -172,13 +172,13 @@ describe('a token is refused', () => {
     for (const text of ['', '.', '..', 'a.b.c', header, `${header}.${payload}`, `${token}.x`, '{}']) await expectRefused(text)
   })
 
-  test('without a word of it in the answer', async () => {
+  test('without quoting it in the answer', async () => {
     const token = await sign({ ...good(), iss: 'https://evil.test' })
     const { message } = (await verify(token).catch((thrown: unknown) => thrown)) as Error
     for (const word of [...token.split('.'), 'evil']) expect(message).not.toContain(word)
   })
 
-  test('of Mooring itself with a role of no namespace, or an unknown one', async () => {
+  test('of Mooring’s own issuer with a role but no namespace, or with an unknown role', async () => {
     await expectRefused(await own.sign({ subject: 'x', role: 'admin', ttlSeconds: 60 }))
     await expectRefused(await own.sign({ subject: 'x', role: 'root' as never, namespace: 'acme/prod', ttlSeconds: 60 }))
   })
@@ -188,7 +188,7 @@ test.each(['system', 'mooring', 'Corp', 'a:b', ''])('an issuer may not be called
   expect(() => createJwtVerifier({ issuers: [{ name, issuer: CORP, keys: { jwks: { keys: [] } } }] })).toThrow()
 })
 
-test('the issuer publishes its public key alone', () => {
+test('the issuer publishes only its public key', () => {
   expect(JSON.stringify(own.jwks)).not.toContain('"d"')
   expect(own.discovery).toMatchObject({ issuer: OWN, jwks_uri: `${OWN}/.well-known/jwks.json` })
 })

@@ -16,28 +16,28 @@ import type { Principal } from '../http/route.ts'
 import { AuthenticationError } from './authentication-error.ts'
 import { createKeySet, type KeySource } from './key-set.ts'
 
-/** Asymmetric only: a public key must never serve as an HMAC secret (RFC 8725, section 3.1). */
+/** Accepted algorithms, all asymmetric: a public key must never serve as an HMAC secret (RFC 8725, section 3.1). */
 const ALGORITHMS = ['EdDSA', 'ES256', 'RS256']
 export const AUDIENCE = 'mooring'
 const CLOCK_TOLERANCE_S = 5
 const CACHE_MS = 60_000
 const CACHE_SIZE = 1_000
 
-/** Claim with the home namespace, as `acme/prod`. */
+/** Claim with the home namespace, such as `acme/prod`. */
 export const NAMESPACE_CLAIM = 'mooring_namespace'
-/** Claim with a role there, or `platform-admin`; believed from Mooring's own issuer alone. */
+/** Claim with the role in the home namespace, or `platform-admin`; used only from Mooring's own issuer. */
 export const ROLE_CLAIM = 'mooring_role'
 export const PLATFORM_ADMIN = 'platform-admin'
 
-/** Who may sign tokens. Users and groups of its tokens are `{name}:…`. */
+/** Trusted issuer of tokens. Users and groups of its tokens are `{name}:…`. */
 export interface IssuerConfig {
   readonly name: string
-  /** Exactly the claim `iss`. */
+  /** Exact value of the claim `iss`. */
   readonly issuer: string
   readonly keys: KeySource
-  /** `mooring` when absent. */
+  /** Required audience; `mooring` when absent. */
   readonly audience?: string
-  /** Mooring's own issuer: its claim `mooring_role` is believed. */
+  /** Whether this is Mooring's own issuer, whose claim `mooring_role` is used. */
   readonly own?: boolean
 }
 
@@ -61,16 +61,16 @@ const Claims = z.object({
 })
 const OwnRole = z.enum([...ROLES, PLATFORM_ADMIN]).optional()
 
-/** A name the issuer's users get before their own: not one that Kubernetes or Mooring keeps for itself. */
+/** Name of an issuer, the prefix of its users. Names reserved by Kubernetes or Mooring are invalid. */
 const IssuerName = z
   .string()
   .regex(ISSUER_NAME, 'the name of an issuer must be lower-case letters, digits and hyphens')
   .refine((name) => RESERVED_NAMES.every((reserved) => reserved !== name), `the names ${RESERVED_NAMES.join(', ')} are reserved`)
 
 /**
- * Verifies JWTs of the listed issuers: `iss`, `aud`, `exp` and `sub` required, `nbf` respected, 5 s of clock tolerance. A good token is
- * remembered by its hash for at most a minute, never past `exp`, because signatures are on the path of every request.
- * @throws (at once) ZodError for an issuer's reserved name; (from the function) AuthenticationError, ApiError `unavailable`
+ * Creates the verifier of JWTs of the listed issuers: `iss`, `aud`, `exp` and `sub` are required, `nbf` is respected, the clock tolerance is 5 s.
+ * A valid token is cached by its hash for at most one minute and never past `exp`, because every request verifies a signature.
+ * @throws ZodError for an invalid or reserved issuer name; (from the function) AuthenticationError, ApiError `unavailable`
  */
 export function createJwtVerifier({ issuers, now = Date.now }: JwtDeps): (token: string) => Promise<Principal> {
   const keySets = new Map<string, { config: IssuerConfig; keyOf: JWTVerifyGetKey }>()
@@ -107,13 +107,13 @@ export function createJwtVerifier({ issuers, now = Date.now }: JwtDeps): (token:
     verified.delete(hash)
     const fresh = await verify(token)
     verified.set(hash, fresh)
-    // Entries live a minute at most, so the oldest is as good to drop as the least used.
+    // Entries live for at most one minute, so dropping the oldest is as good as dropping the least used.
     if (verified.size > CACHE_SIZE) for (const oldest of verified.keys().take(1)) verified.delete(oldest)
     return fresh.principal
   }
 }
 
-/** The claim `iss`, unverified: it only chooses whose keys must fit. */
+/** Returns the unverified claim `iss`, which only selects the key set. */
 function issuerOf(token: string): string {
   let payload: JWTPayload
   try {

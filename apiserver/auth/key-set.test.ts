@@ -10,7 +10,7 @@ import { createJwtVerifier } from './jwt.ts'
 
 const ISSUER = 'https://login.corp.test'
 
-/** An issuer's web server, whose `state` may be changed while it runs: plain HTTP, which nothing but loopback is let through with. */
+/** Starts an issuer's web server over plain HTTP on loopback; the test can change its `state` while it runs. */
 async function startJwksServer(issuer: TokenIssuer) {
   const state = { status: 200, body: JSON.stringify(issuer.jwks), requests: 0 }
   const server = createServer((_req, res) => {
@@ -40,7 +40,7 @@ describe('a published key set', () => {
     expect(server.state.requests).toBe(1)
   })
 
-  test('is not asked again for each unknown key', async () => {
+  test('is not fetched again for each unknown key', async () => {
     const [issuer, forger] = [await newIssuer(), await newIssuer()]
     await using server = await startJwksServer(issuer)
     const verify = createJwtVerifier({ issuers: [{ name: 'corp', issuer: ISSUER, keys: { url: server.url } }] })
@@ -67,7 +67,7 @@ describe('a published key set', () => {
     expect(server.state.requests).toBe(requests)
   })
 
-  test('is unavailable when the certificate of its server is not trusted, or nobody listens', async () => {
+  test('is unavailable when its server’s certificate is not trusted or no server listens', async () => {
     const issuer = await newIssuer()
     const now = new Date()
     const { certificate: cert, key } = await issueCertificate({ ca: await createCa(now), names: ['127.0.0.1'], now })

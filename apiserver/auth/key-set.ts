@@ -9,24 +9,25 @@ import {
 } from 'jose'
 import { ApiError } from '../http/errors.ts'
 
-/** An issuer's keys: published at a URL, or known here. */
+/** Source of an issuer's keys: a URL, a local key set, or a function that discovers the URL. */
 export type KeySource =
   | { readonly url: URL }
   | { readonly jwks: JSONWebKeySet }
-  /** Where the set is published has to be found out first. @throws ApiError `unavailable` while it cannot be; it is called again then */
+  /** Discovers the URL of the key set. Called again after a failure. @throws ApiError `unavailable` */
   | { readonly find: () => Promise<URL> }
 
 const TIMEOUT_MS = 3_000
-/** An unknown key id asks the issuer anew at most this often; so does an issuer that does not answer. */
+/** Minimum time between two fetches caused by an unknown key id. */
 const COOLDOWN_MS = 30_000
+/** Minimum time after a failed fetch before the next one. */
 const FAILED_COOLDOWN_MS = 5_000
 const MAX_AGE_MS = 600_000
 const MAX_BYTES = 1_048_576
 
 /**
- * Keys of one issuer. A published set is fetched when first needed, again after 10 minutes or at an unknown key id. While the
- * issuer cannot be reached, keys known from before stay good.
- * @throws (from the function) ApiError `unavailable` when the issuer cannot be reached and the key is not known
+ * Creates the key lookup of one issuer. A published set is fetched when first needed, and again after 10 minutes or at an unknown key id.
+ * While the issuer is unreachable, keys fetched before stay valid.
+ * @throws (from the function) ApiError `unavailable` when the issuer is unreachable and the key is unknown
  */
 export function createKeySet(source: KeySource): JWTVerifyGetKey {
   if ('jwks' in source) return createLocalJWKSet(source.jwks)
@@ -59,7 +60,7 @@ function remoteKeySet(url: URL): JWTVerifyGetKey {
       try {
         return await remote(header, token)
       } catch (error) {
-        if (isAnswer(error)) throw error
+        if (isKeyMismatch(error)) throw error
         failedAt = performance.now()
         cause = error
       }
@@ -78,12 +79,12 @@ function remoteKeySet(url: URL): JWTVerifyGetKey {
   }
 }
 
-/** True when the keys were at hand and the answer is that none, or not just one, fits. */
-function isAnswer(error: unknown): boolean {
+/** Whether the key set was available but contains no matching key, or several. */
+function isKeyMismatch(error: unknown): boolean {
   return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys
 }
 
-/** `fetch` of a document that is small: one without an end must not fill the memory. @throws Error when it is not */
+/** Runs `fetch` with a bound on the body, so that an endless response cannot fill the memory. @throws Error past 1 MiB */
 const fetchSmall: FetchImplementation = async (url, options) => {
   const response = await fetch(url, options)
   const chunks: Uint8Array[] = []

@@ -11,7 +11,7 @@ import { createOutsideIssuers } from './outside-issuers.ts'
 const log = pino({ level: 'silent' })
 const claims = { subject: 'alice', ttlSeconds: 60 }
 
-/** An identity provider that answers only while it is up. */
+/** Creates an identity provider that answers only while it is up. */
 async function startProvider() {
   const state = { up: true, calledItself: undefined as string | undefined, discoveries: 0 }
   const server = createServer((req, res) => {
@@ -35,7 +35,7 @@ async function startProvider() {
   return { url, issuer, state, [Symbol.asyncDispose]: dispose }
 }
 
-test('an issuer that is up is found at once, and asked for its document no more', async () => {
+test('an issuer is discovered once, at the start', async () => {
   await using provider = await startProvider()
   const verify = createJwtVerifier({ issuers: createOutsideIssuers({ issuers: [{ name: 'corp', url: provider.url }], log }) })
   const tokens = await Promise.all(['a', 'b'].map((subject) => provider.issuer.sign({ ...claims, subject })))
@@ -43,7 +43,7 @@ test('an issuer that is up is found at once, and asked for its document no more'
   expect(provider.state.discoveries).toBe(1)
 })
 
-test('an issuer that is down at the start holds up its own tokens alone, and is found when it is back', async () => {
+test('an issuer that is down at the start affects only its own tokens, and is discovered when it is back', async () => {
   await using provider = await startProvider()
   await using other = await startProvider()
   provider.state.up = false
@@ -58,14 +58,14 @@ test('an issuer that is down at the start holds up its own tokens alone, and is 
   expect(await verify(await other.issuer.sign(claims))).toMatchObject({ user: 'else:alice' })
 
   provider.state.up = true
-  // Not asked by each of the tokens that come in meanwhile.
+  // Tokens that arrive during the cooldown cause no request.
   await expect(verify(token)).rejects.toMatchObject({ code: 'unavailable' })
   expect(provider.state.discoveries).toBe(0)
   now += 5_000
   expect(await verify(token)).toMatchObject({ user: 'corp:alice' })
 })
 
-test('a document that speaks of another issuer is not believed', async () => {
+test('a document that names another issuer is rejected', async () => {
   await using provider = await startProvider()
   provider.state.calledItself = 'https://other.test'
   const verify = createJwtVerifier({ issuers: createOutsideIssuers({ issuers: [{ name: 'corp', url: provider.url }], log }) })

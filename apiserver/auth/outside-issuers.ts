@@ -5,7 +5,7 @@ import { ApiError } from '../http/errors.ts'
 import type { IssuerConfig } from './jwt.ts'
 
 const TIMEOUT_MS = 5_000
-/** An issuer that does not answer is asked again by the first token after this time. */
+/** Minimum time after a failed discovery; the first token after it triggers the next attempt. */
 const COOLDOWN_MS = 5_000
 const Document = z.object({ issuer: z.string(), jwks_uri: z.url() })
 
@@ -13,30 +13,33 @@ export interface OutsideIssuersDeps {
   readonly issuers: readonly NamedIssuer[]
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly fetch?: typeof globalThis.fetch
-  /** Milliseconds of a clock that does not go back. */
+  /** Returns the milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
 /**
- * Issuers beside Mooring's own. Where each publishes its keys is asked of it (OpenID Connect Discovery 1.0, section 4) at once, and
- * again by tokens of it for as long as it does not answer: one that is down holds up nothing but its own tokens.
+ * Creates the configurations of external issuers and discovers their key URLs (OpenID Connect Discovery 1.0, section 4). A failed discovery is
+ * repeated when a token of that issuer arrives, so an unreachable issuer affects only its own tokens.
  */
 export function createOutsideIssuers(deps: OutsideIssuersDeps): readonly IssuerConfig[] {
   return deps.issuers.map((issuer) => {
-    const { look, find } = createFinder(issuer, deps)
-    void look()
+    const { discover, find } = createFinder(issuer, deps)
+    void discover()
     return { name: issuer.name, issuer: issuer.url, keys: { find } }
   })
 }
 
-/** `look` asks unless it is known or was asked just now, and never rejects; `find` does and rejects with what a caller is told. */
+/**
+ * Creates the discovery of one issuer. `discover` fetches the document unless the URL is known or the cooldown runs; it never rejects.
+ * `find` returns the URL or throws ApiError `unavailable`.
+ */
 function createFinder({ name, url }: NamedIssuer, deps: OutsideIssuersDeps) {
   const { log, fetch = globalThis.fetch, now = () => performance.now() } = deps
   let found: URL | undefined
-  let asking: Promise<URL | undefined> | undefined
+  let inFlight: Promise<URL | undefined> | undefined
   let failedAt = -Infinity
 
-  async function ask(): Promise<URL | undefined> {
+  async function fetchKeysUrl(): Promise<URL | undefined> {
     try {
       const answer = await fetch(`${url.replace(/\/$/, '')}/.well-known/openid-configuration`, {
         redirect: 'error',
@@ -44,32 +47,35 @@ function createFinder({ name, url }: NamedIssuer, deps: OutsideIssuersDeps) {
       })
       const { issuer, jwks_uri } = Document.parse(await answer.json())
       if (issuer !== url) {
-        // Section 4.3: its tokens carry that name, and a document of somebody else's must not be believed.
-        log.warn({ issuer: name, url, calledItself: issuer }, 'an issuer calls itself by another name: give it by that one')
+        // OpenID Connect Discovery 1.0, section 4.3: the document must name the issuer that was configured.
+        log.warn(
+          { issuer: name, url, calledItself: issuer },
+          'the discovery document names another issuer URL; configure the issuer with that URL',
+        )
         return undefined
       }
-      log.info({ issuer: name }, 'an issuer was found')
+      log.info({ issuer: name }, 'issuer discovered')
       return new URL(jwks_uri)
     } catch (error) {
-      log.warn({ err: error, issuer: name, url }, 'an issuer does not answer with its discovery document; it is asked again')
+      log.warn({ err: error, issuer: name, url }, 'issuer discovery failed; the next token of the issuer retries it')
       return undefined
     }
   }
 
-  async function look(): Promise<URL | undefined> {
+  async function discover(): Promise<URL | undefined> {
     if (found || now() - failedAt < COOLDOWN_MS) return found
-    asking ??= ask()
-    found = await asking
-    asking = undefined
+    inFlight ??= fetchKeysUrl()
+    found = await inFlight
+    inFlight = undefined
     if (!found) failedAt = now()
     return found
   }
 
   async function find(): Promise<URL> {
-    const at = await look()
-    if (at) return at
+    const url = await discover()
+    if (url) return url
     throw new ApiError('unavailable', 'the issuer of the token cannot be reached to find its keys')
   }
 
-  return { look, find }
+  return { discover, find }
 }

@@ -39,24 +39,29 @@ describe('the home namespace', () => {
   test.each([
     { is: 'what the credential names', principal: user('two', 'acme/test'), header: undefined, scope: testing },
     { is: 'what credential and header name', principal: user('two', 'acme/test'), header: 'acme/test', scope: testing },
-    { is: 'else what the header says', principal: user('two'), header: 'acme/prod', scope: prod },
+    { is: 'else what the header names', principal: user('two'), header: 'acme/prod', scope: prod },
     { is: 'else the only one', principal: user('one'), header: undefined, scope: prod },
   ])('is $is', async ({ principal, header, scope }) => {
     expect(await app.scopes.home({ principal, namespaceHeader: header })).toEqual(scope)
   })
 
   test.each([
-    { when: 'there are several', principal: user('two'), header: undefined, code: 'namespace_required' },
-    { when: 'there is none', principal: user('eve'), header: undefined, code: 'namespace_required' },
-    { when: 'the header names one of others', principal: user('one'), header: 'acme/test', code: 'not_found' },
-    { when: 'the credential names one of others', principal: user('eve', 'acme/prod'), header: undefined, code: 'not_found' },
+    { when: 'the caller has roles in several', principal: user('two'), header: undefined, code: 'namespace_required' },
+    { when: 'the caller has no role', principal: user('eve'), header: undefined, code: 'namespace_required' },
+    { when: 'the header names one without a role of the caller', principal: user('one'), header: 'acme/test', code: 'not_found' },
+    {
+      when: 'the credential names one without a role of the caller',
+      principal: user('eve', 'acme/prod'),
+      header: undefined,
+      code: 'not_found',
+    },
     {
       when: 'the header contradicts the credential',
       principal: user('two', 'acme/test'),
       header: 'acme/prod',
       code: 'invalid_request',
     },
-    { when: 'the header names none', principal: user('one'), header: 'acme/nope', code: 'not_found' },
+    { when: 'the header names an unknown one', principal: user('one'), header: 'acme/nope', code: 'not_found' },
     { when: 'the header is an object name', principal: user('one'), header: 'acme--prod', code: 'invalid_request' },
     { when: 'the header is a path', principal: user('one'), header: 'acme/prod/x', code: 'invalid_request' },
     { when: 'the header is empty', principal: user('one'), header: '', code: 'invalid_request' },
@@ -65,7 +70,7 @@ describe('the home namespace', () => {
   })
 })
 
-test('a right that the caller has not is forbidden', async () => {
+test('a missing right is forbidden', async () => {
   const namespace = 'acme--prod'
   await app.scopes.require(user('one'), { verb: 'list', resource: 'sharedinstances', namespace })
   await expect(app.scopes.require(user('one'), { verb: 'create', resource: 'sharedinstances', namespace })).rejects.toMatchObject(

@@ -2,8 +2,7 @@ import type { Namespace } from '../../crds/core.ts'
 import { isSlug, labels, namespaceName, parseNamespacePath } from '../../crds/names.ts'
 import type { Access, Question } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
-import type { Hindrance } from '../resources/cache-waits.ts'
-import { type CatchUp, createCatchUp } from '../resources/catch-up.ts'
+import { type Blocker, type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import { ApiError, wrongField } from '../http/errors.ts'
 import { forbiddenMessage } from './forbidden.ts'
 import type { Principal, RouteRequest, Scope } from '../http/route.ts'
@@ -11,32 +10,32 @@ import type { Principal, RouteRequest, Scope } from '../http/route.ts'
 export interface ScopeDeps {
   readonly access: Access
   readonly namespaces: Cache<typeof Namespace>
-  /** None where this process alone creates. */
+  /** Absent where no other process creates namespaces. */
   readonly catchUp?: CatchUp
 }
 
-/** Slugs as they stand in a path. */
+/** Slugs of organization and namespace from a path. */
 export interface PathScope {
   readonly organization: string
   readonly namespace: string
 }
 
-/** Which namespace a request is about, and whether its caller may. */
+/** Resolves the namespace of a request and checks the caller's rights in it. */
 export interface Scopes {
-  /** @throws ApiError `not_found` when it does not exist or the caller has no role there: the two look the same */
+  /** Returns the namespace of a path. @throws ApiError `not_found`, the same for an unknown namespace and for one without a role of the caller */
   ofPath(principal: Principal, slugs: PathScope): Promise<Scope>
   /**
-   * The home namespace of a call without slugs in its path (surface, section 2, "Who"): what the credential names, else the header
-   * `Mooring-Namespace`, else the only one where the caller has a role.
-   * @throws ApiError `invalid_request` when the header names another namespace than the credential, `namespace_required` when none or several
-   *   are left, `not_found` as ofPath
+   * Returns the home namespace of a request without slugs in its path (docs/api.md, "Organizations and namespaces"): the credential's own,
+   * else the header `Mooring-Namespace`, else the only namespace in which the caller has a role.
+   * @throws ApiError `invalid_request` when the header names another namespace than the credential, `namespace_required` when no or several
+   *   namespaces remain, `not_found` as ofPath
    */
   home(request: Pick<RouteRequest, 'principal' | 'namespaceHeader'>): Promise<Scope>
   /**
-   * The end of a namespace that was there: that it is being deleted, or gone. Whoever waits for something in it waits no longer.
-   * @throws ApiError `conflict`
+   * Returns a blocker that rejects with ApiError `conflict` once an existing namespace is being deleted or is gone, so that waits for objects in it
+   * end early.
    */
-  endOf(scope: Pick<Scope, 'namespace'>): Hindrance
+  rejectWhenDeleted(scope: Pick<Scope, 'namespace'>): Blocker
   may(principal: Principal, question: Question): Promise<boolean>
   /** @throws ApiError `forbidden` */
   require(principal: Principal, question: Question): Promise<void>
@@ -45,7 +44,7 @@ export interface Scopes {
 const NAMESPACE_HEADER = 'Mooring-Namespace'
 
 export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }: ScopeDeps): Scopes {
-  /** Every role may list instances; a member by a narrower binding of the cluster's own still has a membership. */
+  /** Whether the caller has a role in the namespace: every role may list instances, and a custom RoleBinding still counts as a membership. */
   async function isVisible(principal: Principal, namespace: string): Promise<boolean> {
     if (await access.may(principal, { verb: 'list', resource: 'sharedinstances', namespace })) return true
     const memberships = await access.memberships(principal)
@@ -54,12 +53,12 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
 
   async function ofPath(principal: Principal, { organization, namespace: slug }: PathScope): Promise<Scope> {
     const namespace = namespaceName(organization, slug)
-    const look = () => {
+    const lookUp = () => {
       const object = namespaces.get({ name: namespace })
       return object?.metadata.labels?.[labels.organization] === organization ? object : undefined
     }
-    const isThere = isSlug(organization) && isSlug(slug) && (await catchUp(namespaces, look))
-    if (!isThere || !(await isVisible(principal, namespace))) {
+    const exists = isSlug(organization) && isSlug(slug) && (await catchUp(namespaces, lookUp))
+    if (!exists || !(await isVisible(principal, namespace))) {
       throw new ApiError('not_found', `there is no namespace ${organization}/${slug}`)
     }
     return { organization, slug, namespace }
@@ -80,25 +79,25 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
     throw new ApiError('forbidden', forbiddenMessage(question, await access.memberships(principal)))
   }
 
-  function endOf({ namespace: name }: Pick<Scope, 'namespace'>): Hindrance {
-    const look = (now: Namespace | undefined): undefined => {
+  function rejectWhenDeleted({ namespace: name }: Pick<Scope, 'namespace'>): Blocker {
+    const check = (now: Namespace | undefined): undefined => {
       if (now?.metadata.deletionTimestamp !== undefined || !now)
         throw new ApiError('conflict', 'the namespace was deleted meanwhile')
     }
-    return (signal) => namespaces.waitFor<never>({ name }, look, signal)
+    return (signal) => namespaces.waitFor<never>({ name }, check, signal)
   }
 
-  return { ofPath, home, endOf, may: (principal, question) => access.may(principal, question), require }
+  return { ofPath, home, rejectWhenDeleted, may: (principal, question) => access.may(principal, question), require }
 }
 
-/** Slugs of the namespace that a token is for. @throws ApiError `invalid_request` when the caller named another one */
+/** Returns the slugs of the token's namespace. @throws ApiError `invalid_request` when the header names another one */
 function ownHome(home: string, named: PathScope | undefined): PathScope {
   const own = parseHome(home)
   if (!named || (named.organization === own.organization && named.namespace === own.namespace)) return own
   throw wrongField(NAMESPACE_HEADER, `must be ${home}, the namespace that this token is for, or be left out`)
 }
 
-/** `acme/prod` → its slugs. @throws ApiError `invalid_request` */
+/** Parses `acme/prod` into its slugs. @throws ApiError `invalid_request` */
 function parseHome(text: string): PathScope {
   const slugs = parseNamespacePath(text)
   if (slugs) return slugs

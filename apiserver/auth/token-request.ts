@@ -3,8 +3,9 @@ import { z } from 'zod'
 import { KUBERNETES_PREFIX, parseNamespacePath, ROLES } from '../../crds/names.ts'
 import type { CommandLine } from '../../process/command-line.ts'
 import { oneOf } from '../../process/setting-rules.ts'
-import type { TokenClaims } from './issuer.ts'
+import { createIssuer, type IssuerKey, type TokenClaims } from './issuer.ts'
 import { PLATFORM_ADMIN } from './jwt.ts'
+import { MooringError } from '../../shared/errors.ts'
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
 const MAX_TTL = 30 * SECONDS.d
@@ -14,7 +15,7 @@ const Namespace = z
   .refine((text) => parseNamespacePath(text) !== undefined, 'an organization and a namespace, such as acme/prod')
 
 const TTL_RULE = 'a number with s, m, h or d, such as 90s or 12h, of 30d at most'
-/** `90s`, `15m`, `1h`, `7d`: in seconds. */
+/** Duration such as `90s`, `15m`, `1h` or `7d`, in seconds. */
 export const Ttl = z
   .string()
   .regex(/^\d{1,8}[smhd]$/, TTL_RULE)
@@ -34,18 +35,18 @@ const RULES = {
   ttl: Ttl,
 }
 
-/** The flags of a program that prints a token; one of them may add its own. */
+/** Creates the command with the flags that all token programs share. */
 export function tokenCommand(program: string, description: string): Command {
   return new Command(program)
     .usage('[settings]')
     .description(description)
-    .option('--namespace <organization/namespace>', 'its home namespace (needed for every role but platform-admin)')
+    .option('--namespace <organization/namespace>', 'home namespace of the token (required for every role but platform-admin)')
     .option('--role <role>', `one of ${[...ROLES, PLATFORM_ADMIN].join(', ')}`, 'editor')
-    .option('--ttl <time>', 'how long it is valid: 90s, 15m, 1h, 7d; at most 30d', '1h')
-    .option('--subject <name>', 'who it is for (default: role@organization/namespace)')
+    .option('--ttl <time>', 'validity: 90s, 15m, 1h, 7d; at most 30d', '1h')
+    .option('--subject <name>', 'subject of the token (default: role@organization/namespace)')
 }
 
-/** What the flags of {@link tokenCommand} ask for. Pure. */
+/** Returns the claims that the flags of {@link tokenCommand} request. Pure. */
 export function readClaims(flags: Readonly<Record<string, string>>): CommandLine<TokenClaims> {
   const parsed = z.object(RULES).safeParse(flags)
   if (!parsed.success) {
@@ -54,8 +55,32 @@ export function readClaims(flags: Readonly<Record<string, string>>): CommandLine
   }
   const { namespace, role, ttl, subject } = parsed.data
   if (role !== PLATFORM_ADMIN && namespace === undefined) {
-    return { exit: 2, text: `mooring: --namespace is missing: the role ${role} is one in a namespace, such as acme/prod.` }
+    return { exit: 2, text: `mooring: --namespace is missing: the role ${role} needs a namespace, such as acme/prod.` }
   }
   const who = namespace === undefined ? role : `${role}@${namespace}`
   return { ok: { subject: subject ?? who, namespace, role, ttlSeconds: ttl } }
+}
+
+/**
+ * Signs and prints the requested token: the token alone on stdout, or an error on stderr and exit code 2.
+ * @param find returns the issuer's key and the claims; throws MooringError, whose message is printed
+ */
+export async function printToken<R>(
+  request: CommandLine<R>,
+  find: (request: R) => Promise<{ readonly issuer: IssuerKey; readonly claims: TokenClaims }>,
+): Promise<void> {
+  if ('exit' in request) {
+    ;(request.exit === 0 ? process.stdout : process.stderr).write(`${request.text}\n`)
+    process.exitCode = request.exit
+    return
+  }
+  try {
+    const { issuer, claims } = await find(request.ok)
+    const token = await (await createIssuer(issuer)).sign(claims)
+    process.stdout.write(`${token}\n`)
+  } catch (error) {
+    if (!(error instanceof MooringError)) throw error
+    process.stderr.write(`mooring: ${error.message}.\n`)
+    process.exitCode = 2
+  }
 }

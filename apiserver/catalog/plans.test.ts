@@ -22,7 +22,7 @@ function plan(name: string, amount: string): Plan {
   }
 }
 
-test('a plan is known by its object’s name', () => {
+test('the id of a plan is the name of its object', () => {
   expect(planView(plan('small', '9.90'))).toEqual({
     id: 'small',
     name: 'Plan small',
@@ -34,7 +34,7 @@ test('a plan is known by its object’s name', () => {
   })
 })
 
-test('each plan is billable, and an item that plans share comes once', () => {
+test('each plan is a billable item, and a shared item is listed once', () => {
   expect(billableItemsOf([plan('small', '9.90'), plan('large', '40')])).toEqual([
     { id: 'small', name: 'Plan small', kind: 'plan', unit: 'month', price: price('9.90') },
     { id: 'large', name: 'Plan large', kind: 'plan', unit: 'month', price: price('40') },

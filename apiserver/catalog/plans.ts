@@ -29,7 +29,7 @@ export function planView({ metadata, spec }: Plan): PlanView {
   return { id: metadata.name, name, cpu, memoryMiB, storageGiB, engines: [...engines], price }
 }
 
-/** Each plan as an item, then what plans bill beside it; an item that several plans share comes once, as the first has it. */
+/** Returns each plan as a billable item, then the other billable items of the plans. An item of several plans appears once, as in the first plan. */
 export function billableItemsOf(plans: readonly Plan[]): BillableItemView[] {
   const own = plans.map(({ metadata, spec: { name, price } }) => ({
     id: metadata.name,

@@ -4,7 +4,7 @@ import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { region } from '../../test/builders/region.ts'
 import { REGION_ID } from '../../test/builders/shared-instance.ts'
-import { enginesOf } from './engines.ts'
+import { enginesOf } from './catalog-routes.ts'
 import { createRegions, servedMotors } from './regions.ts'
 
 const elsewhere = region({ id: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a02', regionId: 2, name: 'elsewhere', motors: [] })
@@ -12,7 +12,7 @@ const list = () => [region(), elsewhere]
 const cache = { list } as unknown as Cache<typeof Region>
 const regions = createRegions({ regions: cache, motorsOf: servedMotors })
 
-test('a region shows what it runs', () => {
+test('a region shows its motors', () => {
   expect(regions.view(region())).toEqual({
     id: REGION_ID,
     name: 'local',
@@ -26,12 +26,12 @@ test.each([
   { active: true, replicas: 1, tunnels: true },
   { active: true, replicas: 0, tunnels: false },
   { active: false, replicas: 1, tunnels: false },
-])('a region has tunnels where an endpoint takes new ones (active: $active, replicas: $replicas)', ({ tunnels, ...spec }) => {
+])('a region has tunnels when an endpoint accepts new ones (active: $active, replicas: $replicas)', ({ tunnels, ...spec }) => {
   const endpoints = { list: () => [{ spec: { region: REGION_ID, ...spec } }] } as unknown as Cache<typeof TunnelEndpoint>
   expect(createRegions({ regions: cache, motorsOf: servedMotors, endpoints }).view(region())).toMatchObject({ tunnels })
 })
 
-test('the case of a region’s id does not count', () => {
+test('a region is found by its id in any case', () => {
   const { region: found } = regions.choose({ region: REGION_ID.toUpperCase(), motor: 'postgresql-15.4.0' })
   expect(found.spec.name).toBe('local')
 })
@@ -39,38 +39,43 @@ test('the case of a region’s id does not count', () => {
 test.each([
   {
     does: 'an id that no region has',
-    wish: { region: '42', motor: 'postgresql-15.4.0' },
+    requested: { region: '42', motor: 'postgresql-15.4.0' },
     code: 'unknown_region',
     field: 'region',
   },
   {
     does: 'a motor outside the seven',
-    wish: { region: REGION_ID, motor: 'oracle-23' },
+    requested: { region: REGION_ID, motor: 'oracle-23' },
     code: 'unsupported_motor',
     field: 'motor',
   },
-  { does: 'one the region lacks', wish: { region: REGION_ID, motor: 'mysql-8.0.29' }, code: 'unsupported_motor', field: 'motor' },
-])('$does is refused as $code', ({ wish, code, field }) => {
+  {
+    does: 'one the region lacks',
+    requested: { region: REGION_ID, motor: 'mysql-8.0.29' },
+    code: 'unsupported_motor',
+    field: 'motor',
+  },
+])('$does is refused as $code', ({ requested, code, field }) => {
   const details = [expect.objectContaining({ field }) as unknown]
-  expect(() => regions.choose(wish)).toThrow(expect.objectContaining({ code, details }))
+  expect(() => regions.choose(requested)).toThrow(expect.objectContaining({ code, details }))
 })
 
-test('a refusal lists what the region runs', () => {
+test('an error lists the motors of the region', () => {
   expect(() => regions.choose({ region: REGION_ID, motor: 'mysql-8.0.29' })).toThrow('it runs postgresql-15.4.0')
   expect(() => regions.choose({ region: elsewhere.spec.id, motor: 'mysql-8.0.29' })).toThrow('it runs none')
 })
 
-test('a motor that is listed but not supported is refused with its reason', () => {
+test('an unsupported motor is rejected with its reason', () => {
   const motorsOf = () => [{ id: 'mysql-8.0.29', version: '8.0.29', supported: false, reason: 'no binaries' }] as const
   const { choose } = createRegions({ regions: cache, motorsOf })
   expect(() => choose({ region: REGION_ID, motor: 'mysql-8.0.29' })).toThrow('no binaries')
 })
 
-test('a region that is gone is called by its id', () => {
+test('a deleted region is named by its id', () => {
   expect(regions.nameOf('0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a99')).toBe('0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a99')
 })
 
-test('engines come once each, in the order of the contract', () => {
+test('each engine is listed once, in the order of MOTORS', () => {
   const both = region({
     motors: [
       { id: 'postgresql-15.4.0', warm: true },

@@ -6,7 +6,7 @@ import type { Cache } from '../../store/cache.ts'
 import { ApiError } from '../http/errors.ts'
 import { EXAMPLE } from '../openapi/openapi-examples.ts'
 
-/** A motor as a region has it. `version` is the motor's own; `reason` says why it is not supported. */
+/** Motor of a region. `version` is the engine version; `reason` explains why the motor is not supported. */
 export interface RegionMotor {
   readonly id: Motor
   readonly version: string
@@ -16,11 +16,11 @@ export interface RegionMotor {
 
 export const RegionView = z
   .object({
-    id: z.uuid().describe('What `region` means when a database is created.'),
+    id: z.uuid().describe('Value of `region` when a database is created.'),
     name: z.string(),
-    regionId: z.int().describe('What `regionId` means when a tunnel is created.'),
-    motors: z.array(z.object({ id: Motor, version: z.string(), supported: z.boolean() })).describe('Engines that run here.'),
-    tunnels: z.boolean().describe('Whether tunnels can be created here.'),
+    regionId: z.int().describe('Value of `regionId` when a tunnel is created.'),
+    motors: z.array(z.object({ id: Motor, version: z.string(), supported: z.boolean() })).describe('Engines of the region.'),
+    tunnels: z.boolean().describe('Whether tunnels can be created in the region.'),
   })
   .meta({
     id: 'Region',
@@ -36,14 +36,14 @@ export const RegionView = z
   })
 export type RegionView = z.output<typeof RegionView>
 
-/** Region and motor as a caller wrote them. */
-export interface Wish {
+/** Region and motor of a request body. */
+export interface RequestedEngine {
   readonly region: string
   readonly motor: string
 }
 
 export interface RegionsDeps {
-  /** Absent where there are no edges. */
+  /** Absent in an installation without edges. */
   readonly endpoints?: Cache<typeof TunnelEndpoint> | undefined
   readonly regions: Cache<typeof Region>
   readonly motorsOf: (region: Region) => readonly RegionMotor[]
@@ -51,24 +51,24 @@ export interface RegionsDeps {
 
 export interface Regions {
   readonly all: () => readonly Region[]
-  /** Human-readable name of the region with this id; the id itself when there is none (any more). */
+  /** Returns the name of the region with this id, or the id itself when no region has it. */
   readonly nameOf: (id: string) => string
-  /** Region with this id, whose case does not count. */
+  /** Returns the region with this id, compared without case. */
   readonly find: (id: string) => Region | undefined
   readonly view: (region: Region) => RegionView
   /**
-   * The region and motor that a caller named. The id's case does not count.
-   * @throws ApiError `unknown_region`, `unsupported_motor` with what the region runs
+   * Returns the region and motor that a request names. The region id is compared without case.
+   * @throws ApiError `unknown_region`, `unsupported_motor` with the motors of the region
    */
-  readonly choose: (wish: Wish) => { readonly region: Region; readonly motor: Motor }
+  readonly choose: (requested: RequestedEngine) => { readonly region: Region; readonly motor: Motor }
 }
 
-/** A Region lists what it can run and nothing else, so what it lists is supported. */
+/** Returns the motors of a region. Every motor that a Region lists is supported. */
 export function servedMotors(region: Region): readonly RegionMotor[] {
   return region.spec.motors.map(({ id }) => ({ id, version: partsOf(id).version, supported: true }))
 }
 
-/** Lookups over the regions of the installation; there are few. */
+/** Creates the lookups over the regions of the installation. They scan the list, which is short. */
 export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Regions {
   const all = () => regions.list()
   const byId = (id: string) => all().find((region) => region.spec.id.toLowerCase() === id.toLowerCase())
@@ -84,19 +84,19 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
     return { id, name, regionId, motors, tunnels }
   }
 
-  function choose(wish: Wish): { region: Region; motor: Motor } {
-    const region = byId(wish.region)
+  function choose(requested: RequestedEngine): { region: Region; motor: Motor } {
+    const region = byId(requested.region)
     if (!region) {
-      throw new ApiError('unknown_region', `unknown region: ${wish.region}`, {
+      throw new ApiError('unknown_region', `unknown region: ${requested.region}`, {
         details: [{ field: 'region', message: 'must be the id of a region in GET /v1/regions' }],
       })
     }
-    const found = motorsOf(region).find(({ id }) => id === wish.motor)
-    if (!found?.supported) throw unsupported(wish.motor, whyNot(region, wish.motor, found))
+    const found = motorsOf(region).find(({ id }) => id === requested.motor)
+    if (!found?.supported) throw unsupported(requested.motor, unsupportedReason(region, requested.motor, found))
     return { region, motor: found.id }
   }
 
-  function whyNot(region: Region, motor: string, found: RegionMotor | undefined): string {
+  function unsupportedReason(region: Region, motor: string, found: RegionMotor | undefined): string {
     const served = motorsOf(region).flatMap(({ id, supported }) => (supported ? [id] : []))
     const list = served.length > 0 ? `it runs ${served.join(', ')}` : 'it runs none'
     if (!isMotor(motor)) return `the motors are ${MOTORS.join(', ')}; of these, in region ${region.spec.name}, ${list}`
@@ -110,6 +110,8 @@ function isMotor(text: string): boolean {
   return Motor.safeParse(text).success
 }
 
-function unsupported(motor: string, why: string): ApiError {
-  return new ApiError('unsupported_motor', `unsupported motor: ${motor}: ${why}`, { details: [{ field: 'motor', message: why }] })
+function unsupported(motor: string, reason: string): ApiError {
+  return new ApiError('unsupported_motor', `unsupported motor: ${motor}: ${reason}`, {
+    details: [{ field: 'motor', message: reason }],
+  })
 }

@@ -8,7 +8,7 @@ import { ok, on, toys } from '../../test/support/api/toy-routes.ts'
 import { createRequestLimiters } from './app.ts'
 import { ApiError } from './errors.ts'
 import { createOpenRoutes } from '../open-routes.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
+import { DEFAULT_LIMITS } from './rate-limit.ts'
 import { type AnyRoute, route } from './route.ts'
 
 /** A route that throws. */
@@ -45,14 +45,14 @@ describe('an answer', () => {
     expect(headers.get('x-request-id') === given).toBe(taken)
   })
 
-  test('to HEAD has the headers alone', async () => {
+  test('to HEAD has only the headers', async () => {
     await using app = await serveRoutes(toys)
     const response = await fetch(`${app.url}/v1/toys`, { method: 'HEAD', headers: { authorization: 'Bearer alice' } })
     expect(response.status).toBe(200)
     expect(await response.text()).toBe('')
   })
 
-  test('carries the headers that a handler asked for', async () => {
+  test('has the headers that a handler sets', async () => {
     await using app = await serveRoutes(toys)
     const headers = { 'idempotency-key': 'k1', 'if-match': '"7"', 'mooring-namespace': 'acme/prod' }
     const { body } = await app.call('POST', '/v1/toys', { token, headers, body: { name: 'x' } })
@@ -60,7 +60,7 @@ describe('an answer', () => {
   })
 })
 
-test('why a store refused a write is in the log alone', async () => {
+test('the reason of a write that the store rejected is only in the log', async () => {
   const why = 'admission webhook "quota.corp.internal" denied the request'
   await using app = await serveRoutes([failing(new StoreError('forbidden', 'not allowed', { cause: new Error(why) }))])
   const answer = await app.call('GET', '/v1/fail', { token })
@@ -87,7 +87,7 @@ describe('an error of a handler becomes', () => {
       status: 404,
       code: 'not_found',
       error: new StoreError('not_found', 'SharedInstance i-7f3a does not exist'),
-      msg: 'the resource is gone',
+      msg: 'the resource no longer exists',
     },
     { status: 403, code: 'forbidden', error: new StoreError('forbidden', 'no') },
     { status: 403, code: 'forbidden', error: new MooringError('forbidden', 'not for you') },
@@ -109,7 +109,7 @@ describe('an error of a handler becomes', () => {
     expect(answer.headers.has('retry-after')).toBe(status === 503)
   })
 
-  test('400 with the fields as the API names them', async () => {
+  test('400 with the API names of the fields', async () => {
     const fields = [{ field: 'spec.identifier', message: 'must be short' }]
     await using app = await serveRoutes([failing(new StoreError('invalid', 'invalid', { fields }))])
     expect(fieldsOf(await app.call('GET', '/v1/fail', { token }))).toEqual(['identifier'])
@@ -143,7 +143,7 @@ describe('a caller', () => {
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  test('is limited after 20 failures a minute, and a good token still works', async () => {
+  test('is limited after 20 failures in a minute, and a valid token still works', async () => {
     await using app = await serveRoutes(toys)
     const statuses: number[] = []
     for (let at = 0; at < 22; at++) statuses.push((await app.call('GET', '/v1/toys', { token: 'bad' })).status)
@@ -153,7 +153,7 @@ describe('a caller', () => {
     expect((await app.call('GET', '/v1/toys', { token })).status).toBe(200)
   })
 
-  test('is told the limits, and refused past the burst', async () => {
+  test('gets the limits in headers, and 429 past the burst', async () => {
     const limiters = createRequestLimiters({ ...DEFAULT_LIMITS, writeRate: 1, writeBurst: 2 })
     await using app = await serveRoutes(toys, { limiters })
     const post = () => app.call('POST', '/v1/toys', { token, body: { name: 'x' } })
@@ -172,7 +172,7 @@ describe('a caller', () => {
 })
 
 describe('an open route', () => {
-  test('needs no token, but its method', async () => {
+  test('needs no token, but accepts only its method', async () => {
     await using app = await serveRoutes(toys, { open: createOpenRoutes({ isReady: () => false }) })
     expect((await app.call('GET', '/healthz')).status).toBe(200)
     expect((await app.call('GET', '/readyz')).status).toBe(503)
@@ -182,7 +182,7 @@ describe('an open route', () => {
 })
 
 describe('the log', () => {
-  test('has the template, the user and the request id, and nothing that a caller sent', async () => {
+  test('has the template, the user and the request id, and no input of the caller', async () => {
     await using app = await serveRoutes(toys)
     const secret = 's3cr3t'
     const headers = { 'x-secret': secret, 'idempotency-key': secret }
@@ -195,7 +195,7 @@ describe('the log', () => {
     expect(JSON.stringify(app.lines)).not.toContain('Bearer')
   })
 
-  test('and the metrics know of a caller that went away', async () => {
+  test('and the metrics record a caller that disconnected', async () => {
     const reached = Promise.withResolvers<undefined>()
     const release = Promise.withResolvers<undefined>()
     const slow = route({
@@ -217,7 +217,7 @@ describe('the log', () => {
 })
 
 describe('the metrics', () => {
-  test('count by template, never by path', async () => {
+  test('count by route template, never by path', async () => {
     await using app = await serveRoutes(toys)
     await app.call('PATCH', '/v1/toys/17', { token, body: {} })
     await app.call('GET', '/v1/nope/17')

@@ -7,23 +7,20 @@ import express, {
   type Router,
 } from 'express'
 import type { Logger } from 'pino'
-import { accessLog } from './access-log.ts'
+import { accessLog, contextOf, requestContext } from './request-context.ts'
 import { authenticate, type AuthenticateDeps } from '../auth/authenticate.ts'
 import { readJsonBody } from './body.ts'
 import { errorBody, toApiError } from './error-answer.ts'
 import { ApiError, wrongField } from './errors.ts'
 import { sendEvents } from './event-stream.ts'
 import type { ApiMetrics } from '../metrics.ts'
-import type { ApiLimits } from './limits.ts'
-import { createFailureLimiter, createRateLimiter } from './rate-limit.ts'
-import { contextOf, requestContext } from './request-context.ts'
+import { type ApiLimits, createFailureLimiter, createRateLimiter } from './rate-limit.ts'
 import { requestParser } from './request-parser.ts'
 import { type AnyRoute, type Listener, literalFirst, type Reply } from './route.ts'
-import { securityHeaders } from './security-headers.ts'
 import { isStoreError } from '../../store/errors.ts'
-import { createUnknownPath } from './unknown-path.ts'
+import { createUnknownPath } from './default-responses.ts'
 
-/** Longer than any URL that this API gives out or takes. */
+/** Maximum length of a URL in characters. */
 const URL_MAX = 8_192
 const READS = new Set(['GET', 'HEAD'])
 
@@ -33,7 +30,7 @@ export interface RequestLimiters {
   readonly countFailure: ReturnType<typeof createFailureLimiter>
 }
 
-/** One set for all listeners of an installation: a principal has one allowance, however it comes in. */
+/** Creates the rate limiters that all listeners share: a principal has one allowance on both. */
 export function createRequestLimiters(limits: ApiLimits): RequestLimiters {
   return {
     read: createRateLimiter({ perSecond: limits.readRate, burst: limits.readBurst }),
@@ -44,7 +41,7 @@ export function createRequestLimiters(limits: ApiLimits): RequestLimiters {
 
 export interface AppDeps {
   readonly listener: Listener
-  /** All routes of the API; those of `listener` are served. */
+  /** All routes of the API; the app serves those of `listener`. */
   readonly routes: readonly AnyRoute[]
   /** Served before authentication: health, discovery, `/openapi.json`, `/docs`. */
   readonly open?: Router | undefined
@@ -53,11 +50,11 @@ export interface AppDeps {
   readonly limiters: RequestLimiters
   readonly metrics: ApiMetrics
   readonly log: Logger
-  /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed. None when absent. */
+  /** Addresses or ranges of proxies whose `X-Forwarded-For` is trusted. None when absent. */
   readonly trustedProxies?: readonly string[] | undefined
 }
 
-/** The API of one listener, derived from its routes: whatever is not in the list is 404, or 405 with `Allow`. */
+/** Creates the API of one listener from its routes. An unknown path is 404; an unknown method is 405 with `Allow`. */
 export function createApp(deps: AppDeps): Express {
   const { listener, metrics, log, limiters } = deps
   const app = express()
@@ -110,7 +107,7 @@ function limitRate({ read, write }: RequestLimiters): RequestHandler {
 function serve(route: AnyRoute): RequestHandler {
   const parse = requestParser(route)
   return async function serveRoute(req, res) {
-    // The content of a GET means nothing (RFC 9110, section 9.3.1).
+    // The content of a GET has no meaning (RFC 9110, section 9.3.1).
     const body = route.method === 'get' ? {} : await readJsonBody(req, route)
     const { requestId, startedAt: arrivedAt } = contextOf(req)
     const reply = await route.handle(parse(req, { principal: principalOf(req), requestId, arrivedAt, body }))
@@ -135,25 +132,46 @@ function methodNotAllowed(routes: readonly AnyRoute[]): RequestHandler {
 }
 
 function answerError(log: Logger): ErrorRequestHandler {
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- Express tells an error handler by its four parameters
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- Express recognizes an error handler by its four parameters
   return function answerError(thrown: unknown, req, res, _next) {
     const { requestId, route } = contextOf(req)
     const error = toApiError(thrown)
     if (error.code === 'internal') log.error({ err: thrown, requestId, route }, 'a request failed')
     else if (error.code === 'unavailable') log.warn({ err: thrown, requestId, route }, 'a request could not be served')
-    else if (isRefusal(thrown)) log.warn({ err: thrown, requestId, route }, 'a write was refused')
+    else if (isStoreRejection(thrown)) log.warn({ err: thrown, requestId, route }, 'the store rejected a write')
     if (res.headersSent) {
       res.destroy()
       return
     }
     for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value)
     res.status(error.status).json(errorBody(error, requestId))
-    // What is left of a refused body is read and dropped, so that the caller, still sending, gets the answer.
+    // Reads and drops the rest of a rejected body, so that a caller that is still sending receives the answer.
     req.resume()
   }
 }
 
-/** Its rules are not those that requests are checked by: why, is for whoever runs this to know. */
-function isRefusal(thrown: unknown): boolean {
+/** Whether the store rejected a write that passed the checks of requests: the administrator needs the reason in the log. */
+function isStoreRejection(thrown: unknown): boolean {
   return isStoreError(thrown, 'forbidden') || isStoreError(thrown, 'invalid')
+}
+
+/** Security headers of every answer. The page `/docs` sets a weaker Content-Security-Policy for itself. */
+const HEADERS = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+}
+
+/**
+ * Creates the middleware that sets the security headers. Strict-Transport-Security is left to the proxy of a public installation: on `localhost`
+ * it would apply to every other port of the machine.
+ */
+export function securityHeaders(): RequestHandler {
+  return function securityHeaders(_req, res, next) {
+    for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value)
+    next()
+  }
 }

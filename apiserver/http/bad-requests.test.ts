@@ -9,7 +9,7 @@ const KIB_64 = 65_536
 const token = 'alice'
 const bodyOf = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes - '{"name":""}'.length) })
 
-describe('a wrong request is answered', () => {
+describe('an invalid request is answered', () => {
   const json = 'application/json'
   const get = { method: 'GET' }
   const post = (body: unknown, headers: Record<string, string> = {}) => ({ method: 'POST', path: '/v1/toys', body, headers })
@@ -52,7 +52,7 @@ describe('a wrong request is answered', () => {
     expect(answer.body.error?.requestId).toBe(answer.headers.get('x-request-id'))
   })
 
-  test('with every wrong and unknown field and parameter at once', async () => {
+  test('with all invalid and unknown fields and parameters at once', async () => {
     await using app = await serveRoutes(toys)
     const body = { size: 'big', colour: 'red', tags: [{ key: 'a', extra: 1 }] }
     const answer = await app.call('POST', '/v1/toys?page=2', { token, body })
@@ -81,18 +81,18 @@ describe('a wrong request is answered', () => {
     expect(fieldsOf(answer)).toEqual(['color'])
   })
 
-  test('naming __proto__, which JSON.parse makes a field like any other', async () => {
+  test('naming __proto__, which JSON.parse returns as an ordinary field', async () => {
     await using app = await serveRoutes(toys)
     const answer = await app.call('POST', '/v1/toys', { token, body: '{"name":"x","__proto__":{"size":1}}' })
     expect(fieldsOf(answer)).toEqual(['__proto__'])
   })
 
-  test('with Allow, which counts HEAD in', async () => {
+  test('with Allow, which includes HEAD', async () => {
     await using app = await serveRoutes(toys)
     expect((await app.call('PUT', '/v1/toys')).headers.get('allow')).toBe('GET, HEAD, POST')
   })
 
-  test('in JSON even when the parser of HTTP refuses it', async () => {
+  test('in JSON even when the HTTP parser rejects it', async () => {
     await using app = await serveRoutes(toys)
     const malformed = await app.raw('GET /v1/to\0ys HTTP/1.1\r\nHost: x\r\n\r\n')
     expect(malformed).toMatch(/^HTTP\/1\.1 400 /)
@@ -138,7 +138,7 @@ describe('a body', () => {
     expect(await app.chunked('/v1/toys', [text.slice(0, 1000), text.slice(1000)], headers)).toBe(status)
   })
 
-  test('of exactly 64 KiB with a length is taken', async () => {
+  test('of exactly 64 KiB with a length is accepted', async () => {
     await using app = await serveRoutes(toys)
     expect((await app.call('POST', '/v1/toys', { token, body: bodyOf(KIB_64) })).status).toBe(200)
   })
@@ -152,14 +152,14 @@ describe('a body', () => {
     },
   )
 
-  test('may be absent, or an empty object, where none belongs', async () => {
+  test('may be absent or an empty object on a route without a body', async () => {
     await using app = await serveRoutes(toys)
     expect((await app.call('POST', '/v1/toys/1/wash', { token })).status).toBe(200)
     expect((await app.call('POST', '/v1/toys/1/wash', { token, body: {} })).status).toBe(200)
     expect((await app.call('POST', '/v1/toys/1/wash', { token, body: { hot: true } })).status).toBe(400)
   })
 
-  test('refused for its size leaves the connection usable', async () => {
+  test('that is too large leaves the connection usable', async () => {
     await using app = await serveRoutes(toys)
     const big = bodyOf(KIB_64 + 1)
     const head = (length: number) =>

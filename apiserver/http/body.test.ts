@@ -11,7 +11,7 @@ const post = route({
   handle: () => Promise.reject(new Error('not called')),
 })
 
-test('a body whose sender goes away amid it is the sender’s fault, not a failure inside', async () => {
+test('a disconnect during the body is a client error, not an internal one', async () => {
   const req = new IncomingMessage(new Socket())
   req.headers = { 'content-type': 'application/json', 'content-length': '10' }
   req.push('{"na')

@@ -5,14 +5,13 @@ import type { AnyRoute } from './route.ts'
 
 export const BODY_LIMIT = 65_536
 
-/** RFC 8259: JSON is UTF-8; a parameter other than that charset changes what the bytes mean. */
+/** Content types of JSON. RFC 8259 requires UTF-8, so a parameter other than that charset is rejected. */
 const JSON_TYPE = /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i
 const MERGE_PATCH_TYPE = /^application\/merge-patch\+json\s*(;\s*charset="?utf-8"?\s*)?$/i
 
 /**
- * Reads the JSON object in a request's body. A route without a body schema needs none, whatever type its headers announce; `{}` stands for
- * an absent one there.
- * @throws ApiError `unsupported_media_type`, `too_large`, `invalid_json`, `invalid_request` when it is another value than an object
+ * Reads the JSON object in a request's body. A route without a body schema accepts an absent body with any Content-Type and gets `{}`.
+ * @throws ApiError `unsupported_media_type`, `too_large`, `invalid_json`; `invalid_request` when the value is not an object
  */
 export async function readJsonBody(req: IncomingMessage, route: AnyRoute): Promise<object> {
   const bytes = await readBytes(req)
@@ -25,7 +24,7 @@ export async function readJsonBody(req: IncomingMessage, route: AnyRoute): Promi
 function checkType({ headers }: IncomingMessage, { method }: AnyRoute): void {
   const type = headers['content-type'] ?? ''
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
-    throw new ApiError('unsupported_media_type', 'send the body as it is, without a Content-Encoding')
+    throw new ApiError('unsupported_media_type', 'send the body without a Content-Encoding')
   }
   if (JSON_TYPE.test(type) || (method === 'patch' && MERGE_PATCH_TYPE.test(type))) return
   const allowed = method === 'patch' ? 'application/merge-patch+json or application/json' : 'application/json'
@@ -36,7 +35,7 @@ async function readBytes(req: IncomingMessage): Promise<Buffer> {
   if (Number(req.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge()
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of arriving(req)) {
+  for await (const chunk of chunksOf(req)) {
     size += chunk.length
     if (size > BODY_LIMIT) throw tooLarge()
     chunks.push(chunk)
@@ -44,13 +43,13 @@ async function readBytes(req: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** @throws ApiError when the caller goes away amid it: nobody is there to answer, and nothing of ours failed */
-async function* arriving(req: IncomingMessage): AsyncGenerator<Buffer> {
+/** Yields the body of a request. @throws ApiError when the caller disconnects: a client error that must not be logged as a failure */
+async function* chunksOf(req: IncomingMessage): AsyncGenerator<Buffer> {
   try {
-    // Leaving the loop early must not destroy the socket: the caller is still to be answered on it.
+    // Leaving the loop early must keep the socket open for the answer.
     yield* req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
   } catch (cause) {
-    throw new ApiError('invalid_json', 'the body did not arrive whole', { cause })
+    throw new ApiError('invalid_json', 'the body is incomplete', { cause })
   }
 }
 

@@ -5,83 +5,83 @@ import { isLoopbackHost, wrongHost } from '../../process/loopback-host.ts'
 import { ApiError } from './errors.ts'
 import { requestIdOf } from './request-context.ts'
 
-interface Refusal {
+interface Rejection {
   readonly status: string
   readonly error: ApiError
 }
 
-const refusal = (status: string, message: string): Refusal => ({ status, error: new ApiError('invalid_request', message) })
+const rejection = (status: string, message: string): Rejection => ({ status, error: new ApiError('invalid_request', message) })
 
-const REFUSALS: Readonly<Record<string, Refusal>> = {
-  HPE_HEADER_OVERFLOW: refusal(
+const REJECTIONS: Readonly<Record<string, Rejection>> = {
+  HPE_HEADER_OVERFLOW: rejection(
     '431 Request Header Fields Too Large',
     `the request line and headers are larger than ${maxHeaderSize} bytes`,
   ),
-  ERR_HTTP_REQUEST_TIMEOUT: refusal('408 Request Timeout', 'the request did not arrive in time'),
+  ERR_HTTP_REQUEST_TIMEOUT: rejection('408 Request Timeout', 'the request did not arrive in time'),
 }
-const MALFORMED = refusal('400 Bad Request', 'the request is not valid HTTP/1.1')
-const NO_HOST = refusal('400 Bad Request', 'a request of HTTP/1.1 must have a Host')
-const misdirected = (host: string): Refusal => refusal('421 Misdirected Request', wrongHost(host))
-const EXPECTATION = refusal('417 Expectation Failed', 'only 100-continue can be expected')
+const MALFORMED = rejection('400 Bad Request', 'the request is not valid HTTP/1.1')
+const NO_HOST = rejection('400 Bad Request', 'an HTTP/1.1 request must have a Host header')
+const misdirected = (host: string): Rejection => rejection('421 Misdirected Request', wrongHost(host))
+const EXPECTATION = rejection('417 Expectation Failed', 'the only supported expectation is 100-continue')
 const ALLOWED = 'DELETE, GET, HEAD, PATCH, POST, PUT'
-const CONNECT: Refusal = {
+const CONNECT: Rejection = {
   status: '405 Method Not Allowed',
   error: new ApiError('method_not_allowed', `CONNECT is not allowed here; allowed: ${ALLOWED}`, { headers: { Allow: ALLOWED } }),
 }
 
-/** How long a refused caller has to read its answer and go. */
+/** Milliseconds that a rejected CONNECT has to read its answer. */
 const LINGER_MS = 1_000
 
 /**
- * Answers what Node's parser refused before there was a request: the same JSON as everywhere, then the end of the connection.
- * For the event `clientError` of a server.
+ * Answers input that Node's parser rejected before it became a request, with the usual JSON, and closes the connection. For the event `clientError`
+ * of a server.
  */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const { text } = answerOf(REFUSALS[error.code ?? ''] ?? MALFORMED)
+  const { text } = answerOf(REJECTIONS[error.code ?? ''] ?? MALFORMED)
   socket.end(text)
 }
 
-/** For the event `connect` of a server, without which Node closes the connection and says nothing: this is no proxy. */
+/** Rejects CONNECT with 405. For the event `connect` of a server; without a handler Node closes the connection without an answer. */
 export function answerConnect(req: IncomingMessage, socket: Duplex): void {
-  // Nobody else looks after this connection any more.
+  // Node detaches this connection from the server, so its errors and its end are handled here.
   socket.on('error', () => socket.destroy())
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
   socket.resume().end(answerOf(CONNECT, req).text)
 }
 
-/** For the event `checkExpectation` of a server: Node would answer without a body (RFC 9110, section 10.1.1). */
+/** Rejects an unknown expectation with 417 and the usual JSON (RFC 9110, section 10.1.1). For the event `checkExpectation` of a server. */
 export function answerExpectation(req: IncomingMessage, res: ServerResponse): void {
-  refuse(req, res, EXPECTATION)
+  reject(req, res, EXPECTATION)
 }
 
-/** `app`, for a server that leaves it to us to require a Host, which every request of HTTP/1.1 has (RFC 9112, section 3.2). */
+/** Wraps `app` and rejects an HTTP/1.1 request without Host (RFC 9112, section 3.2). For a server with `requireHostHeader: false`. */
 export function requireHost(app: RequestListener): RequestListener {
   return function requireHost(req, res) {
-    if (req.httpVersion === '1.1' && req.headers.host === undefined) refuse(req, res, NO_HOST)
+    if (req.httpVersion === '1.1' && req.headers.host === undefined) reject(req, res, NO_HOST)
     else app(req, res)
   }
 }
 
-/** `app`, for a listener on loopback: a Host that names another machine is 421 (RFC 9110, section 15.5.20). */
+/** Wraps `app` for a loopback listener: a Host that names another machine is 421 (RFC 9110, section 15.5.20). */
 export function requireLoopbackHost(app: RequestListener, publicNames: readonly string[] = []): RequestListener {
   return function requireLoopbackHost(req, res) {
     const { host } = req.headers
-    if (host !== undefined && !isLoopbackHost(host, publicNames)) refuse(req, res, misdirected(host))
+    if (host !== undefined && !isLoopbackHost(host, publicNames)) reject(req, res, misdirected(host))
     else app(req, res)
   }
 }
 
-function refuse(req: IncomingMessage, res: ServerResponse, why: Refusal): void {
-  const { headers, body } = answerOf(why, req)
-  res.writeHead(Number.parseInt(why.status), headers).end(body)
+function reject(req: IncomingMessage, res: ServerResponse, rejection: Rejection): void {
+  const { headers, body } = answerOf(rejection, req)
+  res.writeHead(Number.parseInt(rejection.status), headers).end(body)
   req.resume()
 }
 
-function answerOf({ status, error }: Refusal, req?: IncomingMessage) {
+function answerOf({ status, error }: Rejection, req?: IncomingMessage) {
   const requestId = requestIdOf(req?.headers['x-request-id']?.toString())
   const body = JSON.stringify(errorBody(error, requestId))
   const headers = {

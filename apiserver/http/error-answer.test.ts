@@ -6,7 +6,7 @@ test.each([
   { said: 'spec.displayName', field: 'name' },
   { said: 'spec.config.target', field: 'config.target' },
   { said: 'metadata.name', field: 'metadata.name' },
-])('what a store refuses about $said is about the field $field of the request', ({ said, field }) => {
+])('a store error about $said names the field $field of the request', ({ said, field }) => {
   const error = new StoreError('invalid', `Tunnel is invalid: ${said} is wrong`, {
     fields: [{ field: said, message: 'is wrong' }],
   })

@@ -1,9 +1,9 @@
 import { MooringError } from '../../shared/errors.ts'
 import { StoreError } from '../../store/errors.ts'
 import { type ApiCode, ApiError, invalidRequest, wrongField } from './errors.ts'
-import { JOURNAL_AWAY } from '../tunnels/tunnel-presence.ts'
+import { JOURNAL_UNAVAILABLE } from '../tunnels/tunnel-presence.ts'
 
-/** Seconds after which a caller may try again when nothing better is known. */
+/** Default value of `Retry-After` in seconds. */
 const RETRY_AFTER = '2'
 
 const CODE_OF_STORE: Readonly<Record<StoreError['code'], ApiCode>> = {
@@ -16,16 +16,16 @@ const CODE_OF_STORE: Readonly<Record<StoreError['code'], ApiCode>> = {
   unavailable: 'unavailable',
 }
 
-/** In place of the store's own sentence, which names objects and files that callers do not know; the log has it. */
+/** Messages in place of the store's own, which name internal objects and files. The log has the original. */
 const SENTENCE_OF_STORE: Readonly<Partial<Record<StoreError['code'], string>>> = {
-  not_found: 'the resource is gone',
+  not_found: 'the resource no longer exists',
   already_exists: 'the resource exists already',
   conflict: 'another request changed the resource meanwhile; read it again, then repeat the change',
   gone: `the storage is unavailable; retry in ${RETRY_AFTER} s`,
   unavailable: `the storage is unavailable; retry in ${RETRY_AFTER} s`,
 }
 
-/** The body of every answer that is not a success (surface, section 2). */
+/** Body of every error answer (docs/api.md, "Errors"). */
 export interface ErrorBody {
   readonly msg: string
   readonly error: {
@@ -39,14 +39,14 @@ export function errorBody(error: ApiError, requestId: string): ErrorBody {
   return { msg: error.message, error: { code: error.code, details: error.details, requestId } }
 }
 
-/** Whatever was thrown, as the answer it becomes. The text of an unknown error stays inside: it may hold anything. */
+/** Converts a thrown value to the error that the caller gets. The text of an unknown error is not exposed: it may contain secrets. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return withRetryAfter(error)
   if (error instanceof StoreError) return withRetryAfter(fromStore(error))
   if (error instanceof MooringError && error.code === 'forbidden')
     return new ApiError('forbidden', error.message, { cause: error })
-  // As when its disk, or its server, does not answer.
-  if (error instanceof MooringError && JOURNAL_AWAY.has(error.code))
+  // The journal's disk or server does not respond.
+  if (error instanceof MooringError && JOURNAL_UNAVAILABLE.has(error.code))
     return withRetryAfter(new ApiError('unavailable', `the journal is unavailable; retry in ${RETRY_AFTER} s`, { cause: error }))
   if (isBadPath(error)) return wrongField('path', 'is not valid percent-encoded UTF-8', { cause: error })
   return new ApiError('internal', 'an unexpected error; quote the request id when you report it', { cause: error })
@@ -54,12 +54,12 @@ export function toApiError(error: unknown): ApiError {
 
 function fromStore(error: StoreError): ApiError {
   const details = error.fields.map(({ field, message }) => ({ field: fieldOfBody(field), message }))
-  // The embedded store's own sentence names fields as the resource has them.
+  // The store's message names fields of the resource; the answer names fields of the body.
   if (details.length > 0) return invalidRequest(details, { cause: error })
   return new ApiError(CODE_OF_STORE[error.code], SENTENCE_OF_STORE[error.code] ?? error.message, { cause: error })
 }
 
-/** A field of an object by its name in the API. */
+/** Maps a field of a resource to its name in the API. */
 function fieldOfBody(field: string): string {
   return field === 'spec.displayName' ? 'name' : field.replace(/^spec\./, '')
 }

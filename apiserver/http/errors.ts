@@ -1,6 +1,6 @@
 import { type FieldError, MooringError } from '../../shared/errors.ts'
 
-/** Every error code of the REST API with its status (surface, section 2). */
+/** Error codes of the REST API with their statuses (docs/api.md, "Errors"). */
 export const STATUS_OF = {
   invalid_json: 400,
   invalid_request: 400,
@@ -26,7 +26,7 @@ export const STATUS_OF = {
 } as const
 export type ApiCode = keyof typeof STATUS_OF
 
-/** An answer that is not a success. `headers` go onto the response (`Allow`, `Retry-After`, `WWW-Authenticate`). */
+/** Error answer of the API. `headers` are set on the response (`Allow`, `Retry-After`, `WWW-Authenticate`). */
 export class ApiError extends MooringError {
   declare readonly code: ApiCode
   readonly details: readonly FieldError[]
@@ -47,15 +47,15 @@ export class ApiError extends MooringError {
   }
 }
 
-/** A 400 that names the one thing that is wrong, and the rule that it breaks. */
+/** Creates a 400 for one invalid field; `message` is the rule. */
 export function wrongField(field: string, message: string, options: ErrorOptions = {}): ApiError {
   return invalidRequest([{ field, message }], options)
 }
 
-/** Errors that the message itself names; the rest are in `details` alone. */
+/** Maximum number of field errors in the message; `details` has all. */
 const NAMED_IN_MESSAGE = 3
 
-/** A 400 that names all that is wrong, and the rules that it breaks. */
+/** Creates a 400 with all invalid fields. */
 export function invalidRequest(details: readonly FieldError[], options: ErrorOptions = {}): ApiError {
   const named = details.slice(0, NAMED_IN_MESSAGE).map(({ field, message }) => `${field} ${message}`)
   const rest = details.length - named.length

@@ -10,7 +10,7 @@ import { contextOf, requestContext } from './request-context.ts'
 
 const HEARTBEAT_MS = 15_000
 beforeEach(() => {
-  // Not what connections live by.
+  // Timers of connections stay real.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
 })
 afterEach(() => {
@@ -26,15 +26,15 @@ interface Stream extends AsyncDisposable {
   readonly stops: () => number
 }
 
-/** A server whose one answer is a stream that the test speaks by. */
-async function streaming(mayGoOn: () => Promise<boolean> = () => Promise.resolve(true)): Promise<Stream> {
+/** Starts a server with one stream, whose source the test controls. */
+async function streaming(isStillAuthorized: () => Promise<boolean> = () => Promise.resolve(true)): Promise<Stream> {
   let accepted = () => Promise.resolve(true)
   let send: (event: StreamedEvent) => void = () => undefined
   let end: () => void = () => undefined
   let starts = 0
   let stops = 0
   const source: EventSource = {
-    mayGoOn,
+    isStillAuthorized,
     start(...given) {
       starts += 1
       ;[send, end] = given
@@ -62,7 +62,7 @@ async function streaming(mayGoOn: () => Promise<boolean> = () => Promise.resolve
   }
 }
 
-/** What has been read of it so far, as it comes. */
+/** Text received so far. */
 async function listen({ app }: Stream) {
   const response = await fetch(app.url)
   const read = { text: '', over: false, response }
@@ -74,7 +74,7 @@ async function listen({ app }: Stream) {
   return read
 }
 
-test('events go out as they come, heartbeats between them, until the source ends it', async () => {
+test('a stream sends events and heartbeats until its source ends it', async () => {
   await using stream = await streaming()
   const read = await listen(stream)
   expect(read.response.headers.get('content-type')).toContain('text/event-stream')
@@ -86,14 +86,14 @@ test('events go out as they come, heartbeats between them, until the source ends
   await expect.poll(() => read.over).toBe(true)
   expect(stream.stops()).toBe(1)
   expect(vi.getTimerCount()).toBe(0)
-  // What comes late has nobody to go to.
+  // Late events have no receiver.
   stream.send({ id: '2', event: 'request', data: null })
 })
 
 test.each([
   { what: 'is accepted no more', accepted: () => Promise.resolve(false) },
   { what: 'cannot be checked', accepted: () => Promise.reject(new Error('no store')) },
-])('it ends when the token of the caller $what', async ({ accepted }) => {
+])('a stream ends when the token of the caller $what', async ({ accepted }) => {
   await using stream = await streaming()
   const read = await listen(stream)
   stream.accepted(accepted)
@@ -102,14 +102,14 @@ test.each([
   expect(stream.stops()).toBe(1)
 })
 
-test('it ends when the caller may not listen to this any more', async () => {
+test('a stream ends when the caller is not authorized any more', async () => {
   await using stream = await streaming(() => Promise.resolve(false))
   const read = await listen(stream)
   await vi.advanceTimersByTimeAsync(HEARTBEAT_MS)
   await expect.poll(() => read.over).toBe(true)
 })
 
-test('it ends after an hour, and not before', async () => {
+test('a stream ends after one hour, and not before', async () => {
   await using stream = await streaming()
   const read = await listen(stream)
   await vi.advanceTimersByTimeAsync(LONGEST_MS - HEARTBEAT_MS)
@@ -119,7 +119,7 @@ test('it ends after an hour, and not before', async () => {
   await expect.poll(() => read.over).toBe(true)
 })
 
-test('a caller who goes is noticed, and one who does not read is let go', async () => {
+test('a stream ends when the caller disconnects or does not read', async () => {
   await using stream = await streaming()
   const going = new AbortController()
   await fetch(stream.app.url, { signal: going.signal })
@@ -139,7 +139,7 @@ test('a caller who goes is noticed, and one who does not read is let go', async 
   silent.destroy()
 })
 
-test('HEAD is answered like GET, and holds nothing', async () => {
+test('HEAD is answered like GET and releases its slot', async () => {
   await using stream = await streaming()
   const response = await fetch(stream.app.url, { method: 'HEAD' })
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])

@@ -10,7 +10,7 @@ import { createOnce, objectName, parseIdempotencyKey, requestHash } from './idem
 
 const owner = { namespace: 'acme--prod', user: 'local:alice', key: 'k1' }
 
-/** A store of its own, gone at the end. */
+/** Opens a store for one test, removed at its end. */
 async function openStore() {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-idempotency-'))
   const store = await createEmbeddedStore({ path: join(directory, 'state.db') })
@@ -39,7 +39,7 @@ describe('the name of an object', () => {
     expect(objectName('i', { ...owner, key: undefined })).not.toBe(objectName('i', { ...owner, key: undefined }))
   })
 
-  test('does not take one triple for another by where its parts end', () => {
+  test('depends on the boundaries of its parts', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string({ minLength: 1 }), (a, b, c) => {
         const left = objectName('i', { namespace: a + c, user: b, key: 'k' })
@@ -49,7 +49,7 @@ describe('the name of an object', () => {
   })
 })
 
-test('the hash of a body does not depend on the order of its keys, but on all else', () => {
+test('the hash of a body depends on everything except the order of keys', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       expect(requestHash({ a, b })).toBe(requestHash({ b, a }))
@@ -61,19 +61,19 @@ test('the hash of a body does not depend on the order of its keys, but on all el
   expect(requestHash({ a: undefined })).toBe(requestHash({}))
 })
 
-test.each(['', 'a b', 'ä', 'a\u0000', 'x'.repeat(256)])('the key "%s" is refused', (key) => {
+test.each(['', 'a b', 'ä', 'a\u0000', 'x'.repeat(256)])('the key "%s" is rejected', (key) => {
   expect(() => parseIdempotencyKey(key)).toThrow('Idempotency-Key')
 })
 
 describe('creating once', () => {
-  test('makes one object of many requests at once', async () => {
+  test('creates one object for many simultaneous requests', async () => {
     await using opened = await openStore()
     const results = await Promise.all([1, 2, 3, 4].map(() => createOnce(opened.store, Organization, draft(), 'hash')))
     expect(results.filter(({ created }) => created)).toHaveLength(1)
     expect(new Set(results.map(({ object }) => object.metadata.uid)).size).toBe(1)
   })
 
-  test('refuses the key with another body', async () => {
+  test('rejects the key with another body', async () => {
     await using opened = await openStore()
     await createOnce(opened.store, Organization, draft(), 'hash')
     await expect(createOnce(opened.store, Organization, draft(), 'other')).rejects.toMatchObject({
@@ -81,7 +81,7 @@ describe('creating once', () => {
     })
   })
 
-  test('refuses while the object is going, and makes a new one once it is gone', async () => {
+  test('rejects the key while the object is being deleted, and creates a new one once it is gone', async () => {
     await using opened = await openStore()
     const { store } = opened
     const { object } = await createOnce(store, Organization, draft([FINALIZER]), 'hash')

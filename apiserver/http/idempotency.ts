@@ -5,12 +5,12 @@ import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import { ApiError } from './errors.ts'
 
-/** Bytes of the hash, and of randomness, in a name: 128 bits, as 32 hex characters. */
+/** Bytes of hash or randomness in an object name: 128 bits, as 32 hex characters. */
 const NAME_BYTES = 16
-/** An object can go between "it exists" and "read it" only if somebody deletes it just then. */
+/** Maximum number of attempts: an existing object can be deleted between `create` and `get`. */
 const ATTEMPTS = 3
 
-/** What makes an Idempotency-Key one's own. */
+/** Scope of an Idempotency-Key: keys of other namespaces and callers are independent. */
 export interface KeyOwner {
   readonly namespace: string
   readonly user: string
@@ -28,7 +28,7 @@ export function parseIdempotencyKey(value: string | undefined): string | undefin
   })
 }
 
-/** Hex hash of namespace, caller and key: which key of whom. */
+/** Returns the hex hash of namespace, caller and key. */
 export function keyHash({ namespace, user, key }: KeyOwner): string {
   return createHash('sha256')
     .update(JSON.stringify([namespace, user, key]))
@@ -37,14 +37,14 @@ export function keyHash({ namespace, user, key }: KeyOwner): string {
 }
 
 /**
- * Name of the object that a POST makes: `{prefix}-{32 hex}`, a function of namespace, caller and key, so that `create` is the
- * atomic claim; random without a key.
+ * Returns the name of the object that a POST creates: `{prefix}-{32 hex}`. With a key it is a function of namespace, caller and key, so that the
+ * store's `create` decides between equal requests; without a key it is random.
  */
 export function objectName(prefix: string, id: KeyOwner): string {
   return `${prefix}-${id.key === undefined ? randomBytes(NAME_BYTES).toString('hex') : keyHash(id)}`
 }
 
-/** SHA-256 (hex) of a parsed JSON body; the order of an object's keys does not count. */
+/** Returns the SHA-256 (hex) of a parsed JSON body, independent of the order of keys. */
 export function requestHash(body: unknown): string {
   return createHash('sha256').update(canonical(body)).digest('hex')
 }
@@ -60,10 +60,10 @@ function canonical(value: unknown): string {
 }
 
 /**
- * Creates the object, or finds the one that an earlier request with the same key and body made. `draft.metadata.name` comes from
- * {@link objectName}; the annotation with `expectedHash` is added here.
- * @throws ApiError `idempotency_key_reused` when the body was another, `conflict` when the earlier object is being deleted;
- * StoreError whatever `create` throws
+ * Creates the object, or returns the one that an earlier request with the same key and body created. `draft.metadata.name` comes from
+ * {@link objectName}; this function adds the annotation with `expectedHash`.
+ * @throws ApiError `idempotency_key_reused` when the earlier body was different, `conflict` when the earlier object is being deleted;
+ * StoreError of `create`
  */
 export async function createOnce<K extends Kind>(
   store: Store,
@@ -85,10 +85,10 @@ export async function createOnce<K extends Kind>(
   throw new ApiError('conflict', 'the resource of this Idempotency-Key is changing; try again')
 }
 
-/** The object, when the very request that hashes to `expectedHash` made it and it is there to stay. @throws ApiError as createOnce */
+/** Returns the object if a request with this hash created it and it is not being deleted. @throws ApiError as createOnce */
 export function sameRequest<K extends Kind>(existing: Resource<K>, expectedHash: string): Resource<K> {
   if (existing.metadata.deletionTimestamp !== undefined) {
-    throw new ApiError('conflict', 'the resource of this Idempotency-Key is being deleted; the key is free once it is gone')
+    throw new ApiError('conflict', 'the resource of this Idempotency-Key is being deleted; the key can be used again after that')
   }
   if (existing.metadata.annotations?.[annotations.requestHash] !== expectedHash) {
     throw new ApiError(

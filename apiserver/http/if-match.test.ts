@@ -15,7 +15,7 @@ test.each([
   { header: '""', means: [''] },
   { header: 'W/"727"', means: [] },
   { header: 'W/"1", "2"', means: ['2'] },
-])('If-Match: $header lets $means pass', ({ header, means }) => {
+])('If-Match: $header accepts $means', ({ header, means }) => {
   expect(parseIfMatch(header)).toEqual(means)
 })
 
@@ -36,13 +36,13 @@ test.each([
   '*, *',
   '1;2',
   '"\u0000"',
-])('If-Match: %j is refused with its name', (header) => {
+])('If-Match: %j is rejected with its name', (header) => {
   expect(() => parseIfMatch(header)).toThrow(
     expect.objectContaining({ code: 'invalid_request', details: [expect.objectContaining({ field: 'If-Match' })] }),
   )
 })
 
-test('of any list of tags the strong ones count, each as it is', () => {
+test('a list of tags gives its strong tags, unchanged', () => {
   const opaque = fc.stringMatching(/^[\x21\x23-\x7e\x80-\xff]*$/)
   const tags = fc.array(fc.record({ opaque, isWeak: fc.boolean() }), { minLength: 1 })
   fc.assert(

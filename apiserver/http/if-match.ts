@@ -1,13 +1,13 @@
 import { ApiError, wrongField } from './errors.ts'
 
-/** What a header `If-Match` lets pass: any version that there is, or one of these, which may be none (RFC 9110, section 13.1.1). */
+/** Versions that a header `If-Match` accepts: `*` for any existing one, or a list, possibly empty (RFC 9110, section 13.1.1). */
 export type IfMatch = '*' | readonly string[]
 
-/** An entity tag (RFC 9110, section 8.8.3), or what stands between its quotes alone. */
+/** Entity tag (RFC 9110, section 8.8.3), or its text without the quotes. */
 const TAG = /(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"|[\w.-]+/g
 
 /**
- * `"123"`, `123`, `"122", "123"` or `*`; undefined without the header. A weak tag matches nothing, so it is left out.
+ * Parses `"123"`, `123`, `"122", "123"` or `*`; undefined without the header. A weak tag never matches, so it is left out.
  * @throws ApiError `invalid_request`
  */
 export function parseIfMatch(header: string | undefined): IfMatch | undefined {
@@ -15,13 +15,13 @@ export function parseIfMatch(header: string | undefined): IfMatch | undefined {
   if (header.trim() === '*') return '*'
   const tags = [...header.matchAll(TAG)]
   const elements = header.replaceAll(TAG, 't').split(',')
-  // Empty elements of a list are nothing (RFC 9110, section 5.6.1.2).
+  // Empty elements of a list are ignored (RFC 9110, section 5.6.1.2).
   const isList = elements.every((element) => ['', 't'].includes(element.trim()))
   if (tags.length > 0 && isList) return tags.flatMap(([all, weak, quoted = all]) => (weak === undefined ? [quoted] : []))
   throw wrongField('If-Match', 'must be entity tags, as the ETag of an answer, or *')
 }
 
-/** Whether the version that a resource has now, undefined when there is none, is one that the caller expects. */
+/** Whether the caller expects the current version of a resource; `resourceVersion` is undefined when the resource does not exist. */
 export function isExpected(resourceVersion: string | undefined, ifMatch: IfMatch | undefined): boolean {
   if (ifMatch === undefined) return true
   return resourceVersion !== undefined && (ifMatch === '*' || ifMatch.includes(resourceVersion))

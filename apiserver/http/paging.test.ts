@@ -8,14 +8,14 @@ import { page, type PageKey, PageQuery, resourceKey } from './paging.ts'
 const keyOf = (item: PageKey): PageKey => item
 const Query = z.strictObject(PageQuery)
 
-/** Few instants, so that many items share one, as whole-second timestamps do. */
+/** Few times, so that many items share one, like timestamps in whole seconds. */
 const item = fc.record({
   createdAt: fc.integer({ min: 0, max: 5 }).map((second) => new Date(second * 1e3).toISOString()),
   id: fc.uuid(),
 })
 const items = fc.uniqueArray(item, { selector: ({ id }) => id, maxLength: 60 })
 
-/** All pages, `between` changing the list before each page but the first. */
+/** Reads all pages; `between` changes the list before each page except the first. */
 function readAll(all: readonly PageKey[], limit: number, between = (list: readonly PageKey[]) => list): PageKey[] {
   const seen: PageKey[] = []
   let list = all
@@ -93,7 +93,7 @@ describe('a limit', () => {
   })
 })
 
-test('objects of one second are told apart by the milliseconds that the API wrote down, whatever their ids', () => {
+test('objects of the same second are ordered by the milliseconds of their annotation, not by id', () => {
   const object = (uid: string, at: string) => ({
     metadata: {
       ...{ uid, name: uid, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-02T03:04:05Z' },

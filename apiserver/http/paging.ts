@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ObjectMeta } from '../../crds/kind.ts'
-import { createdAtOf } from '../resources/created-at.ts'
+import { createdAtOf } from '../resources/timestamps.ts'
 import { ApiError } from './errors.ts'
 
 export const PAGE_LIMIT = { default: 50, max: 200 } as const
@@ -9,24 +9,24 @@ const DIGITS = /^\d{1,9}$/
 const toInteger = (value: unknown): unknown => (typeof value === 'string' && DIGITS.test(value) ? Number(value) : value)
 const limitRule = `must be an integer from 1 to ${PAGE_LIMIT.max}`
 
-/** Shape of every list's query: `z.object({ ...PageQuery, identifier: … })`. */
+/** Query parameters of every list: `z.object({ ...PageQuery, identifier: … })`. */
 export const PageQuery = {
   limit: z
     .preprocess(toInteger, z.int(limitRule).min(1, limitRule).max(PAGE_LIMIT.max, limitRule))
     .default(PAGE_LIMIT.default)
-    // What is parsed first hides the default from the document.
+    // `preprocess` hides the default from the OpenAPI document.
     .meta({ default: PAGE_LIMIT.default })
-    .describe('Items on a page.'),
+    .describe('Maximum number of items on the page.'),
   cursor: z
     .string()
     .min(1)
     .max(512)
     .meta({ pattern: '^[A-Za-z0-9_-]+$' })
     .optional()
-    .describe('`nextCursor` of the page before.'),
+    .describe('`nextCursor` of the previous page.'),
 }
 
-/** What orders a list: newest first, then by id. `createdAt` is RFC 3339 UTC, or another text, in one width, so text order is time order. */
+/** Sort key of a list: newest first, then by id. `createdAt` is RFC 3339 UTC or another text of fixed width, so text order is time order. */
 export interface PageKey {
   readonly createdAt: string
   readonly id: string
@@ -34,7 +34,7 @@ export interface PageKey {
 
 export interface Page<T> {
   readonly items: readonly T[]
-  /** Where the next page begins; null on the last. */
+  /** Cursor of the next page; null on the last. */
   readonly nextCursor: string | null
 }
 
@@ -45,8 +45,8 @@ export const resourceKey = ({ metadata }: { readonly metadata: ObjectMeta }): Pa
 })
 
 /**
- * One page of `items`, which may come in any order. The cursor names the last item seen, not a place in the list: what is added or
- * removed between two pages neither repeats nor hides an item.
+ * Returns one page of `items`, which may be in any order. The cursor names the last item shown instead of a position, so an item that is added
+ * or removed between two pages neither repeats nor hides another.
  * @throws ApiError `invalid_request` naming `cursor`
  */
 export function page<T>(
@@ -56,7 +56,7 @@ export function page<T>(
 ): Page<T> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor)
   const found = first(
-    // Caches list the oldest first: from the end, nearly every item is turned down by one comparison.
+    // Caches list the oldest first: read from the end, one comparison rejects nearly every further item.
     items
       .toReversed()
       .values()
@@ -74,21 +74,21 @@ interface Keyed<T> {
   readonly key: PageKey
 }
 
-/** The first `count` after `after`, in order. Sorting all of a long list for one page of it would take several times as long. */
+/** Returns the first `count` items after `after`, in order. Sorting a long list for one page would take several times as long. */
 function first<T>(items: Iterable<Keyed<T>>, count: number, after: PageKey | undefined): readonly Keyed<T>[] {
   const best: Keyed<T>[] = []
   for (const entry of items) {
     if (after && compare(entry.key, after) <= 0) continue
     const last = best.at(-1)
     if (best.length === count && last && compare(entry.key, last.key) >= 0) continue
-    best.splice(placeOf(entry, best), 0, entry)
+    best.splice(positionOf(entry, best), 0, entry)
     if (best.length > count) best.pop()
   }
   return best
 }
 
-/** Where `entry` belongs in an ordered list, by halving it. */
-function placeOf<T>(entry: Keyed<T>, ordered: readonly Keyed<T>[]): number {
+/** Returns the position of `entry` in an ordered list, by binary search. */
+function positionOf<T>(entry: Keyed<T>, ordered: readonly Keyed<T>[]): number {
   let [low, high] = [0, ordered.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -102,7 +102,7 @@ function placeOf<T>(entry: Keyed<T>, ordered: readonly Keyed<T>[]): number {
 function compare(a: PageKey, b: PageKey): number {
   if (a.createdAt !== b.createdAt) return a.createdAt > b.createdAt ? -1 : 1
   if (a.id === b.id) return 0
-  // Of one moment: uids of the embedded home begin with their millisecond (RFC 9562, section 5.7).
+  // Same time: uids of the embedded mode begin with their millisecond (RFC 9562, section 5.7).
   return a.id > b.id ? -1 : 1
 }
 
@@ -118,9 +118,9 @@ function decodeCursor(cursor: string): PageKey {
     const key = { createdAt, id }
     if (encodeCursor(key) === cursor) return key
   } catch {
-    // Neither base64url nor JSON nor ours: one answer for all.
+    // Every invalid cursor gets the same answer.
   }
-  throw new ApiError('invalid_request', 'the cursor is not one that this API gave', {
-    details: [{ field: 'cursor', message: 'must be the nextCursor of a page before' }],
+  throw new ApiError('invalid_request', 'invalid cursor', {
+    details: [{ field: 'cursor', message: 'must be the nextCursor of a previous page' }],
   })
 }

@@ -24,7 +24,7 @@ describe('a query string', () => {
     expect(parseQuery(query).errors.map((error) => error.field)).toEqual([field])
   })
 
-  test('gives back what URLSearchParams wrote', () => {
+  test('written by URLSearchParams is parsed back', () => {
     const text = fc.string({ unit: 'binary' }).filter((value) => !hasControl(value) && value.isWellFormed())
     const entries = fc.uniqueArray(fc.tuple(text.filter((name) => name !== ''), text), { selector: ([name]) => name }) // prettier-ignore
     fc.assert(

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { DEFAULT_LIMITS } from './limits.ts'
-import { createFailureLimiter, createRateLimiter, type RateLimiter } from './rate-limit.ts'
+import { createFailureLimiter, createRateLimiter, DEFAULT_LIMITS, type RateLimiter } from './rate-limit.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -9,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** How many of `count` requests at this moment are granted. */
+/** Sends `count` requests and returns the number of granted ones. */
 async function granted(limit: RateLimiter, count: number, key = 'alice'): Promise<number> {
   const results = await Promise.allSettled(Array.from({ length: count }, () => limit(key)))
   return results.filter(({ status }) => status === 'fulfilled').length
@@ -19,11 +18,11 @@ describe.each([
   { what: 'writes', rate: { perSecond: DEFAULT_LIMITS.writeRate, burst: DEFAULT_LIMITS.writeBurst } },
   { what: 'reads', rate: { perSecond: DEFAULT_LIMITS.readRate, burst: DEFAULT_LIMITS.readBurst } },
 ])('the limit of $what', ({ rate }) => {
-  test('grants a burst and not one more', async () => {
+  test('grants exactly a burst', async () => {
     expect(await granted(createRateLimiter(rate), rate.burst + 1)).toBe(rate.burst)
   })
 
-  test('never trips on the steady rate, evenly spread or all at the start of each second', async () => {
+  test('grants the steady rate, evenly spread or at the start of each second', async () => {
     const evenly = createRateLimiter(rate)
     for (let at = 0; at < 60 * rate.perSecond; at++) {
       expect(await granted(evenly, 1)).toBe(1)
@@ -36,7 +35,7 @@ describe.each([
     }
   })
 
-  test('lets at most a tenth more than the steady rate through over a minute', async () => {
+  test('grants at most a tenth more than the steady rate over a minute', async () => {
     const limit = createRateLimiter(rate)
     let sum = 0
     for (let tenth = 0; tenth < 600; tenth++) {
@@ -46,7 +45,7 @@ describe.each([
     expect(sum).toBeLessThanOrEqual(60 * rate.perSecond * 1.1 + rate.burst)
   })
 
-  test('gives the burst back, and counts each principal for itself', async () => {
+  test('restores the burst, and counts each principal separately', async () => {
     const limit = createRateLimiter(rate)
     expect(await granted(limit, rate.burst + 10)).toBe(rate.burst)
     expect(await granted(limit, rate.burst, 'bob')).toBe(rate.burst)
@@ -54,7 +53,7 @@ describe.each([
     expect(await granted(limit, rate.burst + 10)).toBe(rate.burst)
   })
 
-  test('says what is left and when', async () => {
+  test('returns the remaining requests and the time of the reset', async () => {
     const limit = createRateLimiter(rate)
     expect(await limit('alice')).toEqual({
       'RateLimit-Limit': String(rate.burst),
@@ -71,7 +70,7 @@ describe.each([
   })
 })
 
-test('failures of a source are refused past the limit, until the minute is over', async () => {
+test('failures of a source past the limit are rejected until the minute is over', async () => {
   const count = createFailureLimiter(2)
   await count('192.0.2.1')
   await count('192.0.2.1')

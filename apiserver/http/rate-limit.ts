@@ -1,15 +1,39 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { DEFAULT_QUOTAS, type Quotas } from '../../process/quotas.ts'
 import { ApiError } from './errors.ts'
 
-/** `burst` requests at once; `perSecond` for as long as one likes. */
+/** Rates of a principal and quotas of a namespace (docs/api.md, "Rate limits and quotas"). */
+export interface ApiLimits extends Quotas {
+  /** Sustained reads of a principal per second. */
+  readonly readRate: number
+  readonly readBurst: number
+  readonly writeRate: number
+  readonly writeBurst: number
+  /** Failed authentications of one source address per minute. */
+  readonly failedAuthPerMinute: number
+  readonly quotaApiTokens: number
+}
+
+/** Default limits; the chart's values are equal. */
+export const DEFAULT_LIMITS: ApiLimits = {
+  ...DEFAULT_QUOTAS,
+  readRate: 100,
+  readBurst: 200,
+  writeRate: 20,
+  writeBurst: 40,
+  failedAuthPerMinute: 20,
+  quotaApiTokens: 20,
+}
+
+/** Allowance of a key: `burst` requests at once, `perSecond` sustained. */
 export interface Rate {
   readonly perSecond: number
   readonly burst: number
 }
 
 /**
- * The burst allowance comes back once in this time, so what can be sustained is `perSecond` + (`burst` − `perSecond`) / 10: a
- * tenth more than named. Shorter would let more through, longer make an honest burst wait longer.
+ * Window in which the burst allowance is restored. The sustained rate is therefore `perSecond` + (`burst` − `perSecond`) / 10. A shorter window
+ * would allow more; a longer one would delay the next burst.
  */
 const BURST_WINDOW_S = 10
 
@@ -18,7 +42,7 @@ export type RateLimitHeaders = Readonly<Record<'RateLimit-Limit' | 'RateLimit-Re
 /** Counts one request of `key`. @throws ApiError `rate_limited` with `Retry-After` and the same headers */
 export type RateLimiter = (key: string) => Promise<RateLimitHeaders>
 
-/** A fixed window of one second, and above it a burst allowance of its own window. In memory: each process counts for itself. */
+/** Creates a limiter with a fixed window of one second and a burst allowance with its own window. In memory: each process counts separately. */
 export function createRateLimiter({ perSecond, burst }: Rate): RateLimiter {
   const steady = new RateLimiterMemory({ points: perSecond, duration: 1 })
   const extra = new RateLimiterMemory({ points: burst - perSecond, duration: BURST_WINDOW_S })
@@ -35,7 +59,7 @@ export function createRateLimiter({ perSecond, burst }: Rate): RateLimiter {
   }
 }
 
-/** Counts failed authentications of a source. @throws ApiError `rate_limited`, with the same headers, once there were too many this minute */
+/** Creates the counter of failed authentications per source. @throws (from the function) ApiError `rate_limited` past `perMinute` */
 export function createFailureLimiter(perMinute: number): (source: string) => Promise<void> {
   const failures = new RateLimiterMemory({ points: perMinute, duration: 60 })
   return async function countFailure(source) {
@@ -63,8 +87,8 @@ async function tryConsume(limiter: RateLimiterMemory, key: string) {
   try {
     const { remainingPoints, msBeforeNext } = await limiter.consume(key)
     return { granted: true, remainingPoints, msBeforeNext }
-  } catch (refusal) {
-    if (!(refusal instanceof RateLimiterRes)) throw refusal
-    return { granted: false, remainingPoints: 0, msBeforeNext: refusal.msBeforeNext }
+  } catch (rejection) {
+    if (!(rejection instanceof RateLimiterRes)) throw rejection
+    return { granted: false, remainingPoints: 0, msBeforeNext: rejection.msBeforeNext }
   }
 }

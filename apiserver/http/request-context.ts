@@ -1,30 +1,33 @@
 import { randomUUID } from 'node:crypto'
 import type { Request, RequestHandler } from 'express'
-import type { Principal } from './route.ts'
+import { isIPv6 } from 'node:net'
+import type { Logger } from 'pino'
+import type { Listener, Principal } from './route.ts'
+import type { ApiMetrics } from '../metrics.ts'
 
-/** What is known of a request while it runs; filled in as it passes the middlewares. */
+/** State of a request while it runs; the middlewares fill it in. */
 export interface RequestContext {
   readonly requestId: string
-  /** `performance.now()` at its arrival. */
+  /** Arrival time, as `performance.now()`. */
   readonly startedAt: number
-  /** Template of the route that took it; absent when none did. */
+  /** Template of the matching route; absent when no route matches. */
   route?: string
   principal?: Principal
-  /** Whether the caller's token would be accepted now, too. Set with `principal`. */
+  /** Checks whether the caller's token is still accepted. Set with `principal`. */
   isStillAccepted?: () => Promise<boolean>
 }
 
 const contexts = new WeakMap<Request, RequestContext>()
 
-/** Form of a caller's own request id that is taken over; any other is replaced. */
+/** Form of a caller's own request id; any other text is replaced. */
 const SANE_ID = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** A caller's own request id when it has a sane form, else a new one. */
+/** Returns the caller's own request id if its form is valid, else a new one. */
 export function requestIdOf(given: string | undefined): string {
   return given !== undefined && SANE_ID.test(given) ? given : randomUUID()
 }
 
-/** Gives each request its context, and each answer its `X-Request-Id`. Must come first. */
+/** Creates the middleware that sets the request's context and the answer's `X-Request-Id`. Must come first. */
 export function requestContext(): RequestHandler {
   return function requestContext(req, res, next) {
     const requestId = requestIdOf(req.get('X-Request-Id'))
@@ -34,9 +37,53 @@ export function requestContext(): RequestHandler {
   }
 }
 
-/** @throws Error when {@link requestContext} did not see the request */
+/** Returns the context of a request. @throws Error when {@link requestContext} did not run for the request */
 export function contextOf(req: Request): RequestContext {
   const context = contexts.get(req)
   if (!context) throw new Error('the request has no context: requestContext() must be the first middleware')
   return context
+}
+
+/** Normalizes a peer address: `::ffff:192.0.2.1`, the form of a dual-stack socket, becomes `192.0.2.1`. */
+export function sourceIpOf(address: string | undefined): string {
+  if (address === undefined) return 'unknown'
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address
+}
+
+/** Returns the rate limit key of an address: the IPv4 address, or the /64 of an IPv6 address, which one host has to itself. */
+export function sourceKeyOf(ip: string): string {
+  if (!isIPv6(ip)) return ip
+  const [head = '', tail] = ip.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const rest = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : 8 - groups.length - rest.length
+  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...rest].slice(0, 4).join(':')
+}
+
+export interface AccessLogDeps {
+  readonly listener: Listener
+  readonly metrics: ApiMetrics
+  readonly log: Logger
+}
+
+/**
+ * Creates the middleware that writes one log line and one metric sample for each answer. The line has the route template, never the path, headers,
+ * query or body, which may contain secrets or names of other tenants.
+ */
+export function accessLog({ listener, metrics, log }: AccessLogDeps): RequestHandler {
+  return function accessLog(req, res, next) {
+    res.once('close', () => {
+      const { requestId, startedAt, route = 'unmatched', principal } = contextOf(req)
+      const ms = performance.now() - startedAt
+      const { method } = req
+      const status = res.statusCode
+      metrics.answered({ listener, method, route, status, seconds: ms / 1e3 })
+      const aborted = res.writableFinished ? undefined : true
+      log.info(
+        { listener, method, route, status, ms: Math.round(ms * 10) / 10, user: principal?.user, requestId, aborted },
+        'request',
+      )
+    })
+    next()
+  }
 }

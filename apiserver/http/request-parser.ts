@@ -6,9 +6,9 @@ import { fieldErrorsOf } from '../../shared/validate.ts'
 import { invalidRequest } from './errors.ts'
 import { parseIdempotencyKey } from './idempotency.ts'
 import { parseIfMatch } from './if-match.ts'
-import { hasControl, parseQuery } from './query.ts'
+import { hasControl, NO_CONTROLS_RULE, parseQuery } from './query.ts'
 import type { AnyRoute, Principal, RouteRequest } from './route.ts'
-import { sourceIpOf } from './source-ip.ts'
+import { sourceIpOf } from './request-context.ts'
 
 const NOTHING = z.object({})
 
@@ -20,8 +20,8 @@ interface Arrived {
 }
 
 /**
- * Makes the parser of a route's requests: path, query and body by their schemas, strict at every depth, and by its `checkBody`.
- * @throws (from the function) ApiError `invalid_request` with every field that is wrong, once
+ * Creates the parser of a route's requests. It checks path, query and body against their schemas, strict at every depth, and runs `checkBody`.
+ * @throws (from the function) ApiError `invalid_request` with each invalid field once
  */
 export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived) => RouteRequest<never, never, never> {
   const params = strictDeep(route.params ?? NOTHING)
@@ -29,24 +29,24 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
   const body = strictDeep(route.body ?? NOTHING)
 
   return function parseRequest(req, { principal, requestId, arrivedAt, body: json }) {
-    /** By field: of several rules that one breaks, the first is told. */
+    /** First error of each field. */
     const errors = new Map<string, FieldError>()
-    const tell = (found: readonly FieldError[]): void => {
+    const report = (found: readonly FieldError[]): void => {
       for (const error of found) if (!errors.has(error.field)) errors.set(error.field, error)
     }
     const withControl = Object.entries(req.params).filter(([, value]) => typeof value === 'string' && hasControl(value))
-    tell(withControl.map(([field]) => ({ field, message: 'must not contain control characters' })))
+    report(withControl.map(([field]) => ({ field, message: NO_CONTROLS_RULE })))
     const rawQuery = parseQuery(queryStringOf(req.originalUrl))
-    tell(rawQuery.errors)
+    report(rawQuery.errors)
 
     const check = (schema: z.ZodObject, value: unknown): unknown => {
       const result = schema.safeParse(value)
-      if (!result.success) tell(fieldErrorsOf(result.error))
+      if (!result.success) report(fieldErrorsOf(result.error))
       return result.data
     }
-    // Parsed in this order, so that the caller reads of the path first.
+    // The order of parsing is the order of the errors: path, query, body.
     const parsed = { params: check(params, req.params), query: check(query, rawQuery.values), body: check(body, json) }
-    tell(route.checkBody?.(json, new Set(errors.keys())) ?? [])
+    report(route.checkBody?.(json, new Set(errors.keys())) ?? [])
     if (errors.size > 0) throw invalidRequest([...errors.values()])
     return {
       ...(parsed as { params: never; query: never; body: never }),

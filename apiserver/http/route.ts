@@ -3,15 +3,15 @@ import type { FieldError } from '../../shared/errors.ts'
 import type { Caller } from '../../store/access.ts'
 import type { IfMatch } from './if-match.ts'
 
-/** What is sent for as long as the caller listens. */
+/** Source of server-sent events. */
 export interface EventSource {
-  /** Begins; `end` ends the answer. Returns how to stop, which is called once, whoever ended it. */
+  /** Starts sending; `end` ends the answer. Returns the function that stops the source; it is called once, whichever side ended the stream. */
   readonly start: (send: (event: StreamedEvent) => void, end: () => void) => () => void
-  /** Asked with each heartbeat: whether the caller, whose token is still accepted, may go on listening. */
-  readonly mayGoOn: () => Promise<boolean>
+  /** Checks, with each heartbeat, whether the caller still has the right to read the events. */
+  readonly isStillAuthorized: () => Promise<boolean>
 }
 
-/** One server-sent event (WHATWG HTML, "Server-sent events"); `data` is sent as JSON. */
+/** Server-sent event (WHATWG HTML, "Server-sent events"); `data` is sent as JSON. */
 export interface StreamedEvent {
   readonly id: string
   readonly event: string
@@ -21,58 +21,58 @@ export interface StreamedEvent {
 export const LISTENERS = ['shared', 'dedicated'] as const
 export type Listener = (typeof LISTENERS)[number]
 
-/** A namespace that a request is about: slugs and the Namespace object's name. */
+/** Namespace of a request: slugs and the name of the Namespace object. */
 export interface Scope {
   readonly organization: string
   readonly slug: string
-  /** `acme--prod` */
+  /** Name of the Namespace object, such as `acme--prod`. */
   readonly namespace: string
 }
 
-/** Who called, as authentication found out. */
+/** Authenticated caller. */
 export interface Principal extends Caller {
-  /** Home namespace that the credential itself names (an API token's own, or the claim `mooring_namespace`), as `acme/prod`. */
+  /** Home namespace that the credential names (an API token's own, or the claim `mooring_namespace`), such as `acme/prod`. */
   readonly home?: string | undefined
 }
 
-/** What a handler gets: parsed, typed, authenticated. Absent schemas give an empty object. */
+/** Input of a handler: parsed, typed, authenticated. An absent schema gives an empty object. */
 export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
   readonly principal: Principal
   readonly params: P
   readonly query: Q
   readonly body: B
   readonly requestId: string
-  /** `performance.now()` at its arrival: what it may take is counted from there. */
+  /** Arrival time, as `performance.now()`; time budgets start there. */
   readonly arrivedAt: number
   readonly sourceIp: string
-  /** Value of `Idempotency-Key`, checked for form; only on routes that are `idempotent`. */
+  /** Value of `Idempotency-Key` with a valid form; only on `idempotent` routes. */
   readonly idempotencyKey?: string | undefined
-  /** The resourceVersions one of which the caller expects. */
+  /** resourceVersions that the caller accepts. */
   readonly ifMatch?: IfMatch | undefined
   /** Value of the header `Mooring-Namespace`, unchecked. */
   readonly namespaceHeader?: string | undefined
 }
 
-/** What a handler gives: rendered as `{"msg":"OK","data":…}`. */
+/** Result of a handler: rendered as `{"msg":"OK","data":…}`. */
 export interface Reply<D = unknown> {
   readonly status: 200 | 201 | 202
   readonly data: D
   /** resourceVersion of the one resource in `data`. */
   readonly etag?: string | undefined
-  /** Answered as server-sent events for as long as the caller listens, instead of `data`. */
+  /** Events that are sent instead of `data`. */
   readonly events?: EventSource | undefined
 }
 
 /**
- * Says what is wrong of a body, as it came, that its schema cannot say; also of one that has other faults, for all are told at once. zod's own
- * refinements are not run on what has a list that is too long. `named` are the fields that have an error already: what else is said of these
- * is not told.
+ * Checks a raw body for errors that its schema cannot express. It also runs when the schema found errors, because an answer lists all errors at
+ * once; zod skips its own refinements on a body with a list that is too long. `named` are the fields that already have an error; further errors
+ * of these are dropped.
  */
 export type BodyCheck = (body: object, named: ReadonlySet<string>) => readonly FieldError[]
 
 /**
- * One route, as data: the express app, the 405 answers and OpenAPI are all derived from the list of these.
- * `path` is an OpenAPI template: `/v1/instances/{id}`. Body and query are made strict at every depth by whoever parses them.
+ * Declaration of a route. The express app, the 405 answers and the OpenAPI document are derived from the list of routes.
+ * `path` is an OpenAPI template: `/v1/instances/{id}`. The request parser makes body and query strict at every depth.
  */
 export interface Route<
   P extends z.ZodObject = z.ZodObject,
@@ -85,26 +85,26 @@ export interface Route<
   /** Operation id in OpenAPI, in camel case. */
   readonly id: string
   readonly summary: string
-  /** More than the summary says, in Markdown, for OpenAPI. */
+  /** Details for OpenAPI, in Markdown. */
   readonly description?: string
   readonly params?: P
   readonly query?: Q
   readonly body?: B
   readonly checkBody?: BodyCheck
-  /** Creates something and honours `Idempotency-Key`. */
+  /** Creates a resource and honours `Idempotency-Key`. */
   readonly idempotent?: boolean
-  /** Is about the caller's home namespace, so it honours the header `Mooring-Namespace`. */
+  /** Uses the caller's home namespace, so it honours the header `Mooring-Namespace`. */
   readonly home?: boolean
   /** May answer with server-sent events. */
   readonly streams?: boolean
   /** Honours `If-Match`. */
   readonly conditional?: boolean
-  /** Success answers by status: the schema of `data`. */
+  /** Schemas of `data` by success status. */
   readonly replies: Readonly<Partial<Record<200 | 201 | 202, z.ZodType>>>
   readonly handle: (request: RouteRequest<z.output<P>, z.output<Q>, z.output<B>>) => Promise<Reply>
 }
 
-/** Declares a route; keeps the schemas' types for its handler and forgets them for the list. */
+/** Declares a route: the handler is typed by the schemas, the result is not generic. */
 export function route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodObject>(definition: Route<P, Q, B>): AnyRoute {
   return definition
 }
@@ -112,8 +112,8 @@ export function route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.
 export type AnyRoute = Route
 
 /**
- * Path templates in the order in which they are to be tried: of two that both match a path, the one with a literal segment where the other has a
- * parameter comes first (OpenAPI 3.1, "Paths Object").
+ * Sorts path templates for matching: of two templates that match the same path, the one with a literal segment comes before the one with a parameter
+ * (OpenAPI 3.1, "Paths Object").
  */
 export function literalFirst(paths: Iterable<string>): readonly string[] {
   const shapeOf = (path: string): string => path.replaceAll(/[^/]+/g, (segment) => (segment.startsWith('{') ? '2' : '1'))

@@ -54,7 +54,7 @@ async function serialOf(at: AddressInfo): Promise<string> {
   return serialNumber
 }
 
-test('serves both listeners by HTTPS, and by plain HTTP on loopback where asked to', async () => {
+test('startServers serves both listeners by HTTPS, and by plain HTTP on loopback if configured', async () => {
   const servers = await start()
   const { shared, dedicated } = servers.addresses
   expect(await getByHttps(shared.https)).toBe(200)
@@ -65,7 +65,7 @@ test('serves both listeners by HTTPS, and by plain HTTP on loopback where asked 
   await servers.close()
 })
 
-test('shows a renewed certificate to new connections', async () => {
+test('new connections get a renewed certificate', async () => {
   const servers = await start()
   const { https } = servers.addresses.shared
   const before = await serialOf(https)
@@ -76,7 +76,7 @@ test('shows a renewed certificate to new connections', async () => {
   await servers.close()
 })
 
-test('blames a taken port on its flag and leaves nothing listening', async () => {
+test('a taken port is an error that names its flag, and leaves no server listening', async () => {
   const taken = createServer()
   await once(taken.listen(0, '127.0.0.1'), 'listening')
   const { port: number } = taken.address() as AddressInfo
@@ -88,7 +88,7 @@ test('blames a taken port on its flag and leaves nothing listening', async () =>
   await once(taken, 'close')
 })
 
-test('lets a request in flight finish when it closes, and takes no new one', async () => {
+test('close lets a request in flight finish and accepts no new one', async () => {
   const arrived = Promise.withResolvers<undefined>()
   const release = Promise.withResolvers<undefined>()
   const servers = await start((_req, res) => {
@@ -104,7 +104,7 @@ test('lets a request in flight finish when it closes, and takes no new one', asy
   await closed
 })
 
-test('ends a request that does not finish by the deadline', async () => {
+test('close ends a request that does not finish by the deadline', async () => {
   const arrived = Promise.withResolvers<undefined>()
   const servers = await start(() => {
     arrived.resolve(undefined)
@@ -116,7 +116,7 @@ test('ends a request that does not finish by the deadline', async () => {
   await ended
 })
 
-test('ends answers that have no end of their own at once when it closes', async () => {
+test('close ends event streams at once', async () => {
   const servers = await start((_req, res) => {
     res.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
     res.write(':\n\n')
@@ -137,22 +137,25 @@ const REFUSED = [
   },
   { does: 'CONNECT', request: 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n', status: 405, code: 'method_not_allowed' },
 ]
-test.each(REFUSED)('answers $does in JSON, with the caller’s request id, and closes', async ({ request, status, code }) => {
-  const servers = await start()
-  const { port: number = 0 } = servers.addresses.shared.http ?? {}
-  const socket = createConnection({ port: number, host: '127.0.0.1', allowHalfOpen: true })
-  socket.write(request.replace(/\r\n\r\n$/, '\r\nX-Request-Id: mine\r\n\r\n'))
-  const answer = await text(socket)
-  socket.destroy()
-  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
-  expect(answer).toMatch(/\r\nX-Request-Id: mine\r\n/)
-  expect(answer.includes('\r\nAllow: ')).toBe(status === 405)
-  const body = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as unknown
-  expect(body).toEqual({ msg: expect.any(String) as string, error: { code, details: [], requestId: 'mine' } })
-  await servers.close()
-})
+test.each(REFUSED)(
+  '$does is answered in JSON, with the caller’s request id, and the connection closes',
+  async ({ request, status, code }) => {
+    const servers = await start()
+    const { port: number = 0 } = servers.addresses.shared.http ?? {}
+    const socket = createConnection({ port: number, host: '127.0.0.1', allowHalfOpen: true })
+    socket.write(request.replace(/\r\n\r\n$/, '\r\nX-Request-Id: mine\r\n\r\n'))
+    const answer = await text(socket)
+    socket.destroy()
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(answer).toMatch(/\r\nX-Request-Id: mine\r\n/)
+    expect(answer.includes('\r\nAllow: ')).toBe(status === 405)
+    const body = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as unknown
+    expect(body).toEqual({ msg: expect.any(String) as string, error: { code, details: [], requestId: 'mine' } })
+    await servers.close()
+  },
+)
 
-test('HTTP/1.0 needs no Host, and 100-continue may be expected', async () => {
+test('HTTP/1.0 needs no Host, and 100-continue is supported', async () => {
   const servers = await start()
   const { port: number = 0 } = servers.addresses.shared.http ?? {}
   for (const request of [
@@ -166,7 +169,7 @@ test('HTTP/1.0 needs no Host, and 100-continue may be expected', async () => {
   await servers.close()
 })
 
-test('closes at once with an idle keep-alive connection open', async () => {
+test('close does not wait for an idle keep-alive connection', async () => {
   const servers = await start()
   const { port: number = 0 } = servers.addresses.shared.http ?? {}
   const response = await fetch(`http://127.0.0.1:${number}/`, { headers: { connection: 'keep-alive' } })
@@ -174,7 +177,7 @@ test('closes at once with an idle keep-alive connection open', async () => {
   await servers.close(60_000)
 })
 
-test('closes by the deadline with a caller that never speaks TLS', async () => {
+test('close ends a connection without a TLS handshake by the deadline', async () => {
   const servers = await start()
   const silent = createConnection(servers.addresses.shared.https.port, '127.0.0.1')
   await once(silent, 'connect')

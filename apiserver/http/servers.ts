@@ -14,21 +14,21 @@ import { type Listener, LISTENERS } from './route.ts'
 const LOOPBACK = '127.0.0.1'
 const CLOSE_DEADLINE_MS = 4_000
 
-/** Among others times for a caller to send its request in; how long the answer takes is the route's own matter (25 s at most). */
+/** Options of all servers, with the time limits for receiving a request. The time of the answer is limited by its route (at most 30 s). */
 const OPTIONS: ServerOptions = {
-  // Node's own refusal is empty: `requireHost` says the same in full.
+  // Node's own rejection has no body; `requireHost` sends one.
   requireHostHeader: false,
   headersTimeout: 10_000,
   requestTimeout: 30_000,
-  // Longer than the 60 s of common load balancers: the side that chose the connection should be the one that ends it.
+  // Longer than the 60 s of common load balancers: the side that opened the connection should close it.
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
 }
 
-/** A connection on which nothing moves for so long is ended: its caller does not read. Longer than any answer is waited for. */
+/** Idle time after which a connection is closed: its caller does not read. Longer than any answer takes. */
 const STALLED_MS = 120_000
 
-/** A port to listen on, 0 for any free one. `flag` is the setting that a taken port is blamed on, e.g. `--shared-port`. */
+/** Port to listen on; 0 selects a free one. `flag` is the setting that errors name, e.g. `--shared-port`. */
 export interface Port {
   readonly port: number
   readonly flag: string
@@ -37,7 +37,7 @@ export interface Port {
 export interface ListenerConfig {
   readonly app: RequestListener
   readonly https: Port
-  /** Plain HTTP, on loopback only. Off when absent. */
+  /** Port of plain HTTP, on loopback only. Off when absent. */
   readonly http?: Port | undefined
 }
 
@@ -45,9 +45,9 @@ export interface ServersDeps {
   readonly listeners: Readonly<Record<Listener, ListenerConfig>>
   /** Address of the HTTPS listeners. */
   readonly host: string
-  /** PEM of key and certificate chain as they are now. */
+  /** Returns the current key and certificate chain, in PEM. */
   readonly certificate: () => { readonly key: string; readonly certificate: string }
-  /** Names that the plain-HTTP listeners answer beside those of loopback, as when a proxy of this machine passes `Host` on. */
+  /** Host names that the plain-HTTP listeners accept in addition to those of loopback, for a local proxy that forwards `Host`. */
   readonly publicNames?: readonly string[]
 }
 
@@ -58,13 +58,13 @@ export interface BoundListener {
 
 export interface RunningServers {
   readonly addresses: Readonly<Record<Listener, BoundListener>>
-  /** Asks for the certificate anew; connections from now on get it. */
+  /** Reads the certificate again and uses it for new connections. */
   renewCertificate(): void
-  /** Stops accepting, lets requests in flight finish until the deadline (4 s), then ends what is left. */
+  /** Stops accepting, lets requests in flight finish until the deadline (default 4 s), then closes the remaining connections. */
   close(deadlineMs?: number): Promise<void>
 }
 
-/** @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`; nothing is left listening then */
+/** Starts the servers of both listeners. After an error no server is left. @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable` */
 export async function startServers({ listeners, host, certificate, publicNames }: ServersDeps): Promise<RunningServers> {
   const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const secure: HttpsServer[] = []
@@ -113,13 +113,13 @@ export async function startServers({ listeners, host, certificate, publicNames }
 
 function bind(server: Server, address: string, { port, flag }: Port): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    // Stays on: a connection that cannot be taken (no descriptor is free) is an error of the server, and would end the process.
+    // The handler stays registered: a failed accept (no free descriptor) is an `error` event of the server and would otherwise end the process.
     server.on('error', (error: NodeJS.ErrnoException) => reject(bindError(error, { address, port, flag })))
     server.listen(port, address, () => resolve(server.address() as AddressInfo))
   })
 }
 
-/** `close` ends the connections idle at that moment; one that answers later would keep the server open until it times out. */
+/** Closes connections that become idle after `close`, which itself only closes those idle at that moment. */
 function endIdleOnClose(server: Server, closing: AbortSignal): void {
   server.on('request', (_req, res) => {
     if (closing.aborted) res.setHeader('Connection', 'close')
@@ -129,7 +129,7 @@ function endIdleOnClose(server: Server, closing: AbortSignal): void {
   })
 }
 
-/** Server-sent events have no end of their own, which could be waited for. */
+/** Ends open event streams on close: they have no end to wait for. */
 function endStreamsOnClose(server: Server, closing: AbortSignal): void {
   const open = new Set<ServerResponse>()
   server.on('request', (_req, res: ServerResponse) => {

@@ -6,41 +6,41 @@ import { strictDeep } from '../../shared/strict.ts'
 import { CreateInstanceBody, expiryOf, PatchInstanceBody, requireAhead } from './instance-body.ts'
 import { REGION_ID } from '../../test/builders/shared-instance.ts'
 
-const wish = { identifier: 'pr-42', region: REGION_ID, motor: 'postgresql-15.4.0' }
+const valid = { identifier: 'pr-42', region: REGION_ID, motor: 'postgresql-15.4.0' }
 const now = new Date('2026-01-02T03:04:05.678Z')
 
-/** Dotted paths of all that is wrong. */
+/** Returns the dotted paths of all invalid fields. */
 function wrong(schema: typeof CreateInstanceBody | typeof PatchInstanceBody, body: unknown): string[] {
   const result = strictDeep(schema).safeParse(body)
   return result.success ? [] : [...new Set(fieldErrorsOf(result.error).map(({ field }) => field))]
 }
 
 test.each([
-  { does: 'takes the three fields of the contract', body: wish, fields: [] },
-  { does: 'takes a ttl', body: { ...wish, ttl: 60 }, fields: [] },
-  { does: 'takes the longest ttl', body: { ...wish, ttl: 2_592_000 }, fields: [] },
-  { does: 'takes a time with an offset', body: { ...wish, expiresAt: '2026-01-03T00:00:00+02:00' }, fields: [] },
-  { does: 'leaves a region that is no UUID to the lookup', body: { ...wish, region: '42' }, fields: [] },
-  { does: 'leaves a motor outside the seven to the lookup', body: { ...wish, motor: 'oracle-23' }, fields: [] },
+  { does: 'takes the three fields of the contract', body: valid, fields: [] },
+  { does: 'takes a ttl', body: { ...valid, ttl: 60 }, fields: [] },
+  { does: 'takes the longest ttl', body: { ...valid, ttl: 2_592_000 }, fields: [] },
+  { does: 'takes a time with an offset', body: { ...valid, expiresAt: '2026-01-03T00:00:00+02:00' }, fields: [] },
+  { does: 'leaves a region that is no UUID to the lookup', body: { ...valid, region: '42' }, fields: [] },
+  { does: 'leaves a motor outside the seven to the lookup', body: { ...valid, motor: 'oracle-23' }, fields: [] },
   { does: 'names every missing field', body: {}, fields: ['identifier', 'region', 'motor'] },
   {
     does: 'names every mistyped field',
     body: { identifier: 1, region: null, motor: [] },
     fields: ['identifier', 'region', 'motor'],
   },
-  { does: 'names an unknown field', body: { ...wish, ttI: 60 }, fields: ['ttI'] },
-  { does: 'refuses a ttl that is too short', body: { ...wish, ttl: 59 }, fields: ['ttl'] },
-  { does: 'refuses a ttl that is too long', body: { ...wish, ttl: 2_592_001 }, fields: ['ttl'] },
-  { does: 'refuses half a second', body: { ...wish, ttl: 60.5 }, fields: ['ttl'] },
-  { does: 'refuses a ttl in text', body: { ...wish, ttl: '60' }, fields: ['ttl'] },
+  { does: 'names an unknown field', body: { ...valid, ttI: 60 }, fields: ['ttI'] },
+  { does: 'refuses a ttl that is too short', body: { ...valid, ttl: 59 }, fields: ['ttl'] },
+  { does: 'refuses a ttl that is too long', body: { ...valid, ttl: 2_592_001 }, fields: ['ttl'] },
+  { does: 'refuses half a second', body: { ...valid, ttl: 60.5 }, fields: ['ttl'] },
+  { does: 'refuses a ttl in text', body: { ...valid, ttl: '60' }, fields: ['ttl'] },
   {
     does: 'refuses ttl and expiresAt together',
-    body: { ...wish, ttl: 60, expiresAt: '2026-01-03T00:00:00Z' },
+    body: { ...valid, ttl: 60, expiresAt: '2026-01-03T00:00:00Z' },
     fields: ['expiresAt'],
   },
-  { does: 'refuses a day without a time', body: { ...wish, expiresAt: '2026-01-03' }, fields: ['expiresAt'] },
-  { does: 'refuses the 30th of February', body: { ...wish, expiresAt: '2026-02-30T00:00:00Z' }, fields: ['expiresAt'] },
-  { does: 'refuses an empty template', body: { ...wish, template: '' }, fields: ['template'] },
+  { does: 'refuses a day without a time', body: { ...valid, expiresAt: '2026-01-03' }, fields: ['expiresAt'] },
+  { does: 'refuses the 30th of February', body: { ...valid, expiresAt: '2026-02-30T00:00:00Z' }, fields: ['expiresAt'] },
+  { does: 'refuses an empty template', body: { ...valid, template: '' }, fields: ['template'] },
 ])('a create body: $does', ({ body, fields }) => {
   expect(wrong(CreateInstanceBody, body)).toEqual(fields)
 })
@@ -60,13 +60,13 @@ test.each([
   '🦊',
   'x'.repeat(64),
   `x'; DROP DATABASE y; --`,
-])('the identifier %j is refused', (identifier) => {
-  expect(wrong(CreateInstanceBody, { ...wish, identifier })).toEqual(['identifier'])
+])('the identifier %j is rejected', (identifier) => {
+  expect(wrong(CreateInstanceBody, { ...valid, identifier })).toEqual(['identifier'])
 })
 
-test('every identifier of the allowed form is taken', () => {
+test('every identifier of the allowed form is accepted', () => {
   fc.assert(
-    fc.property(fc.stringMatching(IDENTIFIER), (identifier) => wrong(CreateInstanceBody, { ...wish, identifier }).length === 0),
+    fc.property(fc.stringMatching(IDENTIFIER), (identifier) => wrong(CreateInstanceBody, { ...valid, identifier }).length === 0),
   )
 })
 
@@ -91,7 +91,7 @@ test('a ttl counts from now', () => {
   expect(expiryOf({ ttl: 60 }, now)).toBe('2026-01-02T03:05:05.678Z')
 })
 
-test('without ttl and expiresAt an instance stays', () => {
+test('without ttl and expiresAt an instance never expires', () => {
   expect(expiryOf({}, now)).toBeUndefined()
 })
 

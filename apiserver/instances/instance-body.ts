@@ -4,7 +4,7 @@ import { ruleMessage } from '../../shared/zod-messages.ts'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../../crds/shared-instance.ts'
 import { wrongField } from '../http/errors.ts'
 import { EXAMPLE } from '../openapi/openapi-examples.ts'
-import { Time } from '../http/rfc3339.ts'
+import { Time } from '../resources/timestamps.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 
@@ -13,27 +13,27 @@ const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max
 
 const Ttl = z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule)
 const RegionId = z.string().min(1).max(253).describe('Id of a region in `GET /v1/regions`.')
-const MotorName = z.string().min(1).max(64).describe('Engine and version, one of those the region lists.')
-const Template = z.string().min(1).max(253).describe('Id of an instance of the same namespace, region and motor to copy.')
+const MotorName = z.string().min(1).max(64).describe('Engine and version; one of the motors that the region lists.')
+const Template = z.string().min(1).max(253).describe('Id of the instance to copy; of the same namespace, region and motor.')
 const Extensions = z.array(ExtensionName).max(32)
 
-/** A body says in one way when an instance ends, in two or in none. */
+/** Whether a body has at most one of `ttl` and `expiresAt`. */
 const isOneEnd = ({ ttl, expiresAt }: { readonly ttl?: unknown; readonly expiresAt?: unknown }): boolean =>
   ttl === undefined || expiresAt === undefined
 const ONE_END = { path: ['expiresAt'], error: 'must not be given together with ttl' }
-/** The same in JSON Schema. */
+/** Rule of {@link isOneEnd} in JSON Schema. */
 const ONE_END_SCHEMA = { not: { required: ['ttl', 'expiresAt'] } }
 
-/** Body of `POST /v1/instances`. Whether region and motor exist is not the schema's to say: that is 422, not 400. */
+/** Body of `POST /v1/instances`. The schema does not check whether region and motor exist: that is 422, not 400. */
 export const CreateInstanceBody = z
   .object({
     identifier: Identifier.describe('Label of your choice; need not be unique.'),
     region: RegionId,
     motor: MotorName,
     ttl: Ttl.optional().describe('Seconds to live; not together with `expiresAt`.'),
-    expiresAt: Time.optional().describe('When it deletes itself; not together with `ttl`.'),
+    expiresAt: Time.optional().describe('Time of the automatic deletion; not together with `ttl`.'),
     template: Template.optional(),
-    extensions: Extensions.optional().describe('Extensions of the engine that the database has from the start.'),
+    extensions: Extensions.optional().describe('Extensions of the engine to install at creation.'),
   })
   .refine(isOneEnd, ONE_END)
   .meta({
@@ -43,13 +43,13 @@ export const CreateInstanceBody = z
   })
 export type CreateInstanceBody = z.output<typeof CreateInstanceBody>
 
-/** Body of `PATCH /v1/instances/{id}`: a JSON merge patch (RFC 7396), so that an empty one changes nothing. */
+/** Body of `PATCH /v1/instances/{id}`: a JSON merge patch (RFC 7396); an empty one changes nothing. */
 export const PatchInstanceBody = z
   .object({
     identifier: Identifier.optional(),
-    isEnabled: z.boolean().optional().describe('False: no login, sessions ended.'),
-    expiresAt: Time.nullable().optional().describe('When it deletes itself; null: never. Not together with `ttl`.'),
-    ttl: Ttl.optional().describe('Seconds from now after which it deletes itself; not together with `expiresAt`.'),
+    isEnabled: z.boolean().optional().describe('False: logins are rejected and sessions end.'),
+    expiresAt: Time.nullable().optional().describe('Time of the automatic deletion; null: never. Not together with `ttl`.'),
+    ttl: Ttl.optional().describe('Seconds from now until the automatic deletion; not together with `expiresAt`.'),
   })
   .refine(isOneEnd, ONE_END)
   .meta({ id: 'PatchInstance', ...ONE_END_SCHEMA, examples: [{ ttl: 7200 }, { isEnabled: true }] })
@@ -60,9 +60,9 @@ export const EnsureInstanceBody = z
   .object({
     region: RegionId,
     motor: MotorName,
-    ttl: Ttl.optional().describe('Seconds to live from now on; when absent, the time of one that is there stays as it is.'),
-    template: Template.optional().describe('Id of an instance to copy; counts only when the database is made.'),
-    extensions: Extensions.optional().describe('Extensions of the engine to install; those that are installed stay.'),
+    ttl: Ttl.optional().describe('Seconds to live from now. When absent, an existing database keeps its time.'),
+    template: Template.optional().describe('Id of the instance to copy; used only when the database is created.'),
+    extensions: Extensions.optional().describe('Extensions of the engine to install; installed ones stay.'),
   })
   .meta({
     id: 'EnsureInstance',
@@ -70,13 +70,13 @@ export const EnsureInstanceBody = z
   })
 export type EnsureInstanceBody = z.output<typeof EnsureInstanceBody>
 
-/** When an instance made now deletes itself, RFC 3339 in UTC; undefined for never. */
+/** Returns the expiry of an instance created now, RFC 3339 in UTC; undefined for never. */
 export function expiryOf({ ttl, expiresAt }: Pick<CreateInstanceBody, 'ttl' | 'expiresAt'>, now: Date): string | undefined {
   if (ttl !== undefined) return new Date(now.getTime() + ttl * 1000).toISOString()
   return expiresAt === undefined ? undefined : new Date(expiresAt).toISOString()
 }
 
-/** @throws ApiError `invalid_request` when `expiresAt` is not 60 seconds to 30 days ahead */
+/** Checks the distance of an expiry. @throws ApiError `invalid_request` unless `expiresAt` is 60 seconds to 30 days ahead */
 export function requireAhead(expiresAt: string, now: Date): void {
   const seconds = (Date.parse(expiresAt) - now.getTime()) / 1000
   if (seconds >= TTL_SECONDS.min && seconds <= TTL_SECONDS.max) return

@@ -5,12 +5,11 @@ import type { Access } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
-import { type CatchUp, createCatchUp } from '../resources/catch-up.ts'
-import { type Credentials, readCredentials } from './instance-credentials.ts'
+import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
+import { type Credentials, InstanceView, instanceView, readCredentials } from './instance-view.ts'
 import { createInstanceLookup, type FindInstance } from './instance-lookup.ts'
-import { InstanceView, instanceView } from './instance-view.ts'
 import { createInstanceWaits, type InstanceWaits } from './instance-waits.ts'
-import { DEFAULT_LIMITS } from '../http/limits.ts'
+import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
 import { createQuota, type Quota } from '../resources/quota.ts'
 import { createRegions, type RegionMotor, type Regions } from '../catalog/regions.ts'
 import type { Reply } from '../http/route.ts'
@@ -18,35 +17,35 @@ import type { Scopes } from '../auth/scope.ts'
 import { idParam } from '../tenancy/tenancy-deps.ts'
 
 export interface InstanceLimits {
-  /** Instances in a namespace. */
+  /** Maximum of instances in a namespace. */
   readonly perNamespace: number
-  /** Milliseconds that a request waits for a claim, a rotation, a reset or a switch. */
+  /** Time budget in milliseconds of a creation, a password rotation, a reset, or switching off and on. */
   readonly changeMs: number
-  /** Milliseconds that a DELETE waits. */
+  /** Time budget of a DELETE in milliseconds. */
   readonly deleteMs: number
 }
 
-/** As surface, sections 2 and 3, have them. */
+/** Default limits (docs/limits.md, "Shared databases"). */
 export const INSTANCE_LIMITS: InstanceLimits = { perNamespace: DEFAULT_LIMITS.quotaInstances, changeMs: 25_000, deleteMs: 30_000 }
 
-/** What the wiring hands in. */
+/** Dependencies that the process provides. */
 export interface InstanceWiring {
   readonly store: Store
   readonly access: Access
   readonly scopes: Scopes
   readonly instances: Cache<typeof SharedInstance>
   readonly regions: Cache<typeof Region>
-  /** Motors of a region; `servedMotors` (regions.ts) unless the home knows better. */
+  /** Returns the motors of a region; `servedMotors` (regions.ts) unless the deployment mode restricts them. */
   readonly motorsOf: (region: Region) => readonly RegionMotor[]
   readonly instanceLimits: InstanceLimits
   readonly now: () => Date
-  /** Absent where there is no journal. */
+  /** Absent in an installation without a journal. */
   readonly audit?: Audit | undefined
-  /** None where this process alone creates. */
+  /** Absent where no other process creates instances. */
   readonly catchUp?: CatchUp
 }
 
-/** What the routes of shared instances work with. */
+/** Dependencies of the routes of shared instances. */
 export interface InstanceDeps {
   readonly store: Store
   readonly scopes: Scopes
@@ -62,18 +61,18 @@ export interface InstanceDeps {
   readonly answer: InstanceAnswers
 }
 
-/** Renders an instance as the data of a reply. */
+/** Renders an instance as a reply. */
 export interface InstanceAnswers {
-  /** Password and uri null. */
+  /** Renders with password, uri and CA null. */
   plain(status: 200 | 202, instance: SharedInstance): InstanceReply
-  /** With what its Secret holds. @throws ApiError `unavailable`; StoreError */
+  /** Renders with the credentials from its Secret. @throws ApiError `unavailable`; StoreError */
   withCredentials(status: 200 | 201, instance: SharedInstance): Promise<InstanceReply>
 }
 
 export type InstanceReply = Reply<{ readonly instance: InstanceView }>
 export const InstanceData = z.object({ instance: InstanceView })
 
-/** Parameters of the routes below `/v1/instances/{id}`. Any text is an id that does not exist: 404, not 400. */
+/** Parameters of the routes below `/v1/instances/{id}`. Text that is not an id is 404, not 400. */
 export const InstanceParams = z.object({ id: idParam('Id of the instance.') })
 
 export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {

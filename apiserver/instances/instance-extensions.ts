@@ -2,15 +2,20 @@ import { z } from 'zod'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import { allowedExtensions } from '../../crds/region.ts'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { ExtensionReason, EXTENSIONS_INSTALLED, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Store } from '../../store/port.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Regions } from '../catalog/regions.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { type ChangedSpec, changeSpec } from '../resources/conditional-writes.ts'
+import type { InstanceDeps } from './instance-deps.ts'
+import { retryLater } from './instance-outcome.ts'
+import type { RouteRequest } from '../http/route.ts'
 
 export const ExtensionView = z
   .object({
     name: z.string(),
-    version: z.string().nullable().describe('Version that the server has. Null until the database is there.'),
+    version: z.string().nullable().describe('Version on the server. Null until the database exists.'),
     installed: z.boolean(),
   })
   .meta({ id: 'Extension', examples: [{ name: 'citext', version: '1.6', installed: true }] })
@@ -26,7 +31,7 @@ export interface ExtensionsDeps {
 export const allowedFor = ({ regions }: Pick<ExtensionsDeps, 'regions'>, { spec }: SharedInstance): readonly string[] =>
   allowedExtensions(regions.find(spec.region), spec.motor)
 
-/** The extensions that the instance's region allows and its server has, by name. @throws StoreError */
+/** Returns the extensions that the instance's region allows and its server has, sorted by name. @throws StoreError */
 export async function extensionViews(deps: ExtensionsDeps, instance: SharedInstance): Promise<ExtensionView[]> {
   const { serverRef, extensions = [] } = instance.status ?? {}
   const server = serverRef && (await deps.store.get(DatabaseServer, { namespace: SHARED_NAMESPACE, name: serverRef.name }))
@@ -37,12 +42,77 @@ export async function extensionViews(deps: ExtensionsDeps, instance: SharedInsta
     .toSorted((a, b) => a.name.localeCompare(b.name))
 }
 
-/** @throws ApiError `unsupported_extension`, with the extensions that the region allows for the motor */
+/** Checks that the region allows the extensions. @throws ApiError `unsupported_extension` with the allowed ones */
 export function requireAllowed(allowed: readonly string[], names: readonly string[], field: string): void {
-  const refused = names.find((name) => !allowed.includes(name))
-  if (refused === undefined) return
-  const rest = allowed.length === 0 ? 'this motor has no extensions' : `must be one of ${allowed.join(', ')}`
-  throw new ApiError('unsupported_extension', `unsupported extension: ${refused}: ${rest}`, {
-    details: [{ field, message: rest }],
+  const unsupported = names.find((name) => !allowed.includes(name))
+  if (unsupported === undefined) return
+  const rule = allowed.length === 0 ? 'this motor has no extensions' : `must be one of ${allowed.join(', ')}`
+  throw new ApiError('unsupported_extension', `unsupported extension: ${unsupported}: ${rule}`, {
+    details: [{ field, message: rule }],
+  })
+}
+
+type Deps = Pick<InstanceDeps, 'store' | 'regions' | 'waits' | 'audit'>
+
+export interface AddedExtensions {
+  readonly instance: SharedInstance
+  readonly names: readonly string[]
+  /** Body field with the names, for errors. */
+  readonly field: string
+  readonly request: Pick<RouteRequest, 'principal' | 'requestId' | 'sourceIp' | 'arrivedAt'>
+}
+
+/**
+ * Adds extensions to an instance and returns the instance once they are installed.
+ * @throws ApiError `unsupported_extension`; `conflict`; `not_found`; `unavailable` when the time budget of the request is used up; StoreError
+ */
+export async function addExtensions(deps: Deps, { instance, names, field, request }: AddedExtensions): Promise<SharedInstance> {
+  const { store, audit, waits } = deps
+  const { principal, requestId, sourceIp, arrivedAt } = request
+  requireAllowed(allowedFor(deps, instance), names, field)
+  const changed = await changeSpec(store, SharedInstance, {
+    found: instance,
+    specOf: ({ spec }) => ({ extensions: [...new Set([...spec.extensions, ...names])] }),
+  })
+  const recorded = changed.isChanged && audit.record({ principal, requestId, sourceIp, action: 'update', ...changed })
+  const { generation } = changed.after.metadata
+  try {
+    const done = await waits.changed(changed.after, (now) => areInstalled(now, { names, field, generation }), arrivedAt)
+    if (!done) throw retryLater('the extensions are not installed yet; try again')
+    return done
+  } catch (error) {
+    if (error instanceof ApiError && error.code !== 'unavailable') await rollBack(store, changed)
+    throw error
+  } finally {
+    await recorded
+  }
+}
+
+interface Awaited {
+  readonly names: readonly string[]
+  readonly field: string
+  readonly generation: number
+}
+
+/**
+ * Whether the extensions are installed; false until the operator has tried.
+ * @throws ApiError `conflict` or `unsupported_extension` when the operator rejected one
+ */
+function areInstalled({ metadata, status }: SharedInstance, { names, field, generation }: Awaited): boolean {
+  if (names.every((name) => status?.extensions?.includes(name))) return true
+  const condition = conditionOf({ status }, EXTENSIONS_INSTALLED)
+  const isOfThis = condition !== undefined && (condition.observedGeneration ?? 0) >= Math.min(generation, metadata.generation)
+  if (!isOfThis) return false
+  const code = condition.reason === ExtensionReason.Conflict ? 'conflict' : 'unsupported_extension'
+  throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
+}
+
+/** Removes the extensions of a rejected request from the spec, so that the operator stops trying. */
+async function rollBack(store: InstanceDeps['store'], { before, after }: ChangedSpec<typeof SharedInstance>): Promise<void> {
+  const kept = new Set(before.spec.extensions)
+  const added = new Set(after.spec.extensions.filter((name) => !kept.has(name)))
+  await changeSpec(store, SharedInstance, {
+    found: after,
+    specOf: ({ spec }) => ({ extensions: spec.extensions.filter((name) => !added.has(name)) }),
   })
 }

@@ -4,7 +4,7 @@ import { InstanceView, instanceView } from './instance-view.ts'
 
 const credentials = { password: 'p', uri: 'postgresql://u:p@db.example.com/n', ca: 'PEM' }
 
-test('an instance with credentials shows every field of the contract', () => {
+test('an instance with credentials shows every field', () => {
   const view = instanceView(sharedInstance({ status: claimedStatus }), { region: 'local', credentials })
   expect(view).toEqual({
     id: '3f1c3a52-5d3c-4a77-9a31-0f5f0c3f8f10',

@@ -2,35 +2,36 @@ import { z } from 'zod'
 import { isLoopback } from '../../shared/loopback.ts'
 import { Motor } from '../../crds/motor.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
-import { createdAtOf } from '../resources/created-at.ts'
-import type { Credentials } from './instance-credentials.ts'
-import { withMilliseconds } from '../http/rfc3339.ts'
+import { createdAtOf, withMilliseconds } from '../resources/timestamps.ts'
+import { Secret } from '../../crds/core.ts'
+import type { Store } from '../../store/port.ts'
+import { ApiError } from '../http/errors.ts'
 
-const notYet = 'Null until the database is there.'
-const secret = 'Null in lists and where the instance is read alone.'
+const unclaimed = 'Null until the database exists.'
+const secret = 'Null in lists and in reads without credentials.'
 
-/** `instance` of the REST API (contract, "Shared instance"; surface, section 3). */
+/** `instance` of the REST API (docs/api.md, "Instances"). */
 export const InstanceView = z
   .object({
     id: z.uuid(),
-    name: z.string().nullable().describe(`Name of the database. ${notYet}`),
-    user: z.string().nullable().describe(notYet),
+    name: z.string().nullable().describe(`Name of the database. ${unclaimed}`),
+    user: z.string().nullable().describe(unclaimed),
     password: z.string().nullable().describe(secret),
-    isEnabled: z.boolean().describe('False: no login.'),
+    isEnabled: z.boolean().describe('False: logins are rejected.'),
     identifier: z.string(),
-    host: z.string().nullable().describe(notYet),
-    port: z.int().nullable().describe(notYet),
+    host: z.string().nullable().describe(unclaimed),
+    port: z.int().nullable().describe(unclaimed),
     region: z.string().describe('Name of the region.'),
     createdAt: z.iso.datetime(),
     motor: Motor,
-    engineVersion: z.string().nullable().describe(`What the server itself reports. ${notYet}`),
-    expiresAt: z.iso.datetime().nullable().describe('When it deletes itself.'),
+    engineVersion: z.string().nullable().describe(`Version that the server reports. ${unclaimed}`),
+    expiresAt: z.iso.datetime().nullable().describe('Time of the automatic deletion.'),
     uri: z.string().nullable().describe(`Connection string. ${secret}`),
     tls: z.object({
       required: z.boolean().describe('False only on a loopback host.'),
       ca: z.string().nullable().describe(`PEM of the CA of the server's certificate. ${secret}`),
     }),
-    state: z.literal('deleting').optional().describe('Only in the 202 answer of a deletion.'),
+    state: z.literal('deleting').optional().describe('Only in the 202 answer to a deletion.'),
   })
   .meta({
     id: 'Instance',
@@ -56,7 +57,7 @@ export const InstanceView = z
   })
 export type InstanceView = z.output<typeof InstanceView>
 
-/** What an instance alone does not say. */
+/** Data of a view that the instance itself does not contain. */
 export interface InstanceAbout {
   /** Name of its region. */
   readonly region: string
@@ -66,7 +67,7 @@ export interface InstanceAbout {
 const UNKNOWN = { password: null, uri: null, ca: null }
 const orNull = <T>(value: T | undefined): T | null => value ?? null
 
-/** Renders an instance. Pure. One that is being deleted shows as disabled, which by then it is or is about to be. */
+/** Renders an instance. Pure. An instance that is being deleted shows as disabled. */
 export function instanceView({ metadata, spec, status }: SharedInstance, { region, credentials }: InstanceAbout): InstanceView {
   const { password, uri, ca } = credentials ?? UNKNOWN
   const seen: NonNullable<SharedInstance['status']> = status ?? {}
@@ -87,4 +88,30 @@ export function instanceView({ metadata, spec, status }: SharedInstance, { regio
     uri,
     tls: { required: seen.host === undefined || !isLoopback(seen.host), ca },
   }
+}
+
+/** Fields of an instance for callers with the right to read Secrets. `ca` is PEM, null when the server's certificate needs none. */
+export interface Credentials {
+  readonly password: string
+  readonly uri: string
+  readonly ca: string | null
+}
+
+/** Keys of a Service Binding Secret that the API shows; the Secret has more. */
+const Binding = z.object({ password: z.base64().min(1), uri: z.base64().min(1), 'ca.crt': z.base64().optional() })
+
+const decode = (base64: string) => Buffer.from(base64, 'base64').toString('utf8')
+
+/**
+ * Reads the credentials from the Secret that the instance's status names.
+ * @throws ApiError `unavailable` when the Secret is missing or incomplete; StoreError
+ */
+export async function readCredentials(store: Store, { metadata, status }: SharedInstance): Promise<Credentials> {
+  const name = status?.secretRef?.name
+  const secret = name === undefined ? undefined : await store.get(Secret, { namespace: metadata.namespace, name })
+  const binding = Binding.safeParse(secret?.data)
+  // No cause: the parser's error may quote the Secret.
+  if (!binding.success) throw new ApiError('unavailable', 'the credentials of this database are not available yet; try again')
+  const { password, uri, 'ca.crt': ca } = binding.data
+  return { password: decode(password), uri: decode(uri), ca: ca ? decode(ca) : null }
 }

@@ -1,13 +1,62 @@
 import { z } from 'zod'
+import type { JournalDeps } from './journal-deps.ts'
+import { AUDIT_ACTIONS, AuditEntryView, auditEntryView } from './journal-views.ts'
+import { type AnyRoute, route } from '../http/route.ts'
+import { listOf, NAMESPACE_PATH, NamespaceParams, ORGANIZATION_PATH, OrganizationParams } from '../tenancy/tenancy-deps.ts'
+import { isSlug } from '../../crds/names.ts'
+import { AUDITED_KINDS, organizationScope } from '../../journal/audited-object.ts'
+import { createOrganizations } from '../tenancy/organizations.ts'
 import { HOSTNAME, type Tunnel } from '../../crds/tunnel.ts'
-import { AUDITED_KINDS } from '../../journal/audited-object.ts'
 import type { AuditFilter, AuditRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
 import { journalPage, requireOrder, shownOf, SpanQuery } from './journal-query.ts'
-import { AUDIT_ACTIONS, auditEntryView } from './journal-views.ts'
 import { PageQuery } from '../http/paging.ts'
 
-/** Query of a list of audit entries. */
+/** `GET …/namespaces/{namespace}/audit`: audit entries of a namespace, newest first, deleted resources included. */
+export function listAuditEntries(deps: JournalDeps): AnyRoute {
+  const { scopes } = deps
+  return route({
+    method: 'get',
+    path: `${NAMESPACE_PATH}/audit`,
+    on: ['shared'],
+    id: 'listAuditEntries',
+    summary: 'List the audit entries of a namespace: creations, changes, deletions and reads of credentials.',
+    params: NamespaceParams,
+    query: AuditQuery,
+    replies: { 200: listOf('entries', AuditEntryView) },
+    async handle({ principal, params, query }) {
+      const { namespace } = await scopes.ofPath(principal, params)
+      await scopes.require(principal, { verb: 'list', resource: 'tunnels', namespace })
+      return { status: 200, data: await auditPage(deps, namespace, query) }
+    },
+  })
+}
+
+/** `GET /v1/organizations/{organization}/audit`: audit entries of an organization and its namespaces, deleted ones included. */
+export function listOrganizationAudit(deps: JournalDeps): AnyRoute {
+  const { scopes, access } = deps
+  const organizations = createOrganizations(deps)
+  return route({
+    method: 'get',
+    path: `${ORGANIZATION_PATH}/audit`,
+    on: ['shared'],
+    id: 'listOrganizationAudit',
+    summary: 'List the creations and deletions of an organization and its namespaces (platform admin).',
+    description: 'Actions in a namespace are in the audit log of that namespace.',
+    params: OrganizationParams,
+    query: AuditQuery,
+    replies: { 200: listOf('entries', AuditEntryView) },
+    async handle({ principal, params: { organization }, query }) {
+      const seesAll = isSlug(organization) && (await access.may(principal, { verb: 'list', resource: 'organizations' }))
+      // Entries outlive their organization, for callers who may list all organizations.
+      if (!seesAll) await organizations.find(principal, organization)
+      await scopes.require(principal, { verb: 'list', resource: 'organizations' })
+      return { status: 200, data: await auditPage(deps, organizationScope(organization), query) }
+    },
+  })
+}
+
+/** Query parameters of a list of audit entries. */
 export const AuditQuery = z.object({
   ...PageQuery,
   ...SpanQuery,
@@ -17,27 +66,29 @@ export const AuditQuery = z.object({
     .min(1)
     .max(256)
     .optional()
-    .describe('Only the resource with this id, which may be gone: an id, the hostname of a tunnel, or the subject of a member.'),
-  actor: z.string().min(1).max(512).optional().describe('Only what this user did.'),
-  action: z.enum(AUDIT_ACTIONS).optional().describe('Only what was done in this way.'),
+    .describe(
+      'Only the resource with this id, which may be deleted: an id, the hostname of a tunnel, or the subject of a member.',
+    ),
+  actor: z.string().min(1).max(512).optional().describe('Only actions of this user.'),
+  action: z.enum(AUDIT_ACTIONS).optional().describe('Only this action.'),
 })
 export type AuditQuery = z.output<typeof AuditQuery>
 
 export interface AuditLogDeps {
   readonly journal: Pick<JournalReader, 'auditEntries'>
-  /** With `tunnelLookupIndexes` (tunnel-lookup.ts). */
+  /** Cache with `tunnelLookupIndexes` (tunnel-lookup.ts). */
   readonly tunnels: Pick<Cache<typeof Tunnel>, 'byIndex' | 'byUid'>
 }
 
-/** Data of an answer with a page of audit entries, newest first. @throws ApiError `invalid_request`; what the journal throws */
+/** Returns the data of one page of audit entries, newest first. @throws ApiError `invalid_request`; errors of the journal */
 export async function auditPage({ journal, tunnels }: AuditLogDeps, namespace: string, query: AuditQuery) {
   requireOrder(query)
   const { limit, cursor, id, ...filter } = query
-  const asked = { ...filter, ...resourceNamed(id), namespace }
-  const { shown, nextCursor } = shownOf(await journal.auditEntries(asked, journalPage({ limit, cursor })), limit)
+  const search = { ...filter, ...resourceNamed(id), namespace }
+  const { shown, nextCursor } = shownOf(await journal.auditEntries(search, journalPage({ limit, cursor })), limit)
   return { entries: shown.map((record) => auditEntryView(withHostname(record))), nextCursor }
 
-  /** A tunnel that is there is found by its id: no entry may have its hostname yet, which it got after its creation was recorded. */
+  /** Returns the filter for a resource. An existing tunnel is filtered by id: it gets its hostname only after its creation was recorded. */
   function resourceNamed(text: string | undefined): Pick<AuditFilter, 'id' | 'hostname'> {
     if (text === undefined) return {}
     const lower = text.toLowerCase()

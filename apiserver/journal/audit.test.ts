@@ -18,7 +18,7 @@ async function someTunnel() {
   return await place.store.create(Tunnel, { metadata: { namespace: 'acme--prod', name: 't-1' }, spec })
 }
 
-/** An audit over a journal that does as it is told. */
+/** Creates an audit recorder over a given journal function. */
 function over(keep: (record: AuditRecord) => Promise<void>) {
   const { log, lines } = createLines()
   return {
@@ -33,7 +33,7 @@ function over(keep: (record: AuditRecord) => Promise<void>) {
   }
 }
 
-test('an entry says who did what to which resource, and when', async () => {
+test('an entry has actor, action, resource and time', async () => {
   const entries: AuditRecord[] = []
   const { audit } = over(async (record) => void entries.push(record))
   const tunnel = await someTunnel()
@@ -78,7 +78,7 @@ test('a value of a header is recorded as its digest', async () => {
   expect(entries).toMatchObject([{ changes: [{ path: 'config.liveHeaderModifications', from: [], to }] }])
 })
 
-test('a member is named by its subject, and a change of its role is one entry', async () => {
+test('an entry names a member by its subject, and a change of its role is one entry', async () => {
   const entries: AuditRecord[] = []
   const { audit } = over(async (record) => void entries.push(record))
   const member = (role: 'viewer' | 'admin') =>
@@ -100,7 +100,7 @@ test('a member is named by its subject, and a change of its role is one entry', 
   ])
 })
 
-test('an entry of a namespace is kept with its organization, too, and one of an organization there alone', async () => {
+test('an entry of a namespace is also listed for its organization; one of an organization only there', async () => {
   const entries: AuditRecord[] = []
   const { audit } = over(async (record) => void entries.push(record))
   const common = { apiVersion: 'mooring.dev/v1alpha1' }
@@ -117,18 +117,18 @@ test('an entry of a namespace is kept with its organization, too, and one of an 
   expect(new Set(entries.map(({ id }) => id)).size).toBe(3)
 })
 
-test('a read of credentials is an entry without changes, and not one of a write', async () => {
+test('a read of credentials is an entry without changes', async () => {
   const entries: AuditRecord[] = []
   const { audit } = over(async (record) => void entries.push(record))
   await audit.record({ ...request, action: 'read', after: await someTunnel() })
   expect(entries).toMatchObject([{ action: 'read', generation: null, changes: [] }])
 })
 
-test('a journal that is away holds up no answer for long, and fails none', async () => {
+test('an unavailable journal delays an answer briefly and fails none', async () => {
   const away = over(() => new Promise(() => undefined))
   await away.audit.record({ ...request, action: 'create', after: await someTunnel() })
-  expect(away.lines).toMatchObject([{ msg: 'the journal is away: an audit entry waits to be kept', requestId: 'r1' }])
+  expect(away.lines).toMatchObject([{ msg: 'the journal is unavailable: an audit entry is queued', requestId: 'r1' }])
   const broken = over(() => Promise.reject(new MooringError('unavailable', 'no room')))
   await broken.audit.record({ ...request, action: 'create', after: await someTunnel() })
-  expect(broken.lines).toMatchObject([{ msg: 'an audit entry was not kept', requestId: 'r1' }])
+  expect(broken.lines).toMatchObject([{ msg: 'an audit entry could not be written', requestId: 'r1' }])
 })

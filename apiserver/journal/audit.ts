@@ -5,10 +5,10 @@ import type { ValueDigest } from '../../shared/audit-secrets.ts'
 import { auditChanges } from '../../journal/audit-changes.ts'
 import { auditedObject, auditScopes } from '../../journal/audited-object.ts'
 import type { AuditRecord, JournalWriter } from '../../journal/port.ts'
-import { keepEntry } from './keep-entry.ts'
 import type { Principal } from '../http/route.ts'
+import { rejectOnAbort, withinBudget } from '../resources/time-budget.ts'
 
-/** What a request did to a resource: `after` alone when it made it or read its credentials, `before` alone when it deleted it. */
+/** Effect of a request on a resource: only `after` for a creation or a read of credentials, only `before` for a deletion. */
 export interface AuditedRequest {
   readonly principal: Principal
   readonly requestId: string
@@ -18,11 +18,11 @@ export interface AuditedRequest {
   readonly after?: Resource<Kind> | undefined
 }
 
-/** Who created, changed or deleted what (contract, "Events", 3). */
+/** Recorder of audit entries for REST requests (docs/api.md, "Audit log"). */
 export interface Audit {
   /**
-   * Resolves when the entry is kept for good, or after two seconds when the journal is away: the change is made by then, and its entry
-   * follows. Never throws.
+   * Resolves when the entry is written, or after two seconds when the journal is unavailable: the change is already made, and the entry is written
+   * later. Never throws.
    */
   readonly record: (request: AuditedRequest) => Promise<void>
 }
@@ -32,11 +32,11 @@ export interface AuditDeps {
   readonly log: Logger
   readonly now: () => Date
   readonly digest: ValueDigest
-  /** Milliseconds that an answer waits for its entry. */
+  /** Maximum wait of an answer for its entry, in milliseconds. */
   readonly waitMs?: number
 }
 
-/** Where there is no journal to keep entries. */
+/** Recorder of an installation without a journal. */
 export const noAudit: Audit = { record: () => Promise.resolve() }
 
 const WAIT_MS = 2_000
@@ -52,7 +52,7 @@ export function createAudit({ journal, log, now, digest, waitMs = WAIT_MS }: Aud
   }
 }
 
-/** The entries of a request, one in each place where its resource is looked for; none when there is no resource. */
+/** Returns the entries of a request, one for each scope in which the resource is listed; none without a resource. */
 function entriesOf(
   request: AuditedRequest,
   { at, digest }: Pick<AuditDeps, 'digest'> & { readonly at: number },
@@ -70,4 +70,27 @@ function entriesOf(
     changes: isRead ? [] : auditChanges(before && auditedObject(before), after && audited, digest),
     ...{ sourceIp, requestId },
   }))
+}
+
+export interface KeepEntryDeps {
+  readonly journal: Pick<JournalWriter, 'audit'>
+  readonly log: Pick<Logger, 'warn' | 'error'>
+  /** Maximum wait of an answer for its entry, in milliseconds. */
+  readonly waitMs: number
+}
+
+/**
+ * Writes an audit entry. Resolves when the entry is written, or after `waitMs` when the journal is unavailable: the change is already made, and the
+ * entry is written later. Never throws. `about` goes to the log.
+ */
+export async function keepEntry({ journal, log, waitMs }: KeepEntryDeps, entry: AuditRecord, about: object): Promise<void> {
+  const kept = journal.audit(entry).then(
+    () => ({}),
+    (error: unknown) => {
+      log.error({ err: error, ...about }, 'an audit entry could not be written')
+      return {}
+    },
+  )
+  const done = await withinBudget(waitMs, (signal) => Promise.race([kept, rejectOnAbort(signal)]))
+  if (!done) log.warn(about, 'the journal is unavailable: an audit entry is queued')
 }

@@ -3,22 +3,22 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import type { JournalReader } from '../../journal/port.ts'
 import type { Access } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
-import { createFollowLimit, type FollowLimit } from '../http/follow-limit.ts'
+import { createFollowLimit, type FollowLimit } from '../http/event-stream.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { createTunnelLookup, type FindTunnel } from '../tunnels/tunnel-lookup.ts'
 
-/** What the wiring hands in. */
+/** Dependencies that the process provides. */
 export interface JournalWiring {
   readonly scopes: Scopes
   readonly access: Access
-  /** With `tunnelLookupIndexes` (tunnel-lookup.ts). */
+  /** Cache with `tunnelLookupIndexes` (tunnel-lookup.ts). */
   readonly tunnels: Cache<typeof Tunnel>
   readonly organizations: Cache<typeof Organization>
   readonly journal: JournalReader
   readonly now: () => Date
 }
 
-/** What the routes that read the journal work with. */
+/** Dependencies of the routes that read the journal. */
 export interface JournalDeps extends JournalWiring {
   readonly find: FindTunnel
   readonly followers: FollowLimit

@@ -4,20 +4,20 @@ import type { AuditRecord, ConnectionRecord, RequestRecord, Stats } from '../../
 const time = (ms: number): string => new Date(ms).toISOString()
 const Count = z.int().min(0)
 
-/** One request through a tunnel (contract, "Events", 4; surface, section 5). */
+/** Request through a tunnel (docs/api.md, "Request log and statistics"). */
 export const RequestView = z
   .object({
     id: z.uuid(),
-    timestamp: z.iso.datetime().describe('When its head had arrived.'),
+    timestamp: z.iso.datetime().describe('Time at which the head of the request had arrived.'),
     method: z.string(),
-    path: z.string().describe('Without its query.'),
+    path: z.string().describe('Path without the query.'),
     status: z.int(),
     durationMs: z.number(),
     bytesIn: Count,
     bytesOut: Count,
     sourceIp: z.string(),
-    origin: z.enum(['backend', 'edge']).describe('Who answered.'),
-    reason: z.string().nullable().describe('Why the edge answered.'),
+    origin: z.enum(['backend', 'edge']).describe('Component that answered.'),
+    reason: z.string().nullable().describe('Reason of an answer of the edge.'),
     protocol: z.enum(['http/1.1', 'h2']),
   })
   .meta({ id: 'TunnelRequest' })
@@ -28,7 +28,7 @@ export function requestView(record: RequestRecord): RequestView {
   return { id, timestamp: time(at), method, path, status, durationMs, bytesIn, bytesOut, sourceIp, origin, reason, protocol }
 }
 
-/** A client that came, went or was refused (contract, "Connection event record"). */
+/** Connect, disconnect or rejected login of an SSH client (docs/api.md, "Request log and statistics"). */
 export const ConnectionView = z
   .object({
     id: z.uuid(),
@@ -39,7 +39,7 @@ export const ConnectionView = z
     sessionId: z.string(),
     keyFingerprint: z.string().nullable(),
     passwordId: z.string().nullable(),
-    reason: z.string().nullable().describe('Why it went or was refused.'),
+    reason: z.string().nullable().describe('Reason of the disconnect or the rejection.'),
     durationMs: z.number().nullable(),
   })
   .meta({ id: 'TunnelConnection' })
@@ -51,23 +51,23 @@ export function connectionView(record: ConnectionRecord): z.output<typeof Connec
 
 export const AUDIT_ACTIONS = ['create', 'update', 'delete', 'read'] as const
 
-/** Who did what to a resource. */
+/** Audit entry: actor, action and resource (docs/api.md, "Audit log"). */
 export const AuditEntryView = z
   .object({
     id: z.uuid(),
     timestamp: z.iso.datetime(),
-    actor: z.object({ name: z.string(), kind: z.string() }).nullable().describe('Null when it is not known.'),
+    actor: z.object({ name: z.string(), kind: z.string() }).nullable().describe('Null when unknown.'),
     via: z.enum(['rest', 'kubectl', 'unknown']),
-    action: z.enum(AUDIT_ACTIONS).describe('`read`: credentials of a database were handed out.'),
+    action: z.enum(AUDIT_ACTIONS).describe('`read`: the credentials of a database were read.'),
     resource: z.object({
       kind: z.string(),
       id: z.string(),
-      name: z.string().describe('What its owner calls it: the name of a tunnel, the identifier of a database.'),
-      hostname: z.string().optional().describe('Of a tunnel that has, or had, one.'),
+      name: z.string().describe('Name of a tunnel, identifier of a database.'),
+      hostname: z.string().optional().describe('Hostname of a tunnel, once it has one.'),
     }),
     changes: z
-      .array(z.object({ path: z.string().describe('The field, as this API names it.'), from: z.unknown(), to: z.unknown() }))
-      .describe('What was before and after; null where there was nothing. A digest stands for the value of a header.'),
+      .array(z.object({ path: z.string().describe('Name of the field in this API.'), from: z.unknown(), to: z.unknown() }))
+      .describe('Values before and after; null for an absent value. Values of headers are replaced by a digest.'),
     sourceIp: z.string().nullable(),
     requestId: z.string().nullable(),
   })
@@ -78,20 +78,22 @@ export function auditEntryView(record: AuditRecord): z.output<typeof AuditEntryV
   return { id, timestamp: time(at), actor, via, action, resource, changes: [...changes], sourceIp, requestId }
 }
 
-/** Sums of a tunnel's requests over a window (contract, "Tunnel behaviours"). */
+/** Statistics of a tunnel's requests over a window (docs/api.md, "Request log and statistics"). */
 export const StatsView = z
   .object({
     from: z.iso.datetime(),
     to: z.iso.datetime(),
     requests: Count,
-    averageResponseTimeMs: z.number().nullable().describe('Of the answers of the backend; null without any.'),
+    averageResponseTimeMs: z.number().nullable().describe('Average over the answers of the backend; null without any.'),
     statusClasses: z.object({ '1xx': Count, '2xx': Count, '3xx': Count, '4xx': Count, '5xx': Count }),
-    edgeAnswered: Count.describe('Requests that the edge answered itself.'),
-    bandwidth: z.object({ bytesIn: Count, bytesOut: Count }).describe('Of the bodies.'),
-    topClientIps: z.array(z.object({ ip: z.string(), requests: Count })).describe('The ten with most requests.'),
+    edgeAnswered: Count.describe('Requests that the edge answered.'),
+    bandwidth: z.object({ bytesIn: Count, bytesOut: Count }).describe('Bytes of the bodies.'),
+    topClientIps: z.array(z.object({ ip: z.string(), requests: Count })).describe('The ten addresses with the most requests.'),
     series: z
       .array(z.object({ at: z.iso.datetime(), requests: Count, errors: Count }))
-      .describe('By the minute, over 7 days by the hour; those without requests are left out. `errors` are 5xx.'),
+      .describe(
+        'One item per minute, with the window 7d one per hour; items without requests are left out. `errors` counts 5xx.',
+      ),
   })
   .meta({ id: 'TunnelStats' })
 

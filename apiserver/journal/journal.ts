@@ -5,19 +5,19 @@ import { createPostgresqlReader, loginFromDirectory } from '../../journal/postgr
 import { openSpool } from '../../journal/spool.ts'
 
 export interface ApiJournalDeps {
-  /** Where the Secret with the login is mounted. */
+  /** Mount path of the Secret with the PostgreSQL login. */
   readonly login: string
-  /** Where what is not in the journal yet is kept; no other process uses it. */
+  /** Directory of entries that are not in the journal yet; no other process uses it. */
   readonly directory: string
   readonly log: Logger
   readonly registry: Registry
 }
 
-/** Audit entries are small: this is a hundred thousand of them. */
+/** Maximum size of the spool: some hundred thousand audit entries. */
 const SPOOL_BYTES = 64 * 1024 * 1024
 
 /**
- * The journal as an API server of the cluster home has it: it reads what edges wrote, and writes what it changed itself.
+ * Opens the journal of an API server in the cluster mode: it reads the records of all edges and writes its own audit entries through a spool.
  * @throws JournalFileError when the directory cannot be used
  */
 export async function openApiJournal({ login, directory, log, registry }: ApiJournalDeps): Promise<Journal> {

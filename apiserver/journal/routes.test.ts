@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const HIDDEN = ['tunnel', 'namespace', 'edge', 'generation']
 
-/** A record as the API shows it: with its time, without whose it is. */
+/** Converts a record to its view: with its timestamp, without its tunnel. */
 function shown(record: { readonly at: number } | undefined): object {
   const { at = 0, ...rest } = record ?? {}
   const ofView = Object.entries(rest).filter(([field]) => !HIDDEN.includes(field))
@@ -51,7 +51,7 @@ function shown(record: { readonly at: number } | undefined): object {
 
 const get = (place: string, token = 'viewer') => app.call('GET', place, { token })
 
-test('the request log comes in pages, newest first, by id or hostname of the tunnel', async () => {
+test('the request log has pages, newest first, by id or hostname of the tunnel', async () => {
   const records = Array.from({ length: 5 }, (_, index) => requestRecord({ tunnel: tunnel.metadata.uid, path: `/page/${index}` }))
   await keepRequests(kept.journal, records)
   const first = await get(`${path}/requests?limit=3&pathPrefix=/page/`)
@@ -69,7 +69,7 @@ test('the request log comes in pages, newest first, by id or hostname of the tun
   expect(last.nextCursor).toBeNull()
 })
 
-test('the request log is searched by every parameter', async () => {
+test('every parameter filters the request log', async () => {
   const at = Date.now() - 60_000
   const wanted = {
     method: 'PUT',
@@ -117,12 +117,12 @@ test.each([
   ['connections?type=refused', 'type'],
   ['connections?include=all', 'include'],
   ['stats?window=2h', 'window'],
-])('%s is refused, and %s named', async (query, field) => {
+])('%s is rejected, and the error names %s', async (query, field) => {
   const answer = await get(`${path}/${query}`)
   expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])
 })
 
-test('connections come as they were recorded, refused ones on request', async () => {
+test('connections are listed as recorded, rejected logins on request', async () => {
   const { uid } = tunnel.metadata
   const connect = connectionRecord({ tunnel: uid, clientIp: '198.51.100.7' })
   const refused = connectionRecord({
@@ -142,7 +142,7 @@ test('connections come as they were recorded, refused ones on request', async ()
   expect(all.body.data).toMatchObject({ connections: [{ id: refused.id, type: 'refused', reason: 'wrong_key' }] })
 })
 
-test('an IPv4 address may be asked for as a dual-stack socket writes it', async () => {
+test('a filter accepts an IPv4 address in its IPv6-mapped form', async () => {
   const { uid } = tunnel.metadata
   const connect = connectionRecord({ tunnel: uid, clientIp: '198.51.100.99' })
   const request = requestRecord({ tunnel: uid, sourceIp: '198.51.100.99' })
@@ -171,7 +171,7 @@ test('stats cover whole minutes up to the end of this one', async () => {
   }
 })
 
-test('audit entries outlive what they are about, and are their namespace’s alone', async () => {
+test('audit entries outlive their resources and are visible only in their namespace', async () => {
   const mine = auditRecord({ namespace: 'acme--prod', action: 'delete', actor: null, via: 'unknown' })
   await kept.journal.audit(mine)
   await kept.journal.audit(auditRecord({ namespace: 'acme--other' }))
@@ -182,7 +182,7 @@ test('audit entries outlive what they are about, and are their namespace’s alo
   expect((await get(`${PROD}/audit?actor=local:bob`)).body.data).toEqual({ entries: [], nextCursor: null })
 })
 
-test('nobody reads another tenant’s, and whoever is no member sees nothing at all', async () => {
+test('a caller without a role in the namespace gets 404', async () => {
   await acme.store.create(Namespace, { metadata: { name: 'elsewhere' } })
   const other = await acme.store.create(Tunnel, { metadata: { namespace: 'elsewhere', name: 'x' }, spec: { regionId: 1 } })
   for (const what of ['requests', 'connections', 'stats', 'requests?follow=true']) {
@@ -214,7 +214,7 @@ async function follow(query = '', token = 'viewer', of = path) {
   return { response, next, leave: () => leave.abort() }
 }
 
-test('followers get what passes their filters, as it comes', async () => {
+test('a stream sends the requests that match its filters', async () => {
   const stream = await follow('&statusClass=5xx')
   expect(stream.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   const { uid } = tunnel.metadata
@@ -226,7 +226,7 @@ test('followers get what passes their filters, as it comes', async () => {
   stream.leave()
 })
 
-test('followers have no pages, and may say until when', async () => {
+test('a stream has no pages and accepts an end time', async () => {
   const { uid } = tunnel.metadata
   await keepRequests(kept.journal, [requestRecord({ tunnel: uid }), requestRecord({ tunnel: uid })])
   const { nextCursor } = (await get(`${path}/requests?limit=1`)).body.data as { nextCursor: string }
@@ -237,7 +237,7 @@ test('followers have no pages, and may say until when', async () => {
   stream.leave()
 })
 
-test('following ends soon after the time that it was to end at, and with its tunnel', async () => {
+test('a stream ends soon after its end time, and when its tunnel is deleted', async () => {
   const { metadata } = await acme.store.create(Tunnel, {
     metadata: { namespace: 'acme--prod', name: 'short' },
     spec: { regionId: 1 },
@@ -251,12 +251,12 @@ test('following ends soon after the time that it was to end at, and with its tun
   await expect(long.next()).rejects.toThrow('the stream has ended')
 })
 
-test('who asks for the head of a stream follows nothing', async () => {
+test('HEAD of a stream takes no slot', async () => {
   const head = () => app.call('HEAD', `${path}/requests?follow=true`, { token: 'admin' })
   for (let count = 0; count < 12; count += 1) expect((await head()).status).toBe(200)
 })
 
-test('a principal follows ten at once at the most, and again when one has left', async () => {
+test('a principal has at most ten streams, and a new one after another has ended', async () => {
   const streams = []
   for (let count = 0; count < 10; count += 1) streams.push(await follow('', 'editor'))
   const eleventh = await get(`${path}/requests?follow=true`, 'editor')

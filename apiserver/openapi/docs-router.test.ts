@@ -12,14 +12,14 @@ async function serveDocs() {
   async function close() {
     const closed = new Promise((resolve) => server.once('close', resolve))
     server.close()
-    // Clients keep their connections open, and have not read every file to its end.
+    // Clients keep their connections open and do not read every file to its end.
     server.closeAllConnections()
     await closed
   }
   return { url, [Symbol.asyncDispose]: close }
 }
 
-test('the page loads nothing but what this server has', async () => {
+test('the page loads only files of this server', async () => {
   await using docs = await serveDocs()
   const page = await fetch(`${docs.url}/docs`)
   expect(page.headers.get('Content-Security-Policy')).toContain("script-src 'self'")
@@ -37,7 +37,7 @@ test('the document is served as JSON', async () => {
   expect(await answer.json()).toEqual({ openapi: '3.1.0' })
 })
 
-test('nothing else of the package is served', async () => {
+test('other files of the package are not served', async () => {
   await using docs = await serveDocs()
   for (const path of ['/docs/package.json', '/docs/index.html', '/docs/..%2fpackage.json', '/docs/swagger-ui.js']) {
     expect((await fetch(docs.url + path)).status, path).toBe(404)

@@ -4,18 +4,18 @@ import { allRoutes, type RoutesWiring } from '../routes.ts'
 
 const FILE = new URL('../../docs/openapi.json', import.meta.url)
 
-/** Stands for all that the routes' handlers use: a declaration may take parts of it, and only a handler may call them. */
+/** Returns a placeholder for the dependencies of all routes. A declaration may read its parts; only a handler may call them. */
 function noWiring(): RoutesWiring {
   const nothing: object = new Proxy(() => undefined, {
     get: (_target, name) => (name === Symbol.toPrimitive ? () => 0 : nothing),
     apply: () => {
-      throw new Error('a route calls what it was given while it is only being declared')
+      throw new Error('a route calls a dependency in its declaration; call it in the handler')
     },
   })
   return nothing as RoutesWiring
 }
 
-/** Layout does not count: the formatter has the last word on it. */
+/** Whether the file has the same content, whatever its formatting. */
 async function isCurrent(document: string): Promise<boolean> {
   try {
     return JSON.stringify(JSON.parse(await readFile(FILE, 'utf8'))) === document

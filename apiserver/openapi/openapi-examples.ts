@@ -1,7 +1,7 @@
 import type { Region } from '../../crds/region.ts'
 import type { JsonObject } from './openapi-schemas.ts'
 
-/** What the examples of the document name; no installation has this region. */
+/** Values in the examples of the document; no installation has this region. */
 export const EXAMPLE = {
   region: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01',
   regionId: 1,
@@ -10,12 +10,12 @@ export const EXAMPLE = {
   namespace: 'default',
 } as const
 
-/** The region that a reader of the document can use: the first that runs anything. */
+/** Returns the region for the examples: the first one with motors. */
 export function regionForExamples(regions: readonly Region[]): Region | undefined {
   return regions.find(({ spec }) => spec.motors.length > 0) ?? regions[0]
 }
 
-/** A document whose examples name a region that is there, so that they work when they are pasted. Pure. */
+/** Returns the document with an existing region in its examples, so that they work when pasted. Pure. */
 export function withRegion(document: JsonObject, region: Region | undefined): JsonObject {
   if (!region) return document
   const { id, regionId, motors } = region.spec

@@ -6,23 +6,23 @@ import type { AnyRoute } from '../http/route.ts'
 
 const ref = (section: 'headers' | 'parameters' | 'responses', name: string) => ({ $ref: `#/components/${section}/${name}` })
 
-/** Refusals of the HTTP server itself, which has no codes of its own. */
-export const HTTP_REFUSALS: Readonly<Record<number, string>> = {
+/** Error answers of the HTTP server, before a route is known. */
+export const HTTP_REJECTIONS: Readonly<Record<number, string>> = {
   431: 'The request line and headers are larger than 16 KiB: `invalid_request`',
 }
 
-/** Error statuses of the API, ascending. */
+/** Error statuses of the API, in ascending order. */
 export const ERROR_STATUSES: readonly number[] = [
-  ...new Set([...Object.values(STATUS_OF), ...Object.keys(HTTP_REFUSALS).map(Number)]),
+  ...new Set([...Object.values(STATUS_OF), ...Object.keys(HTTP_REJECTIONS).map(Number)]),
 ].sort((a, b) => a - b)
 
-/** `Error404`: its component under `responses`. */
+/** Returns the name of the component under `responses`, such as `Error404`. */
 export const errorName = (status: number): string => `Error${status}`
 
-/** Statuses that can be the answer to any authenticated request. */
+/** Error statuses that any authenticated request can get. */
 const ALWAYS = [400, 401, 403, 429, 431, 500, 503]
 
-/** The OpenAPI operation of a route. */
+/** Returns the OpenAPI operation of a route. */
 export function operationOf(route: AnyRoute, schemas: Schemas): JsonObject {
   return {
     operationId: route.id,
@@ -47,13 +47,13 @@ function parametersOf(route: AnyRoute, schemas: Schemas): readonly JsonObject[] 
   ]
 }
 
-function fieldsOf(schema: z.ZodObject | undefined, place: 'path' | 'query', schemas: Schemas): JsonObject[] {
+function fieldsOf(schema: z.ZodObject | undefined, location: 'path' | 'query', schemas: Schemas): JsonObject[] {
   if (!schema) return []
   const { properties = {}, required = [] } = schemas.of(schema, 'input')
   return Object.entries(properties).map(([name, { description, examples, ...rest }]) => ({
     name,
-    in: place,
-    required: place === 'path' || required.includes(name),
+    in: location,
+    required: location === 'path' || required.includes(name),
     ...(description !== undefined && { description }),
     ...(Array.isArray(examples) && { example: examples[0] as unknown }),
     schema: rest,
@@ -82,10 +82,10 @@ function replyOf(
 ): JsonObject {
   const schema = { type: 'object', properties: { msg: { type: 'string', const: 'OK' }, data }, required: ['msg', 'data'] }
   const events = {
-    'text/event-stream': { schema: { type: 'string', description: 'Server-sent events, for as long as the caller listens.' } },
+    'text/event-stream': { schema: { type: 'string', description: 'Server-sent events until either side ends the stream.' } },
   }
   return {
-    description: { '200': 'Done.', '201': 'Created.', '202': 'Accepted and going on.' }[status] ?? 'Done.',
+    description: { '200': 'Done.', '201': 'Created.', '202': 'Accepted and still in progress.' }[status] ?? 'Done.',
     headers: { 'X-Request-Id': ref('headers', 'RequestId'), ETag: ref('headers', 'ETag') },
     content: { 'application/json': { schema }, ...(streams && events) },
   }

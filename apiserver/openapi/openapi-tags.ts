@@ -3,28 +3,28 @@ import type { JsonObject } from './openapi-schemas.ts'
 interface Tag {
   readonly name: string
   readonly description: string
-  /** Paths of its calls; the first tag that has a path gets it. */
+  /** Paths of the tag's operations; the first matching tag is used. */
   readonly paths: RegExp
 }
 
-/** Groups of calls at `/docs`, in the order in which they are shown. */
+/** Groups of operations at `/docs`, in display order. */
 const TAGS: readonly Tag[] = [
   {
     name: 'Databases',
     description:
-      'Databases on shared servers, for prototypes and pipelines: one call creates one and answers with its connection details. ' +
-      '`PUT /v1/instances/by-identifier/{identifier}` gives a pipeline the same database however often it asks.',
+      'Databases on shared servers, for prototypes and pipelines: one request creates a database and answers with its connection details. ' +
+      '`PUT /v1/instances/by-identifier/{identifier}` returns the same database to every run of a pipeline.',
     paths: /^\/v1\/instances/,
   },
   {
     name: 'Dedicated databases',
-    description: 'Databases with servers of their own: what they can be made of, and their prices.',
+    description: 'Databases with their own servers: available engines, plans and prices.',
     paths: /^\/v1\/(databases|engines)/,
   },
-  { name: 'Regions', description: 'Where databases and tunnels run, and what each region has.', paths: /^\/v1\/regions/ },
+  { name: 'Regions', description: 'Locations of databases and tunnels, with the engines of each.', paths: /^\/v1\/regions/ },
   {
     name: 'Tunnel logs',
-    description: 'What went through a tunnel, and which clients connected to it.',
+    description: 'Requests through a tunnel, statistics, and the connections of its SSH clients.',
     paths: /\/tunnels\/\{tunnel\}\/(requests|connections|stats)/,
   },
   {
@@ -35,25 +35,25 @@ const TAGS: readonly Tag[] = [
   },
   {
     name: 'Audit log',
-    description: 'Who created, changed and deleted what, and who read credentials. Entries outlive what they are about.',
+    description: 'Creations, changes, deletions and reads of credentials, with their actors. Entries outlive their resources.',
     paths: /\/audit$/,
   },
-  { name: 'Members', description: 'Who has which role in a namespace: viewer, editor or admin.', paths: /\/members/ },
+  { name: 'Members', description: 'Users with a role in a namespace: viewer, editor or admin.', paths: /\/members/ },
   { name: 'API tokens', description: 'Tokens for programs, each bound to one namespace and one role.', paths: /\/api-tokens/ },
   {
     name: 'Organizations',
-    description: 'Organizations and their namespaces, which hold everything else.',
+    description: 'Organizations and their namespaces, which contain all other resources.',
     paths: /^\/v1\/organizations/,
   },
-  { name: 'You', description: 'Who the caller is, and where they have a role.', paths: /^\/v1\/me$/ },
+  { name: 'You', description: 'User name, groups and roles of the caller.', paths: /^\/v1\/me$/ },
 ]
 
-/** The group of a path template; its first segment after the version where none has it. */
+/** Returns the tag of a path template; without a matching tag, the first segment after the version. */
 export function tagOf(path: string): string {
   return TAGS.find(({ paths }) => paths.test(path))?.name ?? path.split('/')[2] ?? path
 }
 
-/** The tags of a document of these paths. */
+/** Returns the tags of a document with these paths. */
 export function tagsOf(paths: readonly string[]): readonly JsonObject[] {
   const used = new Set(paths.map(tagOf))
   const known = TAGS.filter(({ name }) => used.has(name)).map(({ name, description }) => ({ name, description }))

@@ -52,7 +52,7 @@ const pick = (path: string) =>
     .reduce<unknown>((at, key) => (at as Record<string, unknown>)[unescape(key)], document)
 const unescape = (key: string) => key.replaceAll('~1', '/').replaceAll('~0', '~')
 
-test('every reference leads somewhere', () => {
+test('every reference has a target', () => {
   const refs = new Set(refsOf(document))
   expect(refs.size).toBeGreaterThan(5)
   for (const ref of refs) expect(pick(ref), ref).toBeDefined()
@@ -80,7 +80,7 @@ test('an answer is wrapped in the envelope', () => {
   })
 })
 
-test('a request is closed to unknown fields, an answer is open', () => {
+test('a request rejects unknown fields, an answer allows them', () => {
   expect(pick('#/components/schemas/CreateInstance')).toHaveProperty('additionalProperties', false)
   expect(pick('#/components/schemas/Instance')).not.toHaveProperty('additionalProperties')
 })
@@ -90,7 +90,7 @@ test('each error status lists its codes', () => {
   expect(refsOf(pick('#/paths/~1v1~1instances/post/responses'))).toContain('#/components/responses/Error422')
 })
 
-test('a home namespace that the header names may not be found', () => {
+test('a route with a home namespace can answer 404', () => {
   expect(refsOf(pick('#/paths/~1v1~1instances/post/responses/404'))).toEqual(['#/components/responses/Error404'])
 })
 
@@ -110,11 +110,11 @@ function valuesOf(keyword: string, value: unknown, at = ''): { readonly at: stri
 
 const published = JSON.parse(await readFile(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as JsonObject
 
-test('every published pattern is one that engines without Unicode classes have, too', () => {
+test('every published pattern works in engines without Unicode classes', () => {
   const patterns = valuesOf('pattern', published)
   expect(patterns.length).toBeGreaterThan(20)
   for (const { at, text } of patterns) {
-    // RE2, and the re of Python, by which validators check the document.
+    // RE2 and Python's `re`, which validators of the document use.
     expect([at, text]).not.toEqual([at, expect.stringMatching(/\\[pP]\{|\(\?<?[=!]/)])
     for (const flags of ['', 'u']) expect(() => new RegExp(text, flags), at).not.toThrow()
   }
@@ -134,14 +134,14 @@ test.each([
   expect(tagOf(path)).toBe(tag)
 })
 
-test('conditions that fields have together are part of a schema', () => {
+test('a schema contains the rules over several fields', () => {
   const schema = (id: string) => (published as { components: { schemas: Record<string, object> } }).components.schemas[id]
   for (const id of ['CreateInstance', 'PatchInstance'])
     expect(schema(id)).toMatchObject({ not: { required: ['ttl', 'expiresAt'] } })
   expect(schema('ExplainTunnel')).toMatchObject({ oneOf: [{ required: ['sourceIp'] }, { required: ['ssh'] }] })
 })
 
-test('examples name the region that is there', () => {
+test('examples name an existing region', () => {
   const motors = [{ id: 'postgresql-14.4.0' as const, warm: false }]
   const localized = JSON.stringify(
     withRegion(document, region({ id: '11111111-2222-4333-8444-555555555555', regionId: 7, motors })),

@@ -1,35 +1,35 @@
 import { SLUG, SLUG_MAX } from '../../crds/names.ts'
 import { type ApiCode, STATUS_OF } from '../http/errors.ts'
-import { ERROR_STATUSES, errorName, HTTP_REFUSALS, operationOf } from './openapi-operation.ts'
+import { ERROR_STATUSES, errorName, HTTP_REJECTIONS, operationOf } from './openapi-operation.ts'
 import { EXAMPLE } from './openapi-examples.ts'
 import { createSchemas, type JsonObject } from './openapi-schemas.ts'
 import { tagsOf } from './openapi-tags.ts'
 import type { AnyRoute } from '../http/route.ts'
 
-const DESCRIPTION = `Databases, and public URLs for your own machine, each in the answer of one call.
+const DESCRIPTION = `Databases, and public URLs for your own machine, each created by one request.
 
-**Start.** Every call carries \`Authorization: Bearer …\`: a JWT of an issuer that this installation trusts, or an API token (\`moor_…\`). \`GET /v1/me\`
-says who you are and where you have a role. \`GET /v1/regions\` lists where things run. \`POST /v1/instances\` creates a database and
+**Start.** Every request carries \`Authorization: Bearer …\`: a JWT of an issuer that this installation trusts, or an API token (\`moor_…\`). \`GET /v1/me\`
+returns your user name and your roles. \`GET /v1/regions\` lists the regions. \`POST /v1/instances\` creates a database and
 \`POST /v1/organizations/{organization}/namespaces/{namespace}/tunnels\` a tunnel.
 
 **Answers.** A success is \`{"msg":"OK","data":{…}}\`; an error is \`{"msg":"<a sentence>","error":{"code","details","requestId"}}\`. Branch on the code;
 \`details\` names each wrong field. Times are RFC 3339 in UTC. An unknown field or query parameter is an error.
 
-**Namespaces.** Databases, tunnels, members and API tokens are in a namespace of an organization. Calls without a namespace in their path are
-about that of the token, else about that of the header \`Mooring-Namespace\`, else about the only one where you have a role.
+**Namespaces.** Databases, tunnels, members and API tokens are in a namespace of an organization. A request without a namespace in its path uses
+the namespace of the token, else that of the header \`Mooring-Namespace\`, else the only one in which you have a role.
 
-**Roles.** A viewer reads all but secrets; an editor also creates, changes and deletes, and reads credentials; an admin also manages members and API
-tokens. Organizations and namespaces are made by platform admins.
+**Roles.** A viewer reads everything except secrets; an editor also creates, changes and deletes, and reads credentials; an admin also manages members and
+API tokens. Platform admins create organizations and namespaces.
 
-**Lists** have pages: \`?limit=\`, and \`?cursor=\` with the \`nextCursor\` of the page before, newest first.
+**Lists** have pages, newest first: \`?limit=\`, and \`?cursor=\` with the \`nextCursor\` of the previous page.
 
-**Repeating.** A POST with an \`Idempotency-Key\` can be sent again and gives the same answer. A change with \`If-Match\` is carried out at that version
-alone; \`ETag\` is the version of what an answer has. A PATCH is a JSON merge patch (RFC 7396).
+**Repeating.** A POST with an \`Idempotency-Key\` can be repeated and gives the same answer. A change with \`If-Match\` is made only at that version;
+\`ETag\` is the version of the resource in an answer. A PATCH is a JSON merge patch (RFC 7396).
 
-**Limits.** 429 and 503 say in \`Retry-After\` when to try again. A body may have 64 KiB, the request line and headers 16 KiB together (431), a URL 8,192
-characters. Text of a path is percent-encoded: the identifier \`feature/a b#1\` is \`feature%2Fa%20b%231\`.`
+**Limits.** 429 and 503 have \`Retry-After\` with the seconds to wait. The maximum of a body is 64 KiB, of the request line and headers together 16 KiB (431),
+of a URL 8,192 characters. Text in a path is percent-encoded: the identifier \`feature/a b#1\` is \`feature%2Fa%20b%231\`.`
 
-/** The OpenAPI 3.1 document of these routes: all of them, or those of one listener. Pure. */
+/** Returns the OpenAPI 3.1 document of the given routes: all, or those of one listener. Pure. */
 export function openApiDocument(routes: readonly AnyRoute[]): JsonObject {
   const schemas = createSchemas()
   const paths: Record<string, Record<string, JsonObject>> = {}
@@ -65,35 +65,39 @@ const PARAMETERS = {
     name: 'Mooring-Namespace',
     in: 'header',
     description:
-      'The namespace of this call, as `organization/namespace`; needed when the token names none and you have several. Another than that of the token is 400.',
+      'Namespace of the request, as `organization/namespace`; required when the token names none and you have roles in several. A namespace other than the token’s is 400.',
     schema: { type: 'string', pattern: `^${SLUG_PATTERN}/${SLUG_PATTERN}$`, maxLength: 2 * SLUG_MAX + 1 },
     example: `${EXAMPLE.organization}/${EXAMPLE.namespace}`,
   },
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',
-    description: 'The same key with the same body gives the same answer; free again once the resource is gone.',
+    description: 'The same key with the same body gives the same answer. A key can be used again once its resource is deleted.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
   },
   IfMatch: {
     name: 'If-Match',
     in: 'header',
-    description: '`ETag` of an earlier answer, or several, or `*`: 409 when the resource is at none of these versions.',
+    description: '`ETag` of an earlier answer, or several, or `*`: 409 when the resource has none of these versions.',
     schema: { type: 'string', pattern: `^ *(\\*|${ENTITY_TAG}( *, *${ENTITY_TAG})*) *$` },
   },
   RequestId: {
     name: 'X-Request-Id',
     in: 'header',
-    description: 'Your own id of this request: 1 to 128 letters, digits and `._:-`. One is made in place of any other text.',
+    description: 'Your own id of the request: 1 to 128 letters, digits and `._:-`. Any other text is replaced by a new id.',
     schema: { type: 'string' },
   },
 }
 
 const HEADERS = {
-  RequestId: { description: 'Quote it when you report a problem.', required: true, schema: { type: 'string' } },
+  RequestId: {
+    description: 'Id of the request; quote it when you report a problem.',
+    required: true,
+    schema: { type: 'string' },
+  },
   ETag: { description: 'Version of the one resource in the answer, for `If-Match`.', schema: { type: 'string' } },
-  RetryAfter: { description: 'Seconds after which to try again.', schema: { type: 'integer' } },
-  WwwAuthenticate: { description: 'How to authenticate.', schema: { type: 'string' } },
+  RetryAfter: { description: 'Seconds to wait before the next attempt.', schema: { type: 'integer' } },
+  WwwAuthenticate: { description: 'Authentication scheme.', schema: { type: 'string' } },
 }
 
 const CODES = Object.entries(STATUS_OF) as readonly (readonly [ApiCode, number])[]
@@ -101,11 +105,11 @@ const CODES = Object.entries(STATUS_OF) as readonly (readonly [ApiCode, number])
 const ERROR = {
   type: 'object',
   properties: {
-    msg: { type: 'string', description: 'A sentence; never `OK`.' },
+    msg: { type: 'string', description: 'Error message; never `OK`.' },
     error: {
       type: 'object',
       properties: {
-        code: { type: 'string', enum: CODES.map(([code]) => code), description: 'Stable: branch on this.' },
+        code: { type: 'string', enum: CODES.map(([code]) => code), description: 'Stable code; branch on it.' },
         details: {
           type: 'array',
           items: {
@@ -142,7 +146,7 @@ const EXTRA_HEADERS: Readonly<Record<number, JsonObject>> = {
 function errorResponse(status: number): JsonObject {
   const codes = CODES.flatMap(([code, of]) => (of === status ? [`\`${code}\``] : []))
   return {
-    description: `${HTTP_REFUSALS[status] ?? codes.join(', ')}.`,
+    description: `${HTTP_REJECTIONS[status] ?? codes.join(', ')}.`,
     headers: { 'X-Request-Id': header('RequestId'), ...EXTRA_HEADERS[status] },
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
   }

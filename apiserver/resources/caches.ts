@@ -14,22 +14,23 @@ import { bindingIndexes } from '../../store/role-access.ts'
 import { apiTokenIndexes } from '../auth/api-token.ts'
 import { tunnelLookupIndexes } from '../tunnels/tunnel-lookup.ts'
 
-/** The shared copies that the API works from; who makes them may share them with others. */
+/** Caches of the API; the process may share them with other components. */
 export interface ApiCaches {
   readonly organizations: Cache<typeof Organization>
   readonly tenantNamespaces: Cache<typeof TenantNamespace>
   readonly namespaces: Cache<typeof Namespace>
-  /** With `bindingIndexes` (store/role-access.ts), as the next. */
+  /** Cache with `bindingIndexes` (store/role-access.ts). */
   readonly roleBindings: Cache<typeof RoleBinding>
+  /** Cache with `bindingIndexes` (store/role-access.ts). */
   readonly clusterRoleBindings: Cache<typeof ClusterRoleBinding>
-  /** With `apiTokenIndexes` (auth/api-token.ts). */
+  /** Cache with `apiTokenIndexes` (auth/api-token.ts). */
   readonly apiTokens: Cache<typeof ApiToken>
   readonly regions: Cache<typeof Region>
   readonly plans: Cache<typeof Plan>
   readonly instances: Cache<typeof SharedInstance>
 }
 
-/** Caches for an API server. By itself it looks instances up by no index; who shares its caches may need some. */
+/** Creates the caches of an API server. `instanceIndexes` are for components that share the caches; the API itself needs none. */
 export function createApiCaches({ cached }: CacheSet, instanceIndexes?: CacheDeps<typeof SharedInstance>['indexes']): ApiCaches {
   return {
     organizations: cached(Organization),
@@ -44,7 +45,7 @@ export function createApiCaches({ cached }: CacheSet, instanceIndexes?: CacheDep
   }
 }
 
-/** What the routes of tunnels need beside. */
+/** Creates the additional caches of the tunnel routes. */
 export function createTunnelCaches({ cached }: CacheSet) {
   return {
     endpoints: cached(TunnelEndpoint),

@@ -5,19 +5,19 @@ import type { Store } from '../../store/port.ts'
 import { ApiError } from '../http/errors.ts'
 import { keyHash, type KeyOwner, sameRequest } from '../http/idempotency.ts'
 
-/** The request that creates. */
+/** Request that creates an object. */
 export interface NamedRequest {
   readonly owner: KeyOwner
-  /** Of its body. */
+  /** Hash of the body. */
   readonly hash: string
-  /** What callers call the kind, when that is not its own name. */
+  /** Name of the kind in messages; the kind's own name when absent. */
   readonly what?: string
 }
 
 /**
- * Creates an object whose name the caller chose, or finds the one that an earlier request with the same key and body made. The name cannot carry an Idempotency-Key, as with `createOnce`, so a label does: the
- * same key finds its object. Two requests at the same moment with one key and two names may both create.
- * @throws ApiError `conflict` when the name is taken, `idempotency_key_reused`; StoreError whatever `create` throws
+ * Creates an object whose name the caller chose, or returns the one that an earlier request with the same key and body created. A label stores the
+ * Idempotency-Key, because the name cannot carry it as with `createOnce`. Two simultaneous requests with one key and two names may both create.
+ * @throws ApiError `conflict` when the name is taken, `idempotency_key_reused`; StoreError of `create`
  */
 export async function createNamed<K extends Kind>(
   store: Store,
@@ -39,7 +39,7 @@ export async function createNamed<K extends Kind>(
   try {
     return { object: await createNew({ store, kind, what }, { ...draft, metadata: marked }), created: true }
   } catch (error) {
-    // The same request, sent twice at once: the other one was quicker.
+    // The same request, sent twice at once: the other one was faster.
     const twin = error instanceof ApiError ? await find() : undefined
     if (!twin) throw error
     return { object: sameRequest(twin, hash), created: false }

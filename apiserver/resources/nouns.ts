@@ -1,6 +1,6 @@
 import type { Kind } from '../../crds/kind.ts'
 
-/** What the API calls resources, by the plural of their kind: one of them, and many. */
+/** Names of resources in messages, by the plural of their kind. */
 const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   sharedinstances: ['database', 'databases'],
   tunnels: ['tunnel', 'tunnels'],
@@ -12,10 +12,10 @@ const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   secrets: ['credential', 'credentials'],
 }
 
-/** `database`; the kind's own name where the API has none. */
+/** Returns the name of one resource, such as `database`; the kind's own name without an entry. */
 export const nounOf = ({ plural, singular }: Pick<Kind, 'plural' | 'singular'>): string => NOUNS[plural]?.[0] ?? singular
-/** `databases`, by the plural of a kind. */
+/** Returns the name of several resources, such as `databases`, by the plural of a kind. */
 export const nounsOf = (plural: string): string => NOUNS[plural]?.[1] ?? plural
-/** `1 database`, `3 databases`. */
+/** Returns a count with its noun: `1 database`, `3 databases`. */
 export const counted = (count: number, kind: Pick<Kind, 'plural' | 'singular'>): string =>
   `${count} ${count === 1 ? nounOf(kind) : nounsOf(kind.plural)}`

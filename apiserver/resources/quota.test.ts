@@ -6,7 +6,7 @@ import { createQuota } from './quota.ts'
 
 const namespace = 'acme--prod'
 
-/** A quota of two over a cache with these objects. */
+/** Creates a quota of two over a cache with the given objects. */
 function quotaOver(...names: string[]) {
   const list = () => names.map((name) => sharedInstance({ metadata: { name } }))
   const cache = { list } as unknown as Cache<typeof SharedInstance>
@@ -15,36 +15,36 @@ function quotaOver(...names: string[]) {
 
 const exceeded = expect.objectContaining({ code: 'quota_exceeded' }) as Error
 
-test('what is there counts', () => {
+test('existing objects count', () => {
   const { quota } = quotaOver('a', 'b')
   expect(() => quota.reserve({ namespace, name: 'c' })).toThrow(exceeded)
 })
 
-test('what is under way counts', () => {
+test('objects being created count', () => {
   const { quota } = quotaOver('a')
   quota.reserve({ namespace, name: 'b' })
   expect(() => quota.reserve({ namespace, name: 'c' })).toThrow(exceeded)
 })
 
-test('what is there and under way at once counts once', () => {
+test('an existing object that is being created counts once', () => {
   const { quota, names } = quotaOver()
   quota.reserve({ namespace, name: 'a' })
   names.push('a')
   expect(() => quota.reserve({ namespace, name: 'b' })).not.toThrow()
 })
 
-test('a repeated request is never refused for its own first one', () => {
+test('a repeated request is never rejected because of the first one', () => {
   const { quota } = quotaOver('a', 'b')
   expect(() => quota.reserve({ namespace, name: 'b' })).not.toThrow()
 })
 
-test('a place is free again when its creation failed', () => {
+test('a slot is free again after a failed creation', () => {
   const { quota } = quotaOver('a')
   quota.reserve({ namespace, name: 'b' })[Symbol.dispose]()
   expect(() => quota.reserve({ namespace, name: 'c' })).not.toThrow()
 })
 
-test('a place is kept while one of two requests for it goes on', () => {
+test('a slot stays reserved while one of two requests for it runs', () => {
   const { quota } = quotaOver('a')
   quota.reserve({ namespace, name: 'b' })
   quota.reserve({ namespace, name: 'b' })[Symbol.dispose]()

@@ -3,8 +3,8 @@ import { API_TOKEN_LIFE_MS, type ApiToken, endOfApiToken } from '../../crds/api-
 import type { Cache } from '../../store/cache.ts'
 import { type Role, ROLES } from '../../crds/names.ts'
 import type { Question } from '../../store/access.ts'
-import type { CatchUp } from '../resources/catch-up.ts'
-import { createdAtOf } from '../resources/created-at.ts'
+import type { CatchUp } from '../resources/cache-waits.ts'
+import { createdAtOf } from '../resources/timestamps.ts'
 import { ApiError, wrongField } from '../http/errors.ts'
 import { idParam, NamespaceParams } from './tenancy-deps.ts'
 
@@ -18,12 +18,12 @@ export const ApiTokenView = z
     role: z.enum(ROLES),
     expiresAt: z.iso.datetime(),
     createdAt: z.iso.datetime(),
-    token: z.string().optional().describe('Shown once, in the answer of its creation.'),
+    token: z.string().optional().describe('Only in the answer to the creation.'),
   })
   .meta({ id: 'ApiToken' })
 
 export const ApiTokenData = z.object({ apiToken: ApiTokenView })
-/** Any text is an id that does not exist: 404, not 400. */
+/** Path parameters. Text that is not an id is 404, not 400. */
 export const ApiTokenParams = z.object({ ...NamespaceParams.shape, id: idParam('Id of the API token.') })
 
 interface Deps {
@@ -31,7 +31,7 @@ interface Deps {
   readonly catchUp: CatchUp
 }
 
-/** The API token of a namespace that `id` names. @throws ApiError `not_found` */
+/** Finds an API token of a namespace by its id. @throws ApiError `not_found` */
 export async function findApiToken({ apiTokens, catchUp }: Deps, namespace: string, id: string): Promise<ApiToken> {
   const object = await catchUp(apiTokens, () => apiTokens.byUid(id.toLowerCase()))
   if (object?.metadata.namespace === namespace) return object
@@ -49,14 +49,14 @@ export function apiTokenView(token: ApiToken): z.output<typeof ApiTokenView> {
   }
 }
 
-/** When a new token expires. @throws ApiError `invalid_request` naming `expiresAt` */
+/** Returns the expiry of a new token. @throws ApiError `invalid_request` naming `expiresAt` */
 export function expiryOf(expiresAt: string | undefined, now: number): string {
   const at = expiresAt === undefined ? now + DEFAULT_LIFE_MS : Date.parse(expiresAt)
   if (at > now && at <= now + API_TOKEN_LIFE_MS) return new Date(at).toISOString()
   throw wrongField('expiresAt', at > now ? 'must be at most a year from now' : 'must be in the future')
 }
 
-/** What only a role as strong as this may do: who may, may hand the role out. */
+/** Right that only this role and stronger ones have. A caller with it may create tokens of the role. */
 export const PROOF_OF_ROLE: Readonly<Record<Role, Pick<Question, 'verb' | 'resource'>>> = {
   viewer: { verb: 'list', resource: 'sharedinstances' },
   editor: { verb: 'create', resource: 'sharedinstances' },

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { RoleBinding } from '../../crds/core.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { clusterRoleOf, isReserved, labels, type Role, ROLES } from '../../crds/names.ts'
-import { createdNow } from '../resources/created-at.ts'
+import { createdNow } from '../resources/timestamps.ts'
 import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/query.ts'
 
-/** Value of the label managed-by on what this API makes; other RoleBindings are not its members. */
+/** Value of the label managed-by on RoleBindings that this API creates; other RoleBindings are not members. */
 const MANAGED_BY = 'mooring-apiserver'
 
 export const Subject = z
@@ -21,7 +21,7 @@ export const Subject = z
 export const MemberView = z.object({ subject: z.string(), role: z.enum(ROLES) }).meta({ id: 'Member' })
 export type MemberView = z.output<typeof MemberView>
 
-/** Name of the RoleBinding of a member: a hash, because a subject may hold what a name may not. */
+/** Returns the name of a member's RoleBinding: a hash, because a subject may contain characters that a name may not. */
 export function memberName(subject: string): string {
   return `member-${createHash('sha256').update(subject).digest('hex').slice(0, 32)}`
 }
@@ -39,7 +39,7 @@ export function newMember(namespace: string, { subject, role }: MemberView, now:
   }
 }
 
-/** The member that a RoleBinding stands for; undefined when this API did not make it. */
+/** Returns the member of a RoleBinding; undefined when this API did not create it. */
 export function memberView({ metadata, roleRef, subjects }: RoleBinding): MemberView | undefined {
   const [subject] = subjects
   const role = ROLES.find((each) => clusterRoleOf(each) === roleRef.name)
@@ -47,7 +47,7 @@ export function memberView({ metadata, roleRef, subjects }: RoleBinding): Member
   return memberName(subject.name) === metadata.name ? { subject: subject.name, role } : undefined
 }
 
-/** True when the group of each role, which API tokens and role tokens carry, is bound to it. */
+/** Whether each role has a RoleBinding for its group, which API tokens and role tokens carry. */
 export function areRolesBound(bindings: readonly RoleBinding[], groupOf: (role: Role) => string): boolean {
   return ROLES.every((role) =>
     bindings.some(

@@ -4,15 +4,15 @@ import type { Organization } from '../../crds/organization.ts'
 import type { Access } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
 import { ApiError } from '../http/errors.ts'
-import { type CatchUp, createCatchUp } from '../resources/catch-up.ts'
-import { createdAtOf } from '../resources/created-at.ts'
+import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
+import { createdAtOf } from '../resources/timestamps.ts'
 import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/query.ts'
 import type { Principal } from '../http/route.ts'
 
-/** A slug in a body; in a path any other text is simply not found. */
+/** Slug in a body. In a path, text that is not a slug is 404. */
 export const Slug = z.string().max(SLUG_MAX).regex(SLUG, SLUG_RULE)
 
-/** What people call it. */
+/** Display name. */
 export const DisplayName = z.string().min(1).max(100).regex(NO_CONTROLS, NO_CONTROLS_RULE)
 
 export const OrganizationView = z
@@ -26,14 +26,14 @@ export function organizationView({ metadata, spec }: Organization): z.output<typ
 export interface OrganizationsDeps {
   readonly access: Access
   readonly organizations: Cache<typeof Organization>
-  /** None where this process alone creates. */
+  /** Absent where no other process creates organizations. */
   readonly catchUp?: CatchUp
 }
 
-/** Which organizations a caller may see: those with a namespace of theirs, and a platform admin all. */
+/** Organizations that a caller may read: those with a namespace in which the caller has a role; all for a platform admin. */
 export interface Organizations {
   visible(principal: Principal): Promise<readonly Organization[]>
-  /** @throws ApiError `not_found` when there is none or the caller may not see it */
+  /** Finds an organization by its slug. @throws ApiError `not_found` when it does not exist or the caller may not read it */
   find(principal: Principal, slug: string): Promise<Organization>
 }
 

@@ -8,14 +8,14 @@ import type { Access } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
-import { DEFAULT_LIMITS } from '../http/limits.ts'
-import { type CatchUp, createCatchUp } from '../resources/catch-up.ts'
+import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
+import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import { EXAMPLE } from '../openapi/openapi-examples.ts'
 import { createOrganizations, type Organizations } from './organizations.ts'
 import { createQuota, type Quota } from '../resources/quota.ts'
 import type { Scopes } from '../auth/scope.ts'
 
-/** What the wiring hands in. */
+/** Dependencies that the process provides. */
 export interface TenancyWiring {
   readonly store: Store
   readonly access: Access
@@ -24,20 +24,20 @@ export interface TenancyWiring {
   readonly tenantNamespaces: Cache<typeof TenantNamespace>
   readonly namespaces: Cache<typeof Namespace>
   readonly roleBindings: Cache<typeof RoleBinding>
-  /** With `apiTokenIndexes` (auth/api-token.ts). */
+  /** Cache with `apiTokenIndexes` (auth/api-token.ts). */
   readonly apiTokens: Cache<typeof ApiToken>
-  /** Of the installation, at least 32 random bytes: API tokens made with an Idempotency-Key are derived from it. */
+  /** Secret of the installation, at least 32 random bytes, from which API tokens of requests with an Idempotency-Key are derived. */
   readonly tokenSecret: Uint8Array
-  /** Most API tokens in a namespace, unless the default holds. */
+  /** Maximum of API tokens in a namespace. */
   readonly apiTokensPerNamespace?: number
   readonly now?: () => Date
-  /** Absent where there is no journal. */
+  /** Absent in an installation without a journal. */
   readonly audit?: Audit | undefined
-  /** None where this process alone creates. */
+  /** Absent where no other process creates resources. */
   readonly catchUp?: CatchUp
 }
 
-/** What the routes of organizations, namespaces, members and API tokens work with. */
+/** Dependencies of the routes of organizations, namespaces, members and API tokens. */
 export interface TenancyDeps extends Omit<TenancyWiring, 'organizations' | 'apiTokensPerNamespace'> {
   readonly organizations: Organizations
   readonly organizationCache: Cache<typeof Organization>
@@ -67,13 +67,13 @@ export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
   }
 }
 
-/** What a slug in a path looks like, for the document alone: other text is not found rather than invalid. */
+/** Path parameter with a slug. The pattern is only for the OpenAPI document: other text is 404, not 400. */
 const slugParam = (about: string, example: string) =>
   z
     .string()
     .describe(about)
     .meta({ pattern: SLUG.source, maxLength: SLUG_MAX, examples: [example] })
-/** The same of an id. */
+/** Path parameter with an id. The format is only for the OpenAPI document: other text is 404, not 400. */
 export const idParam = (about: string) => z.string().describe(about).meta({ format: 'uuid' })
 
 export const OrganizationParams = z.object({ organization: slugParam('Slug of the organization.', EXAMPLE.organization) })
@@ -84,8 +84,8 @@ export const NamespaceParams = z.object({
 
 export const ORGANIZATION_PATH = '/v1/organizations/{organization}'
 export const NAMESPACE_PATH = `${ORGANIZATION_PATH}/namespaces/{namespace}`
-/** Data of the answer to a deletion. */
+/** Schema of the data in the answer to a deletion. */
 export const Nothing = z.object({})
-/** Data of a list. */
+/** Returns the schema of the data of a list. */
 export const listOf = <N extends string, V extends z.ZodType>(plural: N, view: V) =>
   z.object({ [plural]: z.array(view), nextCursor: z.string().nullable() })

@@ -21,7 +21,7 @@ const commandsOf = (spec: object, config: object = {}) =>
 test.each([
   { ssh: 22_222, line: `[ssh.test]:22222 ${KEY}` },
   { ssh: 22, line: `ssh.test ${KEY}` },
-])('a host key is known under what OpenSSH looks for at port $ssh', ({ ssh, line }) => {
+])('a known_hosts line has the name that OpenSSH uses for port $ssh', ({ ssh, line }) => {
   expect(commandsOf({ ports: { ssh } }).knownHosts).toEqual([line])
 })
 
@@ -34,14 +34,14 @@ test('every command pins a host key, which it writes to a file first', () => {
   }
 })
 
-test('without a known host key a command leaves the question to ssh', () => {
+test('without a known host key a command pins none', () => {
   const unknown = { ...endpoint({}), status: {} }
   const { ssh } = connectCommands({ hostname, endpoint: unknown, config: TunnelSpec.parse({ regionId: 1 }).config })
   expect(ssh).toMatch(/^ssh -N /)
   expect(ssh).not.toContain('StrictHostKeyChecking')
 })
 
-test('the percent sign of an address with a zone is no specifier of a unit', () => {
+test('a unit escapes the percent sign of an address with a zone', () => {
   const { ssh, systemd } = commandsOf({ sshHost: 'fe80::1%eth0' })
   expect(ssh).toContain('@fe80::1%eth0')
   expect(systemd.replaceAll(/%t|%%/g, '')).not.toContain('%')
@@ -49,7 +49,11 @@ test('the percent sign of an address with a zone is no specifier of a unit', () 
 
 test.each([
   { does: 'to port 3000 of the client’s machine', config: {}, forward: `-R ${hostname}:80:localhost:3000` },
-  { does: 'to where the edge says, for a tunnel with a target', config: { target: 'db:5432' }, forward: `-R ${hostname}:80` },
+  {
+    does: 'to the target that the edge names, for a tunnel with a target',
+    config: { target: 'db:5432' },
+    forward: `-R ${hostname}:80`,
+  },
 ])('every command forwards $does', ({ config, forward }) => {
   const { ssh, loop, autossh, systemd } = commandsOf({}, config)
   for (const command of [ssh, loop, autossh, systemd]) expect(command).toContain(` ${forward} ${hostname}@ssh.test`)

@@ -13,7 +13,7 @@ import type { Scopes } from '../auth/scope.ts'
 import { createPresenceLookup, type PresenceOf } from './tunnel-presence.ts'
 import { TunnelView, tunnelView } from './tunnel-view.ts'
 
-/** What the wiring hands in. */
+/** Dependencies that the process provides. */
 export interface TunnelWiring {
   readonly store: Store
   readonly scopes: Scopes
@@ -28,16 +28,16 @@ export interface TunnelWiring {
   readonly now: () => Date
 }
 
-/** What the routes of tunnels work with. */
+/** Dependencies of the tunnel routes. */
 export interface TunnelDeps extends TunnelWiring {
   readonly quota: Quota
   readonly presenceOf: PresenceOf
-  readonly show: (tunnels: readonly Tunnel[], to: Reader) => Promise<readonly TunnelView[]>
-  readonly answer: (status: 200 | 201, tunnel: Tunnel, to: Reader) => Promise<Reply<{ readonly tunnel: TunnelView }>>
+  readonly show: (tunnels: readonly Tunnel[], to: TunnelReader) => Promise<readonly TunnelView[]>
+  readonly answer: (status: 200 | 201, tunnel: Tunnel, to: TunnelReader) => Promise<Reply<{ readonly tunnel: TunnelView }>>
 }
 
-/** The caller whom tunnels of a namespace are shown to. */
-export interface Reader {
+/** Caller who reads tunnels of a namespace. */
+export interface TunnelReader {
   readonly principal: Principal
   readonly scope: Scope
 }
@@ -49,7 +49,7 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
   const { tunnels, endpoints, scopes, tunnelsPerNamespace: max } = wiring
   const presenceOf = createPresenceLookup(wiring)
 
-  async function show(shown: readonly Tunnel[], { principal, scope }: Reader): Promise<readonly TunnelView[]> {
+  async function show(shown: readonly Tunnel[], { principal, scope }: TunnelReader): Promise<readonly TunnelView[]> {
     const { organization, slug } = scope
     const [presenceIn, readsSecrets] = await Promise.all([
       presenceOf(shown),
@@ -64,9 +64,9 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
     )
   }
 
-  async function answer(status: 200 | 201, tunnel: Tunnel, to: Reader) {
+  async function answer(status: 200 | 201, tunnel: Tunnel, to: TunnelReader) {
     const [view] = await show([tunnel], to)
-    if (!view) throw new Error('a tunnel that was asked for is not shown')
+    if (!view) throw new Error('the view of the tunnel is missing')
     return { status, data: { tunnel: view }, etag: tunnel.metadata.resourceVersion }
   }
 

@@ -10,7 +10,7 @@ import { NAMESPACE_PATH, NamespaceParams } from '../tenancy/tenancy-deps.ts'
 export const TUNNELS_PATH = `${NAMESPACE_PATH}/tunnels`
 export const TUNNEL_PATH = `${TUNNELS_PATH}/{tunnel}`
 
-/** Any text is a tunnel that does not exist: 404, not 400. */
+/** Path parameters. Text that is neither an id nor a hostname is 404, not 400. */
 export const TunnelParams = z.object({
   ...NamespaceParams.shape,
   tunnel: z
@@ -19,7 +19,7 @@ export const TunnelParams = z.object({
     .meta({ pattern: '^([0-9A-Fa-f]{16}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$' }),
 })
 
-/** What a call needs beyond reading the tunnel. */
+/** Right that a request needs in addition to reading the tunnel. */
 export interface TunnelNeed {
   readonly verb: Verb
   readonly resource: 'tunnels' | 'tunnelpasswords'
@@ -31,8 +31,8 @@ export interface FoundTunnel {
 }
 
 /**
- * Finds the tunnel that a path names, by its id or its hostname.
- * @throws ApiError `not_found` when the namespace has none, or the caller may not see the namespace; `forbidden` when a right is missing
+ * Finds the tunnel of a path by its id or its hostname.
+ * @throws ApiError `not_found` when the namespace has no such tunnel or the caller may not read the namespace; `forbidden` when a right is missing
  */
 export type FindTunnel = (
   principal: Principal,
@@ -40,14 +40,14 @@ export type FindTunnel = (
   needs?: readonly TunnelNeed[],
 ) => Promise<FoundTunnel>
 
-/** What tunnels are found by, here. */
+/** Indexes that the tunnel cache needs. */
 export const tunnelLookupIndexes = {
   hostname: ({ status }: Tunnel): readonly string[] => (status?.hostname === undefined ? [] : [status.hostname]),
 }
 
 export interface TunnelLookupDeps {
   readonly scopes: Scopes
-  /** With {@link tunnelLookupIndexes}. */
+  /** Cache with {@link tunnelLookupIndexes}. */
   readonly tunnels: Cache<typeof Tunnel>
 }
 
@@ -64,8 +64,8 @@ export function createTunnelLookup({ scopes, tunnels }: TunnelLookupDeps): FindT
   }
 }
 
-/** @throws ApiError `conflict` when the tunnel is being deleted */
-export function tunnelMustStay({ metadata }: Tunnel): void {
+/** Checks that the tunnel is not being deleted. @throws ApiError `conflict` */
+export function requireTunnelNotDeleting({ metadata }: Tunnel): void {
   if (metadata.deletionTimestamp !== undefined)
     throw new ApiError('conflict', 'this tunnel is being deleted, and cannot be changed')
 }

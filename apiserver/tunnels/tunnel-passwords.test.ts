@@ -20,12 +20,12 @@ test.each([
   expect(view).toMatchObject({ createdAt: '2026-01-01T12:00:00.000Z', expiresAt: end })
 })
 
-test('issued passwords have the form by which the edge knows them', () => {
+test('issued passwords have the form that the edge expects', () => {
   const derived = Array.from({ length: 20 }, (_, index) => deriveTunnelPassword(new Uint8Array(32), `salt-${index}`))
   for (const password of [...derived, randomTunnelPassword()]) expect(password).toMatch(ISSUED_PASSWORD)
 })
 
-test('the live ones of a tunnel are the ten oldest of its own that have not ended', () => {
+test('the live passwords of a tunnel are its ten oldest that have not expired', () => {
   const passwords = settableCache(TunnelPassword)
   let now = new Date('2026-01-01T12:30:00Z')
   const { livePasswordsOf } = createPasswordLookup({ tunnelPasswords: passwords.cache, now: () => now })

@@ -5,7 +5,7 @@ import { livePasswords, passwordsOf } from '../../shared/live-passwords.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
-import { createdAtOf } from '../resources/created-at.ts'
+import { createdAtOf } from '../resources/timestamps.ts'
 
 const PREFIX = 'mt_'
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -14,7 +14,7 @@ const LENGTH = 32
 export const PasswordView = z
   .object({
     id: z.uuid(),
-    password: z.string().optional().describe('Shown once, in the answer of its creation.'),
+    password: z.string().optional().describe('Only in the answer to the creation.'),
     expiresAt: z.iso.datetime(),
     createdAt: z.iso.datetime(),
     createdBy: z.string().nullable(),
@@ -36,7 +36,7 @@ interface LiveDeps {
   readonly now: () => Date
 }
 
-/** How the passwords of a tunnel are found: those that have not ended, and of these the ones that the edge accepts. Oldest first. */
+/** Creates the lookups of a tunnel's passwords, oldest first: all that have not expired, and those of them that the edge accepts. */
 export function createPasswordLookup({ tunnelPasswords, now }: LiveDeps) {
   function allOf(tunnel: Tunnel): readonly TunnelPassword[] {
     const { namespace } = tunnel.metadata
@@ -48,15 +48,15 @@ export function createPasswordLookup({ tunnelPasswords, now }: LiveDeps) {
   }
 }
 
-/** `mt_` and 32 base62 characters, some 190 bits. */
+/** Creates a password: `mt_` and 32 base62 characters, some 190 bits. */
 export function randomTunnelPassword(): string {
   return PREFIX + Array.from({ length: LENGTH }, () => BASE62[randomInt(BASE62.length)]).join('')
 }
 
-/** The same for the same salt, for whoever has the installation's secret: a repeated request is answered with it again. */
+/** Derives a password from `salt` and the installation's secret, so that a repeated request gets the same password again. */
 export function deriveTunnelPassword(secret: Uint8Array, salt: string): string {
   const bytes = createHmac('sha512', secret).update(`tunnel-password:${salt}`).digest()
-  // 256 is no multiple of 62: the first characters come a little more often, which leaves 189 of the 190 bits.
+  // 256 is not a multiple of 62, so the first characters are slightly more frequent: 189 of the 190 bits remain.
   return PREFIX + Array.from(bytes.subarray(0, LENGTH), (byte) => BASE62[byte % BASE62.length]).join('')
 }
 

@@ -16,27 +16,31 @@ const inStatus = { sessions: 2, lastConnectedAt: Date.parse('2030-01-31T12:00:00
 
 test.each<{ does: string; presence: JournalReader['presence']; shown: object }>([
   {
-    does: 'the journal says who is connected',
+    does: 'the journal has the connected sessions',
     presence: () => Promise.resolve(new Map([['u', { sessions: 1, lastConnectedAt: 7 }]])),
     shown: { sessions: 1, lastConnectedAt: 7 },
   },
   {
-    does: 'a tunnel that it has never heard of has nobody',
+    does: 'a tunnel without records has no sessions',
     presence: () => Promise.resolve(new Map()),
     shown: { sessions: 0, lastConnectedAt: undefined },
   },
   {
-    does: 'while it cannot be read, the status is believed',
+    does: 'an unavailable journal is replaced by the status',
     presence: fails(new MooringError('journal_away', 'the journal cannot be read now')),
     shown: inStatus,
   },
-  { does: 'one that does not answer is not waited for', presence: () => new Promise(() => undefined), shown: inStatus },
+  {
+    does: 'a journal that does not respond is replaced by the status',
+    presence: () => new Promise(() => undefined),
+    shown: inStatus,
+  },
 ])('$does', async ({ presence, shown }) => {
   const presenceOf = createPresenceLookup({ journal: { presence }, waitMs: 20 })
   expect((await presenceOf([tunnel]))(tunnel)).toEqual(shown)
 })
 
-test('a defect is told as one', async () => {
+test('an unexpected error is thrown', async () => {
   const presenceOf = createPresenceLookup({ journal: { presence: fails(new TypeError('no')) } })
   await expect(presenceOf([tunnel])).rejects.toThrow(TypeError)
 })

@@ -18,8 +18,8 @@ test.each([
   { when: 'REST has changed a moment ago', annotation: BY_REST, status: '2026-01-01T12:00:00.000Z', at: BY_REST },
   { when: 'kubectl changed last', annotation: BY_REST, status: '2026-01-03T00:00:00.456Z', at: '2026-01-03T00:00:00.456Z' },
   { when: 'kubectl alone changed', annotation: undefined, status: BY_REST, at: BY_REST },
-  { when: 'somebody gave a time that is none', annotation: 'yesterday', status: undefined, at: '2026-01-01T00:00:00.000Z' },
-])('a tunnel that $when is of $at', ({ annotation, status, at }) => {
+  { when: 'has an invalid time in its annotation', annotation: 'yesterday', status: undefined, at: '2026-01-01T00:00:00.000Z' },
+])('updatedAt of a tunnel that $when is $at', ({ annotation, status, at }) => {
   const shown = tunnelView(
     tunnel({
       metadata: { annotations: annotation === undefined ? {} : { [annotations.updatedAt]: annotation } },

@@ -2,14 +2,35 @@ import { z } from 'zod'
 import { annotations } from '../../crds/names.ts'
 import { type Certificate, CERTIFICATE_STATES, type Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { createdAtOf } from '../resources/created-at.ts'
-import { withMilliseconds } from '../http/rfc3339.ts'
+import { createdAtOf, withMilliseconds } from '../resources/timestamps.ts'
 import { sshCommandOf } from './tunnel-commands.ts'
-import { TunnelConfigView, tunnelConfigView } from './tunnel-config-view.ts'
+import { HeaderModification, TunnelConfig } from '../../crds/tunnel-config.ts'
+
+const HeaderView = HeaderModification.extend({
+  value: z
+    .string()
+    .nullable()
+    .describe(
+      'Value that replaces all existing ones; an empty value removes the header. Null for viewers, because it may be a secret.',
+    ),
+})
+
+/** `config` of the REST API (docs/api.md, "Tunnels"); values of headers are null for viewers. */
+export const TunnelConfigView = TunnelConfig.extend({
+  liveHeaderModifications: z.array(HeaderView).describe('Headers to set or remove.'),
+})
+export type TunnelConfigView = z.output<typeof TunnelConfigView>
+
+/** Renders a config. `readsSecrets`: whether the caller has the right to read secrets, such as the values of headers. Pure. */
+export function tunnelConfigView(config: TunnelConfig, readsSecrets: boolean): TunnelConfigView {
+  const complete = config as z.output<typeof TunnelConfig>
+  if (readsSecrets) return complete
+  return { ...complete, liveHeaderModifications: complete.liveHeaderModifications.map((item) => ({ ...item, value: null })) }
+}
 
 const time = z.iso.datetime().nullable()
 
-/** `certificate` of the REST API (contract, "Tunnel certificate"; surface, section 5). */
+/** `certificate` of the REST API (docs/api.md, "Tunnels"). */
 export const CertificateView = z
   .object({
     status: z.enum(CERTIFICATE_STATES),
@@ -23,7 +44,7 @@ export const CertificateView = z
   .meta({ id: 'Certificate' })
 export type CertificateView = z.output<typeof CertificateView>
 
-/** `tunnel` of the REST API (contract, "Tunnel"; surface, section 5). */
+/** `tunnel` of the REST API (docs/api.md, "Tunnels"). */
 export const TunnelView = z
   .object({
     id: z.uuid(),
@@ -31,9 +52,9 @@ export const TunnelView = z
     organization: z.string(),
     namespace: z.string(),
     regionId: z.int(),
-    hostname: z.string().nullable().describe('16 hexadecimal digits, for life; null until it is drawn.'),
-    url: z.string().nullable().describe('The public URL.'),
-    directUrl: z.string().nullable().describe('The same with the port that the edge listens on.'),
+    hostname: z.string().nullable().describe('16 hexadecimal digits, permanent; null until assigned.'),
+    url: z.string().nullable().describe('Public URL.'),
+    directUrl: z.string().nullable().describe('Public URL with the port of the edge.'),
     config: TunnelConfigView,
     endpoint: z
       .object({
@@ -42,7 +63,7 @@ export const TunnelView = z
         sshPort: z.int(),
         httpPort: z.int(),
         httpsPort: z.int(),
-        hostKeys: z.array(z.string()).describe('Public keys that the SSH side shows.'),
+        hostKeys: z.array(z.string()).describe('Public host keys of the SSH server.'),
       })
       .nullable(),
     certificate: CertificateView,
@@ -52,7 +73,7 @@ export const TunnelView = z
     sshCommand: z
       .string()
       .nullable()
-      .describe('For a POSIX shell: connects port 3000 of the machine it is run on. It pins the host key.'),
+      .describe('Command for a POSIX shell; connects port 3000 of the local machine and pins the host key.'),
     expiresAt: time,
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
@@ -61,17 +82,17 @@ export const TunnelView = z
   .meta({ id: 'Tunnel' })
 export type TunnelView = z.output<typeof TunnelView>
 
-/** Clients that serve a tunnel now. */
+/** Connected clients of a tunnel. */
 export interface Presence {
   readonly sessions: number
-  /** Milliseconds since the epoch. */
+  /** Time of the last connect, in milliseconds since the epoch. */
   readonly lastConnectedAt: number | undefined
 }
 
-/** What a tunnel alone does not say. */
+/** Data of a view that the tunnel itself does not contain. */
 export interface TunnelAbout {
   readonly organization: string
-  /** Slug of its namespace. */
+  /** Slug of the tunnel's namespace. */
   readonly namespace: string
   readonly endpoint: TunnelEndpoint | undefined
   readonly presence: Presence
@@ -100,38 +121,38 @@ export function tunnelView(
   const { metadata, spec } = tunnel
   return {
     ...{ id: metadata.uid, name: spec.displayName ?? metadata.name, organization, namespace, regionId: spec.regionId },
-    ...waysIn(tunnel, endpoint),
+    ...addressesOf(tunnel, endpoint),
     config: tunnelConfigView(spec.config, readsSecrets),
     certificate: certificateView(tunnel),
     connected: presence.sessions > 0,
     sessions: presence.sessions,
     lastConnectedAt: presence.lastConnectedAt === undefined ? null : new Date(presence.lastConnectedAt).toISOString(),
     expiresAt: timeOrNull(spec.expiresAt),
-    ...marks(tunnel),
+    ...timestampsOf(tunnel),
   }
 }
 
-function waysIn({ spec, status }: Tunnel, endpoint: TunnelEndpoint | undefined) {
+function addressesOf({ spec, status }: Tunnel, endpoint: TunnelEndpoint | undefined) {
   const { hostname = null, url = null } = status ?? {}
-  const nowhere = { hostname, url, directUrl: null, endpoint: null, sshCommand: null }
-  if (!endpoint || hostname === null || url === null) return nowhere
-  // The URL is for life; what would lead nowhere is not told.
-  if (!isServed(endpoint)) return { ...nowhere, endpoint: endpointView(endpoint) }
+  const withoutEndpoint = { hostname, url, directUrl: null, endpoint: null, sshCommand: null }
+  if (!endpoint || hostname === null || url === null) return withoutEndpoint
+  // The URL is permanent; the direct URL and the command are left out while they would not work.
+  if (!isServed(endpoint)) return { ...withoutEndpoint, endpoint: endpointView(endpoint) }
   const sshCommand = sshCommandOf({ hostname, endpoint, config: spec.config })
   return { hostname, url, directUrl: `${url}${portOf(endpoint)}`, endpoint: endpointView(endpoint), sshCommand }
 }
 
-function marks({ metadata, status }: Tunnel) {
+function timestampsOf({ metadata, status }: Tunnel) {
   const createdAt = createdAtOf(metadata)
   const { [annotations.updatedAt]: updatedAt, [annotations.createdBy]: createdBy } = metadata.annotations ?? {}
-  // What REST changed it says itself; of other changes the operator does.
+  // REST annotates its own changes; the operator reports others in the status.
   const times = [createdAt, updatedAt, status?.updatedAt].map((time) => Date.parse(time ?? ''))
-  // Somebody's own text may be no time.
+  // The annotation can contain arbitrary text.
   const newest = Math.max(...times.filter(Number.isFinite))
   return { createdAt, updatedAt: new Date(newest).toISOString(), createdBy: textOrNull(createdBy) }
 }
 
-/** An endpoint without edges is served no more: its domain, or its tunnels, have been left. */
+/** Whether an endpoint has edges. An endpoint without replicas does not serve its tunnels any more. */
 export const isServed = ({ spec }: TunnelEndpoint): boolean => spec.replicas > 0
 
 const portOf = ({ spec }: TunnelEndpoint): string => (spec.ports.https === 443 ? '' : `:${spec.ports.https}`)

@@ -90,7 +90,9 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
     else new Http1Connection(context, accepted)
   }
 
-  const tcp = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }
+  const tcp = { allowHalfOpen: true, noDelay: true }
+  /** Connections of HTTP/1.x are probed from a later age on (http1-connection.ts). */
+  const probed = { keepAlive: true, keepAliveInitialDelay: 60_000 }
 
   function secureOptions(): SecureContextOptions {
     const { certificate: cert, key } = unknownHosts?.current() ?? {}
@@ -117,6 +119,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
     listenHttps(host, port) {
       const server = createTlsServer({
         ...tcp,
+        ...probed,
         ...secureOptions(),
         ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
         handshakeTimeout: limits.headMs,

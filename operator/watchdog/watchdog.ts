@@ -129,7 +129,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     if (kept.length === 0) return
     const changed = new Set(await admin.findChangedPasswords(kept.map(({ credentials }) => credentials)))
     for (const { instance } of kept.filter(({ credentials }) => changed.has(credentials.name))) {
-      log.info({ instance: keyOf(instance) }, 'password changed by the tenant itself')
+      log.info({ instance: keyOf(instance) }, 'password changed or expired on the server')
       suspicions.password.add(instance.metadata.uid)
       wake(instance)
     }

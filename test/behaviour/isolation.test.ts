@@ -33,7 +33,12 @@ describe('a tenant does not get in', () => {
     { where: 'to postgres', as: () => ({ ...mallory, name: 'postgres' }), code: '28000' },
     { where: 'to template1', as: () => ({ ...mallory, name: 'template1' }), code: '28000' },
     { where: 'to template0', as: () => ({ ...mallory, name: 'template0' }), code: '28000' },
-    { where: "as the server's admin", as: () => ({ ...mallory, user: 'mooring', name: 'postgres' }), code: '28P01' },
+    // In a cluster no rule of pg_hba.conf takes the administrator's password; embedded, its password is another one.
+    {
+      where: "as the server's admin",
+      as: () => ({ ...mallory, user: 'mooring', name: 'postgres' }),
+      code: expect.stringMatching(/^28(000|P01)$/) as string,
+    },
     { where: 'with a wrong password', as: () => ({ ...mallory, password: 'x' }), code: '28P01' },
   ])('$where', async ({ as, code }) => {
     await expect(query(as(), 'SELECT 1')).rejects.toMatchObject({ code })

@@ -9,6 +9,7 @@ import { eventually } from './support/eventually.ts'
 
 const run = promisify(execFile)
 const OPERATOR = 'system:serviceaccount:mooring-system:mooring-operator'
+const LEVEL = 'pod-security.kubernetes.io/enforce'
 const TENANT = { 'mooring.dev/organization': 'acme', 'mooring.dev/namespace': 'prod' }
 
 let plane: ControlPlane
@@ -23,6 +24,7 @@ beforeAll(async () => {
   // What RBAC would keep from the operator is not the question here.
   await kubectl('create', 'clusterrolebinding', 'operator', '--clusterrole=cluster-admin', `--user=${OPERATOR}`)
   await kubectl('create', 'namespace', 'mooring-system')
+  await kubectl('label', 'namespace', 'mooring-system', `${LEVEL}=restricted`)
   await kubectl('create', 'namespace', 'plain')
   await kubectl('create', 'namespace', 'some--body')
   await kubectl('create', 'namespace', 'acme--prod')
@@ -38,6 +40,8 @@ const labelsOf = (labels: Readonly<Record<string, string>>) => Object.entries(la
 
 const kubectl = (...args: readonly string[]) => run(join(bin, 'kubectl'), [`--kubeconfig=${plane.kubeconfig}`, ...args])
 
+const DENIED = /the operator may touch only the namespaces of tenants|the operator may not weaken the pod security/
+
 /** Whether the operator gets through with it; nothing is done. @throws what is no refusal of the policy */
 async function may(args: readonly string[]): Promise<boolean> {
   try {
@@ -45,7 +49,7 @@ async function may(args: readonly string[]): Promise<boolean> {
     return true
   } catch (error) {
     const { stderr = '' } = error as { stderr?: string }
-    if (!stderr.includes('the operator may touch only the namespaces of tenants')) throw error
+    if (!DENIED.test(stderr)) throw error
     return false
   }
 }
@@ -72,6 +76,11 @@ test.each([
   { what: 'change the labels of a tenant’s namespace', args: label('acme--prod', { team: 'db' }), allowed: true },
   { what: 'make a tenant’s namespace another’s', args: label('acme--prod', { 'mooring.dev/namespace': 'test' }), allowed: false },
   { what: 'label its own namespace', args: label('mooring-system', { a: 'b' }), allowed: true },
+  {
+    what: 'weaken the pod security of its own namespace',
+    args: label('mooring-system', { [LEVEL]: 'baseline' }),
+    allowed: false,
+  },
 ])('whether the operator may $what: $allowed', async ({ args, allowed }) => {
   expect(await may(args)).toBe(allowed)
 })

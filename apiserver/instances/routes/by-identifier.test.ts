@@ -13,7 +13,7 @@ const put = (api: InstanceApi, more: object = {}, options: CallOptions = {}) =>
 const remove = (api: InstanceApi) => api.call(`DELETE ${PATH}`)
 const codeOf = ({ status, body: { error } }: Awaited<ReturnType<InstanceApi['call']>>) => `${status} ${error?.code ?? 'OK'}`
 
-test('a PUT makes the database once, and gives the same one with its credentials from then on', async () => {
+test('PUT creates the database once, and returns it with its credentials afterwards', async () => {
   await using api = await startInstanceApi()
   const first = await put(api)
   expect(first).toMatchObject({
@@ -26,7 +26,7 @@ test('a PUT makes the database once, and gives the same one with its credentials
   expect(await stored(api)).toHaveLength(1)
 })
 
-test('many PUTs at once make one database, and one of them says that it did', async () => {
+test('many simultaneous PUTs create one database, and only one answers 201', async () => {
   await using api = await startInstanceApi()
   const answers = await Promise.all(Array.from({ length: 20 }, () => put(api, { ttl: 3600 })))
   expect(answers.map(({ status }) => status).toSorted()).toEqual([...Array.from({ length: 19 }, () => 200), 201])
@@ -34,7 +34,7 @@ test('many PUTs at once make one database, and one of them says that it did', as
   expect(await stored(api)).toHaveLength(1)
 })
 
-test('one that POST made is found, and one that POST is making is waited for', async () => {
+test('PUT returns a database created by POST, and waits for one that POST is creating', async () => {
   await using api = await startInstanceApi()
   api.operator.pause()
   const posting = created(api)
@@ -45,7 +45,7 @@ test('one that POST made is found, and one that POST is making is waited for', a
   expect((await putting).status).toBe(200)
 })
 
-test('one that POST gives up is made anew', async () => {
+test('PUT creates a database again that POST gave up', async () => {
   await using api = await startInstanceApi()
   api.operator.pause()
   const posting = api.call('POST /v1/instances', { body: instanceBody })
@@ -61,7 +61,7 @@ test('one that POST gives up is made anew', async () => {
   expect(instanceOf(answer).id).not.toBe(given.metadata.uid)
 })
 
-test('one that is being deleted is waited for, and then another one is made', async () => {
+test('PUT waits for a database that is being deleted, then creates another', async () => {
   await using api = await startInstanceApi({ deleteMs: 0 })
   const { id } = instanceOf(await put(api))
   api.operator.pause()
@@ -73,7 +73,7 @@ test('one that is being deleted is waited for, and then another one is made', as
   expect(instanceOf(answer).id).not.toBe(id)
 })
 
-test('one that is not gone in time is 503, with when to try again', async () => {
+test('PUT is 503 with Retry-After when a deletion takes too long', async () => {
   await using api = await startInstanceApi({ deleteMs: 0, changeMs: 100 })
   await put(api)
   api.operator.pause()
@@ -83,7 +83,7 @@ test('one that is not gone in time is 503, with when to try again', async () => 
   expect(answer.body.msg).toContain('still being deleted')
 })
 
-test('one that takes too long goes on, and the next PUT joins it', async () => {
+test('a creation that takes too long continues, and the next PUT joins it', async () => {
   await using api = await startInstanceApi({ changeMs: 100 })
   api.operator.pause()
   expect(codeOf(await put(api))).toBe('503 unavailable')
@@ -94,14 +94,14 @@ test('one that takes too long goes on, and the next PUT joins it', async () => {
   expect((await stored(api)).map(({ metadata }) => metadata.uid)).toEqual([made?.metadata.uid])
 })
 
-test('one that the operator refuses leaves nothing', async () => {
+test('a creation that the operator rejects leaves nothing', async () => {
   await using api = await startInstanceApi()
   api.operator.refuse(identifier, 'QuotaExceeded')
   expect(codeOf(await put(api))).toBe('403 quota_exceeded')
   await expect.poll(() => stored(api)).toEqual([])
 })
 
-test('a disabled one is given as it is', async () => {
+test('PUT returns a disabled database as disabled', async () => {
   await using api = await startInstanceApi()
   const { id } = instanceOf(await put(api))
   await api.call(`PATCH /v1/instances/${id}`, { body: { isEnabled: false } })
@@ -109,7 +109,7 @@ test('a disabled one is given as it is', async () => {
   expect([answer.status, instanceOf(answer).isEnabled, instanceOf(answer).password]).toEqual([200, false, 'password-1'])
 })
 
-test('a ttl starts again, without one the time stays, and a moment later is no change', async () => {
+test('PUT restarts the ttl; without a ttl, or within a second, the expiry stays', async () => {
   await using api = await startInstanceApi()
   const first = instanceOf(await put(api, { ttl: 60 }))
   expect(instanceOf(await put(api)).expiresAt).toBe(first.expiresAt)
@@ -130,7 +130,7 @@ test.each([
   { does: 'a motor of no region', more: { motor: 'oracle-23' }, is: '422 unsupported_motor', says: 'oracle-23' },
   { does: 'an unknown region', more: { region: crypto.randomUUID() }, is: '422 unknown_region', says: 'unknown region' },
   { does: 'the same region in other letters', more: { region: REGION_ID.toUpperCase() }, is: '200 OK', says: 'OK' },
-])('a PUT with $does, of one that is there, is $is', async ({ more, is, says }) => {
+])('PUT with $does for an existing database is $is', async ({ more, is, says }) => {
   await using api = await startInstanceApi()
   await put(api)
   const answer = await put(api, more)
@@ -138,7 +138,7 @@ test.each([
   expect(answer.body.msg).toContain(says)
 })
 
-test('two of one identifier are 409, for PUT and for DELETE, and nothing happens to them', async () => {
+test('PUT and DELETE are 409 and change nothing when two databases have the identifier', async () => {
   await using api = await startInstanceApi()
   await created(api)
   await created(api)
@@ -149,7 +149,7 @@ test('two of one identifier are 409, for PUT and for DELETE, and nothing happens
   expect(await stored(api)).toHaveLength(2)
 })
 
-test('one whose identifier was changed is not found by the old one, whose next database is another', async () => {
+test('PUT creates a new database for an identifier that another database had before', async () => {
   await using api = await startInstanceApi()
   const { id } = instanceOf(await put(api))
   await api.call(`PATCH /v1/instances/${id}`, { body: { identifier: 'renamed' } })
@@ -160,7 +160,7 @@ test('one whose identifier was changed is not found by the old one, whose next d
   expect(await stored(api)).toHaveLength(2)
 })
 
-test('DELETE is 200 when there is none, when there was one, and when another deletes it', async () => {
+test('DELETE is 200 without a database, after a deletion, and while another request deletes it', async () => {
   await using api = await startInstanceApi()
   expect(codeOf(await remove(api))).toBe('200 OK')
   await put(api)
@@ -170,7 +170,7 @@ test('DELETE is 200 when there is none, when there was one, and when another del
   expect(codeOf(await remove(api))).toBe('200 OK')
 })
 
-test('a version that the caller expects is held to: one that is there, one that is not', async () => {
+test('If-Match is checked against an existing and against a missing database', async () => {
   await using api = await startInstanceApi()
   const headers = (version: string) => ({ headers: { 'If-Match': version } })
   expect(codeOf(await put(api, {}, headers('*')))).toBe('409 conflict')
@@ -181,14 +181,14 @@ test('a version that the caller expects is held to: one that is there, one that 
   expect(codeOf(await api.call(`DELETE ${PATH}`, headers('"1"')))).toBe('409 conflict')
 })
 
-test('a namespace that is full takes no other one, and gives the one that is there', async () => {
+test('a full namespace accepts no new database, and PUT still returns an existing one', async () => {
   await using api = await startInstanceApi({ perNamespace: 1 })
   await put(api)
   expect(codeOf(await put(api))).toBe('200 OK')
   expect(codeOf(await api.call('PUT /v1/instances/by-identifier/other', { body }))).toBe('403 quota_exceeded')
 })
 
-test('the object has a finalizer and no deadline: what is not claimed in time goes on', async () => {
+test('the object has a finalizer and no claim deadline, so a slow claim continues', async () => {
   await using api = await startInstanceApi()
   await put(api)
   const [object] = await stored(api)
@@ -196,7 +196,7 @@ test('the object has a finalizer and no deadline: what is not claimed in time go
   expect(Object.keys(object?.metadata.annotations ?? {}).filter((name) => name.includes('deadline'))).toEqual([])
 })
 
-test('one that came between the look and the creation is joined', async () => {
+test('PUT joins a database created between its read and its creation', async () => {
   let meanwhile: (() => Promise<unknown>) | undefined
   const between = (store: Store): Store => ({
     ...store,

@@ -78,7 +78,7 @@ test.each([
   { reason: 'UnsupportedMotor', status: 422, code: 'unsupported_motor' },
   { reason: 'TemplateNotFound', status: 400, code: 'invalid_request' },
   { reason: 'QuotaExceeded', status: 403, code: 'quota_exceeded' },
-])('a claim that the operator refuses for $reason is $status, and the instance goes', async ({ reason, status, code }) => {
+])('a claim that the operator rejects with $reason is $status, and the instance is deleted', async ({ reason, status, code }) => {
   await using api = await startInstanceApi()
   api.operator.refuse('pr-42', reason)
   const answer = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
@@ -96,7 +96,7 @@ test('a POST that runs out of time is 503 and leaves nothing', async () => {
   await expect.poll(() => stored(api)).toEqual([])
 })
 
-test('a POST out of time because its template is in use is a conflict, and leaves nothing', async () => {
+test('a POST that runs out of time because its template is in use is 409 and leaves nothing', async () => {
   await using api = await startInstanceApi({ changeMs: 1_000 })
   api.operator.refuse('pr-42', 'TemplateInUse')
   const answer = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
@@ -110,7 +110,7 @@ test.each([
     change: (api: InstanceApi) => api.store.mergePatch(Region, { name: regionName }, { spec: { motors: [] } }),
   },
   { when: 'its region is gone', change: (api: InstanceApi) => api.store.delete(Region, { name: regionName }) },
-])('a repeated POST is answered as the first, though $when', async ({ change }) => {
+])('a repeated POST gets the first answer although $when', async ({ change }) => {
   await using api = await startInstanceApi()
   const post = (key: string) => api.call('POST /v1/instances', { body: instanceBody, ...keyed(key) })
   const first = await post('k')
@@ -125,7 +125,7 @@ test.each([
   expect(other).toMatchObject({ status: 422, body: { error: { code: 'idempotency_key_reused' } } })
 })
 
-test('a repeated POST is answered as the first, though its template is gone and its time near', async () => {
+test('a repeated POST gets the first answer although its template is deleted and its expiry is near', async () => {
   await using api = await startInstanceApi()
   const { id: template } = await created(api)
   const body = { ...instanceBody, template }
@@ -135,7 +135,7 @@ test('a repeated POST is answered as the first, though its template is gone and 
   expect(again).toMatchObject({ status: 201, body: { data: first.body.data } })
 })
 
-test('the time of a POST is counted from its arrival: what the store takes for the creation is not given again', async () => {
+test('the time budget of a POST starts at its arrival and includes the creation in the store', async () => {
   const now = performance.now.bind(performance)
   const between = (store: Store): Store => ({
     ...store,
@@ -147,13 +147,13 @@ test('the time of a POST is counted from its arrival: what the store takes for t
   })
   await using api = await startInstanceApi({ between })
   api.operator.pause()
-  // With the whole 25 s still before it, it would outlive this test.
+  // A budget that started only now would outlast this test.
   expect((await api.call('POST /v1/instances', { body: instanceBody })).status).toBe(503)
   api.operator.resume()
   await expect.poll(() => stored(api)).toEqual([])
 })
 
-test('with an Idempotency-Key a POST out of time goes on, and the retry joins it', async () => {
+test('a POST with an Idempotency-Key continues past its time budget, and the retry joins it', async () => {
   await using api = await startInstanceApi({ changeMs: 500 })
   api.operator.pause()
   const first = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
@@ -168,7 +168,7 @@ test('with an Idempotency-Key a POST out of time goes on, and the retry joins it
   expect(instanceOf(again)).toMatchObject({ id: object?.metadata.uid, password: 'password-1' })
 })
 
-test('the same key and body give the same answer, another body is refused, and the key is free once the instance is gone', async () => {
+test('an Idempotency-Key gives the same answer, rejects another body, and is free once the instance is gone', async () => {
   await using api = await startInstanceApi()
   const post = (body: object) => api.call('POST /v1/instances', { body, ...keyed('k') })
   const both = await Promise.all([post(instanceBody), post(instanceBody)])
@@ -185,7 +185,7 @@ test('the same key and body give the same answer, another body is refused, and t
   expect(instanceOf(fresh).id).not.toBe(first?.id)
 })
 
-test('a quota holds against requests at the same moment, and not against a repeated one', async () => {
+test('the quota holds for simultaneous requests, and a repeated request is not counted again', async () => {
   await using api = await startInstanceApi({ perNamespace: 3 })
   const post = (n: number) => api.call('POST /v1/instances', { body: instanceBody, ...keyed(`k${n}`) })
   const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(post))

@@ -1,33 +1,32 @@
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { isStoreError } from '../../../store/errors.ts'
-import { addExtensions } from '../add-extensions.ts'
-import { withinBudget } from '../../http/budget.ts'
+import { addExtensions } from '../instance-extensions.ts'
+import { withinBudget } from '../../resources/time-budget.ts'
 import { whenGone } from '../../resources/cache-waits.ts'
-import { changeSpec } from '../../resources/change-spec.ts'
+import { changeSpec } from '../../resources/conditional-writes.ts'
 import { ApiError } from '../../http/errors.ts'
 import { requireExpected } from '../../http/if-match.ts'
 import { EnsureInstanceBody, expiryOf } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps } from '../instance-deps.ts'
-import { mustHaveRoom } from '../instance-lookup.ts'
-import { createInstanceMaking, isFinal } from '../instance-making.ts'
-import { claimOutcome, claimOverdue, tooLate } from '../instance-verdict.ts'
-import { BY_IDENTIFIER_PATH, ByIdentifierParams, findByIdentifier, nameByIdentifier } from '../instances-by-identifier.ts'
+import { BY_IDENTIFIER_PATH, ByIdentifierParams, findByIdentifier, nameByIdentifier, requireQuota } from '../instance-lookup.ts'
+import { createInstanceCreation, isFinal } from '../new-instance.ts'
+import { claimOutcome, claimTimeout, retryLater } from '../instance-outcome.ts'
 import { type AnyRoute, type Reply, route, type RouteRequest } from '../../http/route.ts'
 
 type Request = RouteRequest<{ readonly identifier: string }, unknown, EnsureInstanceBody>
 
-/** Ends of life that are less apart than this are the same one: of many requests at once, one writes it. */
-const SAME_END_MS = 1_000
-/** Between two looks at an object that the store still has and the cache has not heard of. */
-const BEHIND_MS = 50
+/** Expiry times that differ by less count as equal, so that only one of many simultaneous requests writes. */
+const SAME_EXPIRY_MS = 1_000
+/** Milliseconds between two reads of an object that the cache has already lost and the store still has. */
+const RETRY_MS = 50
 
-/** `PUT /v1/instances/by-identifier/{identifier}`: the database of this identifier, made when there is none. */
+/** `PUT /v1/instances/by-identifier/{identifier}`: returns the database of this identifier; creates it when missing. */
 export function ensureInstance(deps: InstanceDeps): AnyRoute {
   const { store, scopes, instances, quota, regions, limits, waits, answer, audit, now } = deps
-  const making = createInstanceMaking(deps)
+  const creation = createInstanceCreation(deps)
   const leftOf = ({ arrivedAt }: Request): number => limits.changeMs - (performance.now() - arrivedAt)
 
-  /** @throws ApiError `conflict` when it is another database than the body says; `unknown_region`, `unsupported_motor` when none can be so */
+  /** Checks region and motor of an existing database. @throws ApiError `conflict` when they differ from the body; `unknown_region`, `unsupported_motor` */
   function requireSame({ spec }: SharedInstance, { params, body }: Request): void {
     if (spec.motor === body.motor && spec.region.toLowerCase() === body.region.toLowerCase()) return
     const { motor, region } = regions.choose(body)
@@ -37,17 +36,17 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
         ? `in region ${regions.nameOf(spec.region)}, not ${region.spec.name}`
         : `a ${spec.motor}, not a ${motor}`
     const message = `the database ${params.identifier} is ${is}; delete it first, or choose another identifier`
-    throw new ApiError('conflict', message, { details: [{ field, message: 'must be that of the database that is there' }] })
+    throw new ApiError('conflict', message, { details: [{ field, message: 'must match the existing database' }] })
   }
 
-  /** Starts the ttl again. */
+  /** Sets the expiry to the body's ttl from now. */
   async function restart(found: SharedInstance, request: Request): Promise<SharedInstance> {
     const { principal, requestId, sourceIp, body, ifMatch } = request
     const expiresAt = expiryOf({ ttl: body.ttl }, now())
     if (expiresAt === undefined) return found
     await scopes.require(principal, { verb: 'patch', resource: 'sharedinstances', namespace: found.metadata.namespace })
     const specOf = ({ spec }: SharedInstance) => {
-      const isSame = Math.abs(Date.parse(spec.expiresAt ?? '') - Date.parse(expiresAt)) < SAME_END_MS
+      const isSame = Math.abs(Date.parse(spec.expiresAt ?? '') - Date.parse(expiresAt)) < SAME_EXPIRY_MS
       return isSame ? {} : { expiresAt }
     }
     const { before, after, isChanged } = await changeSpec(store, SharedInstance, { found, ifMatch, specOf })
@@ -55,72 +54,76 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
     return after
   }
 
-  /** The database once it has the extensions of the body. */
-  async function extended(there: SharedInstance, request: Request): Promise<SharedInstance> {
+  /** Installs the missing extensions of the body and returns the instance. */
+  async function withExtensions(instance: SharedInstance, request: Request): Promise<SharedInstance> {
     const names = request.body.extensions ?? []
-    if (names.every((name) => there.status?.extensions?.includes(name))) return there
-    await scopes.require(request.principal, { verb: 'patch', resource: 'sharedinstances', namespace: there.metadata.namespace })
-    mustHaveRoom(there)
-    return await addExtensions(deps, { instance: there, names, field: 'extensions', request })
+    if (names.every((name) => instance.status?.extensions?.includes(name))) return instance
+    await scopes.require(request.principal, {
+      verb: 'patch',
+      resource: 'sharedinstances',
+      namespace: instance.metadata.namespace,
+    })
+    requireQuota(instance)
+    return await addExtensions(deps, { instance, names, field: 'extensions', request })
   }
 
-  /** Answers with a database that is there, or under way by another request. Undefined: it goes, so look again. */
+  /** Answers with an existing database, or with one that another request is creating. Undefined when it is being deleted: the caller reads again. */
   async function join(found: SharedInstance, request: Request): Promise<Reply | undefined> {
     const { principal, requestId, sourceIp, arrivedAt, ifMatch } = request
     requireExpected(found.metadata.resourceVersion, ifMatch)
     requireSame(found, request)
     try {
       const { metadata } = await restart(found, request)
-      const isThere = (seen: SharedInstance) =>
+      const isClaimDecided = (seen: SharedInstance) =>
         seen.metadata.generation >= metadata.generation && claimOutcome(seen) !== undefined
-      const there = await waits.changed(found, isThere, arrivedAt)
-      if (!there) throw claimOverdue(instances.byUid(metadata.uid))
-      const reply = await answer.withCredentials(200, await extended(there, request))
-      await audit.record({ principal, requestId, sourceIp, action: 'read', after: there })
+      const instance = await waits.changed(found, isClaimDecided, arrivedAt)
+      if (!instance) throw claimTimeout(instances.byUid(metadata.uid))
+      const reply = await answer.withCredentials(200, await withExtensions(instance, request))
+      await audit.record({ principal, requestId, sourceIp, action: 'read', after: instance })
       return reply
     } catch (error) {
-      if (await isGoing(found)) return undefined
+      if (await isBeingDeleted(found)) return undefined
       throw error
     }
   }
 
-  async function isGoing({ metadata }: SharedInstance): Promise<boolean> {
+  async function isBeingDeleted({ metadata }: SharedInstance): Promise<boolean> {
     const current = await store.get(SharedInstance, metadata)
     return current?.metadata.uid !== metadata.uid || current.metadata.deletionTimestamp !== undefined
   }
 
-  /** Makes the object. Undefined: another request was quicker, or the object that had the name is gone now, so look again. */
-  async function make(request: Request, places: DisposableStack): Promise<SharedInstance | undefined> {
+  /** Creates the object. Undefined when another request was faster or the object with the name is gone by now: the caller reads again. */
+  async function create(request: Request, reservations: DisposableStack): Promise<SharedInstance | undefined> {
     const { principal, params, body } = request
     const { namespace } = await scopes.home(request)
     for (let attempt = 0; leftOf(request) > 0; attempt++) {
       const key = { namespace, name: nameByIdentifier(namespace, params.identifier, attempt) }
       const wanted = { principal, body: { ...body, identifier: params.identifier }, repeatable: true }
-      const draft = await making.draftOf(wanted, key)
-      places.use(quota.reserve(key))
+      const draft = await creation.draftOf(wanted, key)
+      reservations.use(quota.reserve(key))
       try {
         return await store.create(SharedInstance, draft)
       } catch (error) {
         if (!isStoreError(error, 'already_exists')) throw error
       }
       const other = await store.get(SharedInstance, key)
-      if (!other || (await wentAway(other, request)) || other.spec.identifier === params.identifier) return undefined
+      if (!other || (await waitForDeletion(other, request)) || other.spec.identifier === params.identifier) return undefined
     }
-    throw claimOverdue(undefined)
+    throw claimTimeout(undefined)
   }
 
-  /** Waits for the end of an object that is being deleted. False at once when it stays. @throws ApiError `unavailable` */
-  async function wentAway(other: SharedInstance, request: Request): Promise<boolean> {
+  /** Waits until an object that is being deleted is gone; false at once when it is not being deleted. @throws ApiError `unavailable` */
+  async function waitForDeletion(other: SharedInstance, request: Request): Promise<boolean> {
     if (other.metadata.deletionTimestamp === undefined) return false
     const gone = await withinBudget(Math.max(0, leftOf(request)), (signal) => whenGone(instances, other, signal))
-    if (!gone) throw tooLate(`the database that was ${other.spec.identifier} is still being deleted; try again`)
+    if (!gone) throw retryLater(`the earlier database ${other.spec.identifier} is still being deleted; try again`)
     if ((await store.get(SharedInstance, other.metadata))?.metadata.uid === other.metadata.uid) {
-      await new Promise((resolve) => setTimeout(resolve, BEHIND_MS))
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
     return true
   }
 
-  /** Answers once the database of a new object works. What was refused leaves nothing; what takes too long goes on, and the next request joins it. */
+  /** Answers once the database of a new object works. A rejected claim is discarded; one past the time budget continues, and the next request joins it. */
   async function settle(object: SharedInstance, request: Request): Promise<Reply> {
     const { principal, requestId, sourceIp, arrivedAt } = request
     const by = { principal, requestId, sourceIp }
@@ -131,7 +134,7 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
       return reply
     } catch (error) {
       await recorded
-      if (isFinal(error)) await making.discard(object, by)
+      if (isFinal(error)) await creation.discard(object, by)
       throw error
     }
   }
@@ -141,12 +144,12 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
     path: BY_IDENTIFIER_PATH,
     on: ['shared'],
     id: 'ensureInstance',
-    summary: 'Get the database of an identifier with its credentials; create it when there is none.',
+    summary: 'Get the database of an identifier with its credentials; create it when missing.',
     description: [
-      'For CI: the same call at the start of each run, in any number at once, gives one database. 201 when it was made, 200 when it was there;',
-      '`ttl` starts again then, and `extensions` that it lacks are installed. 409 when the database is of another motor or in another region, and when several have the identifier.',
-      'A request that cannot finish in 25 seconds is answered 503; the creation goes on, and the same request joins it. One that is being deleted',
-      'is waited for. A disabled one is answered as it is, with `isEnabled: false`. The read of credentials is recorded in the audit log.',
+      'For CI: the same request at the start of each run returns the same database, also when many runs start at once. 201 when the database was created, 200 when it existed;',
+      'then `ttl` starts again and missing `extensions` are installed. 409 when the database has another motor or region, and when several databases have the identifier.',
+      'A request that cannot finish in 25 seconds is answered 503; the creation continues, and the same request joins it. The request waits for a database that is',
+      'being deleted. A disabled database is returned with `isEnabled: false`. The read of credentials is recorded in the audit log.',
     ].join(' '),
     conditional: true,
     home: true,
@@ -160,17 +163,17 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
         scopes.require(principal, { verb: 'create', resource: 'sharedinstances', namespace }),
         scopes.require(principal, { verb: 'get', resource: 'secrets', namespace }),
       ])
-      using places = new DisposableStack()
+      using reservations = new DisposableStack()
       while (leftOf(request) > 0) {
         const { live } = await findByIdentifier(store, namespace, params.identifier)
         const joined = live && (await join(live, request))
         if (joined) return joined
         if (live) continue
         requireExpected(undefined, ifMatch)
-        const made = await make(request, places)
-        if (made) return await settle(made, request)
+        const created = await create(request, reservations)
+        if (created) return await settle(created, request)
       }
-      throw claimOverdue(undefined)
+      throw claimTimeout(undefined)
     },
   })
 }

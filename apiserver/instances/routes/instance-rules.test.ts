@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { sharedInstance } from '../../../test/builders/shared-instance.ts'
-import { matches } from './list-instances.ts'
+import { matches } from './read-instances.ts'
 import { specPatch } from './patch-instance.ts'
 
 test.each<[Parameters<typeof matches>[1], boolean]>([

@@ -10,7 +10,7 @@ import type { InstanceView } from '../instance-view.ts'
 
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 
-/** An instance that kubectl made and the operator claimed: no request's time limit was on it. */
+/** Creates an instance as kubectl does; the operator claims it without a time limit of a request. */
 async function applied(api: InstanceApi): Promise<string> {
   const metadata = { name: 'applied', namespace: 'acme--prod', finalizers: [FINALIZER] }
   const { uid } = (await api.store.create(SharedInstance, { metadata, spec: instanceBody })).metadata
@@ -19,7 +19,7 @@ async function applied(api: InstanceApi): Promise<string> {
   return uid
 }
 
-test('what was just created, renamed or deleted shows at once, without credentials', async () => {
+test('a creation, a rename and a deletion show at once, without credentials', async () => {
   await using api = await startInstanceApi()
   const { id } = await created(api)
   const got = instanceOf(await api.call(`GET /v1/instances/${id}`))
@@ -30,7 +30,7 @@ test('what was just created, renamed or deleted shows at once, without credentia
   for (const method of ['GET', 'DELETE']) expect((await api.call(`${method} /v1/instances/${id}`)).status).toBe(404)
 })
 
-test('another tenant’s instance does not exist, and a viewer may look but not touch', async () => {
+test('an instance of another tenant is 404, and a viewer can read but not change', async () => {
   await using api = await startInstanceApi()
   const { id } = await created(api)
   const calls = [`GET /v1/instances/${id}`, `DELETE /v1/instances/${id}`, `POST /v1/instances/${id}/password`]
@@ -74,7 +74,7 @@ test('a disabled instance shows as disabled when the answer is sent', async () =
   expect(instanceOf(on)).toMatchObject({ isEnabled: true, expiresAt: null })
 })
 
-test('a switch that takes too long is accepted and going on', async () => {
+test('a switch that takes too long is 202', async () => {
   await using api = await startInstanceApi({ changeMs: 50 })
   const id = await applied(api)
   api.operator.pause()
@@ -102,7 +102,7 @@ test('If-Match with an older version is a conflict and changes nothing', async (
   expect(instanceOf(await api.call(`GET /v1/instances/${id}`)).identifier).toBe('new')
 })
 
-test('If-Match with an older version keeps a password and a content from being replaced', async () => {
+test('If-Match with an older version prevents a password rotation and a reset', async () => {
   await using api = await startInstanceApi()
   const { id } = await created(api)
   for (const what of ['password', 'reset']) {
@@ -116,7 +116,7 @@ test('If-Match with an older version keeps a password and a content from being r
   expect((await stored(api))[0]?.spec).toMatchObject({ passwordVersion: 2, resetVersion: 1 })
 })
 
-test('a reset without its template is refused, and not even counted', async () => {
+test('a reset without its template is 409 and does not change the resource', async () => {
   await using api = await startInstanceApi()
   const template = await created(api)
   const { id } = await created(api, { template: template.id })
@@ -125,16 +125,16 @@ test('a reset without its template is refused, and not even counted', async () =
   const before = (await stored(api)).find(({ metadata }) => metadata.uid === template.id)
   if (!before) expect.fail('there is no template')
   api.operator.pause()
-  const going = api.call(`DELETE /v1/instances/${template.id}`)
+  const deletion = api.call(`DELETE /v1/instances/${template.id}`)
   await api.untilInstance(before.metadata, (instance) => instance?.metadata.deletionTimestamp !== undefined)
   expect((await reset()).status).toBe(409)
   api.operator.resume()
-  expect((await going).status).toBe(200)
+  expect((await deletion).status).toBe(200)
   expect(await reset()).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
   expect(await stored(api)).toMatchObject([{ spec: { resetVersion: 1 } }])
 })
 
-test('a rotation answers with the new password, and two at once are two', async () => {
+test('a rotation answers with the new password, and two simultaneous ones count twice', async () => {
   await using api = await startInstanceApi()
   const { id } = await created(api)
   const rotate = () => api.call(`POST /v1/instances/${id}/password`)
@@ -152,7 +152,7 @@ test('a rotation that takes too long is 503', async () => {
   expect((await api.call(`POST /v1/instances/${id}/password`)).status).toBe(503)
 })
 
-test('a reset is counted, carried out, and keeps the credentials to itself', async () => {
+test('a reset is counted and completed, and its answer has no credentials', async () => {
   await using api = await startInstanceApi()
   const { id } = await created(api)
   const answer = await api.call(`POST /v1/instances/${id}/reset`)
@@ -161,7 +161,7 @@ test('a reset is counted, carried out, and keeps the credentials to itself', asy
   expect((await stored(api))[0]).toMatchObject({ spec: { resetVersion: 1 }, status: { resetVersion: 1 } })
 })
 
-test('a deletion that takes too long is 202; meanwhile the instance can be seen but not changed; the second one joins', async () => {
+test('a deletion that takes too long is 202; the instance can be read but not changed; a second DELETE joins', async () => {
   await using api = await startInstanceApi({ deleteMs: 50 })
   const { id } = await created(api)
   api.operator.pause()
@@ -176,7 +176,7 @@ test('a deletion that takes too long is 202; meanwhile the instance can be seen 
   await expect.poll(async () => (await api.call(`DELETE /v1/instances/${id}`)).status).toBe(404)
 })
 
-test('regions, engines and the metadata of creation say what can be had', async () => {
+test('regions, engines and creation metadata list the available options', async () => {
   await using api = await startInstanceApi()
   const price = { amount: '9.90', currency: 'EUR', unit: 'month' }
   const spec = { name: 'Small', cpu: 0.5, memoryMiB: 512, storageGiB: 10, engines: ['postgresql-15.4.0' as const], price }
@@ -216,7 +216,7 @@ test.each([
   { what: 'PATCH', on: '', body: { expiresAt: inAnHour() }, answered: '200' },
   { what: 'GET', on: '', body: undefined, answered: '200' },
   { what: 'DELETE', on: '', body: undefined, answered: '200' },
-])('of one that waits for room, $what …$on with $body is answered $answered', async ({ what, on, body, answered }) => {
+])('$what …$on with $body for an instance past the quota is $answered', async ({ what, on, body, answered }) => {
   await using api = await startInstanceApi({ changeMs: 1_000 })
   for (const identifier of [instanceBody.identifier, 'new']) api.operator.refuse(identifier, 'QuotaExceeded')
   const metadata = { name: 'applied', namespace: 'acme--prod' }
@@ -230,7 +230,7 @@ test.each([
   expect((await stored(api))[0]?.spec).toEqual(before?.spec)
 })
 
-test('what has its database is changed as ever, whatever its status says of the quota', async () => {
+test('an instance with a database can be changed even if its status names the quota', async () => {
   await using api = await startInstanceApi()
   const id = await applied(api)
   api.operator.refuse(instanceBody.identifier, 'QuotaExceeded')

@@ -43,7 +43,7 @@ describe('API tokens', () => {
     expect(codeOf(await app.call('DELETE', `${NAMESPACE}/api-tokens/${id}`, { token: 'admin' }))).toBe('404 not_found')
   })
 
-  test('are read alone with their version, which the answer of their creation has too, and revoked at that version only', async () => {
+  test('have the same ETag on creation and on GET, and are revoked only at that version', async () => {
     await using app = await serveAcme()
     const created = await post(app, ci)
     const { token: secret, ...view } = tokenView(created)
@@ -70,7 +70,7 @@ describe('API tokens', () => {
     expect([codeOf(answer), tokenView(answer).expiresAt]).toEqual(['201 OK', `${month}01T22:30:00.000Z`])
   })
 
-  test('are the same when asked for again with the same Idempotency-Key', async () => {
+  test('are returned again with the same Idempotency-Key', async () => {
     await using app = await serveAcme()
     const first = await post(app, ci, { key: 'k1' })
     const again = await post(app, ci, { key: 'k1' })
@@ -82,7 +82,7 @@ describe('API tokens', () => {
     expect(new Set(atOnce.map((answer) => tokenView(answer).token)).size).toBe(1)
   })
 
-  test('with a changed character are not valid, and expired ones are said to be', async () => {
+  test('with a changed character are invalid, and expired ones are reported as expired', async () => {
     let time = new Date()
     await using app = await serveAcme({ now: () => time })
     const { token: secret = '' } = tokenView(await post(app, ci))
@@ -94,7 +94,7 @@ describe('API tokens', () => {
     expect(answer.body.msg).toBe('the token has expired')
   })
 
-  test('that kubectl made to last for years are shown to end after one', async () => {
+  test('created by kubectl for several years expire after one', async () => {
     await using app = await serveAcme()
     const key = { namespace: 'acme--prod', name: 'by-kubectl' }
     const spec = { displayName: 'ci', role: 'viewer', expiresAt: '2099-01-01T00:00:00Z', sha256: '0'.repeat(64) } as const
@@ -120,7 +120,7 @@ describe('API tokens', () => {
     },
   )
 
-  test('are at most 20 in a namespace, however many are asked for at once', async () => {
+  test('are at most 20 in a namespace, also with simultaneous requests', async () => {
     await using app = await serveAcme()
     const answers = await Promise.all(Array.from({ length: 25 }, () => post(app, ci)))
     expect(answers.map(codeOf).filter((code) => code === '201 OK')).toHaveLength(20)
@@ -136,7 +136,7 @@ describe('API tokens', () => {
     expect(codeOf(await post(app, ci, { token: who }))).toBe(code)
   })
 
-  test('are of their namespace alone', async () => {
+  test('are visible only in their namespace', async () => {
     await using app = await serveAcme()
     await app.call('POST', '/v1/organizations/acme/namespaces', { token, body: { slug: 'test', name: 'Test' } })
     const { id, token: secret } = tokenView(await post(app, { name: 'ci', role: 'admin' }))

@@ -7,7 +7,7 @@ import { createCache } from '../../../store/cache.ts'
 import { type Answer, codeOf, fieldsOf } from '../../../test/support/api/http-app.ts'
 import { serveAcme, serveTenancy } from '../../../test/support/api/tenancy-app.ts'
 import { createTenancyDeps } from '../tenancy-deps.ts'
-import { createNamespace } from './create-namespace.ts'
+import { createNamespace } from './namespaces.ts'
 
 const token = 'root'
 const NAMESPACE = '/v1/organizations/acme/namespaces/prod'
@@ -36,7 +36,7 @@ describe('organizations', () => {
     expect(codeOf(await app.call('GET', '/v1/organizations/acme', { token }))).toBe('404 not_found')
   })
 
-  test('are nobody else’s to create, and not even seen without a namespace in them', async () => {
+  test('are created only by platform admins, and visible only with a role in one of their namespaces', async () => {
     await using app = await serveAcme()
     const body = { slug: 'evil', name: 'Evil' }
     expect(codeOf(await app.call('POST', '/v1/organizations', { token: 'eve', body }))).toBe('403 forbidden')
@@ -49,7 +49,7 @@ describe('organizations', () => {
     })
   })
 
-  test('are not deleted with a namespace in them', async () => {
+  test('are deleted only without namespaces', async () => {
     await using app = await serveAcme()
     expect(codeOf(await app.call('DELETE', '/v1/organizations/acme', { token }))).toBe('409 conflict')
   })
@@ -75,7 +75,7 @@ describe('organizations', () => {
     expect(codeOf(await post({ slug: 'other', name: 'Other' }))).toBe('201 OK')
   })
 
-  test('sent twice at once with one key are made once', async () => {
+  test('are created once by two simultaneous requests with one key', async () => {
     await using app = await serveTenancy()
     const headers = { 'idempotency-key': 'k1' }
     const send = () => app.call('POST', '/v1/organizations', { token, headers, body: { slug: 'acme', name: 'Acme' } })
@@ -83,7 +83,7 @@ describe('organizations', () => {
     expect(answers.map(codeOf)).toEqual(['201 OK', '201 OK', '201 OK'])
   })
 
-  test('come in pages', async () => {
+  test('are listed in pages', async () => {
     await using app = await serveTenancy()
     for (const slug of ['a', 'b', 'c']) await app.call('POST', '/v1/organizations', { token, body: { slug, name: slug } })
     const first = await app.call('GET', '/v1/organizations?limit=2', { token })
@@ -97,7 +97,7 @@ describe('organizations', () => {
 })
 
 describe('namespaces', () => {
-  test('are ready for their roles when created, and gone when deleted', async () => {
+  test('have working roles when created, and are gone when deleted', async () => {
     await using app = await serveAcme()
     const read = await app.call('GET', NAMESPACE, { token: 'viewer' })
     expect(read.body.data).toMatchObject({ namespace: { slug: 'prod', name: 'Production', organization: 'acme' } })
@@ -109,7 +109,7 @@ describe('namespaces', () => {
     expect(app.namespaces.get({ name: 'acme--prod' })).toBeUndefined()
   })
 
-  test('are created once the API itself knows them, however late it hears of it', async () => {
+  test('are created once the API’s caches have them', async () => {
     await using app = await serveAcme()
     const namespaces = createCache({ store: app.store, kind: Namespace })
     const { handle } = createNamespace(createTenancyDeps({ ...app, namespaces, tokenSecret: new Uint8Array(32) }))
@@ -126,7 +126,7 @@ describe('namespaces', () => {
     await following
   })
 
-  test('that kubectl made are read, deleted only when empty, and as old as their Namespace', async () => {
+  test('created by kubectl are read, deleted only when empty, and have the age of their Namespace', async () => {
     await using app = await serveAcme()
     const labels = { 'mooring.dev/organization': 'acme', 'mooring.dev/namespace': 'byhand' }
     const made = await app.store.create(Namespace, { metadata: { name: 'acme--byhand', labels } })
@@ -144,7 +144,7 @@ describe('namespaces', () => {
     expect(await app.store.get(Namespace, { name: 'acme--byhand' })).toBeUndefined()
   })
 
-  test('of a name that somebody else’s Namespace has are refused, and leave nothing', async () => {
+  test('with the name of a foreign Namespace are rejected, and leave nothing', async () => {
     await using app = await serveAcme()
     await app.store.create(Namespace, { metadata: { name: 'acme--taken' } })
     const body = { slug: 'taken', name: 'Taken' }
@@ -154,7 +154,7 @@ describe('namespaces', () => {
     expect(await app.store.get(Namespace, { name: 'acme--taken' })).toBeDefined()
   })
 
-  test('and organizations give an ETag on creation that a deletion can name', async () => {
+  test('and organizations have an ETag on creation that a deletion accepts', async () => {
     await using app = await serveTenancy()
     const organization = await app.call('POST', '/v1/organizations', { token, body: { slug: 'acme', name: 'Acme' } })
     const path = '/v1/organizations/acme/namespaces'
@@ -184,7 +184,7 @@ describe('namespaces', () => {
     expect(codeOf(await app.call('DELETE', NAMESPACE, { token: who }))).toBe(remove)
   })
 
-  test('of an unknown organization, or that are none of ours, are not found', async () => {
+  test('of an unknown organization, or with a foreign Namespace, are 404', async () => {
     await using app = await serveAcme()
     const body = { slug: 'test', name: 'Test' }
     expect(codeOf(await app.call('POST', '/v1/organizations/nope/namespaces', { token, body }))).toBe('404 not_found')
@@ -195,7 +195,7 @@ describe('namespaces', () => {
 })
 
 describe('members', () => {
-  test('get, change and lose a role, each at once', async () => {
+  test('get, change and lose a role with immediate effect', async () => {
     await using app = await serveAcme()
     const path = `${NAMESPACE}/members/${encodeURIComponent('corp:Ünï code/x@y')}`
     const put = (role: string) => app.call('PUT', path, { token: 'admin', body: { role } })
@@ -212,7 +212,7 @@ describe('members', () => {
     expect(codeOf(await app.call('DELETE', path, { token: 'admin' }))).toBe('404 not_found')
   })
 
-  test('get the same role from two requests at once, and so a change of role', async () => {
+  test('get one role from two simultaneous requests, also on a change of role', async () => {
     await using app = await serveAcme()
     const put = (role: string) => app.call('PUT', `${NAMESPACE}/members/corp:twin`, { token: 'admin', body: { role } })
     const twice = async (role: string) => (await Promise.all([put(role), put(role)])).map(codeOf).sort()
@@ -220,7 +220,7 @@ describe('members', () => {
     expect(await twice('editor')).toEqual(['200 OK', '200 OK'])
   })
 
-  test('may leave, even the last admin; from then on there is nothing for them', async () => {
+  test('can be removed, even the last admin, and then get 404', async () => {
     await using app = await serveAcme()
     expect(codeOf(await app.call('DELETE', `${NAMESPACE}/members/local:admin`, { token: 'admin' }))).toBe('200 OK')
     expect(codeOf(await app.call('GET', NAMESPACE, { token: 'admin' }))).toBe('404 not_found')
@@ -248,7 +248,7 @@ describe('members', () => {
     },
   )
 
-  test('leave RoleBindings of others alone', async () => {
+  test('do not include or change other RoleBindings', async () => {
     await using app = await serveAcme()
     const roleRef = { apiGroup: RoleBinding.group, kind: 'ClusterRole', name: 'mooring-admin' }
     const subjects = [{ kind: 'User' as const, name: 'local:kubectl' }]

@@ -1,21 +1,11 @@
-import type { AnyRoute } from '../../http/route.ts'
-import { createTenancyDeps, type TenancyWiring } from '../tenancy-deps.ts'
-import { createApiToken } from './create-api-token.ts'
-import { createNamespace } from './create-namespace.ts'
-import { createOrganization } from './create-organization.ts'
-import { deleteApiToken } from './delete-api-token.ts'
-import { deleteMember } from './delete-member.ts'
-import { deleteNamespace } from './delete-namespace.ts'
-import { deleteOrganization } from './delete-organization.ts'
-import { getApiToken } from './get-api-token.ts'
-import { getMe } from './get-me.ts'
-import { getNamespace } from './get-namespace.ts'
-import { getOrganization } from './get-organization.ts'
-import { listApiTokens } from './list-api-tokens.ts'
-import { listMembers } from './list-members.ts'
-import { listNamespaces } from './list-namespaces.ts'
-import { listOrganizations } from './list-organizations.ts'
-import { putMember } from './put-member.ts'
+import { z } from 'zod'
+import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
+import { createTenancyDeps, type TenancyDeps, type TenancyWiring } from '../tenancy-deps.ts'
+import { createApiToken, deleteApiToken, getApiToken, listApiTokens } from './api-tokens.ts'
+import { createNamespace, deleteNamespace, getNamespace, listNamespaces } from './namespaces.ts'
+import { createOrganization, deleteOrganization, getOrganization, listOrganizations } from './organizations.ts'
+import { deleteMember, listMembers, putMember } from './members.ts'
+import { ROLES } from '../../../crds/names.ts'
 
 export type { TenancyWiring }
 
@@ -27,8 +17,33 @@ const ROUTES = [
   ...[listApiTokens, createApiToken, getApiToken, deleteApiToken],
 ]
 
-/** The routes of who may do what where (surface, section 2): both listeners serve them. */
+/** Returns the routes of organizations, namespaces, members and API tokens, which both listeners serve. */
 export function tenancyRoutes(wiring: TenancyWiring): AnyRoute[] {
   const deps = createTenancyDeps(wiring)
   return ROUTES.map((make) => make(deps))
+}
+
+const Me = z
+  .object({
+    user: z.string(),
+    groups: z.array(z.string()),
+    namespaces: z.array(z.object({ organization: z.string(), namespace: z.string(), role: z.enum(ROLES) })),
+  })
+  .meta({ id: 'Me' })
+
+/** `GET /v1/me`: user name, groups and roles of the caller. */
+export function getMe({ access }: Pick<TenancyDeps, 'access'>): AnyRoute {
+  return route({
+    method: 'get',
+    path: '/v1/me',
+    on: LISTENERS,
+    id: 'getMe',
+    summary: 'Get your user name, your groups and your role in each namespace.',
+    replies: { 200: Me },
+    async handle({ principal }) {
+      const memberships = await access.memberships(principal)
+      const namespaces = memberships.map(({ organization, namespace, role }) => ({ organization, namespace, role }))
+      return { status: 200, data: { user: principal.user, groups: principal.groups, namespaces } }
+    },
+  })
 }

@@ -15,10 +15,10 @@ import type { AuditedRequest } from '../../journal/audit.ts'
 import { objectName } from '../../http/idempotency.ts'
 import { createTunnel } from './create-tunnel.ts'
 
-/** What `POST …/tunnels` refuses where no operator can make it good: regions of which no endpoint takes tunnels. */
+/** `POST …/tunnels` in regions without an endpoint that accepts tunnels, and with rejections by the operator. */
 
 const PATH = '/v1/organizations/acme/namespaces/prod/tunnels'
-/** Of a region with an endpoint that takes tunnels, which helps no other region. */
+/** `regionId` of a region with an endpoint that accepts tunnels. */
 const SERVED = 100
 const REGIONS: readonly { does: string; regionId: number; endpoint?: object }[] = [
   { does: 'without an endpoint', regionId: 1 },
@@ -62,11 +62,11 @@ test.each(REGIONS)('a region $does is 422 no_active_endpoint, and nothing is lef
   expect([(await store.list(Tunnel)).items, recorded]).toEqual([[], []])
 })
 
-test('what its namespace has no room for by the time the operator looks is 403 quota_exceeded, and the tunnel goes again', async () => {
+test('a tunnel that the operator rejects for the quota is 403 quota_exceeded, and is deleted', async () => {
   recorded.length = 0
   const watching = new AbortController()
   const message = 'the namespace has 50 tunnels, and may have 50: delete one, or ask for a higher quota'
-  const refusing = refuseNext(watching.signal, notReady(TunnelReason.QuotaExceeded, message))
+  const refusing = rejectNext(watching.signal, notReady(TunnelReason.QuotaExceeded, message))
   const answer = await post(SERVED)
   watching.abort()
   const { metadata } = await refusing
@@ -75,11 +75,11 @@ test('what its namespace has no room for by the time the operator looks is 403 q
   expect(recorded).toEqual(['create', 'delete'])
 })
 
-test('what an Idempotency-Key has made is known at once, also where the caches have not heard of it', async () => {
+test('a repeated Idempotency-Key finds its tunnel even if the caches do not have it', async () => {
   const key = randomUUID()
   const caches = new AsyncDisposableStack()
   const deps = await openTunnelDeps(caches, given)
-  // From now on they hear of nothing.
+  // From here on the caches get no changes.
   await caches.disposeAsync()
   await using late = await serveRoutes([createTunnel(deps)])
   const namespace = 'acme--prod'
@@ -98,11 +98,11 @@ test('what an Idempotency-Key has made is known at once, also where the caches h
 const unserved = notReady(TunnelReason.NoActiveEndpoint, `region ${SERVED} has no active endpoint with edges`)
 
 test.each([{}, { 'Idempotency-Key': 'once' }])(
-  'an endpoint that is gone by the time the operator looks is 422 too, and the tunnel goes again (%j)',
+  'a tunnel that the operator rejects for its endpoint is 422, and is deleted (%j)',
   async (headers) => {
     recorded.length = 0
     const watching = new AbortController()
-    const refusing = refuseNext(watching.signal, unserved)
+    const refusing = rejectNext(watching.signal, unserved)
     const answer = await post(SERVED, headers)
     watching.abort()
     const { metadata } = await refusing
@@ -112,12 +112,12 @@ test.each([{}, { 'Idempotency-Key': 'once' }])(
   },
 )
 
-/** The operator's word on the next tunnel that is made. */
-async function refuseNext(signal: AbortSignal, verdict: Verdict): Promise<Tunnel> {
+/** Waits for the next tunnel and writes the operator's decision to its status. */
+async function rejectNext(signal: AbortSignal, decision: Verdict): Promise<Tunnel> {
   const { resourceVersion } = await store.list(Tunnel)
   for await (const event of store.watch(Tunnel, { resourceVersion, signal })) {
     if (event.type !== 'added') continue
-    const conditions = withCondition([], verdict, { type: 'Ready', generation: 1, now: new Date() })
+    const conditions = withCondition([], decision, { type: 'Ready', generation: 1, now: new Date() })
     return store.patchStatus(Tunnel, event.object.metadata, { conditions })
   }
   throw new Error('no tunnel was made')

@@ -4,78 +4,81 @@ import { Tunnel, TunnelReason } from '../../../crds/tunnel.ts'
 import { takesTunnels } from '../../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../../store/conditions.ts'
 import type { AuditedRequest } from '../../journal/audit.ts'
-import { firstOf, withinBudget } from '../../http/budget.ts'
-import { createdNow } from '../../resources/created-at.ts'
+import { firstOf, withinBudget } from '../../resources/time-budget.ts'
+import { createdNow } from '../../resources/timestamps.ts'
 import { ApiError } from '../../http/errors.ts'
 import { createOnce, objectName, requestHash, sameRequest } from '../../http/idempotency.ts'
-import { tooLate } from '../../instances/instance-verdict.ts'
+import { retryLater } from '../../instances/instance-outcome.ts'
 import { type AnyRoute, route, type Scope } from '../../http/route.ts'
 import { NamespaceParams } from '../../tenancy/tenancy-deps.ts'
-import { CreateTunnelBody } from '../tunnel-body.ts'
-import { checkNewConfig } from '../tunnel-config-checks.ts'
+import { checkNewConfig, CreateTunnelBody } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { TUNNELS_PATH } from '../tunnel-lookup.ts'
 
-/** How long an answer waits for the hostname and the certificate. */
+/** Time budget for the hostname and the certificate, in milliseconds. */
 const BUDGET_MS = 25_000
 
-/** What the operator says after which waiting is of no use. */
-const REFUSALS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
+/** Final reasons of a tunnel that the operator rejects, with the code of the answer. */
+const REJECTIONS: ReadonlyMap<string, RejectionCode> = new Map<string, RejectionCode>([
   [TunnelReason.UnknownRegion, 'unknown_region'],
   [TunnelReason.NoActiveEndpoint, 'no_active_endpoint'],
-  // Two API servers at once, or one and kubectl: it was within the quota when it came.
+  // Possible when two API servers, or one and kubectl, create tunnels at the same time.
   [TunnelReason.QuotaExceeded, 'quota_exceeded'],
 ])
 
-type Refused = 'unknown_region' | 'no_active_endpoint' | 'quota_exceeded'
+type RejectionCode = 'unknown_region' | 'no_active_endpoint' | 'quota_exceeded'
 
-function refusal(code: Refused, message: string): ApiError {
+function rejection(code: RejectionCode, message: string): ApiError {
   return new ApiError(code, message, { details: code === 'quota_exceeded' ? [] : [{ field: 'regionId', message }] })
 }
 
-/** What becomes of a tunnel, asked at each of its changes; undefined while it is under way. @throws ApiError when it is refused, or somebody deletes it */
+/**
+ * Returns a check for `waitFor` with the result of a creation; undefined while it is in progress.
+ * @throws (from the function) ApiError when the operator rejects the tunnel or another request deletes it
+ */
 function outcomeOf(uid: string): (tunnel: Tunnel | undefined) => Tunnel | undefined {
   let seen = false
   return function outcome(tunnel) {
     const isIt = tunnel?.metadata.uid === uid
-    // Until it was seen once, it has not come yet.
+    // The cache may not have the tunnel yet: only a tunnel seen before is deleted.
     if (isIt ? tunnel.metadata.deletionTimestamp !== undefined : seen)
       throw new ApiError('conflict', 'another request deleted this tunnel meanwhile')
     seen = isIt
-    return isIt ? settledOf(tunnel) : undefined
+    return isIt ? settledTunnel(tunnel) : undefined
   }
 }
 
-/** The tunnel when it is ready, or as good as it gets. @throws ApiError when it is refused */
-function settledOf(tunnel: Tunnel): Tunnel | undefined {
+/** Returns the tunnel when it is ready or its certificate has failed. @throws ApiError when the operator rejects it */
+function settledTunnel(tunnel: Tunnel): Tunnel | undefined {
   const condition = conditionOf(tunnel, 'Ready')
   if (!condition || (condition.observedGeneration ?? 0) < tunnel.metadata.generation) return undefined
-  if (condition.status === 'True' || isStuck(tunnel)) return tunnel
-  const code = REFUSALS.get(condition.reason)
-  if (code) throw refusal(code, condition.message)
+  if (condition.status === 'True' || hasFailedCertificate(tunnel)) return tunnel
+  const code = REJECTIONS.get(condition.reason)
+  if (code) throw rejection(code, condition.message)
   return undefined
 }
 
-/** A certificate that could not be had at once is tried again; the hostname is there, and the answer says so. */
-const isStuck = ({ status }: Tunnel): boolean => status?.hostname !== undefined && status.certificate?.status === 'failed'
+/** Whether the tunnel has a hostname but its certificate failed. The operator retries the certificate; the answer shows its state. */
+const hasFailedCertificate = ({ status }: Tunnel): boolean =>
+  status?.hostname !== undefined && status.certificate?.status === 'failed'
 
-/** `POST …/tunnels`: records the wish and answers when its hostname is drawn and its certificate there (contract, "Creation steps"). */
+/** `POST …/tunnels`: creates the resource and answers once the hostname is assigned and the certificate issued (docs/api.md, "Tunnels"). */
 export function createTunnel(deps: TunnelDeps): AnyRoute {
   const { store, scopes, tunnels, regions, endpoints, quota, audit, now } = deps
 
-  /** Said at once where it is known; the operator's word counts. @throws ApiError `unknown_region`, `no_active_endpoint` */
+  /** Checks region and endpoint early; the operator's decision counts. @throws ApiError `unknown_region`, `no_active_endpoint` */
   function requireEndpoint(regionId: number): void {
     const region = regions.list().find(({ spec }) => spec.regionId === regionId)
-    if (!region) throw refusal('unknown_region', `unknown region: ${regionId}`)
+    if (!region) throw rejection('unknown_region', `unknown region: ${regionId}`)
     const isActive = endpoints.list().some((each) => takesTunnels(each) && each.spec.region === region.spec.id)
-    if (!isActive) throw refusal('no_active_endpoint', `region ${regionId} has no active endpoint with edges`)
+    if (!isActive) throw rejection('no_active_endpoint', `region ${regionId} has no active endpoint with edges`)
   }
 
   async function whenReady({ metadata }: Tunnel, scope: Scope): Promise<Tunnel> {
     const settled = (signal: AbortSignal) => tunnels.waitFor(metadata, outcomeOf(metadata.uid), signal)
-    const ready = await withinBudget(BUDGET_MS, (signal) => firstOf(signal, [settled, scopes.endOf(scope)]))
+    const ready = await withinBudget(BUDGET_MS, (signal) => firstOf(signal, [settled, scopes.rejectWhenDeleted(scope)]))
     if (ready) return ready
-    throw tooLate('the tunnel did not become ready in time; try again in 5 s')
+    throw retryLater('the tunnel did not become ready in time; try again in 5 s')
   }
 
   return route({
@@ -95,13 +98,13 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
       await scopes.require(principal, { verb: 'create', resource: 'tunnels', namespace })
       const name = objectName('t', { namespace, user: principal.user, key })
       const hash = requestHash(body)
-      // The store is asked, not the cache: another API server may have made it just now. What was granted is not refused when it is repeated.
+      // Reads the store, not the cache: another API server may just have created it. A repeated request is not checked again.
       const earlier = key === undefined ? undefined : await store.get(Tunnel, { namespace, name })
       if (earlier) sameRequest<typeof Tunnel>(earlier, hash)
       else requireEndpoint(body.regionId)
       const expiresAt = body.ttl === undefined ? undefined : new Date(now().getTime() + body.ttl * 1_000).toISOString()
-      using places = new DisposableStack()
-      places.use(quota.reserve({ namespace, name }))
+      using reservations = new DisposableStack()
+      reservations.use(quota.reserve({ namespace, name }))
       const draft = newTunnel({ namespace, name, createdBy: principal.user, expiresAt, now: now() }, body)
       const { object, created } = await createOnce(store, Tunnel, draft, hash)
       if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
@@ -116,19 +119,19 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
     },
   })
 
-  /** A final no leaves nothing, and neither does running out of time when nobody can ask for the same tunnel again. */
+  /** Deletes a tunnel that the operator rejected, or that ran out of time and that no later request can join. Never throws. */
   async function discard(before: Tunnel, by: Pick<AuditedRequest, 'principal' | 'requestId' | 'sourceIp'>): Promise<void> {
     const { metadata } = before
     try {
       await store.delete(Tunnel, metadata, { uid: metadata.uid })
       await audit.record({ ...by, action: 'delete', before })
     } catch {
-      // Gone already, or the store is away: the answer is the first error all the same.
+      // The tunnel is gone already or the store is unavailable. The answer is the first error in both cases.
     }
   }
 }
 
-interface About {
+interface NewTunnel {
   readonly namespace: string
   readonly name: string
   readonly createdBy: string
@@ -136,8 +139,8 @@ interface About {
   readonly now: Date
 }
 
-/** Pure. */
-function newTunnel({ namespace, name, createdBy, expiresAt, now }: About, body: CreateTunnelBody): Draft<typeof Tunnel> {
+/** Returns the Tunnel for a body. Pure. */
+function newTunnel({ namespace, name, createdBy, expiresAt, now }: NewTunnel, body: CreateTunnelBody): Draft<typeof Tunnel> {
   return {
     metadata: {
       namespace,

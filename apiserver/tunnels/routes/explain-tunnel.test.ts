@@ -9,7 +9,7 @@ import { serveRoutes, type ToyApp } from '../../../test/support/api/toy-app.ts'
 import { openTunnelDeps } from '../../../test/support/api/tunnel-routes.ts'
 import { explainTunnel } from './explain-tunnel.ts'
 
-/** `POST …/explain` while the journal cannot say who is connected. */
+/** `POST …/explain` with several states of the journal. */
 
 const opened = new AsyncDisposableStack()
 let presence: JournalReader['presence']
@@ -32,17 +32,17 @@ const explain = () => app.call('POST', path, { token: 'editor', body: { sourceIp
 
 test.each<{ does: string; presence: JournalReader['presence']; answer: object }>([
   {
-    does: 'one that is there is believed before the status',
+    does: 'an available one is used instead of the status',
     presence: () => Promise.resolve(new Map()),
     answer: { status: 503, reason: 'tunnel_offline' },
   },
   {
-    does: 'while it cannot be read, the status says that a client is connected',
+    does: 'an unavailable one is replaced by the status',
     presence: () => Promise.reject(new MooringError('journal_away', 'the journal cannot be read now')),
     answer: { status: null, reason: null },
   },
   {
-    does: 'one that does not answer is waited for no longer than elsewhere',
+    does: 'one that does not respond is replaced by the status in time',
     presence: () => new Promise(() => undefined),
     answer: { status: null, reason: null },
   },

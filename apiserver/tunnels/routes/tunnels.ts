@@ -1,18 +1,12 @@
 import type { JournalWiring } from '../../journal/journal-deps.ts'
 import type { AnyRoute } from '../../http/route.ts'
 import { createTunnelDeps, type TunnelWiring } from '../tunnel-deps.ts'
-import { createTunnelPassword } from './create-tunnel-password.ts'
+import { createTunnelPassword, deleteTunnelPassword, listTunnelPasswords } from './passwords.ts'
 import { createTunnel } from './create-tunnel.ts'
-import { deleteTunnelPassword } from './delete-tunnel-password.ts'
-import { deleteTunnel } from './delete-tunnel.ts'
+import { deleteTunnel, patchTunnel } from './change-tunnel.ts'
 import { explainTunnel } from './explain-tunnel.ts'
-import { getTunnelCertificate } from './get-tunnel-certificate.ts'
-import { getTunnelConnect } from './get-tunnel-connect.ts'
-import { getTunnel } from './get-tunnel.ts'
+import { getTunnel, getTunnelCertificate, getTunnelConnect, listTunnels } from './read-tunnels.ts'
 import { journalRoutes } from '../../journal/routes.ts'
-import { listTunnelPasswords } from './list-tunnel-passwords.ts'
-import { listTunnels } from './list-tunnels.ts'
-import { patchTunnel } from './patch-tunnel.ts'
 
 const ROUTES = [
   ...[listTunnels, createTunnel, getTunnel, patchTunnel, deleteTunnel],
@@ -22,7 +16,7 @@ const ROUTES = [
 
 export type TunnelRoutesWiring = TunnelWiring & JournalWiring
 
-/** The routes of tunnels (surface, section 5). */
+/** Returns the routes of tunnels (docs/api.md, "Tunnels"). */
 export function tunnelRoutes(wiring: TunnelRoutesWiring): AnyRoute[] {
   const deps = createTunnelDeps(wiring)
   return [...ROUTES.map((make) => make(deps)), ...journalRoutes(wiring)]

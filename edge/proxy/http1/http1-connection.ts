@@ -21,6 +21,9 @@ import { BAD_BODY, BAD_LINE, STOPPING, tooLarge, TOO_SLOW } from '../head/reject
 import type { Visitor } from '../visitor.ts'
 import { Writes } from '../writes.ts'
 
+/** Age in milliseconds from which a silent connection is probed, and the time between probes: most have closed by then, and need no system call for it. */
+const PROBE_MS = 60_000
+
 /**
  * A visitor's HTTP/1.x connection: one request after the other, each answered before the next is read.
  *
@@ -45,6 +48,7 @@ export class Http1Connection implements Visitor, Watched {
   #advancing = false
   #close = false
   #lingering: Lingering | undefined
+  #probesAt: number
 
   constructor(context: ProxyContext, accepted: Accepted) {
     const { socket } = accepted
@@ -54,7 +58,9 @@ export class Http1Connection implements Visitor, Watched {
     this.#writes = new Writes(socket, () => this.#drained())
     this.#half = new HalfClosed(context.now)
     this.#progress = new Progress(socket, context.limits, context.now())
-    this.#deadline = context.now() + context.limits.headMs
+    const now = context.now()
+    this.#deadline = now + context.limits.headMs
+    this.#probesAt = now + PROBE_MS
     context.connections.add(this)
     context.metrics.connected(accepted.scheme)
     readAll(socket, (chunk) => this.#data(chunk))
@@ -75,6 +81,13 @@ export class Http1Connection implements Visitor, Watched {
     else if (this.#phase === 'raw') this.#tickEnded(now, this.#context.limits.slowMs)
     else if (now >= this.#deadline) this.#overdue()
     if (this.#progress.isReaderStuck(now)) this.#socket.destroy()
+    if (now >= this.#probesAt) this.#probe()
+  }
+
+  /** Has the system find out that a silent visitor has gone. */
+  #probe(): void {
+    this.#probesAt = Infinity
+    this.#socket.setKeepAlive(true, PROBE_MS)
   }
 
   recheck(hostnames: ReadonlySet<string>): void {
@@ -296,6 +309,7 @@ export class Http1Connection implements Visitor, Watched {
 
   #next(): void {
     this.#exchange = undefined
+    if (this.#isLastRequest && this.#out.writableLength === 0) return void this.#socket.destroy()
     if (this.#close || (this.#half.isEnded && !this.#waiting)) {
       const { now, limits } = this.#context
       this.#phase = 'linger'
@@ -306,6 +320,15 @@ export class Http1Connection implements Visitor, Watched {
     this.#phase = 'idle'
     this.#deadline = this.#context.now() + this.#context.limits.keepAliveMs
     this.#advance()
+  }
+
+  /**
+   * Whether the visitor has announced that it sends no more (RFC 9112, section 9.6), and has sent nothing that is unread: the socket can be closed at once, as
+   * nothing unread destroys the response. TLS has its own farewell, which takes longer.
+   */
+  get #isLastRequest(): boolean {
+    const announced = this.#close && this.#request?.keepAlive === false && this.#body?.done === true
+    return announced && !this.#waiting && this.#accepted.scheme === 'http'
   }
 
   /** The socket, for what comes after the beginning of a response. */

@@ -63,10 +63,14 @@ export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<strin
 const BUSY = `oid IN (SELECT datid FROM pg_stat_activity WHERE backend_type = 'client backend'
   AND (state <> 'idle' OR clock_timestamp() - state_change < interval '30 s'))`
 
+/** Counted for each file on top of its bytes: an empty table takes an inode, of which a disk may have one for each 16 KiB. */
+const FILE_BYTES = 8_192
+
 /** Bytes on disk by tenant, temporary tables and large objects included; a database that goes away meanwhile is left out. */
 export async function readSizes(session: Session, which: 'all' | 'busy'): Promise<ReadonlyMap<string, number>> {
   const rows = await session.query<{ name: string; bytes: string | null }>(
-    `SELECT datname AS name, pg_database_size(oid) AS bytes FROM pg_database
+    `SELECT datname AS name, pg_database_size(oid) + ${FILE_BYTES} * (SELECT count(*) FROM pg_ls_dir('base/' || oid, true, false)) AS bytes
+     FROM pg_database
      WHERE NOT datistemplate ${which === 'busy' ? `AND ${BUSY}` : ''}`,
   )
   return new Map(

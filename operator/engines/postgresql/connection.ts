@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import type { AdminTarget } from '../engine.ts'
 import { type Blockers, createBlockers } from './blockers.ts'
+import { createLockTable, type LockTable } from './lock-table.ts'
 
 /** Runs text as the administrator in the maintenance database. One text may hold several statements: they are one transaction. */
 export interface Session {
@@ -10,7 +11,8 @@ export interface Session {
 
 /**
  * The administrator's connections to one server. Each kind of work has connections of its own, so that what one tenant delays never keeps
- * the claims of others or the watchdog waiting for a connection. A tenant's session whose lock a statement waits for is ended.
+ * the claims of others or the watchdog waiting for a connection. A tenant's session whose lock a statement waits for is ended, and so are
+ * those that fill the lock table.
  */
 export interface Connection extends Session, AsyncDisposable {
   /** Claims, and reading the catalog: {@link Session.query} of the connection itself. */
@@ -25,6 +27,7 @@ export interface Connection extends Session, AsyncDisposable {
   readonly drops: Session
   /** The watchdog. */
   readonly watch: Session
+  readonly lockTable: LockTable
   /** Runs `work` in another database on a connection of its own, and returns once the server has ended that session. */
   inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T>
 }
@@ -95,20 +98,22 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
     pool.on('connect', (client) => client.on('error', ignore))
     return pool.on('error', ignore)
   }
-  const watch = sessionOf(poolOf(timeouts.statementMs, SIZES.watch))
+  const lockTable = createLockTable({ ...config(timeouts.statementMs), database: MAINTENANCE })
+  const watch = persistent(sessionOf(poolOf(timeouts.statementMs, SIZES.watch)), lockTable)
   const blockers = createBlockers((text, values) => watch.query(text, values))
-  const guarded = (statementMs: number, size: { min: number; max: number }) => guardedSession(poolOf(statementMs, size), blockers)
+  const guarded = (statementMs: number, size: { min: number; max: number }) =>
+    persistent(guardedSession(poolOf(statementMs, size), blockers), lockTable)
   const enter = createEntrance(SIZES.inside)
 
   async function inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T> {
     const leave = await enter()
-    const client = new pg.Client({ ...config(timeouts.longStatementMs), database })
-    client.on('error', ignore)
+    let client: pg.Client | undefined
     try {
-      await client.connect()
-      return await blockers.during(pidOf(client), () => work(sessionOf(client)))
+      client = await lockTable.during(() => logIn({ ...config(timeouts.longStatementMs), database }))
+      const session = persistent(sessionOf(client), lockTable)
+      return await blockers.during(pidOf(client), () => work(session))
     } finally {
-      await client.end().finally(leave)
+      await Promise.resolve(client?.end()).finally(leave)
     }
   }
 
@@ -120,10 +125,11 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
     copies: guarded(timeouts.longStatementMs, SIZES.copies),
     drops: guarded(timeouts.longStatementMs, SIZES.drops),
     watch,
+    lockTable,
     inside,
     async [Symbol.asyncDispose]() {
       blockers[Symbol.dispose]()
-      ended ??= Promise.all(pools.map((pool) => pool.end()))
+      ended ??= Promise.all([...pools.map((pool) => pool.end()), lockTable[Symbol.asyncDispose]()])
       await ended
     },
   }
@@ -141,6 +147,23 @@ function sessionOf(client: pg.Pool | pg.Client | pg.PoolClient): Session {
       // Text of several statements has a list of results, which the driver's types do not say; no caller reads rows of those.
       return 'rows' in result ? result.rows : []
     },
+  }
+}
+
+/** A session whose statements are repeated when they found the lock table full. */
+function persistent(session: Session, lockTable: LockTable): Session {
+  return { query: (text, values) => lockTable.during(() => session.query(text, values)) }
+}
+
+async function logIn(config: pg.ClientConfig): Promise<pg.Client> {
+  const client = new pg.Client(config)
+  client.on('error', ignore)
+  try {
+    await client.connect()
+    return client
+  } catch (error) {
+    await client.end().catch(ignore)
+    throw error
   }
 }
 

@@ -21,6 +21,7 @@ function mortal(connection: Connection, statements: number): Connection {
     copies: dying(connection.copies),
     drops: dying(connection.drops),
     watch: dying(connection.watch),
+    lockTable: connection.lockTable,
     inside: (database, work) => connection.inside(database, (session) => work(dying(session))),
     [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
   }

@@ -17,6 +17,8 @@ export const SqlState = {
   invalidAuthorization: '28000',
   invalidPassword: '28P01',
   diskFull: '53100',
+  /** Among others, a full lock table. */
+  outOfMemory: '53200',
   tooManyConnections: '53300',
   queryCanceled: '57014',
   /** Among others, two sessions that change one catalog row. */
@@ -29,11 +31,11 @@ export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof MooringError ? sqlStateOf(error.cause) : undefined
 }
 
-/** The server is starting or stopping, full, or cut the line: 08 connection, 57P01–57P03 shutdown, statement timeout. */
+const PASSING: readonly string[] = [SqlState.outOfMemory, SqlState.tooManyConnections, SqlState.queryCanceled]
+
+/** The server is starting, stopping or full, or the connection broke: 08 connection, 57P01–57P03 shutdown, statement timeout. */
 function isPassing(state: string): boolean {
-  return (
-    state.startsWith('08') || state.startsWith('57P') || state === SqlState.tooManyConnections || state === SqlState.queryCanceled
-  )
+  return state.startsWith('08') || state.startsWith('57P') || PASSING.includes(state)
 }
 
 /** Whatever went wrong, as an error of the engine port. The text of the server's message stays in `cause`. */

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import knex from 'knex'
 import { describe, expect, test } from 'vitest'
 import { LIMITS, postgresqlBench } from '../../../test/support/postgresql/engine.ts'
-import { DENIED } from '../../../test/support/postgresql/postgres-attempts.ts'
+import { DENIED } from '../../../test/support/postgresql/neighbours.ts'
 import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 import type { Tenant } from '../engine.ts'
 

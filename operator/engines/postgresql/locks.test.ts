@@ -72,6 +72,20 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     await expectInTime(bench.admin.drop(leaving.name))
   })
 
+  test('on the databases of neighbours, templates and spares stop neither DELETE nor claims', async () => {
+    await bench.settle(1)
+    const client = await bench.as(mallory)
+    const { rows } = await client.query<{ name: string }>('SELECT datname AS name FROM pg_database')
+    await client.query(
+      `BEGIN; ${rows.map(({ name }) => `ALTER ROLE ${mallory.name} IN DATABASE ${name} SET work_mem = '8MB'`).join('; ')}`,
+    )
+    await expectInTime(bench.tenant(`claimed${round}`))
+    await client.query('BEGIN').catch(() => undefined)
+    const again = await bench.as(mallory)
+    await again.query(`BEGIN; ALTER ROLE ${mallory.name} IN DATABASE ${leaving.name} SET work_mem = '8MB'`)
+    await expectInTime(bench.admin.drop(leaving.name))
+  })
+
   test('on a table that names the neighbour do not stop DELETE of the neighbour', async () => {
     const client = await bench.as(mallory)
     await client.query(`CREATE TABLE t (n int); GRANT SELECT ON t TO ${leaving.name}`)

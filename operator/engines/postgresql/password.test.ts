@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { LIMITS, postgresqlBench } from '../../../test/support/postgresql/engine.ts'
+import { DENIED } from '../../../test/support/postgresql/neighbours.ts'
 import { SERIES } from '../../../test/support/postgresql/postgres.ts'
 
 /** invalid_password */
@@ -30,6 +31,18 @@ describe.each(SERIES)('PostgreSQL %s: a rotation', (series) => {
     await Promise.all(contenders)
     await bench.admin.verify({ ...tenant, password: 'second' })
     await expect(bench.as({ ...tenant, password: 'third' })).rejects.toMatchObject(WRONG)
+  })
+
+  test('takes the role away from members, who could set its password', async () => {
+    const [tenant, mallory] = [await bench.tenant('joined'), await bench.tenant('mallory')]
+    const grant = (await bench.as(tenant)).query('GRANT joined TO mallory')
+    // From 15 on a role cannot do this.
+    if (series === '15') return expect(grant).rejects.toMatchObject({ code: DENIED })
+    await grant
+    await bench.admin.setPassword({ ...tenant, password: 'second' })
+    const client = await bench.as(mallory)
+    await expect(client.query(`SET ROLE joined; ALTER ROLE joined PASSWORD 'third'`)).rejects.toMatchObject({ code: DENIED })
+    await bench.admin.verify({ ...tenant, password: 'second' })
   })
 
   test('leaves a disabled login disabled', async () => {

@@ -18,6 +18,14 @@ export function passwordStatement(name: string, verifier: string, expired = fals
   return `UPDATE pg_authid SET rolpassword = ${quoteText(verifier)}, rolvaliduntil = ${until} WHERE rolname = ${quoteText(name)}`
 }
 
+/**
+ * Statement that takes the role away from its members. Up to 14 a role can make others members of itself, who set its password whatever it
+ * is changed to. Tenants have no use for members: access rules keep these out of the role's database.
+ */
+function removeMembers(name: string): string {
+  return `DELETE FROM pg_auth_members WHERE roleid = (SELECT oid FROM pg_authid WHERE rolname = ${quoteText(name)})`
+}
+
 export interface Passwords {
   /**
    * Replaces the password and ends every session that was opened with another one. No login works until that is done: a session of
@@ -37,7 +45,7 @@ export function createPasswords({ connection, scram }: Deps): Passwords {
     const found = await connection.tenants.query(`${passwordStatement(name, verifier, true)} RETURNING rolname`)
     if (found.length === 0) throw new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
     await endSessions(connection.tenants, name)
-    await connection.tenants.query(passwordStatement(name, verifier))
+    await connection.tenants.query(`${removeMembers(name)}; ${passwordStatement(name, verifier)}`)
   }
 
   async function isRight({ name, password }: Tenant, stored: string): Promise<boolean> {

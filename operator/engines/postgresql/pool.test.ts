@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Builder } from './build.ts'
 import type { Connection } from './connection.ts'
+import { createLockTable } from './lock-table.ts'
 import { warmPool } from './pool.ts'
 
 /** A pool over a catalog that is empty, whose builds end when the test says so. */
@@ -14,6 +15,7 @@ function poolOfBuilds() {
     copies: session,
     drops: session,
     watch: session,
+    lockTable: createLockTable({}),
     inside: () => Promise.reject(new Error('not here')),
     [Symbol.asyncDispose]: () => Promise.resolve(),
   }

@@ -138,6 +138,15 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     await bench.admin.verify(tenant)
   })
 
+  test('empty files count towards the size, as each takes an inode', async () => {
+    const client = await bench.as(await bench.tenant('crowded'))
+    const size = async (): Promise<number> => (await bench.admin.sizes('all')).get('crowded') ?? 0
+    const before = await size()
+    await client.query(`DO $$ BEGIN FOR i IN 1..500 LOOP EXECUTE format('CREATE UNLOGGED TABLE t%s ()', i); END LOOP; END $$`)
+    // Two files for each table, and less than 2 MiB of rows in the catalogs.
+    expect((await size()) - before).toBeGreaterThan(1_000 * 8_192)
+  })
+
   test('sizes are by tenant', async () => {
     const tenant = await bench.tenant('sized')
     const before = (await bench.admin.sizes('all')).get('sized') ?? 0

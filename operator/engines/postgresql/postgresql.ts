@@ -71,7 +71,7 @@ export function postgresqlAdmin(
       return extensions.install(name, wanted)
     }),
     findMissingExtensions: safely((wanted) => extensions.findMissing(wanted)),
-    enforce: safely(createWatchdog(connection.watch)),
+    enforce: safely(createWatchdog(connection)),
     guardTransactionIds: safely(() => guardTransactionIds(connection.watch)),
     sizes: safely((which) => readSizes(connection.watch, which)),
     async [Symbol.asyncDispose]() {

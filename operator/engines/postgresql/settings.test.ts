@@ -16,8 +16,12 @@ test('no statement can reach the log', () => {
 })
 
 test('connection slots follow what tenants may open, with some left for the admin', () => {
-  expect(postgresqlSettings(server)).toMatchObject({ max_connections: '650', superuser_reserved_connections: '20' })
-  expect(postgresqlSettings({ ...server, tenants: 10, connectionsPerTenant: 5 }).max_connections).toBe('100')
+  expect(postgresqlSettings(server)).toMatchObject({
+    max_connections: '654',
+    superuser_reserved_connections: '24',
+    autovacuum_multixact_freeze_max_age: '20000000',
+  })
+  expect(postgresqlSettings({ ...server, tenants: 10, connectionsPerTenant: 5 }).max_connections).toBe('104')
 })
 
 test('TLS is on with a certificate', () => {

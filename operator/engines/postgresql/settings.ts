@@ -25,7 +25,7 @@ export interface PostgresqlServer {
 export type Settings = Readonly<Record<string, string>>
 
 /** Kept free for the admin, whatever tenants do. */
-const RESERVED_CONNECTIONS = 20
+const RESERVED_CONNECTIONS = 24
 
 /**
  * Settings of a shared PostgreSQL server, 14 or 15 alike, by name. Every one is there for isolation (docs/isolation.md), for
@@ -115,6 +115,8 @@ const RESOURCES: Settings = {
   // Each database is visited once in this time, at some milliseconds of work: 60 of them are 0.2 a second.
   autovacuum_naptime: '5min',
   autovacuum_max_workers: '2',
+  // Sets of tenants that lock one row (multixacts) are kept in files that belong to no database: some 60 bytes for each, 1.2 GB in all.
+  autovacuum_multixact_freeze_max_age: '20000000',
   wal_writer_delay: '1s',
   bgwriter_delay: '1s',
   timezone: 'UTC',

@@ -134,7 +134,7 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
 
   test('ends a snapshot that too many transaction ids have passed, and no other', async () => {
     await using connection = connect(bench.server.target)
-    const enforce = createWatchdog(connection.watch, 1_000)
+    const enforce = createWatchdog(connection, { snapshotAge: 1_000 })
     const tenant = await bench.tenant('ageing')
     const [old, fresh, burner] = [await bench.as(tenant), await bench.as(tenant), await bench.as(tenant)]
     await old.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')

@@ -1,11 +1,19 @@
 import type { Enforced, SessionBounds } from '../engine.ts'
-import type { Session } from './connection.ts'
+import type { Connection, Session } from './connection.ts'
+import { guardSharedCatalogs, suspend } from './shared-catalogs.ts'
 
-/**
- * Transaction ids that may be used up while one transaction holds on to its snapshot or its own id. Nothing older can be frozen meanwhile,
- * and the server stops at 2,147 million. Tenants were measured to use up 190,000 a second.
- */
-export const SNAPSHOT_AGE = 20_000_000
+/** Bounds on what all tenants of a server share. */
+interface ServerBounds {
+  /**
+   * Transaction ids that may be used up while one transaction holds on to its snapshot or its own id. Nothing older can be frozen
+   * meanwhile, and the server stops at 2,147 million. Tenants were measured to use up 190,000 a second.
+   */
+  readonly snapshotAge: number
+  /** Size of the catalogs that belong to no database; a server of 50 tenants has 1 MiB of them. */
+  readonly sharedCatalogBytes: number
+}
+
+const SERVER_BOUNDS: ServerBounds = { snapshotAge: 20_000_000, sharedCatalogBytes: 64 * 1_048_576 }
 /** Part of the notification queue, which is 8 GB for the whole server, past which open transactions that hold it up are ended. */
 const QUEUE_USED = 0.02
 /** An open transaction younger than this, in seconds, does not hold up the notification queue. */
@@ -62,15 +70,21 @@ export type Enforce = (bounds: SessionBounds) => Promise<Enforced>
  * Keeps tenants' sessions to their bounds. A statement past its time is cancelled; a session that was warned so is ended the second time,
  * for a statement may catch its cancellation and go on. Sessions past another bound are ended at once.
  */
-export function createWatchdog(session: Session, snapshotAge = SNAPSHOT_AGE): Enforce {
+export function createWatchdog(connection: Connection, bounds: Partial<ServerBounds> = {}): Enforce {
+  const { snapshotAge, sharedCatalogBytes } = { ...SERVER_BOUNDS, ...bounds }
+  const { watch: session, lockTable } = connection
   let warned: readonly string[] = []
 
   return async function enforce({ statementMs, idleTransactionMs, sizeBytes }) {
+    // First: with the lock table full, no other statement works.
+    const hoarding = await lockTable.endHoarder()
+    await suspend(connection, lockTable.takeHoarders())
     const past = await session.query<Row>(ENFORCE, [statementMs, idleTransactionMs, warned, snapshotAge])
     const spilling = await session.query(END_SPILLING, [sizeBytes])
+    const writing = await guardSharedCatalogs(connection, sharedCatalogBytes)
     const cancelled = past.filter(({ cancels }) => cancels)
     warned = cancelled.map((row) => row.session)
-    return { cancelled: cancelled.length, ended: past.length - cancelled.length + spilling.length }
+    return { cancelled: cancelled.length, ended: past.length - cancelled.length + spilling.length + hoarding + writing }
   }
 }
 

@@ -16,14 +16,14 @@ import { tunnelHttps } from './tunnel-https.ts'
 import { tunnelIdle } from './tunnel-idle.ts'
 import { tunnelJournal } from './tunnel-journal.ts'
 import { tunnelMemory } from './tunnel-memory.ts'
-import { tunnelMany, tunnelRequests } from './tunnel-requests.ts'
+import { tunnelConnections, tunnelMany, tunnelRequests } from './tunnel-requests.ts'
 import { tunnelStart } from './tunnel-start.ts'
 
 /** All measures of a home, in the order they run. One more is one file and one line here. */
 export const MEASURES: Readonly<Record<'embedded' | 'cluster' | 'tunnel', readonly Measure[]>> = {
   embedded: [createInstance, createMany, warmStart, coldStart, idle, tenThousand],
   tunnel: [
-    ...[tunnelRequests, tunnelMany, tunnelHttps, tunnelBulk, tunnelFairness],
+    ...[tunnelRequests, tunnelMany, tunnelConnections, tunnelHttps, tunnelBulk, tunnelFairness],
     ...[tunnelStart, tunnelIdle, tunnelMemory, tunnelConfig, tunnelJournal, journalMeasure],
   ],
   cluster: [clusterCreate, clusterIdle, clusterInstall, clusterTenThousand, clusterTunnels],

@@ -28,8 +28,8 @@ async function runHttps() {
   const rates = each(taken, ({ perSecond }) => perSecond)
   const cpu = each(taken, ({ cpuMicroseconds }) => cpuMicroseconds)
   return [
-    atLeast('HTTPS requests a second against sshd + nginx with TLS', compared(rates, BLOCK), 2),
-    finding('processor time a request against sshd + nginx with TLS', compared(cpu, BLOCK)),
+    atLeast('HTTPS requests a second against sshd + nginx with TLS', compared(rates, BLOCK), 1.5),
+    finding('processor time a request against sshd + nginx with TLS', compared(cpu, BLOCK), 0.7),
     finding('requests a second', beside(rates, '', 0)),
     finding('processor time a request', beside(cpu, 'µs')),
   ]

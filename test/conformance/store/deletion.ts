@@ -86,7 +86,7 @@ function namespaces(open: Open): void {
       async () => {
         expect((await store.get(SharedInstance, key))?.metadata.deletionTimestamp).toBeDefined()
       },
-      { timeout: 15_000 },
+      { timeout: 60_000 },
     )
     const terminating = await store.get(Namespace, { name: namespace })
     expect(terminating?.metadata.deletionTimestamp).toBeDefined()
@@ -130,7 +130,7 @@ function owners(open: Open): void {
       async () => {
         expect((await store.get(Secret, key))?.metadata.ownerReferences).toEqual([two])
       },
-      { timeout: 15_000, interval: 20 },
+      { timeout: 60_000, interval: 20 },
     )
     await store.delete(SharedInstance, { namespace, name: 'two' })
     await whenGone(store, Secret, key)

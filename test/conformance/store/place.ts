@@ -77,6 +77,6 @@ export async function whenGone(store: Store, kind: Kind, key: Key): Promise<void
     async () => {
       expect(await store.get(kind, key)).toBeUndefined()
     },
-    { timeout: 15_000, interval: 20 },
+    { timeout: 60_000, interval: 20 },
   )
 }

@@ -1,7 +1,7 @@
 import { pino, type Logger } from 'pino'
 import { type AppDeps, createApp, createRequestLimiters } from '../../../apiserver/http/app.ts'
 import { AuthenticationError } from '../../../apiserver/auth/authentication-error.ts'
-import { DEFAULT_LIMITS } from '../../../apiserver/http/limits.ts'
+import { DEFAULT_LIMITS } from '../../../apiserver/http/rate-limit.ts'
 import { createMetrics } from '../../../apiserver/metrics.ts'
 import type { AnyRoute } from '../../../apiserver/http/route.ts'
 import { type HttpApp, serveApp } from './http-app.ts'

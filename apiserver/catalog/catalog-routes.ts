@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { page, type PageKey, PageQuery, resourceKey } from '../http/paging.ts'
+import { createRegions, type Regions, type RegionsDeps, RegionView } from './regions.ts'
+import { type AnyRoute, route } from '../http/route.ts'
+import { listOf } from '../tenancy/tenancy-deps.ts'
+import type { Plan } from '../../crds/plan.ts'
+import type { Cache } from '../../store/cache.ts'
+import { billableItemsOf, BillableItemView, planView, PlanView } from './plans.ts'
+import { FAMILIES, Motor, MOTORS, partsOf } from '../../crds/motor.ts'
+
+export const EngineView = z
+  .object({
+    id: Motor,
+    family: z.enum(FAMILIES),
+    version: z.string(),
+    supported: z.boolean(),
+    addons: z.array(z.string()).describe('Ids of the add-ons available for a dedicated database of this engine.'),
+  })
+  .meta({ id: 'Engine' })
+export type EngineView = z.output<typeof EngineView>
+
+/** Page key of an engine. Engines have no creation time; their position in MOTORS takes its place, so that pages keep that order. */
+export const engineKey = ({ id }: EngineView): PageKey => ({
+  createdAt: String(MOTORS.length - MOTORS.indexOf(id)).padStart(3, '0'),
+  id,
+})
+
+/** Returns the engines that at least one region runs, in the order of MOTORS. */
+export function enginesOf(regions: readonly RegionView[]): EngineView[] {
+  const served = new Set(regions.flatMap(({ motors }) => motors.flatMap(({ id, supported }) => (supported ? [id] : []))))
+  return MOTORS.filter((id) => served.has(id)).map((id) => ({ id, ...partsOf(id), supported: true, addons: [] }))
+}
+
+/** `GET /v1/regions`: open to every caller. */
+export function listRegions({ regions }: { readonly regions: Regions }): AnyRoute {
+  return route({
+    method: 'get',
+    path: '/v1/regions',
+    on: ['shared', 'dedicated'],
+    id: 'listRegions',
+    summary: 'List the regions and the engines that each runs.',
+    query: z.object(PageQuery),
+    replies: { 200: z.object({ regions: z.array(RegionView), nextCursor: z.string().nullable() }) },
+    async handle({ query }) {
+      const { items, nextCursor } = page(regions.all(), query, resourceKey)
+      return { status: 200, data: { regions: items.map(regions.view), nextCursor } }
+    },
+  })
+}
+
+/** `GET /v1/engines`: open to every caller. */
+export function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
+  return route({
+    method: 'get',
+    path: '/v1/engines',
+    on: ['dedicated'],
+    id: 'listEngines',
+    summary: 'List the engines that at least one region runs.',
+    query: z.object(PageQuery),
+    replies: { 200: listOf('engines', EngineView) },
+    async handle({ query }) {
+      const { items, nextCursor } = page(enginesOf(regions.all().map(regions.view)), query, engineKey)
+      return { status: 200, data: { engines: items, nextCursor } }
+    },
+  })
+}
+
+const Metadata = z
+  .object({
+    engines: z.array(EngineView),
+    regions: z.array(RegionView),
+    plans: z.array(PlanView),
+    billableItems: z.array(BillableItemView),
+    addons: z.array(z.object({ id: z.string(), name: z.string(), engines: z.array(z.string()) })),
+  })
+  .meta({ id: 'CreateMetadata' })
+
+export interface CreateMetadataDeps {
+  readonly regions: Regions
+  readonly plans: Cache<typeof Plan>
+}
+
+/** `GET /v1/databases/create/metadata`: engines, regions, plans and prices for a form that creates a dedicated database. Open to every caller. */
+export function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
+  return route({
+    method: 'get',
+    path: '/v1/databases/create/metadata',
+    on: ['dedicated'],
+    id: 'getCreateMetadata',
+    summary: 'Get the engines, regions, plans and prices of dedicated databases.',
+    replies: { 200: z.object({ metadata: Metadata }) },
+    async handle() {
+      const views = regions.all().map(regions.view)
+      const all = plans.list()
+      const offers = { plans: all.map(planView), billableItems: billableItemsOf(all), addons: [] }
+      return { status: 200, data: { metadata: { engines: enginesOf(views), regions: views, ...offers } } }
+    },
+  })
+}
+
+export interface CatalogWiring extends RegionsDeps {
+  readonly plans: Cache<typeof Plan>
+}
+
+/** Returns the routes of regions, engines and plans (docs/api.md, "Regions, engines and plans"). */
+export function catalogRoutes(wiring: CatalogWiring): AnyRoute[] {
+  const regions = createRegions(wiring)
+  return [listRegions({ regions }), listEngines({ regions }), createMetadata({ regions, plans: wiring.plans })]
+}

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { claimedStatus, type InstanceTraits, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { claimOutcome, claimTimeout, isSwitched } from './instance-outcome.ts'
+
+const withReady = (status: 'True' | 'False', reason: string): InstanceTraits => ({
+  status: { conditions: [readyCondition(status, reason)] },
+})
+
+test.each([
+  { does: 'waits while there is no status', traits: {}, done: false },
+  { does: 'waits for a server', traits: withReady('False', 'WaitingForServer'), done: false },
+  { does: 'waits while its server is unavailable', traits: withReady('False', 'ServerUnavailable'), done: false },
+  { does: 'waits while its template is in use', traits: withReady('False', 'TemplateInUse'), done: false },
+  { does: 'ends when the database works', traits: { status: claimedStatus }, done: true },
+  {
+    does: 'does not believe the status of an older spec',
+    traits: { metadata: { generation: 2 }, status: claimedStatus },
+    done: false,
+  },
+])('a claim $does', ({ traits, done }) => {
+  expect(claimOutcome(sharedInstance(traits)) !== undefined).toBe(done)
+})
+
+test.each([
+  { reason: 'UnknownRegion', code: 'unknown_region', field: 'region' },
+  { reason: 'UnsupportedMotor', code: 'unsupported_motor', field: 'motor' },
+  { reason: 'TemplateNotFound', code: 'invalid_request', field: 'template' },
+])('$reason rejects a claim with $code', ({ reason, code, field }) => {
+  expect(() => claimOutcome(sharedInstance(withReady('False', reason)))).toThrow(
+    expect.objectContaining({ code, details: [{ field, message: `because: ${reason}` }] }),
+  )
+})
+
+test('a claim past the quota is rejected without a field', () => {
+  expect(() => claimOutcome(sharedInstance(withReady('False', 'QuotaExceeded')))).toThrow(
+    expect.objectContaining({ code: 'quota_exceeded', details: [] }),
+  )
+})
+
+test.each([
+  { reason: 'Disabled', done: true },
+  { reason: 'SizeExceeded', done: true },
+  { reason: 'ServerUnavailable', done: false },
+  { reason: 'TemplateNotFound', done: false },
+  { reason: 'UnsupportedMotor', done: false },
+  { reason: 'QuotaExceeded', done: false },
+])('a claimed instance is never rejected; with $reason a repeated request finds it: $done', ({ reason, done }) => {
+  const instance = sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', reason)] } })
+  expect(claimOutcome(instance) !== undefined).toBe(done)
+})
+
+test('a claim ends with a conflict when the instance is being deleted', () => {
+  const instance = sharedInstance({ metadata: { deletionTimestamp: '2026-01-02T04:00:00Z' }, status: claimedStatus })
+  expect(() => claimOutcome(instance)).toThrow(expect.objectContaining({ code: 'conflict' }))
+})
+
+test.each([
+  { does: 'not seen at all', last: undefined, code: 'unavailable' },
+  { does: 'still waiting', last: sharedInstance(withReady('False', 'WaitingForServer')), code: 'unavailable' },
+  { does: 'whose template is in use', last: sharedInstance(withReady('False', 'TemplateInUse')), code: 'conflict' },
+  {
+    does: 'repeated while the template is in use for a reset',
+    last: sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', 'TemplateInUse')] } }),
+    code: 'unavailable',
+  },
+])('a claim $does that runs out of time is $code', ({ last, code }) => {
+  expect(claimTimeout(last).code).toBe(code)
+})
+
+test('a claim that runs out of time has Retry-After', () => {
+  expect(claimTimeout(undefined).headers).toHaveProperty('Retry-After')
+})
+
+const off = { ...claimedStatus, observedGeneration: 2, isEnabled: false }
+test.each([
+  {
+    does: 'is not carried out before the operator saw it',
+    traits: { spec: { enabled: false }, status: claimedStatus },
+    done: false,
+  },
+  { does: 'is carried out', traits: { spec: { enabled: false }, status: off }, done: true },
+  { does: 'is seen but not carried out yet', traits: { status: off }, done: false },
+  {
+    does: 'is complete when the database is too large to be enabled',
+    traits: { status: { ...off, conditions: [readyCondition('False', 'SizeExceeded', 2)] } },
+    done: true,
+  },
+])('a switch $does', ({ traits, done }) => {
+  expect(isSwitched(sharedInstance({ metadata: { generation: 2 }, ...traits }), 2)).toBe(done)
+})
+
+test('a switch that the cache does not have is not complete', () => {
+  expect(isSwitched(sharedInstance({ status: off, spec: { enabled: false } }), 2)).toBe(false)
+})

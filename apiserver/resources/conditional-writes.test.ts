@@ -1,0 +1,121 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { Namespace } from '../../crds/core.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
+import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
+import type { Patch, Store } from '../../store/port.ts'
+import { createConflictingStore } from '../../test/support/store/conflicting-store.ts'
+import { changeSpec, deleteExpected, requestDeletion } from './conditional-writes.ts'
+import type { IfMatch } from '../http/if-match.ts'
+
+const NAMESPACE = 'acme--prod'
+const key = { namespace: NAMESPACE, name: 'web' }
+const marks = { 'mooring.dev/updated-at': 'now' }
+
+async function tunnelIn() {
+  const { store, ...temporary } = await openTemporaryStore()
+  onTestFinished(() => temporary[Symbol.asyncDispose]())
+  await store.create(Namespace, { metadata: { name: NAMESPACE } })
+  const spec = { regionId: 1, displayName: 'Web', config: { sshIPWhitelist: ['192.0.2.1'] } }
+  return { store, found: await store.create(Tunnel, { metadata: key, spec }) }
+}
+
+test.each<{ does: string; spec: Patch; isChanged: boolean }>([
+  { does: 'the same name', spec: { displayName: 'Web' }, isChanged: false },
+  { does: 'the same list', spec: { config: { sshIPWhitelist: ['192.0.2.1'] } }, isChanged: false },
+  { does: 'a default that holds', spec: { config: { httpsOnly: false, target: null, authMode: null } }, isChanged: false },
+  { does: 'nothing', spec: {}, isChanged: false },
+  { does: 'another name', spec: { displayName: 'Shop' }, isChanged: true },
+  { does: 'all defaults', spec: { config: null }, isChanged: true },
+  { does: 'a list put back', spec: { config: { sshIPWhitelist: null } }, isChanged: true },
+])('a request for $does changes the spec: $isChanged', async ({ spec, isChanged }) => {
+  const { store, found } = await tunnelIn()
+  const changed = await changeSpec(store, Tunnel, { found, specOf: () => spec, marks })
+  expect(changed.isChanged).toBe(isChanged)
+  expect(changed.before).toEqual(found)
+  expect(await store.get(Tunnel, key)).toEqual(changed.after)
+  expect(changed.after.metadata.resourceVersion !== found.metadata.resourceVersion).toBe(isChanged)
+  expect(changed.after.metadata.annotations).toEqual(isChanged ? marks : undefined)
+})
+
+test('the store rejects an invalid change', async () => {
+  const { store, found } = await tunnelIn()
+  const broken = changeSpec(store, Tunnel, { found, specOf: () => ({ config: { sshIPWhitelist: ['nowhere'] } }) })
+  await expect(broken).rejects.toMatchObject({ code: 'invalid' })
+})
+
+test('two simultaneous equal requests change the spec once, and each change has its previous state', async () => {
+  const { store, found } = await tunnelIn()
+  const rename = (to: string) => changeSpec(store, Tunnel, { found, specOf: () => ({ displayName: to }) })
+  const all = await Promise.all(['a', 'a', 'b', 'b'].map(rename))
+  const changes = all.filter(({ isChanged }) => isChanged)
+  expect(changes).toHaveLength(2)
+  const [first, second] = changes.toSorted((a, b) => a.after.metadata.generation - b.after.metadata.generation)
+  expect(first?.before.spec.displayName).toBe('Web')
+  expect(second?.before).toEqual(first?.after)
+})
+
+test('a conflict with another writer is retried unless the caller expects the version', async () => {
+  const { store, found } = await tunnelIn()
+  const version = found.metadata.resourceVersion
+  const attempt = (on: Store, ifMatch?: IfMatch) =>
+    changeSpec(on, Tunnel, { found, ifMatch, specOf: () => ({ displayName: 'Shop' }) })
+  const { after } = await attempt(createConflictingStore(store).store)
+  expect(after.spec.displayName).toBe('Shop')
+  for (const none of [[version], []]) await expect(attempt(store, none)).rejects.toMatchObject({ code: 'conflict' })
+  for (const one of ['*', [version, after.metadata.resourceVersion]] as const)
+    expect((await attempt(store, one)).isChanged).toBe(false)
+})
+
+test('an object that is being deleted or was replaced is not changed', async () => {
+  const { store, found } = await tunnelIn()
+  const attempt = () => changeSpec(store, Tunnel, { found, specOf: () => ({ displayName: 'Web' }) })
+  await store.mergePatch(Tunnel, key, { metadata: { finalizers: ['example.org/keep'] } })
+  await store.delete(Tunnel, key)
+  await expect(attempt()).rejects.toMatchObject({ code: 'conflict' })
+  await store.mergePatch(Tunnel, key, { metadata: { finalizers: [] } })
+  await expect(attempt()).rejects.toMatchObject({ code: 'not_found' })
+  await store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
+  await expect(attempt()).rejects.toMatchObject({ code: 'not_found' })
+})
+
+const KEEP = 'example.org/keep'
+
+/** Creates a tunnel with a finalizer and two versions, `old` and `now`. */
+async function placed() {
+  const { store, ...temporary } = await openTemporaryStore()
+  await store.create(Namespace, { metadata: { name: key.namespace } })
+  const first = await store.create(Tunnel, { metadata: { ...key, finalizers: [KEEP] }, spec: { regionId: 1 } })
+  const found = await store.mergePatch(Tunnel, key, { spec: { displayName: 'Web' } })
+  const [old, now] = [first.metadata.resourceVersion, found.metadata.resourceVersion]
+  const isBeingDeleted = async () => (await store.get(Tunnel, key))?.metadata.deletionTimestamp !== undefined
+  return { ...temporary, store, found, old, now, isBeingDeleted }
+}
+
+test.each([
+  { does: 'without a condition', ifMatch: () => undefined },
+  { does: 'at any version', ifMatch: () => '*' as const },
+  { does: 'at its version', ifMatch: (_old: string, now: string) => [now] },
+  { does: 'at one of several versions', ifMatch: (old: string, now: string) => [old, now] },
+])('an object is deleted $does, and only the first request returns true', async ({ ifMatch }) => {
+  await using place = await placed()
+  const { store, found, old, now, isBeingDeleted } = place
+  expect(await requestDeletion(store, Tunnel, found, ifMatch(old, now))).toBe(true)
+  expect(await isBeingDeleted()).toBe(true)
+  const deleting = await store.get(Tunnel, key)
+  if (!deleting) expect.fail('the object is gone')
+  expect(await requestDeletion(store, Tunnel, deleting, undefined)).toBe(false)
+  await store.mergePatch(Tunnel, key, { metadata: { finalizers: [] } })
+  expect(await requestDeletion(store, Tunnel, deleting, undefined)).toBe(false)
+  expect(await requestDeletion(store, Tunnel, deleting, [now])).toBe(false)
+  await expect(deleteExpected(store, Tunnel, deleting, undefined)).rejects.toMatchObject({ code: 'not_found' })
+})
+
+test('an object with another version is not deleted', async () => {
+  await using place = await placed()
+  const { store, found, old, isBeingDeleted } = place
+  for (const ifMatch of [[old], [old, '1'], []]) {
+    await expect(requestDeletion(store, Tunnel, found, ifMatch)).rejects.toMatchObject({ code: 'conflict' })
+    await expect(deleteExpected(store, Tunnel, found, ifMatch)).rejects.toMatchObject({ code: 'conflict' })
+  }
+  expect(await isBeingDeleted()).toBe(false)
+})

@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { annotations } from '../../../crds/names.ts'
+import { Tunnel } from '../../../crds/tunnel.ts'
+import type { Patch } from '../../../store/port.ts'
+import { settled, whenGone } from '../../resources/cache-waits.ts'
+import { changeSpec, requestDeletion } from '../../resources/conditional-writes.ts'
+import { type AnyRoute, route } from '../../http/route.ts'
+import { checkConfigPatch, PatchTunnelBody, requireAllowedTarget } from '../tunnel-body.ts'
+import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
+import { createTunnelLookup, requireTunnelNotDeleting, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+import { withinBudget } from '../../resources/time-budget.ts'
+
+const PATCH_NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
+
+/** Returns the merge patch of the spec for a body; `now` is the current spec. @throws ApiError `invalid_request` */
+function specPatch({ name, config }: PatchTunnelBody, now: Tunnel['spec']): Patch {
+  if (config) requireAllowedTarget(now.config, config)
+  return { ...(name !== undefined && { displayName: name }), ...(config !== undefined && { config }) }
+}
+
+const updatedAtOf = ({ metadata }: Tunnel): string => metadata.annotations?.[annotations.updatedAt] ?? ''
+
+/** `PATCH …/tunnels/{t}`: takes effect at once and ends sessions and requests that it forbids. */
+export function patchTunnel(deps: TunnelDeps): AnyRoute {
+  const { store, tunnels, audit, now } = deps
+  const find = createTunnelLookup(deps)
+  return route({
+    method: 'patch',
+    path: TUNNEL_PATH,
+    on: ['shared'],
+    id: 'patchTunnel',
+    summary: 'Rename a tunnel or change its settings, without a reconnect.',
+    description:
+      'A JSON merge patch (RFC 7396): lists are replaced as a whole, null restores a default. A patch without a change writes nothing.',
+    conditional: true,
+    params: TunnelParams,
+    body: PatchTunnelBody,
+    checkBody: checkConfigPatch,
+    replies: { 200: TunnelData },
+    async handle({ principal, params, body, ifMatch, requestId, sourceIp }) {
+      const { tunnel: found, scope } = await find(principal, params, PATCH_NEEDS)
+      requireTunnelNotDeleting(found)
+      const marks = { [annotations.updatedAt]: now().toISOString() }
+      const specOf = ({ spec }: Tunnel) => specPatch(body, spec)
+      const { before, after, isChanged } = await changeSpec(store, Tunnel, { found, ifMatch, specOf, marks })
+      if (isChanged) await audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
+      const shown = await settled(tunnels, after, (seen) => updatedAtOf(seen) >= updatedAtOf(after))
+      return deps.answer(200, shown, { principal, scope })
+    },
+  })
+}
+
+const DELETE_NEEDS = [{ verb: 'delete', resource: 'tunnels' }] as const
+const BUDGET_MS = 30_000
+
+/** `DELETE …/tunnels/{t}`: 200 once the tunnel is gone and its hostname released, 202 while in progress. A repeated request joins the wait. */
+export function deleteTunnel(deps: TunnelDeps): AnyRoute {
+  const { store, tunnels, audit } = deps
+  const find = createTunnelLookup(deps)
+
+  return route({
+    method: 'delete',
+    path: TUNNEL_PATH,
+    on: ['shared'],
+    id: 'deleteTunnel',
+    summary: 'Delete a tunnel permanently; its sessions end and its hostname is released.',
+    conditional: true,
+    params: TunnelParams,
+    replies: { 200: z.object({}), 202: TunnelData },
+    async handle({ principal, params, ifMatch, requestId, sourceIp }) {
+      const { tunnel, scope } = await find(principal, params, DELETE_NEEDS)
+      if (await requestDeletion(store, Tunnel, tunnel, ifMatch)) {
+        await audit.record({ principal, requestId, sourceIp, action: 'delete', before: tunnel })
+      }
+      const gone = await withinBudget(BUDGET_MS, (signal) => whenGone(tunnels, tunnel, signal))
+      if (gone) return { status: 200, data: {} }
+      return { ...(await deps.answer(200, tunnel, { principal, scope })), status: 202 }
+    },
+  })
+}
