@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Tunnel } from '../../crds/tunnel.ts'
-import { passes } from '../../journal/passes.ts'
+import { matchesFilter } from '../../journal/matches-filter.ts'
 import type { RequestFilter } from '../../journal/port.ts'
 import { whenGone } from '../resources/cache-waits.ts'
 import { wrongField } from '../http/errors.ts'
@@ -31,7 +31,7 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     id: 'listTunnelRequests',
     summary: 'List the requests that came through a tunnel.',
     description: [
-      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that passes the filters.',
+      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that matchesFilter the filters.',
       'It has no pages: `cursor` is refused, as is a `to` that is past, and `limit` means nothing. It ends when the tunnel does, soon after `to`, and after an hour.',
     ].join(' '),
     params: TunnelParams,
@@ -80,7 +80,7 @@ function following(
   return {
     start(send, end) {
       const stop = journal.follow(uid, (record) => {
-        if (passes(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
+        if (matchesFilter(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
       })
       const left = new AbortController()
       whenGone(tunnels, tunnel, left.signal).then(end, ignore)

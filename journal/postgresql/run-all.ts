@@ -1,6 +1,6 @@
 /**
- * Runs steps one after the other, whether those before succeeded or not. @throws what the one that failed has thrown, or an AggregateError of
- * what they have, when all were run
+ * Runs steps one after the other, all of them whether the previous ones succeeded or not.
+ * @throws the error of the step that failed, or an AggregateError of several
  */
 export async function runAll(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
   const errors: unknown[] = []

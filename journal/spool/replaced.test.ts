@@ -18,7 +18,7 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
     await owner.sweep()
   }
   await place.setLogin(logins.edge)
-  await using spool = await place.open({ journalLookMs: 50 })
+  await using spool = await place.open({ identityCheckMs: 50 })
   const [first, second] = [connectionRecord({ tunnel: randomUUIDv7() }), connectionRecord({ tunnel: randomUUIDv7() })]
   const open = () => journal.reader.openSessions().catch(() => undefined)
   const tellAgain = vi.fn(() => void spool.connection(first))

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { notWhole, TUNNEL } from '../request-text.ts'
+import { truncatedBatch, TUNNEL } from '../request-text.ts'
 
 const NEWLINE = 10
 const DASH = 45
@@ -58,7 +58,7 @@ export class BatchScanner {
   next(): boolean {
     while (this.#bytes[this.#next] === TUNNEL) this.#readTunnel()
     if (this.#next >= this.#bytes.length) return false
-    if (this.#tunnel === undefined) throw notWhole()
+    if (this.#tunnel === undefined) throw truncatedBatch()
     this.start = this.#next
     this.time = this.#timeAt(this.start)
     this.#skip()
@@ -86,7 +86,7 @@ export class BatchScanner {
       this.#next = at + 1
       return at
     }
-    throw notWhole()
+    throw truncatedBatch()
   }
 
   #readTunnel(): void {

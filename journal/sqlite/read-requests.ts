@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
-import { passes } from '../passes.ts'
+import { matchesFilter } from '../matches-filter.ts'
 import type { Page, RequestFilter, RequestRecord } from '../port.ts'
 import { rowsOfTunnel } from '../request-text.ts'
 import type { Range } from '../search-ranges.ts'
@@ -25,7 +25,7 @@ export function createRequestReader(db: DatabaseSync): (filter: RequestFilter, p
       inOneView(db, () => {
         if (!isDay.get(range.day)) return
         for (const records of periods(db, Number(number), { ...range, filter, end })) {
-          found.push(...records.filter((record) => passes(record, filter)))
+          found.push(...records.filter((record) => matchesFilter(record, filter)))
           if (found.length >= limit) break
         }
       })
@@ -52,7 +52,7 @@ interface Stretch extends Range {
   readonly end: Uint8Array
 }
 
-/** What the text of a row must have for it to hold a request that passes: most rows need not be read then. */
+/** What the text of a row must have for it to hold a request that matchesFilter: most rows need not be read then. */
 function mayPass({ method, status, sourceIp, pathPrefix, reason }: RequestFilter): Conditions {
   const has = 'instr(records, ?)'
   return createConditions()

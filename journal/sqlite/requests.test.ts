@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requestRecord } from '../../test/conformance/journal/records.ts'
-import { passes } from '../passes.ts'
+import { matchesFilter } from '../matches-filter.ts'
 import type { RequestFilter, RequestRecord } from '../port.ts'
 import { requestBatch } from '../request-lines.ts'
 import { createRequestKeeper, type RequestKeeper } from './keep-requests.ts'
@@ -75,13 +75,13 @@ async function pages(filter: RequestFilter, limit: number): Promise<readonly Req
   }
 }
 
-test('a search gives what passes, newest first, in pages of any size', async () => {
+test('a search gives what matchesFilter, newest first, in pages of any size', async () => {
   const run = async (given: readonly (readonly Partial<RequestRecord>[])[], by: Omit<RequestFilter, 'tunnel'>, limit: number) => {
     const tunnel = freshTunnel()
     const made = given.map((batch) => batch.map((about) => requestRecord({ tunnel, ...about })))
     for (const batch of made) keeper.keep([requestBatch(batch)], NOW)
     const filter = { tunnel, ...by }
-    expect(await pages(filter, limit)).toEqual(newestFirst(made.flat().filter((record) => passes(record, filter))))
+    expect(await pages(filter, limit)).toEqual(newestFirst(made.flat().filter((record) => matchesFilter(record, filter))))
   }
   await fc.assert(fc.asyncProperty(batches, filters, fc.integer({ min: 1, max: 9 }), run), { numRuns: 200 })
 })
