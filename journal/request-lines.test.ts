@@ -116,6 +116,6 @@ test('a batch that was cut off is refused, wherever that was in a request', () =
   const first = requestBatch([requestRecord({ tunnel: 't' })]).length
   const isEnd = (length: number) => [0, '@t\n'.length, first, first + '@u\n'.length].includes(length)
   for (let length = 1; length < batch.length; length += 1) {
-    if (!isEnd(length)) expect(() => requestRows(batch.subarray(0, length)), String(length)).toThrow('not whole')
+    if (!isEnd(length)) expect(() => requestRows(batch.subarray(0, length)), String(length)).toThrow('truncated')
   }
 })

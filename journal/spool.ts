@@ -87,9 +87,9 @@ export async function openSpool({
   async function askDisk(task: DiskTask, question: SpoolRequest): Promise<void> {
     try {
       await thread.ask(question)
-      disk.works(task)
+      disk.succeeded(task)
     } catch (error) {
-      disk.fails(task, error)
+      disk.failed(task, error)
       throw error
     }
   }
@@ -116,7 +116,7 @@ export async function openSpool({
   async function poll(): Promise<void> {
     const state = await thread.ask({ type: 'state' })
     if (state.type !== 'state') return
-    const { dropped: requests, droppedEvents: events, refused } = metrics.show(state)
+    const { dropped: requests, droppedEvents: events, refused } = metrics.record(state)
     const { waiting } = state
     dropped += requests + refused
     if (events > 0)
@@ -139,8 +139,8 @@ export async function openSpool({
   }
 
   function logChanges({ failure, waiting, disk: trouble }: SpoolState): void {
-    if (trouble === '') disk.works('ship')
-    else disk.fails('ship', trouble)
+    if (trouble === '') disk.succeeded('ship')
+    else disk.failed('ship', trouble)
     const isAway = failure !== ''
     if (isAway && !wasAway) log.warn({ reason: failure, waiting }, 'journal is unavailable; records are spooled until it is back')
     if (!isAway && wasAway) log.info({ waiting }, 'journal is available again')

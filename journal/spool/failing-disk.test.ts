@@ -8,7 +8,7 @@ import { type ReadableJournal, readableJournal } from '../../test/support/store/
 import { spoolPlace } from '../../test/support/journal/temporary-spool.ts'
 
 const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
-const FAILS = 'the disk of the journal’s spool fails; it is tried again'
+const FAILS = 'disk of the journal spool fails; retrying'
 let journal: ReadableJournal
 
 beforeAll(async () => {
@@ -53,7 +53,7 @@ test('a disk that goes away ends no thread, fills no log and is seen in a metric
   expect(lines.filter((line) => line.includes('died'))).toEqual([])
   // Once a minute at the most, which disk-health.test.ts shows: on a slow machine this may take longer.
   const ofDisk = lines.filter((line) => line.includes('disk'))
-  expect([ofDisk.at(0), ofDisk.at(-1)]).toEqual([FAILS, 'the disk of the journal’s spool works again'])
+  expect([ofDisk.at(0), ofDisk.at(-1)]).toEqual([FAILS, 'disk of the journal spool works again'])
 })
 
 test('on a full disk nothing is acknowledged until there is room, and all of it then', async () => {

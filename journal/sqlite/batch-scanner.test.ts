@@ -93,10 +93,10 @@ test.each(NO_IDS)('%j is an id of no time, and spoils no other', (id) => {
 test('lines of no tunnel, and a request that was cut off anywhere, are refused', () => {
   const lines = requestBatch([requestRecord({ tunnel: 't' })])
   const tunnel = '@t\n'.length
-  expect(() => scan(lines.subarray(tunnel))).toThrow('not whole')
-  expect(() => requestRows(lines.subarray(tunnel))).toThrow('not whole')
+  expect(() => scan(lines.subarray(tunnel))).toThrow('truncated')
+  expect(() => requestRows(lines.subarray(tunnel))).toThrow('truncated')
   for (let end = tunnel + 1; end < lines.length; end += 1)
-    expect(() => scan(lines.subarray(0, end)), String(end)).toThrow('not whole')
+    expect(() => scan(lines.subarray(0, end)), String(end)).toThrow('truncated')
 })
 
 test('of tunnels that follow each other the last counts', () => {

@@ -74,5 +74,5 @@ test('what is no record, or of no day that is kept, is counted', () => {
 })
 
 test('a batch that was cut off is refused', () => {
-  expect(() => chunksOf(requestBatch([requestRecord({ tunnel: 'one' })]).subarray(0, -20), NOW, numbers)).toThrow('not whole')
+  expect(() => chunksOf(requestBatch([requestRecord({ tunnel: 'one' })]).subarray(0, -20), NOW, numbers)).toThrow('truncated')
 })

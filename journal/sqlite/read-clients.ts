@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { addClients, type Clients, HOUR_MINUTES } from './client-counts.ts'
 
-/** Requests by address of a tunnel over the minutes from `first` to before `end`. */
+/** Creates a reader of a tunnel's requests by address, over the minutes from `first` to before `end`. */
 export function createClientReader(db: DatabaseSync): (tunnel: number, first: number, end: number) => Clients {
   const hours = db.prepare('SELECT minute, clients FROM client_hours WHERE tunnel = ? AND minute >= ? AND minute < ?')
   const minutes = db.prepare('SELECT clients FROM client_minutes WHERE tunnel = ? AND minute >= ? AND minute < ?')
@@ -11,7 +11,7 @@ export function createClientReader(db: DatabaseSync): (tunnel: number, first: nu
     const addMinutes = (from: number, to: number) => {
       for (const row of minutes.all(tunnel, from, to)) addClients(clients, String(row.clients))
     }
-    // Whole hours that are summed up, and what lies between them by the minute.
+    // Reads the sums of whole hours, and the minutes between them.
     let next = first
     for (const { minute, clients: text } of hours.all(tunnel, first, end - HOUR_MINUTES + 1)) {
       addMinutes(next, Number(minute))

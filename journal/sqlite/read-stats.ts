@@ -6,7 +6,7 @@ import { createClientReader } from './read-clients.ts'
 
 const TOP_CLIENTS = 10
 
-/** Sums of a tunnel over the minutes that a span touches. */
+/** Sums up the requests of a tunnel over the minutes that a span touches. */
 export function createStatsReader(db: DatabaseSync): (tunnel: string, span: WholeSpan) => Stats {
   const numberOf = db.prepare('SELECT number FROM tunnels WHERE uid = ?')
   const totals = db.prepare(`
@@ -44,7 +44,7 @@ export function createStatsReader(db: DatabaseSync): (tunnel: string, span: Whol
 
 interface Totals extends Record<'s1' | 's2' | 's3' | 's4' | 's5', number> {
   readonly requests: number
-  /** Of the backend's answers. */
+  /** Sum of the backend's response times, in milliseconds. */
   readonly ms: number
   readonly edge: number
   readonly bytesIn: number
