@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { smallDisk } from '../../test/support/postgresql/small-disk.ts'
 import { connectionRecord } from '../../test/conformance/journal/records.ts'
 import { type ReadableJournal, readableJournal } from '../../test/support/store/readable-journal.ts'
-import { spoolPlace } from '../../test/support/journal/temporary-spool.ts'
+import { temporarySpool } from '../../test/support/journal/temporary-spool.ts'
 
 const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
 const FAILS = 'disk of the journal spool fails; retrying'
@@ -29,7 +29,7 @@ async function idsKept(): Promise<readonly string[]> {
 }
 
 test('a disk that goes away ends no thread, fills no log and is seen in a metric; when it is back all goes on by itself', async () => {
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   const { lines, log } = lineLog()
   const registry = new Registry()
   const failing = async () => (await registry.getSingleMetric('mooring_journal_spool_failing')?.get())?.values[0]?.value
@@ -58,7 +58,7 @@ test('a disk that goes away ends no thread, fills no log and is seen in a metric
 
 test('on a full disk nothing is acknowledged until there is room, and all of it then', async () => {
   await using disk = await smallDisk(8)
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   await place.setLogin(journal.server.logins.edge)
   const { lines, log } = lineLog()
   const before = await idsKept()

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { type ReadableJournal, readableJournal } from '../../test/support/store/readable-journal.ts'
-import { type SpoolPlace, spoolPlace } from '../../test/support/journal/temporary-spool.ts'
+import { type TemporarySpool, temporarySpool } from '../../test/support/journal/temporary-spool.ts'
 
 const program = fileURLToPath(new URL('../../test/support/journal/endless-spool-writer.ts', import.meta.url))
 let journal: ReadableJournal
@@ -24,7 +24,7 @@ const sumOf = async (tunnel: string) =>
 const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id)
 
 test('without a journal all is acknowledged and waits; once there is one all is shipped, in order, and the disk is free again', async () => {
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   const spool = await place.open()
   const records = Array.from({ length: 3_000 }, (_, index) => requestRecord({ tunnel, path: `/${index}` }))
@@ -42,7 +42,7 @@ test('without a journal all is acknowledged and waits; once there is one all is 
 })
 
 test('a server that crashes again and again loses nothing and counts nothing twice', async () => {
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   await place.setLogin(journal.server.logins.edge)
   const tunnel = randomUUIDv7()
   await using spool = await place.open()
@@ -63,7 +63,7 @@ test('a server that crashes again and again loses nothing and counts nothing twi
 }, 60_000)
 
 test('past its bound the oldest requests go, and are counted; connections never do', async () => {
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   await using spool = await place.open({ bytes: 10_000_000 })
   const path = `/${'x'.repeat(2_000)}`
@@ -87,7 +87,7 @@ test('past its bound the oldest requests go, and are counted; connections never 
 }, 60_000)
 
 test('a record that the journal never takes is left out, and takes nothing down with it', async () => {
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   await using spool = await place.open()
   const good = connectionRecord({ tunnel })
@@ -111,7 +111,7 @@ interface Said {
 /** Runs the writer on the spool until it has said `lines` lines, then kills it. */
 async function killedAfter(
   lines: number,
-  { directory, login }: SpoolPlace,
+  { directory, login }: TemporarySpool,
   { tunnel, said }: { readonly tunnel: string; readonly said: Said },
 ) {
   const child = spawn(process.execPath, [program, directory, login, tunnel], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -131,7 +131,7 @@ async function killedAfter(
 }
 
 test('after kill -9 every acknowledged connection is in the journal, and of the requests at most the newest are missing', async () => {
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   const said: Said = { events: [], requests: [] }
   await killedAfter(200, place, { tunnel, said })

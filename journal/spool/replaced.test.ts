@@ -4,13 +4,13 @@ import { expect, test, vi } from 'vitest'
 import { readableJournal } from '../../test/support/store/readable-journal.ts'
 import { connectionRecord } from '../../test/conformance/journal/records.ts'
 import { createJournalOwner } from '../postgresql.ts'
-import { spoolPlace } from '../../test/support/journal/temporary-spool.ts'
+import { temporarySpool } from '../../test/support/journal/temporary-spool.ts'
 
 const SOME_LOOKS_MS = 500
 
 test('who writes is told of a journal that was laid out anew, once, and not of one that was away or is laid out again', async () => {
   await using journal = await readableJournal()
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   const { server, logins } = journal.server
   const owner = createJournalOwner({ login: () => Promise.resolve(logins.owner) })
   const layOut = async () => {

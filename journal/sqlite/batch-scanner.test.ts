@@ -6,7 +6,7 @@ import { requestBatch } from '../request-lines.ts'
 import { requestRows } from '../request-text.ts'
 import { BatchScanner } from './batch-scanner.ts'
 import { bytesOfId, timeOfId } from './record-id.ts'
-import { NO_IDS } from '../../test/support/journal/wrong-ids.ts'
+import { WRONG_IDS } from '../../test/support/journal/wrong-ids.ts'
 
 const unit = fc.oneof(
   fc.constantFrom('\r', '\n', '\r\n', '@', '\0', '\ud800', '\u{1f600}', 'é', '\ufeff'),
@@ -17,7 +17,7 @@ const number = fc.oneof(fc.maxSafeNat(), fc.nat(99), fc.maxSafeInteger(), fc.dou
 const records = fc.array(
   fc
     .record({
-      id: fc.oneof(fc.nat(2 ** 40).map(idAt), fc.constantFrom(...NO_IDS)),
+      id: fc.oneof(fc.nat(2 ** 40).map(idAt), fc.constantFrom(...WRONG_IDS)),
       tunnel: fc.constantFrom('one', 'zwölf', ''),
       path: text,
       method: text,
@@ -85,7 +85,7 @@ test('what is written as a number is read as that number', () => {
   expect(found.map(({ bytesOut }) => bytesOut)).toEqual(given.map(({ bytesOut }) => bytesOut))
 })
 
-test.each(NO_IDS)('%j is an id of no time, and spoils no other', (id) => {
+test.each(WRONG_IDS)('%j is an id of no time, and spoils no other', (id) => {
   const given = [{}, { id }, {}].map((about) => requestRecord({ tunnel: 't', at: 1_000, ...about }))
   expect(scan(requestBatch(given)).map(({ time }) => time)).toEqual([1_000, NaN, 1_000])
 })

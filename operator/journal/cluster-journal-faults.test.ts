@@ -180,5 +180,5 @@ test('what somebody undoes by hand is done again: a password, a right, the schem
     await expect.poll(works).toBe(false)
     await expect.poll(works, { timeout: 15_000 }).toBe(true)
   }
-  await running.untilWorks(await running.loginOf('reader'))
+  await running.expectLogin(await running.loginOf('reader'))
 }, 60_000)

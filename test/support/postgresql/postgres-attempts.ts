@@ -1,11 +1,11 @@
-// What a tenant `mallory`, next door to `victim`, tries on a server whose admin is `mooring`.
+// Attacks of a tenant `mallory` on a tenant `victim` of the same server, whose admin is `mooring`.
 
-/** insufficient_privilege */
+/** SQLSTATE insufficient_privilege. */
 export const DENIED = '42501'
 
-/** Everything here is tried by tenant `mallory`, next door to `victim`. */
+/** Attacks that the server must reject, run by tenant `mallory`. */
 export const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState: string])[] = [
-  // What the server knows of others.
+  // Information about other tenants.
   ['read password hashes', 'SELECT rolpassword FROM pg_authid', DENIED],
   ['read password hashes of pg_shadow', 'SELECT passwd FROM pg_shadow', DENIED],
   ["size up another's database", `SELECT pg_database_size('victim')`, DENIED],
@@ -57,7 +57,7 @@ export const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState
   ['drop what a neighbour owns', 'DROP OWNED BY victim', DENIED],
   ['give things to a neighbour', 'CREATE TABLE gift (n int); ALTER TABLE gift OWNER TO victim', DENIED],
   ['take over what a neighbour owns', 'REASSIGN OWNED BY victim TO mallory', DENIED],
-  // More for itself.
+  // Additional rights.
   ['be a superuser', 'ALTER ROLE mallory SUPERUSER', DENIED],
   ['make databases', 'ALTER ROLE mallory CREATEDB', DENIED],
   ['make roles', 'ALTER ROLE mallory CREATEROLE', DENIED],
@@ -77,7 +77,7 @@ export const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState
   ["copy a neighbour's database", 'CREATE DATABASE another TEMPLATE victim', DENIED],
   ['make a tablespace', `CREATE TABLESPACE space LOCATION '/tmp'`, DENIED],
   ['use the shared tablespace', 'CREATE TABLE t (n int) TABLESPACE pg_global', DENIED],
-  // The server's settings and life.
+  // Settings and lifetime of the server.
   ['change the server', `ALTER SYSTEM SET work_mem = '1GB'`, DENIED],
   ['log statements', `SET log_statement = 'all'`, DENIED],
   ['silence the log', 'SET log_min_messages = panic', DENIED],
@@ -103,14 +103,14 @@ export const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState
   ['end the admin', `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'mooring' LIMIT 1`, DENIED],
   ['cancel a neighbour', `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'victim'`, DENIED],
   ['end a neighbour', `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'victim'`, DENIED],
-  // Replication and what outlives a session.
+  // Replication, and objects that outlive a session.
   ['make a replication slot', `SELECT pg_create_physical_replication_slot('s')`, DENIED],
   ['make a logical slot', `SELECT pg_create_logical_replication_slot('s', 'test_decoding')`, DENIED],
   ['advance a replication origin', `SELECT pg_replication_origin_create('o')`, DENIED],
   ['subscribe', `CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1' PUBLICATION p`, DENIED],
   ['publish everything', 'CREATE PUBLICATION p FOR ALL TABLES', DENIED],
   ['prepare a transaction', `BEGIN; SELECT 1; PREPARE TRANSACTION 'x'`, '55000'],
-  // Code that runs for others.
+  // Code that runs with the rights of others.
   [
     'trigger on events',
     `CREATE FUNCTION e() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'; CREATE EVENT TRIGGER e ON ddl_command_start EXECUTE FUNCTION e()`,
@@ -145,13 +145,13 @@ export const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState
   ),
 ]
 
-/** Not errors, but without effect. */
+/** Statements that succeed without effect. */
 export const WITHOUT_EFFECT = [
   ['let everybody connect to its database', 'GRANT CONNECT ON DATABASE mallory TO PUBLIC'],
   ['let a neighbour connect to its database', 'GRANT ALL ON DATABASE mallory TO victim'],
 ] as const
 
-/** What PostgreSQL offers no way to close; docs/isolation.md says what is done instead. */
+/** Information that PostgreSQL cannot hide; docs/isolation.md says how it is handled instead. */
 export const OPEN = [
   ['list databases', `SELECT FROM pg_database WHERE datname = 'victim'`],
   ['list logins', `SELECT FROM pg_roles WHERE rolname = 'victim'`],

@@ -2,8 +2,8 @@ import type { Life } from '../../../process/life.ts'
 import { type Running, runProgram } from '../../../process/run.ts'
 
 /**
- * A program for the tests of runProgram. `argv[2]` says how it behaves, `argv[3]` how many milliseconds it has for a stop. It says on stdout
- * what happens to it; a line on its stdin lets go of what it waits for.
+ * Program for the tests of runProgram. `argv[2]` selects its behaviour, `argv[3]` is the time for a stop in milliseconds. It
+ * prints what happens to it; a line on its stdin releases what it waits for.
  */
 const [, , behaviour = '', stopMs = '5000'] = process.argv
 const say = (word: string): void => void process.stdout.write(`${word}\n`)

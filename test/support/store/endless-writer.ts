@@ -3,8 +3,9 @@ import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { createEmbeddedStore } from '../../../store/embedded.ts'
 
 /**
- * A program for the crash test: writes to the store at `argv[2]` with 8 writers until it is killed. On stdout it says `put NAME
- * RESOURCE_VERSION.` and `deleted NAME.` once a write is acknowledged, `deleting NAME.` before one is begun. Names begin with `argv[3]`.
+ * Program for the crash test. It writes to the store at `argv[2]` with 8 writers until it is killed. It prints `put NAME
+ * RESOURCE_VERSION.` and `deleted NAME.` for each acknowledged write, and `deleting NAME.` before each deletion. Names begin with
+ * `argv[3]`.
  */
 const [, , path = '', prefix = ''] = process.argv
 const store = await createEmbeddedStore({ path })
