@@ -35,7 +35,7 @@ test('the token alone is on stdout, and says what was asked for', async () => {
 test.each([
   { does: 'a wrong flag', argv: ['--role', 'king'], says: '--role must be one of viewer, editor, admin, platform-admin.' },
   { does: 'a directory without state', argv: ['--role', 'platform-admin'], says: 'run npm start once' },
-  { does: 'a broken issuer file', argv: ['--role', 'platform-admin'], broken: true, says: 'cannot be read' },
+  { does: 'a broken issuer file', argv: ['--role', 'platform-admin'], broken: true, says: 'is not a valid issuer key' },
 ])('$does ends with a sentence, exit 2 and nothing on stdout', async ({ argv, broken, says }) => {
   await using dir = await temporary()
   if (broken) await writeFile(dataDirAt(dir.path).issuer, '{}')
