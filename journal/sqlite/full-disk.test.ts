@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { smallDisk } from '../../test/support/postgresql/small-disk.ts'
-import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { keepRequests } from '../../test/conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { openSqliteJournal } from '../sqlite.ts'
 import { silent } from '../../test/support/journal/temporary-journal.ts'

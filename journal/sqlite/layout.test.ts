@@ -1,7 +1,7 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { keepRequests } from '../../test/conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import type { RequestRecord } from '../port.ts'
 import { openSqliteJournal } from '../sqlite.ts'

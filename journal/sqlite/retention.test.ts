@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { keepRequests } from '../../test/conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { openTemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
 
