@@ -36,7 +36,7 @@ conformance('a journal in PostgreSQL, by the roles of edges and apiservers', asy
   [Symbol.asyncDispose]: () => Promise.resolve(),
 }))
 
-test('a record is kept once, however often and with whatever else it is shipped, and summed up once', async () => {
+test('a record shipped repeatedly, with any others, is kept and summed up once', async () => {
   const tunnel = newTunnel()
   const records = Array.from({ length: 100 }, () => requestRecord({ tunnel }))
   await keepRequests(journal, records.slice(0, 60))

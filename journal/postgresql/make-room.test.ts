@@ -30,7 +30,7 @@ test.each([
   expect(partitionsToEmpty(given, excess)).toEqual(emptied)
 })
 
-test('it stops as soon as there is enough room', () => {
+test('no more partitions are selected once enough bytes are freed', () => {
   const some = fc.record({
     table: fc.constantFrom('requests', 'refusals'),
     name: fc.uuid(),

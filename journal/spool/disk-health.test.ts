@@ -9,7 +9,7 @@ function healthAt() {
   return { health, lines, at: (seconds: number) => (time = seconds * 1_000) }
 }
 
-test('it fails while any of its tasks does, and that is told once', () => {
+test('the disk is failing while any task fails, and that is logged once', () => {
   const { health, lines } = healthAt()
   for (let tries = 0; tries < 10; tries += 1) health.failed('write', new Error('EIO'))
   health.failed('sync', new Error('EIO'))
@@ -20,7 +20,7 @@ test('it fails while any of its tasks does, and that is told once', () => {
   expect([health.failing, lines]).toEqual([false, ['fails at 0', 'works at 0']])
 })
 
-test('a disk that fails every other second is told of once a minute', () => {
+test('a disk that fails every other second is logged once a minute', () => {
   const { health, lines, at } = healthAt()
   for (let second = 0; second < 180; second += 2) {
     at(second)

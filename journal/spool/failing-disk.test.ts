@@ -16,19 +16,19 @@ beforeAll(async () => {
 })
 afterAll(() => journal[Symbol.asyncDispose]())
 
-/** Its lines, by their messages. */
+/** Creates a log that collects its lines by message. */
 function lineLog() {
   const lines: string[] = []
   const keep = (_details: object, message: string) => void lines.push(message)
   return { lines, log: { warn: keep, info: keep } }
 }
 
-/** Ids of the connections that are in the journal, oldest first. */
+/** Returns the ids of the connections in the journal, oldest first. */
 async function idsKept(): Promise<readonly string[]> {
   return (await journal.reader.connections({ tunnel, refused: false }, { limit: 1_000 })).map(({ id }) => id).toReversed()
 }
 
-test('a disk that goes away ends no thread, fills no log and is seen in a metric; when it is back all goes on by itself', async () => {
+test('a failing disk neither ends the thread nor fills the log, sets a metric, and the spool continues once it works', async () => {
   await using place = await temporarySpool()
   const { lines, log } = lineLog()
   const registry = new Registry()
@@ -39,7 +39,7 @@ test('a disk that goes away ends no thread, fills no log and is seen in a metric
     await spool.connection(before)
     const away = `${place.directory}-away`
     await rename(place.directory, away)
-    // What is there can be written on, but neither read nor followed by another file.
+    // Existing files can be written, but neither read nor followed by another file.
     await place.setLogin(journal.server.logins.edge)
     await spool.shipped(1_000)
     await expect.poll(failing, { timeout: 5_000 }).toBe(1)
@@ -51,12 +51,12 @@ test('a disk that goes away ends no thread, fills no log and is seen in a metric
   expect(await idsKept()).toEqual([before.id, meanwhile.id])
   expect(await readdir(place.directory)).toEqual([])
   expect(lines.filter((line) => line.includes('died'))).toEqual([])
-  // Once a minute at the most, which disk-health.test.ts shows: on a slow machine this may take longer.
+  // At most once a minute, as disk-health.test.ts proves; a slow machine may take longer than a minute here.
   const ofDisk = lines.filter((line) => line.includes('disk'))
   expect([ofDisk.at(0), ofDisk.at(-1)]).toEqual([FAILS, 'disk of the journal spool works again'])
 })
 
-test('on a full disk nothing is acknowledged until there is room, and all of it then', async () => {
+test('on a full disk events are acknowledged only once there is space', async () => {
   await using disk = await smallDisk(8)
   await using place = await temporarySpool()
   await place.setLogin(journal.server.logins.edge)

@@ -5,7 +5,7 @@ import { createSpoolMetrics } from './metrics.ts'
 
 const state: SpoolState = { waiting: 0, awayMs: 0, failure: '', disk: '', shipped: 0, dropped: 0, droppedEvents: 0, refused: 0 }
 
-test('what is lost is counted once, by what it was, and again from nothing when the thread begins anew', async () => {
+test('lost records are counted once, by kind, and from zero after a restart of the thread', async () => {
   const registry = new Registry()
   const { record } = createSpoolMetrics({ inMemory: () => ({ records: 0, lagMs: 0 }), diskFails: () => true, registry })
   const valuesOf = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values.map(({ value }) => value)

@@ -8,7 +8,7 @@ import { temporarySpool } from '../../test/support/journal/temporary-spool.ts'
 
 const SOME_LOOKS_MS = 500
 
-test('who writes is told of a journal that was laid out anew, once, and not of one that was away or is laid out again', async () => {
+test('onReplaced reports a new journal once, and neither an outage nor a repeated migration', async () => {
   await using journal = await readableJournal()
   await using place = await temporarySpool()
   const { server, logins } = journal.server
@@ -34,7 +34,7 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
   await setTimeout(SOME_LOOKS_MS)
   expect(tellAgain).not.toHaveBeenCalled()
 
-  // Nothing is shipped meanwhile that would fail, and the connection stays.
+  // No record is shipped meanwhile, which would fail, and the connection stays.
   const admin = await server.client({ database: 'journal' })
   await admin.query('DROP SCHEMA journal CASCADE')
   await layOut()

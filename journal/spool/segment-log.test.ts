@@ -54,7 +54,7 @@ test.each([false, true])('a log keeps the order of its frames after it is closed
   expect(readdirSync(scratchDirectory.directory)).toEqual([])
 })
 
-test('of a file that was cut off at any byte its whole frames are taken, and what is added later', () => {
+test('the whole frames of a file truncated at any byte are taken, and later ones', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 50 }), { minLength: 1, maxLength: 10 }), fc.nat(), (texts, at) => {
       using place = scratch()
@@ -76,7 +76,7 @@ test('of a file that was cut off at any byte its whole frames are taken, and wha
   )
 })
 
-test('what is no frame at the end of a file does no harm; a damaged place costs the rest of its file, and is told', () => {
+test('bytes after the last frame are ignored; damage loses the rest of its file, and is reported', () => {
   using place = scratch()
   const killed = open(place.directory)
   for (const text of ['one', 'two', 'three']) killed.append(frameOf(text), 1)
@@ -99,7 +99,7 @@ test('what is no frame at the end of a file does no harm; a damaged place costs 
   expect([log.read(MOST), log.records]).toEqual([undefined, 0])
 })
 
-test('the oldest file is dropped with what was not taken of it; what was being taken then is not taken again', () => {
+test('drop removes the oldest file with its remaining frames, and take of one of its batches changes nothing', () => {
   using place = scratch()
   const before = open(place.directory)
   for (const text of ['a', 'b', 'c']) before.append(frameOf(text), 1)
@@ -116,7 +116,7 @@ test('the oldest file is dropped with what was not taken of it; what was being t
   expect(log.drop()).toBeUndefined()
 })
 
-test('a frame that a full disk cut off leaves no hole: what comes before and after it is taken, now and after a kill', () => {
+test('a frame truncated by a full disk leaves no hole: the frames before and after it are taken, also after a kill', () => {
   using place = scratch()
   const files = faultyFiles()
   const log = open(place.directory, files)
@@ -130,7 +130,7 @@ test('a frame that a full disk cut off leaves no hole: what comes before and aft
   expect(drain(open(place.directory))).toEqual(['before', 'after'])
 })
 
-test('a file that somebody removed by hand holds nothing up, and what was in it is told', () => {
+test('a file removed by hand blocks nothing, and its records are reported as lost', () => {
   using place = scratch()
   for (const text of ['a', 'b']) open(place.directory).append(frameOf(text), 1)
   const log = open(place.directory)
@@ -141,7 +141,7 @@ test('a file that somebody removed by hand holds nothing up, and what was in it 
   expect([drain(log), log.records]).toEqual([['b'], 0])
 })
 
-test('a frame that could not be cut off either is the last one of its file', () => {
+test('a truncated frame that cannot be removed is the last one of its file', () => {
   using place = scratch()
   const files = faultyFiles()
   const log = open(place.directory, files)
@@ -154,7 +154,7 @@ test('a frame that could not be cut off either is the last one of its file', () 
   expect(drain(open(place.directory))).toEqual(['before', 'after'])
 })
 
-test('a file that could not be begun is not left on the disk, unless it cannot be removed either', () => {
+test('a file whose creation failed is removed, at the latest when the disk works again', () => {
   using place = scratch()
   const files = faultyFiles()
   const log = openDurable(place.directory, files)
@@ -169,7 +169,7 @@ test('a file that could not be begun is not left on the disk, unless it cannot b
   expect([drain(log), readdirSync(place.directory).length]).toEqual([['a'], 1])
 })
 
-test('a read that yields less than was asked for is read on', () => {
+test('a short read is continued', () => {
   using place = scratch()
   const files: Files = { ...diskFiles, read: (fd, offset, length) => diskFiles.read(fd, offset, Math.min(length, 3)) }
   const texts = ['one', 'two', 'x'.repeat(1_000)]
@@ -177,7 +177,7 @@ test('a read that yields less than was asked for is read on', () => {
   expect(drain(open(place.directory, files))).toEqual(texts)
 })
 
-test('after a damaged rest of the file that is written nothing is left', () => {
+test('a damaged rest of the current file is skipped, and later frames are taken', () => {
   using place = scratch()
   const log = open(place.directory)
   for (const text of ['one', 'two', 'three']) log.append(frameOf(text), 1)
@@ -194,7 +194,7 @@ test('after a damaged rest of the file that is written nothing is left', () => {
   expect([log.records, drain(log), log.records]).toEqual([1, ['four'], 0])
 })
 
-test('whatever fails at any step, what was added is taken in order, and nothing that was not', async () => {
+test('with failures at any step exactly the appended frames are taken, in order', async () => {
   const calls = ['append', 'create', 'truncate', 'openToRead', 'read', 'remove', 'sync', 'syncAside', 'syncDirectory'] as const
   const step = fc.record({
     does: fc.constantFrom('append', 'append', 'append', 'take', 'sync', 'reopen'),
@@ -234,7 +234,7 @@ test('whatever fails at any step, what was added is taken in order, and nothing 
         if (does === 'reopen') log = openSmall()
       }
       taken.push(...drain(log).map((text) => text.trimEnd()))
-      // Again is no harm: the records have ids.
+      // Duplicates are harmless: the records have ids.
       const first = taken.filter((text, index) => taken.indexOf(text) === index)
       expect(first).toEqual(added)
       log.close()

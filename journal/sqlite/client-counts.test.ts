@@ -14,7 +14,7 @@ const batches = fc.array(
   { maxLength: 20 },
 )
 
-test('the counts of any span are those of its requests, in whatever order they came, and whenever the process began anew', async () => {
+test('the counts of any span match its requests, in any order and with any restarts', async () => {
   await using place = await openTemporaryJournal()
   using db = new DatabaseSync(place.path)
   const run = (given: readonly (readonly { tunnel: number; minute: number; ip: string }[])[], from: number, length: number) => {

@@ -9,7 +9,7 @@ import { silent } from '../../test/support/journal/temporary-journal.ts'
 const tunnel = 'full'
 const path = `/${'x'.repeat(2_000)}`
 
-test('a full disk stops nobody: acknowledgements wait, requests wait until there are too many, and all goes on by itself', async () => {
+test('on a full disk acknowledgements wait, requests wait up to a bound, and all continue once there is space', async () => {
   await using disk = await smallDisk(8)
   const file = join(disk.dir, 'journal.db')
   const spoolBytes = 1_000_000

@@ -12,4 +12,4 @@ test.each([randomUUIDv7(), '00000000-0000-7000-8000-000000000000', 'ffffffff-fff
   },
 )
 
-test.each(WRONG_IDS)('%j is no id of a record', (text) => expect(bytesOfId(text)).toBeUndefined())
+test.each(WRONG_IDS)('%j is not an id of a record', (text) => expect(bytesOfId(text)).toBeUndefined())

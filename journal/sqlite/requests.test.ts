@@ -11,10 +11,10 @@ import { openTemporaryJournal, type TemporaryJournal } from '../../test/support/
 import { createRequestReader } from './read-requests.ts'
 import { createTunnelNumbers } from './tunnel-numbers.ts'
 
-/** Requests are kept many to a row, and in the order in which they ended: what reads them must not show that. */
+/** Requests share rows, in the order in which they ended, and no search may reveal that. */
 
 const NOW = 20_000 * DAY_MS
-/** Two periods of 256 ms that meet at midnight, one that two minutes share, one of another day. */
+/** Two periods of 256 ms that meet at midnight, one across two minutes, and one of another day. */
 const STARTS = [NOW - 256, NOW, NOW + 59_904, NOW - 2 * DAY_MS]
 
 let place: TemporaryJournal
@@ -64,7 +64,7 @@ const filters = fc.record(
   { requiredKeys: [] },
 )
 
-/** All of it, page by page. */
+/** Reads all pages. */
 async function pages(filter: RequestFilter, limit: number): Promise<readonly RequestRecord[]> {
   const found: RequestRecord[] = []
   for (;;) {
@@ -86,9 +86,9 @@ test('a search gives what matchesFilter, newest first, in pages of any size', as
   await fc.assert(fc.asyncProperty(batches, filters, fc.integer({ min: 1, max: 9 }), run), { numRuns: 200 })
 })
 
-test('a busy minute, which is searched in pieces, is given once, too', async () => {
+test('a busy minute, searched in several ranges, is returned once', async () => {
   const tunnel = freshTunnel()
-  // Each batch has some of every second.
+  // Each batch has requests of every second.
   const made = Array.from({ length: 30 }, (_, batch) =>
     Array.from({ length: 1_500 }, (_, index) => requestRecord({ tunnel, at: NOW + index * 39 + batch })),
   )
@@ -97,7 +97,7 @@ test('a busy minute, which is searched in pieces, is given once, too', async () 
   expect(ids).toEqual(newestFirst(made.flat()).map(({ id }) => id))
 })
 
-test('a batch that is shipped again adds nothing, alone or with others', async () => {
+test('a batch shipped again adds no record, alone or with others', async () => {
   const tunnel = freshTunnel()
   const [one, two] = [0, 1].map(() => STARTS.map((at) => requestRecord({ tunnel, at }))) as [RequestRecord[], RequestRecord[]]
   keeper.keep([requestBatch(one)], NOW)
