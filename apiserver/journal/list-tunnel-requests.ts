@@ -31,7 +31,7 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     id: 'listTunnelRequests',
     summary: 'List the requests that came through a tunnel.',
     description: [
-      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that matchesFilter the filters.',
+      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that passes the filters.',
       'It has no pages: `cursor` is refused, as is a `to` that is past, and `limit` means nothing. It ends when the tunnel does, soon after `to`, and after an hour.',
     ].join(' '),
     params: TunnelParams,

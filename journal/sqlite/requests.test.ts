@@ -75,7 +75,7 @@ async function pages(filter: RequestFilter, limit: number): Promise<readonly Req
   }
 }
 
-test('a search gives what matchesFilter, newest first, in pages of any size', async () => {
+test('a search returns the matches, newest first, in pages of any size', async () => {
   const run = async (given: readonly (readonly Partial<RequestRecord>[])[], by: Omit<RequestFilter, 'tunnel'>, limit: number) => {
     const tunnel = freshTunnel()
     const made = given.map((batch) => batch.map((about) => requestRecord({ tunnel, ...about })))

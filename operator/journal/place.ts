@@ -69,7 +69,7 @@ export function createPlaceKeeper({ store, server, logins, ca, outside }: PlaceK
       for (const user of ['edge', 'reader'] as const) await logins.hand(user, owner)
       return { key: JSON.stringify(owner), owner, roles: undefined, prepare: () => claimOutside(config, installation) }
     }
-    const place = testStoreIn(owner)
+    const place = placeIn(owner)
     const made = { edge: await logins.keep('edge', place), reader: await logins.keep('reader', place) }
     return {
       ...{ key: JSON.stringify([owner, made]), owner, roles: rolesOf(made) },
@@ -99,7 +99,7 @@ async function givenLogin(store: Store, name: string): Promise<JournalLogin> {
   return { uri: uri.trim(), ca: ca === '' ? undefined : ca }
 }
 
-function testStoreIn({ uri, ca = '' }: JournalLogin): Place {
+function placeIn({ uri, ca = '' }: JournalLogin): Place {
   const { hostname, port, search } = new URL(uri)
   const { database } = connectionConfig({ uri })
   return { host: hostname, port: Number(port || 5_432), database, options: search, ca, roleOf: (user) => roleOf(user, database) }

@@ -11,12 +11,12 @@ export function edgesState(deployment: Deployment, pods: readonly Pod[]): EdgeSt
   const ready = deployment.status?.readyReplicas ?? 0
   if (ready > 0) return { ready }
   if (deployment.spec.replicas === 0) return { ready, message: 'it wants no edges: spec.replicas is 0' }
-  const refusal = expectStoreError(deployment)
+  const refusal = refusalOf(deployment)
   return refusal === undefined ? { ready, ...troubleOf(pods) } : { ready, message: refusal, isFailing: true }
 }
 
 /** The API server lets no pod be made: a quota, or an admission controller. */
-function expectStoreError({ status }: Deployment): string | undefined {
+function refusalOf({ status }: Deployment): string | undefined {
   const failure = status?.conditions.find(({ type, status: holds }) => type === 'ReplicaFailure' && holds === 'True')
   return failure && `its pods cannot be made: ${failure.message ?? ''}`
 }

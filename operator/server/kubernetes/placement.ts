@@ -42,12 +42,12 @@ export function placementOf(
   }
   const size = sizeOf(server, settings, facts.plan)
   const replaced = region?.spec.motors.find(({ id }) => id === motor)?.extensionDirectory ?? engine.replaces?.(motor)
-  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? testStoreIn(region, server) : placeOf(existing)) }
+  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? placeIn(region, server) : placeOf(existing)) }
 }
 
 type Place = Pick<Wanted, 'exposure' | 'host' | 'nodeSelector'>
 
-function testStoreIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Place {
+function placeIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Place {
   // Nobody from outside has business on a server of Mooring's own.
   if (spec.tenancy === 'internal') return { exposure: 'ClusterIP', host: undefined, nodeSelector }
   return { exposure: databases?.exposure ?? 'ClusterIP', host: databases?.host, nodeSelector }
