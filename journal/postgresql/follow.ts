@@ -8,7 +8,7 @@ import { isUuid, lowestId } from './ids.ts'
 import { createListener } from './listen.ts'
 import { ignore, type LoginSource } from './login.ts'
 import type { Ask } from './pool.ts'
-import { requestOf } from './rows.ts'
+import { requestOf } from './read-requests.ts'
 
 /** Interval of renewals in milliseconds. The database notifies of a tunnel's requests for one minute after each. */
 const RENEW_MS = 20_000

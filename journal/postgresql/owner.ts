@@ -5,7 +5,6 @@ import { clientOf, endOf } from './client.ts'
 import { ignore, type LoginSource } from './login.ts'
 import { makeRoom } from './make-room.ts'
 import { expiredPartitions, requiredPartitions } from './partitions.ts'
-import { runAll } from './run-all.ts'
 import { EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
 import { BACKEND_TIMES, PARTITIONED_TABLES, GENERATIONS, HOSTNAMES, REFUSALS, TABLES } from './tables.ts'
 
@@ -164,4 +163,21 @@ async function removeRows(client: pg.Client, now: number): Promise<void> {
     [now - EVENT_DAYS * DAY_MS],
   )
   await client.query('DELETE FROM followed WHERE until < now()')
+}
+
+/**
+ * Runs steps one after the other, all of them whether the previous ones succeeded or not.
+ * @throws the error of the step that failed, or an AggregateError of several
+ */
+async function runAll(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const errors: unknown[] = []
+  for (const step of steps) {
+    try {
+      await step()
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length === 1) throw errors[0]
+  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} of ${steps.length} steps failed`)
 }

@@ -1,9 +1,9 @@
+import { type EventRow, numberOf } from '../event-rows.ts'
 import type { Page, RequestFilter, RequestRecord } from '../port.ts'
 import { type MinuteOfLog, type Range, rangesOf } from '../search-ranges.ts'
 import { createConditions } from './conditions.ts'
 import { isUuid, lowestId, startOf, timeOfId } from './ids.ts'
 import type { Ask } from './pool.ts'
-import { requestOf } from './rows.ts'
 
 const MINUTE_MS = 60_000
 /** Number of minutes read in one statement. */
@@ -69,4 +69,23 @@ function narrowing({ from, to, status, statusClass, origin }: RequestFilter): Re
     .and(`s${statusDigit ?? ''} > $`, isClass ? 0 : undefined)
     .and('edge > $', origin === 'edge' ? 0 : undefined)
     .and('requests - edge > $', origin === 'backend' ? 0 : undefined)
+}
+
+/** Converts a row of `journal.requests`. */
+export function requestOf(row: EventRow): RequestRecord {
+  return {
+    id: row.id as string,
+    tunnel: row.tunnel as string,
+    at: numberOf(row.at),
+    method: row.method as string,
+    path: row.path as string,
+    status: row.status as number,
+    durationMs: row.ms as number,
+    bytesIn: numberOf(row.bytes_in),
+    bytesOut: numberOf(row.bytes_out),
+    sourceIp: row.ip as string,
+    origin: row.edge === true ? 'edge' : 'backend',
+    reason: row.reason as string | null,
+    protocol: row.h2 === true ? 'h2' : 'http/1.1',
+  }
 }

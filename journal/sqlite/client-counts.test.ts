@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { openTemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
 import { createClientCounts, topOf } from './client-counts.ts'
 import { MINUTE_MS } from './layout.ts'
-import { createClientReader } from './read-clients.ts'
+import { createClientReader } from './read-stats.ts'
 
 const FIRST = 29_000_040
 const batches = fc.array(
