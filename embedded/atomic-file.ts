@@ -3,14 +3,14 @@ import { open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
 /**
- * Writes a file so that a reader, at any moment and after a power cut, finds the old content or the new and nothing between. The mode
- * is exact, whatever the umask: a secret is never readable by others, not even for an instant.
+ * Writes a file atomically: at any time, and after a power loss, a reader finds the old content or the new. The mode is exact,
+ * whatever the umask: a secret is never readable by other users.
  */
 export async function writeFileAtomic(path: string, content: string, mode: number): Promise<void> {
   const directory = dirname(path)
   const temporary = join(directory, `.${basename(path)}.${randomUUID()}.tmp`)
   try {
-    // 'wx' does not follow a link that somebody else planted in a shared directory.
+    // 'wx' does not follow a link that another user created in a shared directory.
     await using file = await open(temporary, 'wx', 0o600)
     await file.writeFile(content)
     await file.chmod(mode)

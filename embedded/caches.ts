@@ -10,12 +10,12 @@ import { routedPasswordIndexes } from '../edge/routes.ts'
 import { passwordIndexes, tunnelIndexes } from '../operator/tunnel/indexes.ts'
 import type { CacheSet } from '../store/cache-set.ts'
 
-/** One cache a kind, for all components of this process: the API's, and the one more that the operator has. */
+/** Creates one cache for each kind, for all components of this process: those of the API, and one more for the operator. */
 export function createCaches(set: CacheSet): ApiCaches & OperatorCaches {
   return { ...createApiCaches(set, instanceIndexes), servers: set.cached(DatabaseServer) }
 }
 
-/** What tunnels need beside: the operator's, the API's and the edge's. */
+/** Creates the caches for tunnels, for operator, API and edge. */
 export function createTunnelCaches({ cached }: CacheSet) {
   return {
     endpoints: cached(TunnelEndpoint),

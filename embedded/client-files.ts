@@ -5,15 +5,15 @@ import { writeFileAtomic } from './atomic-file.ts'
 export interface ClientFiles {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
-  /** Undefined: none is kept, and one of an earlier start is removed. */
+  /** Token to write; undefined removes the token of an earlier start. */
   readonly token: string | undefined
   /** PEM of the local CA. */
   readonly ca: string
 }
 
 /**
- * Writes what a client on this machine needs: `ca.pem`, `token` and `env` (surface, section 1). To be called at each start, and
- * again with a fresh token before the old one expires.
+ * Writes the files that a client on this machine needs: `ca.pem`, `token` and `env` (docs/install.md). Call it at each start, and
+ * again with a new token before the old one expires.
  */
 export async function writeClientFiles(dir: DataDir, { sharedUrl, dedicatedUrl, token, ca }: ClientFiles): Promise<void> {
   await writeFileAtomic(dir.ca, ca, 0o644)
@@ -28,14 +28,17 @@ export async function writeClientFiles(dir: DataDir, { sharedUrl, dedicatedUrl, 
   await writeFileAtomic(dir.env, shellExports(variables), 0o600)
 }
 
-/** Lines for a POSIX shell to source; every value arrives as it is, whatever characters it has. */
+/** Returns lines for a POSIX shell to source. Values may have any characters. */
 export function shellExports(variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => `export ${name}=${shellQuote(value)}\n`)
     .join('')
 }
 
-/** One word of a POSIX shell (IEEE Std 1003.1, section 2.2.2): nothing is special in single quotes but the quote itself. */
+/**
+ * Quotes a value as one word of a POSIX shell (IEEE Std 1003.1, section 2.2.2): only the quote itself is special in single
+ * quotes.
+ */
 export function shellQuote(value: string): string {
   return `'${value.replaceAll("'", `'\\''`)}'`
 }

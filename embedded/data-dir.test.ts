@@ -16,7 +16,7 @@ const run = promisify(execFile)
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'data-dir-'))
 const modeOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o7777).toString(8)
 
-test('a new data directory is for its owner alone, its parents are made too', async () => {
+test('a new data directory has mode 0700, and its parents are created too', async () => {
   await using parent = await temporary()
   const dir = await openDataDir(join(parent.path, 'a', 'b'))
   expect(dir.path).toBe(join(parent.path, 'a', 'b'))
@@ -45,7 +45,7 @@ test.each([
   expect(await modeOf(path)).toBe(refused === undefined ? '700' : mode.toString(8))
 })
 
-test('a file, a link, a path below a file and one where nothing can be made are refused with a sentence', async () => {
+test('a file, a link, a path below a file and an unwritable path are rejected with a message', async () => {
   await using parent = await temporary()
   const file = join(parent.path, 'file')
   const link = join(parent.path, 'link')
@@ -59,7 +59,7 @@ test('a file, a link, a path below a file and one where nothing can be made are 
   }
 })
 
-test('the client files are there with their modes, and a shell that sources env has the variables', async () => {
+test('the client files have their modes, and a shell that sources env has the variables', async () => {
   await using parent = await temporary()
   const dir = await openDataDir(join(parent.path, `it's a "$HOME" \`dir\``))
   await writeClientFiles(dir, { sharedUrl: 'https://a:1', dedicatedUrl: 'https://a:2', token: 'a.b.c', ca: 'PEM\n' })
@@ -79,7 +79,7 @@ test('the client files are there with their modes, and a shell that sources env 
   ])
 })
 
-test('any value comes out of a shell as it went in', async () => {
+test('a shell reads back any quoted value', async () => {
   const value = fc.string({ unit: fc.constantFrom("'", '"', '\\', '$', '`', '!', ' ', '\n', 'a', 'é', '*', '~'), maxLength: 12 })
   await fc.assert(
     fc.asyncProperty(value, async (text) => {
@@ -90,7 +90,7 @@ test('any value comes out of a shell as it went in', async () => {
   )
 })
 
-test('a file that cannot be put in place leaves nothing behind', async () => {
+test('a file that cannot be renamed leaves no temporary file', async () => {
   await using parent = await temporary()
   const taken = join(parent.path, 'taken')
   await mkdir(join(taken, 'full'), { recursive: true })
@@ -116,7 +116,7 @@ const READY: Ready = {
   region: '0195d3c0-0000-7000-8000-000000000001',
 }
 
-test('the ready file of an earlier run is gone at once, and the new one is there from ready to stop', async () => {
+test('the ready file of an earlier run is removed at once, and the new one exists from ready to stop', async () => {
   await using parent = await temporary()
   const path = join(parent.path, 'run', 'ready.json')
   await mkdir(join(parent.path, 'run'))
@@ -136,7 +136,7 @@ test('without a path no ready file is written', async () => {
   await ready.remove()
 })
 
-test('the issuer is read back as written, for its owner alone, and its key never shows in an error', async () => {
+test('the issuer file is private, is read back unchanged, and its key never appears in an error', async () => {
   await using parent = await temporary()
   const dir = dataDirAt(parent.path)
   expect(await readIssuer(dir)).toBeUndefined()

@@ -3,22 +3,22 @@ import { dirname, join, resolve } from 'node:path'
 import { MooringError } from '../shared/errors.ts'
 import { makeDirectory } from './make-directory.ts'
 
-/** The directory of all state, and the files in it that people use. Paths are absolute. */
+/** Directory of all state, and the files in it for users. Paths are absolute. */
 export interface DataDir {
   readonly path: string
-  /** PEM of the local CA. */
+  /** PEM file of the local CA. */
   readonly ca: string
-  /** JWT of the platform admin. */
+  /** File with the JWT of the platform admin. */
   readonly token: string
-  /** To be sourced by a shell. */
+  /** File with variables, for a shell to source. */
   readonly env: string
-  /** Host keys of the edge, for ssh. */
+  /** Host keys of the edge, in the format of ssh's known_hosts. */
   readonly knownHosts: string
   /** Private key of the embedded issuer. */
   readonly issuer: string
 }
 
-/** Where things are, without looking. */
+/** Returns the paths, without access to the disk. */
 export function dataDirAt(path: string): DataDir {
   const absolute = resolve(path)
   const file = (name: string): string => join(absolute, name)
@@ -33,8 +33,9 @@ export function dataDirAt(path: string): DataDir {
 }
 
 /**
- * Makes the directory, for its owner alone (0700), or takes the one that is there. A wider mode is tightened.
- * @throws MooringError `data_dir_unusable` when it is no directory, is someone else's, or has content that others could have written
+ * Creates the directory for its owner alone (0700), or opens an existing one and tightens its mode.
+ * @throws MooringError `data_dir_unusable` when it is not a directory, belongs to another user, or has content that other users
+ * could have written
  */
 export async function openDataDir(path: string): Promise<DataDir> {
   const dir = dataDirAt(path)
@@ -55,9 +56,9 @@ async function checkOwner(path: string): Promise<void> {
   if (!stats.isDirectory()) throw unusable(path, 'is not a directory')
   const uid = process.getuid?.()
   if (stats.uid !== uid) throw unusable(path, `belongs to user ${stats.uid}, and this process is user ${uid ?? 'unknown'}`)
-  // What others could write, they may have planted: state and keys from there cannot be trusted. Nothing can hide in an empty one.
+  // Other users may have planted state or keys in a directory that they can write. An empty one is safe.
   if ((stats.mode & 0o022) !== 0 && (await readdir(path)).length > 0) {
-    throw unusable(path, `can be written by other users; look at what is in it, then chmod 700 it`)
+    throw unusable(path, `can be written by other users; check its content, then run chmod 700 on it`)
   }
 }
 

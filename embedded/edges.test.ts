@@ -10,13 +10,13 @@ test.each([
   { domain: 'tunnel.localhost', name: /^tunnel-localhost$/ },
   { domain: 'cloud.mesh', name: /^cloud-mesh-[0-9a-f]{12}$/ },
   { domain: `${'a'.repeat(49)}.test`, name: /^a{37}-[0-9a-f]{12}$/ },
-])('the endpoint of $domain has a name that it may have', ({ domain, name }) => {
+])('the endpoint of $domain has a valid name', ({ domain, name }) => {
   const given = endpointName(domain, [])
   expect(given).toMatch(name)
   expect(rules.filter(({ holds }) => !holds(undefined as never, { name: given }))).toEqual([])
 })
 
-test('domains that read alike have endpoints of their own, and keep them', () => {
+test('domains with similar names have separate endpoints, and keep them', () => {
   const dotted = endpoint(endpointName('a.b.test', []), 'a.b.test')
   const hyphened = endpoint(endpointName('a-b.test', [dotted]), 'a-b.test')
   expect(dotted.metadata.name).toBe('a-b-test')

@@ -21,26 +21,29 @@ import type { Settings } from './settings.ts'
 export interface EdgesDeps {
   readonly store: Store
   readonly settings: Pick<Settings, 'listen' | 'domain' | 'sshPort' | 'httpPort' | 'httpsPort'>
-  /** Host that SSH clients are told. */
+  /** Host name or address in the connection data for SSH clients. */
   readonly publicHost: string
-  /** UUID of the region that the endpoint is in. */
+  /** UUID of the endpoint's region. */
   readonly region: string
   readonly endpoints: Cache<typeof TunnelEndpoint>
   readonly tunnels: Cache<typeof Tunnel>
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
   readonly secrets: Cache<typeof Secret>
-  /** For visitors who ask for a tunnel that is not there. */
+  /** Certificates for host names without a tunnel. */
   readonly unknownHosts: EdgeDeps['unknownHosts']
   readonly journal: Journal
   readonly registry: Registry
   readonly log: Logger
 }
 
-/** The one edge of this process. */
+/** Edge of this process. */
 export interface Edges {
-  /** What the operator asks. */
+  /** Runtime for the operator. */
   readonly runtime: EdgeRuntime
-  /** Opens the edge's ports, and says in its TunnelEndpoint where they are. Call it once the caches are synced. @throws MooringError `port_in_use` */
+  /**
+   * Opens the edge's ports, and writes them to its TunnelEndpoint and the host keys to the file `knownHosts`. Call it once the
+   * caches are synced. @throws MooringError `port_in_use`
+   */
   start(knownHosts: string): Promise<RunningEdge>
 }
 
@@ -57,8 +60,9 @@ interface Named {
 }
 
 /**
- * `tunnel.localhost` → `tunnel-localhost`: another domain is another endpoint, since an endpoint's is for life.
- * @param there the endpoints of domains that were served before
+ * Returns the name of a domain's endpoint: `tunnel.localhost` → `tunnel-localhost`. An endpoint's domain never changes, so each
+ * domain has its own endpoint.
+ * @param there endpoints of earlier domains
  */
 export function endpointName(domain: string, there: readonly Named[]): string {
   const own = there.find(({ spec }) => spec.domain === domain)
@@ -72,12 +76,12 @@ export function endpointName(domain: string, there: readonly Named[]): string {
 export function createEdges(deps: EdgesDeps): Edges {
   const { store, settings, journal, log } = deps
   const listeners = new Set<(name: string) => void>()
-  /** Of the endpoint that is served. */
+  /** Name of the served endpoint. */
   let serving: string | undefined
 
   const runtime: EdgeRuntime = {
     ensure: async ({ metadata }) =>
-      metadata.name === serving ? { ready: 1 } : { ready: 0, message: 'this process serves another domain' },
+      metadata.name === serving ? { ready: 1 } : { ready: 0, message: `this process serves the domain ${settings.domain}` },
     onChange(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -126,7 +130,9 @@ interface Found {
   readonly ports: EdgePorts
 }
 
-/** Endpoint of this process; one of a domain served earlier takes no more tunnels and serves none, until its domain is served again. */
+/**
+ * Creates or updates the endpoint of this process, and deactivates those of earlier domains until their domain is served again.
+ */
 async function ensureEndpoint({ store, region, settings, endpoints }: EdgesDeps, { name, sshHost, ports }: Found): Promise<void> {
   const spec = { sshHost, ports, publicHttpPort: ports.http, publicHttpsPort: ports.https, active: true, replicas: 1 }
   try {
@@ -141,7 +147,7 @@ async function ensureEndpoint({ store, region, settings, endpoints }: EdgesDeps,
   }
 }
 
-/** A process that was killed could not say goodbye for its clients. */
+/** Ends the sessions of an earlier process that was killed. */
 async function endLostSessions(journal: Journal): Promise<void> {
   const at = Date.now()
   for (const open of await journal.openSessions()) {

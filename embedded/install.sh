@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the packages of package-lock.json where they are missing or older than it; else does nothing.
-#   sh embedded/install.sh         what running needs
-#   sh embedded/install.sh --dev   what checking and testing needs too
-# Says all it has to say on stderr: the stdout of `npm run token` is the token's alone.
+# Installs the packages of package-lock.json if they are missing or outdated.
+#   sh embedded/install.sh         packages that Mooring needs to run
+#   sh embedded/install.sh --dev   also those for checks and tests
+# Prints to stderr only: the stdout of `npm run token` has the token alone.
 set -eu
 exec >&2
 cd "$(dirname "$0")/.."
@@ -11,10 +11,11 @@ fresh() {
   [ node_modules/.package-lock.json -nt package-lock.json ] && { [ "$1" != --dev ] || [ -x node_modules/.bin/vitest ]; }
 }
 
-# Compiles ssh2's native ciphers for the Node that we run on, whose headers its package has; npm ci would do it for the machine's. Without
-# them the edge runs on ssh2's JavaScript ones, several times slower, and says so. Tried once an installation: the mark says what came of it.
+# Compiles ssh2's native ciphers for the Node from node_modules, whose package has the headers; npm ci would compile for the
+# machine's Node. Without native ciphers the edge uses ssh2's JavaScript ones, several times slower, and logs that. Tried once for
+# each installation: the mark file has the result.
 mark=node_modules/.ssh2-ciphers
-# Mends Node's headers, with which the ciphers would abort the process: see there.
+# Patch of Node's headers, without which the ciphers would abort the process: see the file.
 mend=edge/ssh/wire/object-wrap.h
 marked() { [ "$mark" -nt node_modules/ssh2/package.json ] && [ "$mark" -nt "$mend" ]; }
 ciphers() {
@@ -28,9 +29,9 @@ ciphers() {
       echo native > "$mark"
       return 0
     fi
-    echo "mooring: that failed (see $mark.log); SSH runs on JavaScript ciphers, several times slower."
+    echo "mooring: compiling failed (see $mark.log); SSH uses JavaScript ciphers, several times slower."
   else
-    echo 'mooring: no compiler (make, g++, python3): SSH runs on JavaScript ciphers, several times slower.'
+    echo 'mooring: no compiler (make, g++, python3): SSH uses JavaScript ciphers, several times slower.'
   fi
   echo javascript > "$mark"
 }
@@ -45,15 +46,16 @@ fail() {
 }
 
 want=${1:---omit=dev}
-# A start does not take away what somebody has for testing.
+# A start keeps the development packages that are installed.
 if [ -x node_modules/.bin/vitest ]; then want=--dev; fi
 done_before() { fresh "$want" && marked; }
 if done_before; then exit 0; fi
 
-[ "$(uname -sm)" = 'Linux x86_64' ] || fail "needs Linux on x86-64, and this is $(uname -sm)."
-node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || fail "needs Node 20 or newer, and this is $(node -v)."
+[ "$(uname -sm)" = 'Linux x86_64' ] || fail "needs Linux on x86-64, but this is $(uname -sm)."
+node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || fail "needs Node 20 or newer, but this is $(node -v)."
 
-# Two starts at once on a bare clone would empty each other's node_modules: the second waits, and finds the work done.
+# Two simultaneous starts on a new clone would empty each other's node_modules: the second waits, and finds the packages
+# installed.
 if command -v flock > /dev/null; then
   exec 9< package-lock.json
   flock --nonblock 9 || { echo 'mooring: waiting for another install in this directory ...' && flock 9; }
@@ -64,7 +66,7 @@ if ! fresh "$want"; then
   echo 'mooring: installing packages, once ...'
   only=$want
   [ "$want" = --dev ] && only=--include=dev
-  # No package needs its script but ssh2, whose turn comes below.
+  # Only ssh2 needs its install script, which `ciphers` replaces.
   npm ci "$only" --ignore-scripts --loglevel=error < /dev/null || fail 'installing the packages failed, for the reason above; nothing was started.'
 fi
 ciphers

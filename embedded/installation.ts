@@ -19,28 +19,31 @@ import type { KeyPair } from '../operator/certificates/local-ca.ts'
 import { openCa } from '../operator/installation/ca.ts'
 import { keptSecret } from '../operator/installation/kept-secret.ts'
 
-/** Organization and namespace that embedded mode starts with, both of this slug (surface, section 2). */
+/** Slug of the organization and of the namespace that embedded mode creates (docs/install.md). */
 const DEFAULT = 'default'
-/** Object name of that namespace. */
-export const HOME = namespaceName(DEFAULT, DEFAULT)
+/** Object name of this namespace, the home namespace of the printed token. */
+export const HOME_NAMESPACE = namespaceName(DEFAULT, DEFAULT)
 const REGION = 'local'
-/** The motor that has a server before the first request. */
+/** Motor whose server is started before the first request. */
 const WARM: Motor = 'postgresql-15.4.0'
 const TOKEN_SECRET_BYTES = 32
 
-/** What the rest of the process needs of an installation. */
+/** Parts of an installation that other modules need. */
 export interface Installation {
   readonly ca: KeyPair
   readonly tokenSecret: Uint8Array
   readonly region: Region
 }
 
-/** Makes what every embedded installation has, or finds it. Each object is made on its own, so an interrupted first start goes on. */
+/**
+ * Creates the objects of an embedded installation, or finds them. Each is created on its own, so that an interrupted first start
+ * can be continued.
+ */
 export async function openInstallation(store: Store, motors: readonly Motor[]): Promise<Installation> {
   for (const name of [SYSTEM_NAMESPACE, SHARED_NAMESPACE]) await ensure(store, Namespace, { metadata: { name } })
   await ensure(store, Organization, { metadata: { name: DEFAULT }, spec: { name: 'Default' } })
   await ensure(store, TenantNamespace, {
-    metadata: { name: HOME, finalizers: [FINALIZER] },
+    metadata: { name: HOME_NAMESPACE, finalizers: [FINALIZER] },
     spec: { organization: DEFAULT, namespace: DEFAULT, displayName: 'Default' },
   })
   await ensure(store, ClusterRoleBinding, {
@@ -56,7 +59,7 @@ export async function openInstallation(store: Store, motors: readonly Motor[]): 
   return { ca, tokenSecret: Buffer.from(secret, 'hex'), region }
 }
 
-/** One region; what it serves follows from the binaries that are here, at each start. */
+/** Creates the region, and updates its motors at each start from the installed binaries. */
 async function openRegion(store: Store, served: readonly Motor[]): Promise<Region> {
   const motors = served.map((id) => ({ id, warm: id === WARM }))
   await ensure(store, Region, {

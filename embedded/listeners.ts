@@ -10,25 +10,25 @@ import {
 import type { Certificates } from '../operator/certificates/renewing-certificate.ts'
 import type { Settings } from './settings.ts'
 
-/** Requests under way when it stops are given so long: the engines after them need the rest of the five seconds. */
+/** Maximum time for running requests at a stop, in milliseconds: the database servers need the rest of the five seconds. */
 const DRAIN_MS = 1_500
 
 type Apps = Readonly<Record<'shared' | 'dedicated', RequestListener>>
 
-/** The ports are open, and answer 503 until there is something to serve. */
+/** Open ports of the API. They respond with 503 until `serve` is called. */
 export interface Listeners extends AsyncDisposable {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
-  /** Plain HTTP, on loopback; null when it is off. */
+  /** URL of plain HTTP on loopback; null when it is off. */
   readonly sharedHttpUrl: string | null
   readonly dedicatedHttpUrl: string | null
   serve(apps: Apps): void
-  /** Connections from now on get the certificate as it is now. */
+  /** Uses the current certificate for new connections. */
   renewCertificate(): void
 }
 
 /**
- * Opens the ports of both listeners. They come before the API, whose issuer is named after the port they got.
+ * Opens the ports of both listeners. They are opened before the API, because its issuer is named after a port.
  * @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`
  */
 export async function openListeners(settings: Settings, certificates: Certificates): Promise<Listeners> {
@@ -64,7 +64,7 @@ function listenerConfig(app: RequestListener, settings: Settings, listener: keyo
 
 const httpUrlOf = ({ http }: BoundListener): string | null => (http ? `http://${http.address}:${http.port}` : null)
 
-/** The address a caller on this machine uses. */
+/** Returns the URL for callers on this machine. */
 function urlOf(listen: string, port: number): string {
   const host = listen === '0.0.0.0' ? '127.0.0.1' : listen === '::' ? '[::1]' : listen.includes(':') ? `[${listen}]` : listen
   return `https://${host}:${port}`

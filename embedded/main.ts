@@ -3,10 +3,10 @@ import { READY_FILE_UNUSABLE } from './ready-file.ts'
 import { parseSettings } from './settings.ts'
 import { start } from './start.ts'
 
-/** What only a start finds out, and a caller is told by the exit code. */
+/** Exit codes of errors that only a start detects. */
 const EXIT_CODES: ReadonlyMap<string, number> = new Map([
   ['locked', 3],
-  // A wrong setting, like those that are wrong at first sight.
+  // An invalid setting, like those found when parsing.
   [READY_FILE_UNUSABLE, 2],
 ])
 const STOP_MS = 5_000

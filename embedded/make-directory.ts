@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 const isCode = (error: unknown, code: string): boolean => error instanceof Error && 'code' in error && error.code === code
 
 /**
- * Makes a directory and those above it, as `mkdir -p` does. Node's own way to do so goes on for ever where the system says of a new entry that
- * its directory is not there, as in `/proc`.
+ * Creates a directory and its parents, as `mkdir -p` does. Node's recursive mkdir loops for ever where the system reports a
+ * missing parent for every new entry, as in `/proc`.
  * @throws the system's error
  */
 export async function makeDirectory(path: string): Promise<void> {

@@ -16,7 +16,7 @@ const ready: Omit<Ready, 'token'> = {
   ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, regionId: 1, region: 'r' },
 }
 
-test('the ready file is removed when publishing ends, and a renewal under way does not bring it back', async () => {
+test('the ready file is removed on disposal, and a running renewal does not write it again', async () => {
   await using parent = await mkdtempDisposable(join(tmpdir(), 'publish-'))
   const path = join(parent.path, 'ready.json')
   const issuer = await createIssuer({ issuer: urls.sharedUrl, privateKey: await generateIssuerKey() })

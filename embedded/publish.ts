@@ -14,15 +14,15 @@ export interface PublishDeps {
   readonly client: Omit<ClientFiles, 'token'>
   readonly ready: Omit<Ready, 'token'>
   readonly log: Logger
-  /** Whether the token is written to the data directory; the ready file has it in any case. */
+  /** Whether the token is written to the data directory. The ready file always has it. */
   readonly isTokenKept: boolean
-  /** Default six hours. */
+  /** Interval of renewals in milliseconds; default: six hours. */
   readonly renewMs?: number
 }
 
 /**
- * Writes what clients start from, with a platform admin's token, and writes it anew before that token expires. Disposed of, it removes the
- * ready file, which it does not write again.
+ * Writes the files for clients, with a platform admin's token, and renews it before it expires. Disposing removes the ready file
+ * for good.
  */
 export async function publish({
   dir,
@@ -52,7 +52,7 @@ export async function publish({
     try {
       await write()
     } catch (error) {
-      log.error({ err: error }, 'the token was not renewed')
+      log.error({ err: error }, 'token of the platform admin was not renewed; retrying later')
     }
   }
   const renewal = setInterval(() => void (renewing = renew()), renewMs).unref()

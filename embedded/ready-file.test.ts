@@ -32,7 +32,7 @@ test.each<{ does: string; pathIn: (directory: string) => Promise<string> }>([
       return join(directory, 'pipe')
     },
   },
-])('$does is refused at the start, with a sentence that names the setting', async ({ pathIn }) => {
+])('$does is rejected at the start, with a message that names the setting', async ({ pathIn }) => {
   await using directory = await temporary()
   const path = await pathIn(directory.path)
   const message = new RegExp(`^--ready-file must be a file that can be written, not "${path}": .*\\.$`)
@@ -42,14 +42,14 @@ test.each<{ does: string; pathIn: (directory: string) => Promise<string> }>([
   })
 })
 
-test('one that can be written is not there before it is', async () => {
+test('a valid ready file does not exist before it is written', async () => {
   await using directory = await temporary()
   await writeFile(join(directory.path, 'ready.json'), 'of an earlier run')
   await createReadyFile(join(directory.path, 'ready.json'))
   expect(await readdir(directory.path)).toEqual([])
 })
 
-test('Mooring ends with 2 then, as for any wrong setting', async () => {
+test('Mooring exits with 2 for an unusable ready file, as for any invalid setting', async () => {
   await using directory = await temporary()
   const args = [MAIN, '--data-dir', join(directory.path, 'data'), '--ready-file', directory.path]
   const ended = promisify(execFile)(process.execPath, args)

@@ -5,14 +5,14 @@ import { MooringError } from '../shared/errors.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 import { makeDirectory } from './make-directory.ts'
 
-/** Code of a start that failed for its setting `--ready-file`. */
+/** Error code of a start that failed because of the setting `--ready-file`. */
 export const READY_FILE_UNUSABLE = 'ready_file_unusable'
 
-/** What the ready file says (surface, section 1). Null is what does not run. */
+/** Content of the ready file (docs/install.md). Null stands for a part that does not run. */
 export interface Ready {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
-  /** The same over plain HTTP, on loopback. */
+  /** URLs of plain HTTP on loopback. */
   readonly sharedHttpUrl: string | null
   readonly dedicatedHttpUrl: string | null
   /** JWT of the platform admin. */
@@ -32,17 +32,17 @@ export interface Ready {
   readonly region: string
 }
 
-/** A file that is there exactly while all is ready. */
+/** File that exists exactly while Mooring is ready. */
 export interface ReadyFile {
-  /** Written whole or not at all, for its owner alone, since it holds a token. Called again when the token is renewed. */
+  /** Writes the file atomically, readable by its owner alone, since it holds a token. Called again when the token is renewed. */
   write(ready: Ready): Promise<void>
   remove(): Promise<void>
 }
 
 /**
- * Removes what an earlier run left, so that nobody takes it for this one, and finds out whether it can be written when all is ready. Without
- * a path, nothing is ever written.
- * @throws MooringError `ready_file_unusable`, which says what is wrong with the setting
+ * Removes the file of an earlier run, so that no client takes it for this one, and checks that the file can be written later.
+ * Without a path no file is ever written.
+ * @throws MooringError `ready_file_unusable`, with the fault of the setting
  */
 export async function createReadyFile(path: string | undefined): Promise<ReadyFile> {
   if (path === undefined) return { write: async () => undefined, remove: async () => undefined }
@@ -66,11 +66,11 @@ export async function createReadyFile(path: string | undefined): Promise<ReadyFi
   return { remove, write: (ready) => put(file, `${JSON.stringify(ready, undefined, 2)}\n`) }
 }
 
-/** A device or a pipe could be removed like a file, and would be missed. */
+/** Rejects devices and pipes, which would be removed like a file. */
 async function requireFile(path: string): Promise<void> {
   const there = await lstat(path).catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
   })
   if (there?.isDirectory()) throw new Error('it is a directory')
-  if (there && !there.isFile() && !there.isSymbolicLink()) throw new Error('it is there, and is not a file')
+  if (there && !there.isFile() && !there.isSymbolicLink()) throw new Error('it exists and is not a regular file')
 }

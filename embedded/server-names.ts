@@ -1,12 +1,15 @@
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 
-/** A link-local address carries a zone, and is of no use in a certificate; `0.0.0.0` and `::` are no addresses of a server. */
+/**
+ * Whether an address can be in a certificate: a link-local address has a zone, and `0.0.0.0` and `::` are not addresses of a
+ * server.
+ */
 const isUsable = (address: string) => isIP(address) !== 0 && !/^fe80:/i.test(address) && !/^[0.:]+$/.test(address)
 
 /**
- * Names in the certificate of a server that listens on `listen` and that others find as `publicHost`: every name that it is reached by on this machine, too;
- * on `0.0.0.0` or `::`, those of all interfaces.
+ * Returns the names in the certificate of a server that listens on `listen` and is reached from other machines as `publicHost`:
+ * all names of this machine, and on `0.0.0.0` or `::` the addresses of all interfaces.
  */
 export function serverNames(listen: string, publicHost: string = listen): readonly string[] {
   const all = listen === '0.0.0.0' || listen === '::'

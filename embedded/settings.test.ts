@@ -8,7 +8,7 @@ function settingsOf(argv: readonly string[], env: Record<string, string> = {}): 
   return parsed.ok
 }
 
-test('nothing given, everything is as documented', () => {
+test('without arguments the settings have the documented defaults', () => {
   expect(settingsOf([])).toEqual({
     dataDir: '.mooring',
     listen: '127.0.0.1',
@@ -154,13 +154,13 @@ test.each<{ argv: string[]; env?: Record<string, string>; says: string }>([
     says: "unknown option '--dta-dir' (Did you mean --data-dir?); npm start -- --help lists every setting.",
   },
   { argv: ['stray'], says: 'too many arguments.' },
-])('$argv $env is refused in one sentence', ({ argv, env = {}, says }) => {
+])('$argv $env is rejected with one sentence', ({ argv, env = {}, says }) => {
   const parsed = parseSettings(argv, env)
   expect(parsed).toMatchObject({ exit: 2, text: expect.stringContaining(`mooring: ${says}`) as string })
   expect('text' in parsed && parsed.text.split('\n')).toHaveLength(1)
 })
 
-test('all that is wrong is said at once', () => {
+test('the message lists all invalid settings', () => {
   const parsed = parseSettings(['--ssh-port', 'x', '--listen', 'y'], { MOORING_WARM_POOL: 'z' })
   expect('text' in parsed && parsed.text.split('\n').map((line) => line.split(' ')[1])).toEqual([
     '--listen',
@@ -169,7 +169,7 @@ test('all that is wrong is said at once', () => {
   ])
 })
 
-test('the help names every setting with its variable and ends well', () => {
+test('the help lists every setting with its variable, and exits with 0', () => {
   const parsed = parseSettings(['--help'], { MOORING_SSH_PORT: 'wrong' })
   expect(parsed).toMatchObject({ exit: 0 })
   const help = 'text' in parsed ? parsed.text : ''
@@ -181,7 +181,7 @@ test('the help names every setting with its variable and ends well', () => {
   expect(help).toContain('default 8443')
 })
 
-test('whatever is given, the answer is settings or sentences, never a throw', () => {
+test('any arguments yield settings or a message, never an exception', () => {
   const word = fc.oneof(
     fc.constantFrom('--ssh-port', '--issuer', '--help', '--', '-x', '--compatible-motors', 'auto'),
     fc.string(),

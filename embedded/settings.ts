@@ -7,14 +7,14 @@ import { createSettingsParser, samePorts, setting, type SettingsOf, withDefault 
 const port = (initial: string, about: string) => withDefault(ListenPort, '<port>', [initial, about])
 const optionalPort = (initial: string, about: string) => withDefault(OptionalPort, '<port>', [initial, about])
 
-/** Every setting of embedded mode (surface, section 1). */
+/** Settings of embedded mode (docs/install.md). */
 const SETTINGS = {
   dataDir: withDefault(Path, '<path>', ['.mooring', 'directory of all state']),
   listen: withDefault(Address, '<address>', ['127.0.0.1', 'address that the HTTPS listeners and the databases listen on']),
   publicHost: setting(
     PublicHost,
     '<host>',
-    'host name or IP address that callers are told for SSH and databases; default: --listen, or for all addresses the first that others reach',
+    'host name or IP address in connection data for SSH and databases; default: --listen, or the first address that other machines can reach',
   ),
   sharedPort: port('8443', 'HTTPS port of the shared API'),
   dedicatedPort: port('8444', 'HTTPS port of the dedicated API'),
@@ -27,19 +27,19 @@ const SETTINGS = {
   domain: withDefault(Domain, '<name>', ['tunnel.localhost', 'domain of the tunnel endpoint']),
   compatibleMotors: withDefault(Switch, '[on|off]', [
     'off',
-    'serve a motor whose exact version is missing by the nearest of its series',
+    'serve a missing version of a motor with the nearest one of its series',
   ]),
   ...SERVER_SETTINGS,
   ...API_SETTINGS,
   ...LOG_SETTINGS,
-  readyFile: setting(Path, '<path>', 'file that is written, as JSON, when all is ready; default: none'),
+  readyFile: setting(Path, '<path>', 'JSON file that is written when Mooring is ready; default: none'),
 } as const
 
 export type Settings = SettingsOf<typeof SETTINGS>
 
 export const parseSettings = createSettingsParser({
   program: 'npm start --',
-  description: 'Starts Mooring in this one process. Each setting is a flag and, where none is given, an environment variable.',
+  description: 'Starts Mooring in one process. Each setting is a flag, or an environment variable when the flag is not given.',
   table: SETTINGS,
   check: (settings) => [...samePorts(settings), ...smallBursts(settings)],
 })

@@ -36,17 +36,18 @@ import { publish } from './publish.ts'
 import { createReadyFile } from './ready-file.ts'
 import { serverNames } from './server-names.ts'
 import type { Settings } from './settings.ts'
-import { homeJudged, warm } from './warm.ts'
+import { homeReconciled, warm } from './warm.ts'
 import { welcome } from './welcome.ts'
 
 const LOOPBACK = '127.0.0.1'
 const CERTIFICATE_SECRET = 'mooring-api-certificate'
-const STRANGERS_SECRET = 'mooring-strangers-certificate'
+const UNKNOWN_HOSTS_SECRET = 'mooring-strangers-certificate'
 
 /**
- * Starts all of Mooring in this process and resolves when the first request can be served.
- * @throws MooringError `locked` (another process has the data directory), `data_dir_unusable`, `port_in_use` and what else prevents a start;
- *   what was started by then is stopped; the reason of `life.stopping` when that aborts
+ * Starts Mooring in this process, and resolves when the first request can be served. After an error it stops the parts that are
+ * started.
+ * @throws MooringError `locked` (another process has the data directory), `data_dir_unusable`, `port_in_use` and others; the
+ * reason of `life.stopping` when that aborts
  */
 export async function start(settings: Settings, log: Logger, life: ProcessLifetime): Promise<Running> {
   return startWithCleanup((cleanup) => startParts({ settings, log, life }, cleanup))
@@ -58,14 +59,14 @@ interface StartDeps {
   readonly life: ProcessLifetime
 }
 
-/** Each part goes onto `cleanup` as it starts, so that they stop in the opposite order. */
+/** Starts the parts. Each goes onto `cleanup`, so that they stop in the opposite order. */
 async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisposableStack): Promise<Running> {
   const dir = await openDataDir(settings.dataDir)
   const store = cleanup.use(await createEmbeddedStore({ path: join(dir.path, 'state.db'), logger: log }))
   const servers = join(dir.path, 'servers')
-  // Not before the lock on the state is ours: they might be another process's.
+  // Only after the state is locked: the servers might belong to another process.
   life.onForcedEnd(() => killServers(servers))
-  const lost = lossOf(store)
+  const lost = storeLoss(store)
   const stopping = AbortSignal.any([life.stopping, lost])
   const readyFile = await createReadyFile(settings.readyFile)
 
@@ -85,7 +86,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const certify = async (secret: string, names: readonly string[]) =>
     cleanup.use(await openCertificates(store, { secret, ca, names, log }))
   const certificates = await certify(CERTIFICATE_SECRET, serverNames(settings.listen, publicHost))
-  const unknownHosts = await certify(STRANGERS_SECRET, unknownHostNames(settings.domain))
+  const unknownHosts = await certify(UNKNOWN_HOSTS_SECRET, unknownHostNames(settings.domain))
 
   let serving = false
   const isReady = () => serving && !lost.aborted
@@ -139,14 +140,14 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   )
 
   if (motors.length > 0 && !(await warm({ ...caches, ...operator }, stopping))) {
-    log.warn('no database server has come up yet; the API is served without, and databases wait for one')
+    log.warn('no database server is up yet; the API is ready, and new databases wait for a server')
   }
-  await homeJudged(caches, stopping)
+  await homeReconciled(caches, stopping)
   serving = true
   const published = cleanup.use(
     await publish({
       ...{ dir, issuer, readyFile, log },
-      // A server that is not confined would be able to read it.
+      // A database server without confinement could read the token.
       isTokenKept: confinement.kind !== 'none',
       client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
       ready: {
@@ -184,8 +185,8 @@ function withHost(url: string, host: string): string {
   return `${protocol}//${isIPv6(host) ? `[${host}]` : host}:${port}`
 }
 
-/** Aborts, with the reason, when the store can write no more: nothing of Mooring works then, and a new start mends it. */
-function lossOf(store: EmbeddedStore): AbortSignal {
+/** Returns a signal that aborts when the store cannot write any more. Mooring cannot work then; a restart solves it. */
+function storeLoss(store: EmbeddedStore): AbortSignal {
   const loss = new AbortController()
   void store.ended.then((reason) => reason && loss.abort(reason))
   return loss.signal
@@ -199,32 +200,32 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
   })
 }
 
-interface Certified {
-  /** Where it is kept. */
+interface CertificateSpec {
+  /** Name of the Secret that holds the certificate. */
   readonly secret: string
   readonly ca: KeyPair
   readonly names: readonly string[]
   readonly log: Logger
 }
 
-/** A certificate of this process: kept in the store, renewed in time. */
-async function openCertificates(store: Store, { secret, ca, names, log }: Certified): Promise<Certificates> {
+/** Opens a certificate of this process, which is kept in the store and renewed in time. */
+async function openCertificates(store: Store, { secret, ca, names, log }: CertificateSpec): Promise<Certificates> {
   const kept = await keptSecret(store, secret, async () => ({
     ...(await issueCertificate({ ca, names, now: new Date() })),
   }))
   const certificates = await createCertificates({
     ...{ ca, names, stored: { certificate: kept.certificate ?? '', key: kept.key ?? '' } },
-    onError: (error) => log.error({ err: error }, 'the certificate could not be renewed'),
+    onError: (error) => log.error({ err: error }, 'certificate was not renewed'),
   })
   const keep = () => keepSecret(store, secret, { ...certificates.current() })
   certificates.onRenew(() => {
-    keep().catch((error: unknown) => log.error({ err: error }, 'the renewed certificate was not kept'))
+    keep().catch((error: unknown) => log.error({ err: error }, 'renewed certificate was not stored'))
   })
   await keep()
   return certificates
 }
 
-/** The issuer keeps its first name and key for good: tokens outlive a restart on other ports. */
+/** Opens the token issuer. It keeps its first name and key: tokens stay valid after a restart on other ports. */
 async function openIssuer(dir: DataDir, url: string): Promise<TokenIssuer> {
   const known = await readIssuer(dir)
   if (known) return createIssuer(known)

@@ -16,7 +16,7 @@ const run = promisify(execFile)
 const cli = join(import.meta.dirname, 'token-cli.ts')
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'token-'))
 
-test('the token alone is on stdout, and says what was asked for', async () => {
+test('stdout has the token alone, with the requested claims', async () => {
   await using dir = await temporary()
   const stored = { issuer: 'https://127.0.0.1:8443', privateKey: await generateIssuerKey() }
   await writeIssuer(dataDirAt(dir.path), stored)
@@ -35,8 +35,8 @@ test('the token alone is on stdout, and says what was asked for', async () => {
 test.each([
   { does: 'a wrong flag', argv: ['--role', 'king'], says: '--role must be one of viewer, editor, admin, platform-admin.' },
   { does: 'a directory without state', argv: ['--role', 'platform-admin'], says: 'run npm start once' },
-  { does: 'a broken issuer file', argv: ['--role', 'platform-admin'], broken: true, says: 'cannot be read' },
-])('$does ends with a sentence, exit 2 and nothing on stdout', async ({ argv, broken, says }) => {
+  { does: 'a broken issuer file', argv: ['--role', 'platform-admin'], broken: true, says: 'is not a valid issuer key' },
+])('$does prints a message, exits with 2 and leaves stdout empty', async ({ argv, broken, says }) => {
   await using dir = await temporary()
   if (broken) await writeFile(dataDirAt(dir.path).issuer, '{}')
   const failed: unknown = await run(process.execPath, [cli, ...argv, '--data-dir', dir.path]).catch((error: unknown) => error)
@@ -49,7 +49,7 @@ test.each([
   { argv: ['--role', 'platform-admin'], gives: { subject: 'platform-admin', role: 'platform-admin', ttlSeconds: 3_600 } },
   { argv: ['--role', 'platform-admin', '--namespace', 'a/b'], gives: { subject: 'platform-admin@a/b', namespace: 'a/b' } },
   { argv: ['--namespace', 'a/b', '--subject', 'ci', '--ttl', '30d'], gives: { subject: 'ci', ttlSeconds: 2_592_000 } },
-])('$argv asks for $gives', ({ argv, gives }) => {
+])('$argv requests $gives', ({ argv, gives }) => {
   expect(parseTokenRequest(argv, {})).toMatchObject({ ok: { dataDir: '.mooring', claims: gives } })
 })
 
@@ -63,7 +63,7 @@ test.each([
   { argv: ['--namespace', 'a/b', '--ttl', '1h30m'], says: '--ttl must be' },
   { argv: ['--namespace', 'a/b', '--subject', 'system:masters'], says: '--subject must be' },
   { argv: ['--nmespace', 'a/b'], says: "unknown option '--nmespace'" },
-])('$argv is refused in one sentence', ({ argv, says }) => {
+])('$argv is rejected with one sentence', ({ argv, says }) => {
   const parsed = parseTokenRequest(argv, {})
   expect(parsed).toMatchObject({ exit: 2, text: expect.stringMatching(/^mooring: [^\n]+\.$/) as string })
   expect('text' in parsed && parsed.text).toContain(says)

@@ -4,10 +4,10 @@ import { dataDirAt } from './data-dir.ts'
 import { readIssuer } from './issuer-file.ts'
 import { parseTokenRequest } from './token-request.ts'
 
-/** `npm run token`. Works while Mooring runs and while it does not. */
+/** Program of `npm run token`. It works whether Mooring runs or not. */
 await printToken(parseTokenRequest(process.argv.slice(2), process.env), async ({ claims, dataDir }) => {
   const dir = dataDirAt(dataDir)
   const issuer = await readIssuer(dir)
-  if (!issuer) throw new MooringError('no_issuer', `there is no issuer in ${dir.path} yet; run npm start once, then ask again`)
+  if (!issuer) throw new MooringError('no_issuer', `no issuer in ${dir.path} yet; run npm start once, then try again`)
   return { claims, issuer }
 })

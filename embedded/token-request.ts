@@ -3,7 +3,7 @@ import { readClaims, tokenCommand } from '../apiserver/auth/token-request.ts'
 import { type CommandLine, nonEmpty, readFlags } from '../process/command-line.ts'
 import { Path } from '../process/setting-rules.ts'
 
-/** What `npm run token` was asked for. */
+/** Parsed command line of `npm run token`. */
 export interface TokenRequest {
   readonly dataDir: string
   readonly claims: TokenClaims
@@ -16,7 +16,7 @@ export function parseTokenRequest(
 ): CommandLine<TokenRequest> {
   const command = tokenCommand(
     'npm run token --',
-    'Prints a token of the embedded issuer. It can be used on this data directory alone, and until it expires.',
+    'Prints a token of the embedded issuer. It is valid for this data directory alone, until it expires.',
   ).option('--data-dir <path>', 'as given to npm start (default: .mooring; MOORING_DATA_DIR)')
   const flags = readFlags<Record<string, string>>(command, argv)
   if ('exit' in flags) return flags

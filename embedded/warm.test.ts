@@ -21,7 +21,7 @@ test('a start goes on as soon as a database server is up', async () => {
   expect(await warm({ servers: servers(databaseServer()), firstServer: Promise.resolve() }, never)).toBe(true)
 })
 
-test('a start that is asked to stop waits for nothing', async () => {
+test('a start that is stopped does not wait for a database server', async () => {
   const reason = new Error('stop')
   const hangs = { servers: servers(), firstServer: new Promise(() => undefined) }
   await expect(warm(hangs, AbortSignal.abort(reason))).rejects.toBe(reason)

@@ -76,7 +76,7 @@ test.each([
   api.closeAllConnections()
 })
 
-test('it says where things are, and tries nothing where no motor is served', () => {
+test('the message has the URLs, and no example when the region serves no motor', () => {
   const facts = {
     sharedUrl: 'https://a:1',
     dedicatedUrl: 'https://a:2',
@@ -96,7 +96,7 @@ test('it says where things are, and tries nothing where no motor is served', () 
 test.each([
   ['tunnel.localhost', true],
   ['t.example.org', false],
-])('with a public host it says how others reach it; a domain %s is for this machine alone: %s', (domain, isLocal) => {
+])('with a public host the message has its URLs; the domain %s is for this machine alone: %s', (domain, isLocal) => {
   const message = welcome({
     ...{ sharedUrl: 'https://127.0.0.1:1', dedicatedUrl: 'https://127.0.0.1:2', httpUrls: [], motor: undefined },
     ...{ publicUrls: ['https://my.example.org:1'], dataDir: dataDirAt('/data'), token: 'a.b.c', region: REGION },

@@ -6,33 +6,35 @@ import type { DataDir } from './data-dir.ts'
 export interface WelcomeFacts {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
-  /** The same as others reach them; empty where nobody was told another host. */
+  /** URLs for other machines; empty without a public host. */
   readonly publicUrls: readonly string[]
-  /** Of the same listeners over plain HTTP, those that are on. */
+  /** URLs of plain HTTP, of the listeners that have it on. */
   readonly httpUrls: readonly string[]
   readonly dataDir: DataDir
-  /** The platform admin's, of 12 hours. */
+  /** Token of the platform admin, valid for 12 hours. */
   readonly token: string
-  /** UUID of the region to try. */
+  /** UUID of the region in the example. */
   readonly region: string
-  /** A motor that the region serves; absent when it serves none. */
+  /** Motor in the example; undefined when the region serves none. */
   readonly motor: Motor | undefined
-  /** How the edge is reached. */
+  /** Host and ports of the edge, and its domain. */
   readonly edge: { readonly sshHost: string; readonly ports: EdgePorts; readonly domain: string }
 }
 
 /**
- * What `npm start` says when all is ready: where things are, and three lines that a stranger copies into another terminal to be
- * connected to a database of their own. They need a POSIX shell, curl, node and psql. Holds the
- * token, so it is for the terminal alone, never for a log. Pure.
+ * Returns the message of `npm start` when Mooring is ready: the URLs, and three lines that a new user can paste into another
+ * terminal to connect to a first database. They need a POSIX shell, curl, node and psql. The message holds the token: print it to
+ * the terminal alone, never to a log. Pure.
  */
 export function welcome(facts: WelcomeFacts): string {
   const { sharedUrl, dedicatedUrl, publicUrls, httpUrls, dataDir, token, region, motor, edge } = facts
-  const plain = httpUrls.length === 0 ? '' : `\n  plain HTTP     ${httpUrls.join(', ')}   (on this machine alone)`
+  const plain = httpUrls.length === 0 ? '' : `\n  plain HTTP     ${httpUrls.join(', ')}   (this machine only)`
   const elsewhere = publicUrls.length === 0 ? '' : `\n  from elsewhere ${publicUrls.join(', ')}   (CA: ${dataDir.ca})`
-  // Names below localhost lead to the machine of whoever asks (RFC 6761, section 6.3).
+  // Names below localhost resolve to the client's own machine (RFC 6761, section 6.3).
   const isLocal = publicUrls.length > 0 && /(^|\.)localhost$/.test(edge.domain)
-  const visitors = isLocal ? `\n                 (${edge.domain} is for this machine alone: --domain names one for others)` : ''
+  const visitors = isLocal
+    ? `\n                 (${edge.domain} is for this machine alone: set --domain for visitors from other machines)`
+    : ''
   return `
 Mooring is ready.
 
@@ -40,10 +42,10 @@ Mooring is ready.
   dedicated API  ${dedicatedUrl}${elsewhere}${plain}
   tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "A tunnel from my laptop")${visitors}
   token          ${token}
-                 (platform admin, home default/default, 12 h; also in ${dataDir.token})
-  state          ${dataDir.path}   (delete it to start afresh)
+                 (platform admin, home namespace default/default, 12 h; also in ${dataDir.token})
+  state          ${dataDir.path}   (delete it to start over)
 ${motor === undefined ? '' : firstDatabase({ env: dataDir.env, region, motor })}
-Ctrl-C stops all that was started here; the data stays.
+Ctrl-C stops Mooring and its servers; the data stays.
 `
 }
 
@@ -58,7 +60,7 @@ function firstDatabase({ env, region, motor }: { env: string; region: string; mo
     `curl -sS --cacert "$MOORING_CA" -H "Authorization: Bearer $MOORING_TOKEN"`,
     `-H 'Content-Type: application/json' -X PUT -d ${shellQuote(body)} "$MOORING_URL/v1/instances/by-identifier/first"`,
   ].join(' ')
-  // On a refusal the sentence of the answer takes the place of the uri, so that it is seen.
+  // For an error response the message replaces the uri, so that the user sees it.
   const extract = `node -p 'r=JSON.parse(require("fs").readFileSync(0,"utf8")); r.data?.instance.uri ?? r.msg'`
   return `
 Your first database, in another terminal:

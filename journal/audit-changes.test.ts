@@ -60,7 +60,7 @@ const header = (value: unknown) => ({ config: { liveHeaderModifications: [{ name
 const valueIn = (change: object | undefined, side: 'from' | 'to'): unknown =>
   (change as Record<string, { value: unknown }[]> | undefined)?.[side]?.[0]?.value
 
-test('a digest takes the place of the value of a header; of another value it is another, of the same one the same', () => {
+test('a digest replaces the value of a header, and is equal exactly for equal values', () => {
   const [change] = changes(header('Bearer one'), header('Bearer two'))
   expect(change).toMatchObject({ path: 'config.liveHeaderModifications', from: [{ name: 'Authorization', type: 'request' }] })
   const [from, to] = [valueIn(change, 'from'), valueIn(change, 'to')]
@@ -72,15 +72,15 @@ test('a digest takes the place of the value of a header; of another value it is 
   expect(JSON.stringify([change, created])).not.toContain('Bearer')
 })
 
-test('a value that is no text, as kubectl may send it to a webhook, does not come through either', () => {
+test('a header value other than a string, as kubectl may send it, is replaced too', () => {
   expect(JSON.stringify(changes(undefined, header({ deep: 'Bearer one' })))).not.toContain('Bearer')
 })
 
-test('the removal of a header is shown as such', () => {
+test('the removal of a header stays visible', () => {
   expect(valueIn(changes(header('x'), header(''))[0], 'to')).toBe('')
 })
 
-test('a digest is good for one resource and one installation alone', () => {
+test('digests differ between resources and between installations', () => {
   const other = createValueDigest(Buffer.from('1'.repeat(32)))
   const digests = [digest('u1', 'guess'), digest('u2', 'guess'), other('u1', 'guess')]
   expect(new Set(digests).size).toBe(3)

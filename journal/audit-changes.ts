@@ -4,15 +4,15 @@ import { type Fields, isFields } from '../crds/formats/fields.ts'
 import type { Audited } from './audited-object.ts'
 import type { AuditRecord } from './port.ts'
 
-/** One changed field; `from` is null where there was none, `to` where there is none any more. */
+/** One changed field. `from` is null for a field that was added, `to` is null for a field that was removed. */
 export type AuditChange = AuditRecord['changes'][number]
 
-/** Fields that may open something: neither they nor their hashes are written down. */
+/** Fields that hold credentials. The audit log records neither their values nor their hashes. */
 const SECRET = new Set(['password', 'secret', 'sha256', 'token', 'tokenSalt'])
 
 /**
- * What differs between an object before a write and after it, field by field; undefined: there was none, or is none any more. Lists are
- * compared whole, as a PATCH replaces them. Values of headers may be secrets: a digest takes their place. Pure.
+ * Returns the fields that a write changed. `before` is undefined for a creation, `after` for a deletion. Lists are compared
+ * whole, as a PATCH replaces them. Header values may be secrets: a digest replaces each. Pure.
  */
 export function auditChanges(
   before: Audited | undefined,
@@ -41,7 +41,7 @@ function withoutSecrets(value: unknown): unknown {
   return Object.fromEntries(kept.map(([key, field]) => [key, withoutSecrets(field)]))
 }
 
-/** An empty value, which removes a header, is no secret. */
+/** Replaces header values by digests. An empty value, which removes a header, is not secret and stays. */
 function withoutHeaderValues(fields: Fields, digest: (value: string) => string): Fields {
   const { config } = fields
   if (!isFields(config) || !Array.isArray(config.liveHeaderModifications)) return fields

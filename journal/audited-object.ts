@@ -2,7 +2,9 @@ import { type Fields, isFields } from '../crds/formats/fields.ts'
 import { clusterRoleOf, isReserved, ROLES } from '../crds/names.ts'
 import type { AuditedResource } from './port.ts'
 
-/** Kinds that the audit log has entries of. `Member` is a RoleBinding that stands for a member; the others are custom resources. */
+/**
+ * Kinds that the audit log has entries of. `Member` stands for a RoleBinding of a member; the other kinds are custom resources.
+ */
 export const AUDITED_KINDS = [
   'ApiToken',
   'Member',
@@ -13,10 +15,12 @@ export const AUDITED_KINDS = [
   'TunnelPassword',
 ] as const
 
-/** Where entries of an organization itself are kept, in place of a namespace: not the name of any. */
+/**
+ * Returns the audit scope of an organization. It takes the field of a namespace in an entry, and no namespace can have this name.
+ */
 export const organizationScope = (slug: string): string => `organization/${slug}`
 
-/** A custom resource or a RoleBinding, as the API, an admission review or a cache has it. */
+/** A custom resource or a RoleBinding, from the API, an admission review or a cache. */
 export interface AuditedObject {
   readonly kind: string
   readonly metadata: {
@@ -31,7 +35,9 @@ export interface AuditedObject {
   readonly subjects?: readonly { readonly name: string }[] | undefined
 }
 
-/** An object as the audit log speaks of it: named by what its owner calls it, its spec under the field names of the REST API. */
+/**
+ * An object as the audit log records it: the resource under its display name, the spec under the field names of the REST API.
+ */
 export interface Audited {
   readonly resource: AuditedResource
   readonly fields: Fields
@@ -39,7 +45,7 @@ export interface Audited {
 
 type FieldNames = Readonly<Record<string, string>>
 
-/** Fields of a spec that the REST API names differently; `{name}` of a reference becomes the name itself. */
+/** Fields of a spec that have another name in the REST API. A reference `{name}` becomes the name itself. */
 const API_NAMES: Readonly<Record<string, FieldNames>> = {
   SharedInstance: { enabled: 'isEnabled', templateRef: 'template' },
   Tunnel: { displayName: 'name' },
@@ -48,13 +54,15 @@ const API_NAMES: Readonly<Record<string, FieldNames>> = {
   TenantNamespace: { namespace: 'slug', displayName: 'name' },
 }
 
-/** Describes an object for the audit log. Undefined for a RoleBinding without a member. */
+/** Describes an object for the audit log. Returns undefined for a RoleBinding without a member. */
 export function auditedObject(object: AuditedObject): Audited | undefined {
   if (object.kind === 'RoleBinding') return memberOf(object)
   return { resource: resourceOf(object), fields: fieldsOf(object) }
 }
 
-/** A member by its subject, which is what the API calls it by: the RoleBinding is another one after each change of the role. */
+/**
+ * Describes a member. Its id is its subject, as in the API: a change of the role replaces the RoleBinding, and with it the uid.
+ */
 function memberOf({ roleRef, subjects = [] }: AuditedObject): Audited | undefined {
   const role = roleRef?.kind === 'ClusterRole' ? ROLES.find((each) => clusterRoleOf(each) === roleRef.name) : undefined
   const names = subjects.map(({ name }) => name).filter((name) => !isReserved(name))
@@ -63,7 +71,10 @@ function memberOf({ roleRef, subjects = [] }: AuditedObject): Audited | undefine
   return { resource: { kind: 'Member', id: subject, name: subject }, fields: { subject, role } }
 }
 
-/** Namespaces of the entries of an object: one that is a tenant's namespace is an event of its organization, too, whose entries outlive it. */
+/**
+ * Returns the audit scopes of an object. A write of a TenantNamespace belongs to its organization too, whose entries outlive the
+ * namespace.
+ */
 export function auditScopes({ kind, metadata, spec = {} }: AuditedObject): readonly string[] {
   if (kind === 'Organization') return [organizationScope(metadata.name)]
   if (kind === 'TenantNamespace') return [metadata.name, organizationScope(String(spec.organization))]
@@ -88,7 +99,7 @@ function fieldsOf({ kind, metadata, spec = {} }: AuditedObject): Fields {
   return {
     ...(kind === 'Organization' && { slug: metadata.name }),
     ...Object.fromEntries(fields),
-    // The id is what the API calls it by; the name is that of its object.
+    // The API refers to a tunnel by its id; `tunnelRef` has the name of its object.
     ...(tunnel && { tunnel }),
   }
 }

@@ -1,9 +1,9 @@
 import type { AuditRecord, ConnectionRecord } from './port.ts'
 
-/** A row of either database, its id and its tunnel as text. */
+/** A row of SQLite or PostgreSQL, with the id of the record and the uid of its tunnel as text. */
 export type EventRow = Readonly<Record<string, unknown>>
 
-/** PostgreSQL's driver gives 64-bit integers as text. */
+/** Converts a 64-bit integer, which PostgreSQL's driver returns as text. */
 export const numberOf = (value: unknown): number => Number(value)
 const numberOrNull = (value: unknown): number | null => (value === null || value === undefined ? null : Number(value))
 
@@ -46,7 +46,10 @@ function resourceOf({ kind, resource, name, known_hostname: hostname }: EventRow
   return typeof hostname === 'string' ? { ...about, hostname } : about
 }
 
-/** What {@link auditOf} reads of a row of `table`, which is called `audit` in the query: one entry of a tunnel has its hostname, the others get it. */
+/**
+ * Returns the columns that {@link auditOf} reads. The query must name `table` as `audit`. An entry of a tunnel that lacks the
+ * hostname gets it from another entry of the same tunnel.
+ */
 export const auditColumns = (table: string): string =>
   `audit.*, CASE WHEN audit.kind = 'Tunnel' THEN
     coalesce(audit.hostname, (SELECT max(hostname) FROM ${table} AS other WHERE other.resource = audit.resource))

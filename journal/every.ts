@@ -1,4 +1,7 @@
-/** Does `act` every `ms`, never twice at once, without keeping the process alive. Dispose of it to stop; what runs then is awaited. */
+/**
+ * Calls `act` every `ms` milliseconds, one call at a time, without keeping the process alive. Disposing stops the calls and waits
+ * for a running one.
+ */
 export function every(ms: number, act: () => Promise<void>): AsyncDisposable {
   let running: Promise<void> | undefined
   const timer = setInterval(() => {

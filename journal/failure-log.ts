@@ -3,21 +3,23 @@ interface Logger {
   info(details: object, message: string): void
 }
 
-/** Says once that the journal cannot be written, and once that it can again: a full disk must not fill the log too. */
+/**
+ * Logs the first of a row of failed writes, and the first write that succeeds after them: a full disk must not fill the log too.
+ */
 export interface FailureLog {
-  readonly fails: (error: unknown) => void
-  readonly works: () => void
+  readonly failed: (error: unknown) => void
+  readonly succeeded: () => void
 }
 
 export function createFailureLog(log: Logger, path: string): FailureLog {
   let failing = false
   return {
-    fails(error) {
-      if (!failing) log.warn({ err: error, path }, 'the journal cannot be written now; it is tried again')
+    failed(error) {
+      if (!failing) log.warn({ err: error, path }, 'journal cannot be written; retrying')
       failing = true
     },
-    works() {
-      if (failing) log.info({ path }, 'the journal is written again')
+    succeeded() {
+      if (failing) log.info({ path }, 'journal can be written again')
       failing = false
     },
   }

@@ -2,15 +2,15 @@ import type { RequestRecord } from './port.ts'
 
 export type Listener = (record: RequestRecord) => void
 
-/** Who wants to hear of a tunnel's requests as they are kept. */
+/** Listeners for the requests of each tunnel, called when a request is kept. */
 export interface Followers {
-  /** Returns how to stop that. */
+  /** Adds a listener. Returns a function that removes it. */
   follow(tunnel: string, listener: Listener): () => void
   has(tunnel: string): boolean
-  tell(records: readonly RequestRecord[]): void
+  notify(records: readonly RequestRecord[]): void
 }
 
-/** `onError` gets what a listener throws; the others are told all the same. */
+/** Creates the listeners. An error that one listener throws goes to `onError`; the other listeners are called all the same. */
 export function createFollowers(onError: (error: unknown) => void): Followers {
   const followers = new Map<string, Set<Listener>>()
 
@@ -27,7 +27,7 @@ export function createFollowers(onError: (error: unknown) => void): Followers {
     }
   }
 
-  function tell(records: readonly RequestRecord[]): void {
+  function notify(records: readonly RequestRecord[]): void {
     for (const record of records) {
       for (const listener of [...(followers.get(record.tunnel) ?? [])]) {
         try {
@@ -39,5 +39,5 @@ export function createFollowers(onError: (error: unknown) => void): Followers {
     }
   }
 
-  return { follow, has: (tunnel) => followers.has(tunnel), tell }
+  return { follow, has: (tunnel) => followers.has(tunnel), notify }
 }

@@ -1,9 +1,11 @@
-/** Lets a line into the log at most once in `ms`, the first one at once: what goes on failing must not fill the log too. */
-export function createLogLimit(ms: number, now: () => number = () => performance.now()): (say: () => void) => void {
+/**
+ * Limits a log line to one every `ms` milliseconds; the first one is written at once. A failure that lasts must not fill the log.
+ */
+export function createLogLimit(ms: number, now: () => number = () => performance.now()): (writeLine: () => void) => void {
   let last = -Infinity
-  return function limited(say) {
+  return function limited(writeLine) {
     if (now() - last < ms) return
     last = now()
-    say()
+    writeLine()
   }
 }

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Registry } from 'prom-client'
 
-/** Why a record was not kept: no room for it, its like is never kept, or the journal was closed. */
+/** Reason why a record was not kept: no space, rejected by the journal, or the journal was closed. */
 export type DropReason = 'no_room' | 'refused' | 'closed'
 
 export interface JournalMetrics {
@@ -9,16 +9,16 @@ export interface JournalMetrics {
 }
 
 export interface Backlog {
-  /** Records that are not kept yet. */
+  /** Number of records that are not kept yet. */
   readonly records: number
-  /** How long the oldest of them has waited. */
+  /** Waiting time of the oldest of these records, in milliseconds. */
   readonly lagMs: number
 }
 
-/** Metrics of the journal (surface, section 7). Once a registry. */
+/** Registers the metrics of the journal. Call it once for each registry. */
 export function createJournalMetrics(backlog: () => Backlog, registry: Registry = new Registry()): JournalMetrics {
   const registers = [registry]
-  const kept = new Counter({ name: 'mooring_journal_records_total', help: 'Records that the journal keeps.', registers })
+  const kept = new Counter({ name: 'mooring_journal_records_total', help: 'Records that the journal has kept.', registers })
   const dropped = new Counter({
     name: 'mooring_journal_dropped_records_total',
     help: 'Request records that could not be kept.',
@@ -35,7 +35,7 @@ export function createJournalMetrics(backlog: () => Backlog, registry: Registry 
   })
   new Gauge({
     name: 'mooring_journal_lag_seconds',
-    help: 'How long the oldest record that is not kept yet has waited.',
+    help: 'Waiting time of the oldest record that is not kept yet.',
     registers,
     collect() {
       this.set(backlog().lagMs / 1e3)

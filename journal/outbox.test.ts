@@ -12,7 +12,7 @@ afterEach(() => {
 const noRoom = Object.assign(new Error('no room'), { again: true })
 const never = Object.assign(new Error('no such thing'), { again: false })
 
-/** An outbox whose shipments the test answers, one by one. */
+/** Creates an outbox whose shipments the test answers one by one. */
 function withShip(options: { readonly spoolBytes?: number } = {}) {
   const shipped: { shipment: Shipment; answer: PromiseWithResolvers<{ refused: number }> }[] = []
   let arrived = Promise.withResolvers<undefined>()
@@ -86,7 +86,7 @@ test('requests are shipped together, one shipment at a time', async () => {
   await outbox.close()
 })
 
-test('a shipment that fails is shipped again, with what came meanwhile', async () => {
+test('a failed shipment is shipped again, together with newer records', async () => {
   const { outbox, next, drops } = withShip()
   outbox.request(requestRecord({ tunnel, path: '/a' }))
   const connection = outbox.connection(connectionRecord({ tunnel }))
@@ -103,7 +103,7 @@ test('a shipment that fails is shipped again, with what came meanwhile', async (
   expect(drops).toEqual({})
 })
 
-test('past its bound the oldest requests go, and are counted; connections never do', async () => {
+test('past the bound the oldest requests are dropped and counted; connections never are', async () => {
   const bytes = requestBatch([requestRecord({ tunnel, path: '/0' })]).length
   const { outbox, next, drops } = withShip({ spoolBytes: 3 * bytes })
   const connection = outbox.connection(connectionRecord({ tunnel }))
@@ -122,7 +122,7 @@ test('past its bound the oldest requests go, and are counted; connections never 
   await outbox.close()
 })
 
-test('what is never kept takes nothing down with it', async () => {
+test('a record that can never be kept does not affect the others', async () => {
   const { outbox, next, drops } = withShip()
   outbox.request(requestRecord({ tunnel }))
   const outcomes = Promise.allSettled([
@@ -145,7 +145,7 @@ test('what is never kept takes nothing down with it', async () => {
   expect(drops).toEqual({})
 })
 
-test('a connection is acknowledged once it is on the disk, requests do not wait for that', async () => {
+test('a connection is acknowledged once it is synced; requests do not wait for the sync', async () => {
   const { outbox, next, holdSync } = withShip()
   const release = holdSync()
   let acknowledged = false
@@ -161,7 +161,7 @@ test('a connection is acknowledged once it is on the disk, requests do not wait 
   await outbox.close()
 })
 
-test('closing ships what there is, gives up on what fails, and takes no more', async () => {
+test('closing ships the waiting records, drops those that fail, and rejects new ones', async () => {
   const { outbox, next, drops } = withShip()
   outbox.request(requestRecord({ tunnel }))
   const waiting = Promise.allSettled([outbox.connection(connectionRecord({ tunnel }))])
@@ -174,7 +174,7 @@ test('closing ships what there is, gives up on what fails, and takes no more', a
   expect(drops).toEqual({ closed: 2 })
 })
 
-test('a sync that may work later is tried again, and only then is what waits for it acknowledged', async () => {
+test('a failed sync is retried, and events are acknowledged only when it succeeds', async () => {
   const { outbox, next, failSync } = withShip()
   const failuresLeft = failSync(noRoom, noRoom)
   const connection = outbox.connection(connectionRecord({ tunnel }))
@@ -184,7 +184,7 @@ test('a sync that may work later is tried again, and only then is what waits for
   await outbox.close()
 })
 
-test('all that comes while a sync is under way or is tried again waits for one more', async () => {
+test('events that arrive during a sync or its retry wait for another sync', async () => {
   const { outbox, next, holdSync, failSync, syncs } = withShip()
   failSync(noRoom)
   const release = holdSync()
@@ -203,7 +203,7 @@ test('all that comes while a sync is under way or is tried again waits for one m
   await outbox.close()
 })
 
-test('what a sync says of which it is not known whether it may work later is told to whoever waits', async () => {
+test('a sync error without a retry hint rejects the waiting events', async () => {
   const { outbox, next, failSync } = withShip()
   failSync(new Error('lost'))
   const outcome = Promise.allSettled([outbox.connection(connectionRecord({ tunnel }))])
@@ -212,7 +212,7 @@ test('what a sync says of which it is not known whether it may work later is tol
   await outbox.close()
 })
 
-test('a flush ends when the try has failed', async () => {
+test('a flush resolves when the attempt has failed', async () => {
   const { outbox, next } = withShip()
   outbox.request(requestRecord({ tunnel }))
   const flushed = outbox.flush()

@@ -6,48 +6,53 @@ import type { Backlog, DropReason } from './metrics.ts'
 import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'
 import { RequestLines } from './request-lines.ts'
 
-/** A request waits no longer than this for others to be shipped with. */
+/** Maximum time that a request waits for its batch, in milliseconds. */
 const BATCH_MS = 8
-/** Nor for more than so many. */
+/** Maximum number of requests in a batch. */
 const BATCH_RECORDS = 2_048
-/** Between two tries. */
+/** Delay between two attempts. */
 const BACK_OFF = { baseMs: 250, maxMs: 5_000 }
-/** Of connections and audit entries that are not acknowledged; those are never dropped: past it they are refused. */
+/**
+ * Maximum bytes of connections and audit entries that wait for an acknowledgement. They are never dropped: past this bound new
+ * ones are rejected.
+ */
 const EVENT_BYTES = 32 * 1024 * 1024
 
-/** What is shipped at once. */
+/** Records that are shipped in one call. */
 export interface Shipment {
-  /** Batches as request-text.ts has them, UTF-8; what is shipped again comes in the same ones. */
+  /** Batches in the format of request-text.ts, UTF-8. A retry ships the same batches. */
   readonly requests: readonly Uint8Array[]
-  /** Each as JSON. */
+  /** Connections and audit entries, each as JSON. */
   readonly connections: readonly string[]
   readonly audit: readonly string[]
 }
 
 export interface OutboxDeps {
   /**
-   * Keeps all of it or nothing; what was kept before changes nothing. `again` of what it throws says that a later try may work, as with a
-   * full disk. Returns how many requests are never kept.
+   * Keeps the whole shipment or nothing; records that were kept before change nothing. Returns the number of requests that can
+   * never be kept. An error with `again: true` says that a later attempt may succeed, as with a full disk.
    */
   readonly keep: (shipment: Shipment) => Promise<{ readonly refused: number }>
-  /** Resolves when what was kept before the call survives even the loss of power. It is tried again when `again` of what it throws is true. */
+  /**
+   * Resolves when all records kept before the call survive a power loss. It is called again after an error with `again: true`.
+   */
   readonly sync: () => Promise<void>
   readonly followers: Followers
   readonly onDrop: (reason: DropReason, records: number) => void
   readonly onKept: (records: number) => void
-  /** Called when shipping or `sync` fails, and before the next try. */
+  /** Called after `keep` or `sync` failed, before the next attempt. */
   readonly onFailure: (error: unknown) => Promise<void>
-  /** Bytes of request records that wait at the most; then the oldest go. */
+  /** Maximum bytes of waiting request records; past it the oldest are dropped. */
   readonly spoolBytes: number
-  /** Milliseconds that a request waits for others to be shipped with. */
+  /** Maximum time that a request waits for its batch, in milliseconds. */
   readonly batchMs?: number
 }
 
 export interface Outbox extends JournalWriter {
   backlog(): Backlog
-  /** Resolves when what was given before the call is kept, unless that fails: then when the try has failed. */
+  /** Resolves when all records given before the call are kept, or when the attempt to keep them has failed. */
   flush(): Promise<void>
-  /** Takes no more, ships what it has if that works at once, and gives up on the rest. */
+  /** Rejects new records, makes one more attempt to ship the waiting ones, and drops the rest. */
   close(): Promise<void>
 }
 
@@ -55,7 +60,7 @@ interface Batch {
   readonly lines: Uint8Array
   readonly records: number
   readonly since: number
-  /** Those that somebody follows. */
+  /** Records of tunnels that have a follower. */
   readonly followed: readonly RequestRecord[]
 }
 
@@ -68,15 +73,18 @@ interface Event {
 
 const closedError = () => new MooringError('unavailable', 'the journal is closed')
 const recordsOf = (batches: readonly Batch[]): number => batches.reduce((sum, { records }) => sum + records, 0)
-const mayWorkLater = (error: unknown): boolean => !(error instanceof Error && 'again' in error && error.again === false)
-const saysAgain = (error: unknown): boolean => error instanceof Error && 'again' in error && error.again === true
+const mayRetry = (error: unknown): boolean => !(error instanceof Error && 'again' in error && error.again === false)
+const asksForRetry = (error: unknown): boolean => error instanceof Error && 'again' in error && error.again === true
 
 function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipment {
   const ofKind = (wanted: Event['kind']) => events.filter(({ kind }) => kind === wanted).map(({ json }) => json)
   return { requests: batches.map(({ lines }) => lines), connections: ofKind('connections'), audit: ofKind('audit') }
 }
 
-/** What is on its way to a journal: batches of requests, bounded; events, each with somebody waiting for it. One shipment at a time. */
+/**
+ * Creates the queue of records on their way to a journal. Batches of requests are bounded in bytes; each event has a caller that
+ * waits for it. One shipment is under way at a time.
+ */
 export function createOutbox(deps: OutboxDeps): Outbox {
   const { keep, sync, followers, onDrop, onKept, onFailure, spoolBytes, batchMs = BATCH_MS } = deps
   const closing = new AbortController()
@@ -91,11 +99,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let eventBytes = 0
   let running: Promise<void> | undefined
   let failing = Promise.withResolvers<undefined>()
-  /** Kept, and not acknowledged yet. */
+  /** Events that are kept and not acknowledged yet. */
   let unsynced: Event[] = []
   let acknowledging: Promise<void> | undefined
 
-  /** Makes a batch of the requests that came since the last one. */
+  /** Makes a batch of the requests that arrived since the last one. */
   function seal(): void {
     clearTimeout(timer)
     timer = undefined
@@ -119,7 +127,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   async function shipAll(): Promise<void> {
-    // Lets all that comes in this turn of the event loop into the first shipment.
+    // Collects all records of this turn of the event loop into the first shipment.
     await setImmediate()
     let failures = 0
     while (spool.length > 0 || events.length > 0) {
@@ -155,19 +163,21 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     makeRoom()
   }
 
-  /** @throws what may work later */
+  /** @throws the error of `keep`, when a later attempt may succeed */
   async function ship(batches: readonly Batch[], going: readonly Event[]): Promise<void> {
     try {
       const { refused } = await keep(shipmentOf(batches, going))
       if (refused > 0) onDrop('refused', refused)
       settle(batches, going, refused)
     } catch (error) {
-      if (mayWorkLater(error)) throw error
+      if (mayRetry(error)) throw error
       await shipApart(batches, going, error)
     }
   }
 
-  /** Something in it is never kept: what it came with must not suffer. */
+  /**
+   * Ships each batch and event alone, after a shipment with a record that can never be kept: the others must not be lost with it.
+   */
   async function shipApart(batches: readonly Batch[], going: readonly Event[], error: unknown): Promise<void> {
     if (batches.length + going.length > 1) {
       for (const batch of batches) await ship([batch], [])
@@ -181,7 +191,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   function settle(batches: readonly Batch[], going: readonly Event[], refused: number): void {
     onKept(recordsOf(batches) + going.length - refused)
-    for (const batch of batches) followers.tell(batch.followed)
+    for (const batch of batches) followers.notify(batch.followed)
     if (going.length === 0) return
     unsynced.push(...going)
     acknowledging ??= acknowledgeAll()
@@ -191,7 +201,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     for (const { json } of going) eventBytes -= json.length
   }
 
-  /** One sync at a time, for all that was kept by then: on a disk that fails each try may cost room. */
+  /** Runs one sync at a time for all events kept by then: on a failing disk each sync may use up space. */
   async function acknowledgeAll(): Promise<void> {
     let failures = 0
     while (unsynced.length > 0) {
@@ -202,7 +212,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         failures = 0
         acknowledge(going)
       } catch (error) {
-        if (!saysAgain(error) || closing.signal.aborted) {
+        if (!asksForRetry(error) || closing.signal.aborted) {
           refuse(going, error)
           continue
         }
@@ -228,7 +238,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function event(kind: Event['kind'], record: ConnectionRecord | AuditRecord): Promise<void> {
     if (closing.signal.aborted) throw closedError()
     const json = JSON.stringify(record)
-    if (eventBytes + json.length > EVENT_BYTES) throw new MooringError('unavailable', 'too many records wait to be kept')
+    if (eventBytes + json.length > EVENT_BYTES) throw new MooringError('unavailable', 'too many records wait for the journal')
     const done = Promise.withResolvers<undefined>()
     events.push({ kind, json, since: performance.now(), done })
     eventBytes += json.length

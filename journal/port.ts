@@ -1,85 +1,88 @@
-/** One request through a tunnel (contract, "Events", 4; surface, section 5). */
+/** One HTTP request to a tunnel. */
 export interface RequestRecord {
-  /** UUIDv7, made when its head had arrived: it is what the log is sorted by. No two records have the same; what is shipped again after a failure adds nothing. */
+  /**
+   * UUIDv7 of the time when the request head had arrived; the log is sorted by it. A record whose id is already kept adds
+   * nothing.
+   */
   readonly id: string
   /** uid of the Tunnel */
   readonly tunnel: string
-  /** When its head had arrived, in milliseconds since the epoch. */
+  /** Time when the request head had arrived, in milliseconds since the epoch. */
   readonly at: number
   readonly method: string
-  /** Without its query, which may hold secrets. */
+  /** Path without the query, which may hold secrets. */
   readonly path: string
   readonly status: number
   readonly durationMs: number
-  /** Bytes of the bodies. */
+  /** Bytes of the request body and, in `bytesOut`, of the response body. */
   readonly bytesIn: number
   readonly bytesOut: number
   readonly sourceIp: string
   readonly origin: 'backend' | 'edge'
-  /** Why the edge answered: `ip_denied`, `tunnel_offline` … */
+  /** Reason of a response of the edge: `ip_denied`, `tunnel_offline`; null for a response of the backend. */
   readonly reason: string | null
   readonly protocol: 'http/1.1' | 'h2'
 }
 
-/** A client that came, went, or was refused (contract, "Connection event record"). */
+/** A client that connected, disconnected, or was refused at login. */
 export interface ConnectionRecord {
   readonly id: string
   readonly tunnel: string
   readonly at: number
   readonly type: 'connect' | 'disconnect' | 'refused'
-  /** Which edge it happened at: the name of its pod, or `embedded`. */
+  /** Edge that reports the event: the name of its pod, or `embedded`. */
   readonly edge: string
   readonly clientIp: string
   readonly authMethod: 'key' | 'token' | null
   readonly sessionId: string
   readonly keyFingerprint: string | null
   readonly passwordId: string | null
-  /** Why it went or was refused. */
+  /** Reason of a disconnect or of a refusal. */
   readonly reason: string | null
-  /** Of the connection, once it has ended. */
+  /** Duration of the connection in milliseconds; null until it has ended. */
   readonly durationMs: number | null
 }
 
-/** How an entry names a resource, by the names of the REST API. */
+/** Resource of an audit entry, under the names of the REST API. */
 export interface AuditedResource {
   readonly kind: string
   readonly id: string
   readonly name: string
-  /** Of a tunnel that had one by then; readers get it with every entry of the tunnel once one entry has it. */
+  /** Hostname of a tunnel, from the first entry that has it. Readers return it with every entry of the tunnel. */
   readonly hostname?: string
 }
 
-/** Who did what to a resource. */
+/** Audit entry: an actor, an action and a resource. */
 export interface AuditRecord {
   readonly id: string
   readonly at: number
-  /** Namespace of the resource, which its readers have a role in; of an organization, see `organizationScope` (audited-object.ts). */
+  /** Namespace of the resource; readers need a role in it. For an organization see `organizationScope` in audited-object.ts. */
   readonly namespace: string
   readonly actor: { readonly name: string; readonly kind: string } | null
   readonly via: 'rest' | 'kubectl' | 'unknown'
-  /** `read`: credentials were handed out. */
+  /** `read` is a request that returned credentials. */
   readonly action: 'create' | 'update' | 'delete' | 'read'
   readonly resource: AuditedResource
-  /** `metadata.generation` that the write led to; null of a deletion. */
+  /** `metadata.generation` after the write; null for a deletion. */
   readonly generation: number | null
   readonly changes: readonly { readonly path: string; readonly from: unknown; readonly to: unknown }[]
   readonly sourceIp: string | null
   readonly requestId: string | null
 }
 
-/** Newest first. `before`: the id of the last record of the page before. */
+/** One page of a list, newest first. `before` is the id of the last record of the page before. */
 export interface Page {
   readonly limit: number
   readonly before?: string | undefined
 }
 
-/** Half-open, in milliseconds since the epoch. */
+/** Half-open time range, in milliseconds since the epoch. */
 export interface Span {
   readonly from?: number | undefined
   readonly to?: number | undefined
 }
 
-/** The same with both ends. */
+/** Half-open time range with both ends, in milliseconds since the epoch. */
 export interface WholeSpan {
   readonly from: number
   readonly to: number
@@ -89,7 +92,7 @@ export interface RequestFilter extends Span {
   readonly tunnel: string
   readonly method?: string | undefined
   readonly status?: number | undefined
-  /** 1 to 5 */
+  /** First digit of the status, 1 to 5. */
   readonly statusClass?: number | undefined
   readonly sourceIp?: string | undefined
   readonly pathPrefix?: string | undefined
@@ -101,37 +104,40 @@ export interface ConnectionFilter extends Span {
   readonly tunnel: string
   readonly type?: 'connect' | 'disconnect' | undefined
   readonly clientIp?: string | undefined
-  /** Refused logins too. */
+  /** Whether refused logins are included. */
   readonly refused: boolean
 }
 
 export interface AuditFilter extends Span {
   readonly namespace: string
   readonly kind?: string | undefined
-  /** `resource.id` */
+  /** Value of `resource.id`. */
   readonly id?: string | undefined
-  /** Resources that an entry of this namespace has this hostname of. */
+  /** Selects the entries of the tunnels that have had this hostname in the namespace. */
   readonly hostname?: string | undefined
   readonly actor?: string | undefined
   readonly action?: AuditRecord['action'] | undefined
 }
 
-/** What the dashboard shows of a tunnel (contract, "Tunnel behaviours"). */
+/** Request statistics of a tunnel, as the dashboard shows them. */
 export interface Stats {
   readonly requests: number
-  /** Of the answers of the backend; null without any. */
+  /** Average response time of the backend in milliseconds; null without a response of the backend. */
   readonly averageResponseTimeMs: number | null
   readonly statusClasses: Readonly<Record<'1xx' | '2xx' | '3xx' | '4xx' | '5xx', number>>
   readonly edgeAnswered: number
   readonly bytesIn: number
   readonly bytesOut: number
-  /** The ten with most requests. */
+  /** The ten client addresses with most requests. */
   readonly topClientIps: readonly { readonly ip: string; readonly requests: number }[]
-  /** One entry a minute, or an hour for spans of more than a day; those without a request are left out. */
+  /** One entry for each minute, or for each hour in spans of more than a day. Entries without a request are left out. */
   readonly series: readonly { readonly at: number; readonly requests: number; readonly errors: number }[]
 }
 
-/** Returns {@link Stats.averageResponseTimeMs}. `edge`: how many of the requests the edge answered; `ms`: sum of the backend's response times. */
+/**
+ * Returns {@link Stats.averageResponseTimeMs}. `edge` is the number of requests that the edge answered, `ms` the sum of the
+ * backend's response times.
+ */
 export function averageOf({
   requests,
   edge,
@@ -144,42 +150,48 @@ export function averageOf({
   return requests === edge ? null : ms / (requests - edge)
 }
 
-/** One write that the audit log may have an entry of. */
+/** One write to a resource, which the audit log may have an entry of. */
 export interface AuditedChange {
   /** uid of the resource */
   readonly resource: string
-  /** What the write led to; null: its deletion. */
+  /** `metadata.generation` after the write; null for the deletion. */
   readonly generation: number | null
 }
 
-/** How edges, apiserver and operator write. */
+/** Writing side of the journal, for edges, apiserver and operator. */
 export interface JournalWriter {
-  /** Takes it; it is on disk some milliseconds later. Never blocks and never throws: what cannot be kept is counted. */
+  /**
+   * Accepts a request record, which is on disk some milliseconds later. Never blocks and never throws: dropped records are
+   * counted.
+   */
   request(record: RequestRecord): void
-  /** Resolves when it is kept for good. */
+  /** Resolves when the record is durable. */
   connection(record: ConnectionRecord): Promise<void>
   /**
-   * An entry that says `unknown` is not kept where there is one of that generation, or of that deletion, already, and gives way to another that
-   * comes late, as from a spool.
+   * Resolves when the entry is durable. An entry with `via: 'unknown'` is not kept where the same generation or deletion has an
+   * entry already. A later entry with a known `via`, such as one from a spool, replaces it.
    */
   audit(record: AuditRecord): Promise<void>
 }
 
-/** How the apiserver and the operator read. */
+/** Reading side of the journal, for apiserver and operator. */
 export interface JournalReader {
   requests(filter: RequestFilter, page: Page): Promise<readonly RequestRecord[]>
   connections(filter: ConnectionFilter, page: Page): Promise<readonly ConnectionRecord[]>
   auditEntries(filter: AuditFilter, page: Page): Promise<readonly AuditRecord[]>
-  /** Those of them that have an entry. */
+  /** Returns the changes that have an audit entry. */
   audited(changes: readonly AuditedChange[]): Promise<readonly AuditedChange[]>
   stats(tunnel: string, span: WholeSpan): Promise<Stats>
-  /** Sessions that have a connect and no disconnect: what an edge that was killed leaves. */
+  /** Returns the connect records of sessions without a disconnect. A killed edge leaves such sessions. */
   openSessions(): Promise<readonly ConnectionRecord[]>
-  /** By tunnel: its open sessions, and when the last client came. Tunnels that never had one are left out. */
+  /**
+   * Returns, by tunnel, the number of open sessions and the time of the last connect in milliseconds since the epoch. Tunnels
+   * without any connect are left out.
+   */
   presence(
     tunnels: readonly string[],
   ): Promise<ReadonlyMap<string, { readonly sessions: number; readonly lastConnectedAt: number }>>
-  /** Called with each request of the tunnel that is kept from now on. Returns how to stop that. */
+  /** Calls `listener` with each request of the tunnel that is kept from now on. Returns a function that removes the listener. */
   follow(tunnel: string, listener: (record: RequestRecord) => void): () => void
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type JournalServer, startJournalServer } from '../test/support/store/journal-server.ts'
 import { conformance } from '../test/conformance/journal.ts'
-import { keepRequests, someTunnel } from '../test/conformance/journal/place.ts'
+import { keepRequests, newTunnel } from '../test/conformance/journal/test-journal.ts'
 import { requestRecord } from '../test/conformance/journal/records.ts'
 import type { Journal } from './port.ts'
 import { createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from './postgresql.ts'
@@ -36,8 +36,8 @@ conformance('a journal in PostgreSQL, by the roles of edges and apiservers', asy
   [Symbol.asyncDispose]: () => Promise.resolve(),
 }))
 
-test('a record is kept once, however often and with whatever else it is shipped, and summed up once', async () => {
-  const tunnel = someTunnel()
+test('a record shipped repeatedly, with any others, is kept and summed up once', async () => {
+  const tunnel = newTunnel()
   const records = Array.from({ length: 100 }, () => requestRecord({ tunnel }))
   await keepRequests(journal, records.slice(0, 60))
   await keepRequests(journal, [...records, ...records])

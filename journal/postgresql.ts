@@ -1,6 +1,6 @@
 /**
- * The journal of the cluster home: PostgreSQL, with a role for those who write requests and connections (edges), one for those who read
- * and write audit entries (apiservers), and one that owns it (the operator). Edges and apiservers write through journal/spool.ts.
+ * Journal of cluster mode, in PostgreSQL. It has three roles: edges write requests and connections, apiservers read and write
+ * audit entries, and the operator owns the schema. Edges and apiservers write through journal/spool.ts.
  */
 export { type JournalLogin, type LoginSource, loginFromDirectory } from './postgresql/login.ts'
 export { createJournalOwner, type JournalOwner, type JournalOwnerDeps } from './postgresql/owner.ts'

@@ -32,7 +32,7 @@ const records = fc.array(
 )
 const oneLine = (value: string) => value.replaceAll(/[\n\r]/g, ' ')
 
-test('what is written is read again, whatever visitors send, but that it is on one line', () => {
+test('any record is read back unchanged, apart from line ends', () => {
   fc.assert(
     fc.property(records, (given) => {
       const expected = given.map((record) => ({
@@ -48,7 +48,7 @@ test('what is written is read again, whatever visitors send, but that it is on o
   )
 })
 
-test('a batch may be as large as it gets, and the next one begins anew', () => {
+test('a batch grows without bound, and the next one starts empty', () => {
   const lines = new RequestLines()
   const given = Array.from({ length: 500 }, (_, index) =>
     requestRecord({ tunnel: `t${index % 3}`, path: `/${'ü'.repeat(1_000)}` }),
@@ -60,7 +60,7 @@ test('a batch may be as large as it gets, and the next one begins anew', () => {
   expect(lines.take()).toHaveLength(0)
 })
 
-test('there is room for what is longest as UTF-8, wherever in the batch it comes', () => {
+test('the longest UTF-8 record fits anywhere in a batch', () => {
   const longest = '\u20ac'.repeat(PATH_MAX)
   const [least, most] = [-Number.MAX_VALUE / 3, -Number.MIN_VALUE]
   const given = {
@@ -79,7 +79,7 @@ test('there is room for what is longest as UTF-8, wherever in the batch it comes
   }
 })
 
-test('a request that cannot be written leaves nothing behind', () => {
+test('a request that fails to be written leaves no bytes in the batch', () => {
   const lines = new RequestLines()
   const [one, other] = [requestRecord({ tunnel: 'one' }), requestRecord({ tunnel: 'other' })]
   lines.add(one)
@@ -88,12 +88,12 @@ test('a request that cannot be written leaves nothing behind', () => {
   expect(requestRows(lines.take())).toEqual([one, other])
 })
 
-test('an id that would be read as a tunnel is none of a record', () => {
+test('an id that begins with @ is not read as a tunnel', () => {
   const [row] = requestRows(requestBatch([requestRecord({ tunnel: 't', id: '@other' })]))
   expect([row?.id, row?.tunnel]).toEqual([' other', 't'])
 })
 
-test('a tunnel that is known has no line', () => {
+test('a known tunnel has no line', () => {
   const lines = new RequestLines('t')
   for (let round = 0; round < 2; round += 1) {
     lines.add(requestRecord({ tunnel: 't', id: 'x' }))
@@ -111,11 +111,11 @@ test('a long method is cut', () => {
   expect(row?.method).toHaveLength(METHOD_MAX)
 })
 
-test('a batch that was cut off is refused, wherever that was in a request', () => {
+test('a batch truncated anywhere in a request is rejected', () => {
   const batch = requestBatch([requestRecord({ tunnel: 't' }), requestRecord({ tunnel: 'u' })])
   const first = requestBatch([requestRecord({ tunnel: 't' })]).length
   const isEnd = (length: number) => [0, '@t\n'.length, first, first + '@u\n'.length].includes(length)
   for (let length = 1; length < batch.length; length += 1) {
-    if (!isEnd(length)) expect(() => requestRows(batch.subarray(0, length)), String(length)).toThrow('not whole')
+    if (!isEnd(length)) expect(() => requestRows(batch.subarray(0, length)), String(length)).toThrow('truncated')
   }
 })

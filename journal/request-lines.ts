@@ -3,11 +3,11 @@ import { METHOD_MAX } from '../shared/tunnel-decisions.ts'
 import type { RequestRecord } from './port.ts'
 import { PATH_MAX, TUNNEL } from './request-text.ts'
 
-/** Room of a batch to begin with: that of some 400 requests. */
+/** Initial capacity of a batch in bytes: some 400 requests. */
 const ROOM = 64 * 1024
-/** Bytes of UTF-8 that a unit of a string has at the most. */
+/** Maximum bytes of UTF-8 for one UTF-16 code unit. */
 const UNIT_BYTES = 3
-/** The rest: line ends, five numbers of at most 25 characters, origin and protocol. */
+/** Bytes of the other fields of a request: line ends, five numbers of at most 25 characters, origin and protocol. */
 const OTHER_BYTES = 256
 
 const NEWLINE = 10
@@ -17,19 +17,22 @@ const ASCII_MAX = 0x7f
 const DIGIT = 48
 
 /**
- * A batch of requests as it is shipped: the lines of request-text.ts, written in their place at once. Texts put together and then made flat cost the thread that
- * serves traffic twice as much: each part of one is an object, and they lie apart.
+ * Writer of a batch of requests in the format of request-text.ts, straight into one buffer. Concatenating strings and encoding
+ * them afterwards takes twice the time on the thread that serves traffic: each part is an object of its own.
  */
 export class RequestLines {
   #bytes = Buffer.allocUnsafeSlow(ROOM)
   #at = 0
   readonly #known: string | undefined
-  /** Of the request before. */
+  /** Tunnel of the previous request. */
   #tunnel: string | undefined
-  /** Requests that follow each other mostly share it, and a number of this size is written as slowly as all else. */
+  /**
+   * Time of the previous request, as a number and as text. Successive requests mostly share it, and formatting a number of this
+   * size takes as long as all the rest.
+   */
   #time = { at: 0, text: '0' }
 
-  /** `known`: a tunnel that whoever reads it takes requests to be of, without a line that says so. */
+  /** Creates an empty batch. Requests of the tunnel `known` get no line with its uid; the reader supplies it. */
   constructor(known?: string) {
     this.#known = this.#tunnel = known
   }
@@ -40,10 +43,10 @@ export class RequestLines {
     const method = record.method.length > METHOD_MAX ? record.method.slice(0, METHOD_MAX) : record.method
     if (record.at !== this.#time.at) this.#time = { at: record.at, text: String(record.at) }
     const units = id.length + tunnel.length + method.length + path.length + sourceIp.length + (reason?.length ?? 0)
-    const bytes = this.#room(UNIT_BYTES * units + OTHER_BYTES)
+    const bytes = this.#reserve(UNIT_BYTES * units + OTHER_BYTES)
     const start = tunnel === this.#tunnel ? this.#at : putTunnel(bytes, this.#at, tunnel)
     let at = putText(bytes, start, id)
-    // It would be read as a tunnel's.
+    // A line that begins with `@` would be read as a tunnel's.
     if (bytes[start] === TUNNEL) bytes[start] = SPACE
     at = putText(bytes, at, this.#time.text)
     at = putText(bytes, at, method)
@@ -55,12 +58,12 @@ export class RequestLines {
     at = putText(bytes, at, sourceIp)
     at = putText(bytes, at, record.origin)
     at = putText(bytes, at, reason ?? '')
-    // Last: of what fails half-way nothing stays.
+    // Assigned last, so that a request that fails half-way leaves nothing in the batch.
     this.#at = putText(bytes, at, record.protocol)
     this.#tunnel = tunnel
   }
 
-  /** What was added since the last call, UTF-8. */
+  /** Returns the requests that were added since the last call, UTF-8. */
   take(): Uint8Array {
     const batch = new Uint8Array(this.#bytes.subarray(0, this.#at))
     this.#at = 0
@@ -69,7 +72,7 @@ export class RequestLines {
     return batch
   }
 
-  #room(more: number): Buffer {
+  #reserve(more: number): Buffer {
     if (this.#at + more > this.#bytes.length) {
       const larger = Buffer.allocUnsafeSlow(2 * this.#bytes.length + more)
       larger.set(this.#bytes.subarray(0, this.#at))
@@ -79,7 +82,7 @@ export class RequestLines {
   }
 }
 
-/** A batch of these, as it is shipped. */
+/** Returns the records as one batch. */
 export function requestBatch(records: readonly RequestRecord[]): Uint8Array {
   const lines = new RequestLines()
   for (const record of records) lines.add(record)
@@ -91,7 +94,7 @@ function putTunnel(bytes: Buffer, start: number, tunnel: string): number {
   return putText(bytes, start + 1, tunnel)
 }
 
-/** Puts a line; what is on several becomes one. Returns where the next one begins. */
+/** Writes one line; line ends in the text become spaces. Returns the start of the next line. */
 function putText(bytes: Buffer, start: number, text: string): number {
   let at = start
   for (let index = 0; index < text.length; index++) {

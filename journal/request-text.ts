@@ -3,25 +3,26 @@ import { MooringError } from '../shared/errors.ts'
 import type { RequestRecord } from './port.ts'
 
 /*
- * Requests that are shipped are lines of text. A tunnel's uid is one, after an `@`: those that follow are its. A request is one line a field: id, at, method, path,
- * status, durationMs, bytesIn, bytesOut, sourceIp, origin, reason (empty: null), protocol. A batch is one piece of memory, which crosses to another thread as a copy
- * of that: for a fraction of what the objects would cost the thread that serves traffic. request-lines.ts writes them.
+ * Format of a batch of requests: lines of text. A line of `@` and a tunnel's uid begins the requests of this tunnel. A request
+ * has one line for each field: id, at, method, path, status, durationMs, bytesIn, bytesOut, sourceIp, origin, reason (empty:
+ * null), protocol. A batch is one block of memory, which is copied to another thread at a fraction of the cost of objects.
+ * request-lines.ts writes batches.
  */
 
-/** Longest path that is kept; the rest is cut off. */
+/** Maximum length of a path in characters; the rest is cut off. */
 export const PATH_MAX = 2_048
-/** Lines of a request. */
+/** Number of lines of a request. */
 export const FIELDS = 12
-/** What a tunnel's line begins with, as no id does. */
+/** First byte of a tunnel's line; no id begins with it. */
 export const TUNNEL = 0x40
 const TUNNEL_MARK = '@'
 
-/** The records of a batch, which is UTF-8. @throws MooringError `invalid_record` when it is not whole */
+/** Parses a batch. @throws MooringError `invalid_record` when it is truncated */
 export function requestRows(batch: Uint8Array): RequestRecord[] {
   return recordsIn(Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength).toString(), undefined)
 }
 
-/** The records of one tunnel, from their lines alone. @throws MooringError `invalid_record` when they are not whole */
+/** Parses the lines of requests of one tunnel. @throws MooringError `invalid_record` when they are truncated */
 export function rowsOfTunnel(lines: string, tunnel: string): RequestRecord[] {
   return recordsIn(lines, tunnel)
 }
@@ -31,7 +32,7 @@ function recordsIn(text: string, of: string | undefined): RequestRecord[] {
   const rows: RequestRecord[] = []
   let tunnel = of
   let at = 0
-  // After the last line end comes an empty text.
+  // `split` returns an empty text after the last line end.
   while (at < lines.length - 1) {
     const line = lines[at] ?? ''
     if (line.startsWith(TUNNEL_MARK)) {
@@ -39,16 +40,16 @@ function recordsIn(text: string, of: string | undefined): RequestRecord[] {
       at += 1
       continue
     }
-    if (tunnel === undefined || at + FIELDS >= lines.length) throw notWhole()
+    if (tunnel === undefined || at + FIELDS >= lines.length) throw truncatedBatch()
     rows.push(recordAt(lines, at, tunnel))
     at += FIELDS
   }
-  if (lines.at(-1) !== '') throw notWhole()
+  if (lines.at(-1) !== '') throw truncatedBatch()
   return rows
 }
 
-/** What is thrown for a batch that does not end where a request does: it never will. */
-export const notWhole = (): MooringError => new MooringError('invalid_record', 'a batch of requests is not whole')
+/** Creates the error for a batch that does not end where a request ends. No retry can succeed. */
+export const truncatedBatch = (): MooringError => new MooringError('invalid_record', 'batch of requests is truncated')
 
 function recordAt(lines: readonly string[], start: number, tunnel: string): RequestRecord {
   const text = (offset: number): string => lines[start + offset] ?? ''

@@ -1,22 +1,25 @@
 const MINUTE_MS = 60_000
 const DAY_MINUTES = 1_440
-/** Requests of one range, about: between two ranges other readers get their turn. */
+/** Approximate number of requests in one range. Other readers get a turn between two ranges. */
 export const RANGE_ROWS = 20_000
 
-/** A stretch of a tunnel's log in one day's table; half-open, by the times of ids in milliseconds since the epoch. */
+/** Part of a tunnel's log in one day's table: half-open, by the times of ids in milliseconds since the epoch. */
 export interface Range {
   readonly day: number
   readonly from: number
   readonly to: number
 }
 
-/** How many requests a minute since the epoch has. */
+/** Number of requests in a minute, which is counted from the epoch. */
 export interface MinuteOfLog {
   readonly minute: number
   readonly requests: number
 }
 
-/** Pure. `all`: minutes that are not listed hold nothing, so that ranges may go across them. */
+/**
+ * Divides a search into ranges, newest first. `all` says that minutes that are not listed are empty, so that a range may span
+ * them. Pure.
+ */
 export function rangesOf(minutes: readonly MinuteOfLog[], all: boolean): Range[] {
   const ranges: Range[] = []
   let rows = 0
@@ -35,7 +38,7 @@ export function rangesOf(minutes: readonly MinuteOfLog[], all: boolean): Range[]
   return ranges
 }
 
-/** A busy minute in pieces, newest first. */
+/** Divides a busy minute into ranges, newest first. */
 function slicesOf(minute: number, requests: number, day: number): Range[] {
   const count = Math.min(Math.max(1, Math.ceil(requests / RANGE_ROWS)), MINUTE_MS)
   const edge = (index: number) => minute * MINUTE_MS + Math.floor((index * MINUTE_MS) / count)

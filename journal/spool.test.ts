@@ -3,7 +3,7 @@ import { type JournalServer, startJournalServer } from '../test/support/store/jo
 import { conformance } from '../test/conformance/journal.ts'
 import type { Journal } from './port.ts'
 import { createPostgresqlReader } from './postgresql.ts'
-import { spoolPlace } from '../test/support/journal/temporary-spool.ts'
+import { temporarySpool } from '../test/support/journal/temporary-spool.ts'
 import { silent } from '../test/support/journal/temporary-journal.ts'
 
 const parts = new AsyncDisposableStack()
@@ -11,12 +11,12 @@ let journal: Journal
 
 beforeAll(async () => {
   const server: JournalServer = parts.use(await startJournalServer())
-  const [edge, apiserver] = [parts.use(await spoolPlace()), parts.use(await spoolPlace())]
+  const [edge, apiserver] = [parts.use(await temporarySpool()), parts.use(await temporarySpool())]
   await edge.setLogin(server.logins.edge)
   await apiserver.setLogin(server.logins.reader)
   const [requests, audit] = [parts.use(await edge.open()), parts.use(await apiserver.open())]
   const reader = parts.use(createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent }))
-  /** What is acknowledged is on its way to the journal: reads wait for it to arrive. */
+  /** Acknowledged records are on their way to the journal: reads wait until they arrive. */
   const arrived = () => Promise.all([requests.shipped(10_000), audit.shipped(10_000)])
   const after = async <T>(read: () => Promise<T>): Promise<T> => {
     await arrived()

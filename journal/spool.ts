@@ -11,12 +11,14 @@ import type { SpoolReply, SpoolRequest, SpoolStart, SpoolState } from './spool/m
 import { superviseThread } from './thread/supervised-thread.ts'
 
 const SPOOL_BYTES = 256 * 1024 * 1024
-/** Of requests that wait in memory while the disk takes none. */
+/** Maximum bytes of requests that wait in memory while the disk cannot be written. */
 const MEMORY_BYTES = 32 * 1024 * 1024
-/** With what the thread takes, a request is on its way to the disk within 10 ms. */
+/**
+ * Maximum wait for a batch in milliseconds. Together with the thread's own time a request is on its way to the disk within 10 ms.
+ */
 const BATCH_MS = 5
-const LOOK_MS = 1_000
-const JOURNAL_LOOK_MS = 10_000
+const POLL_MS = 1_000
+const IDENTITY_CHECK_MS = 10_000
 const DRAIN_MS = 5_000
 const LOG_MS = 60_000
 const WORKER = new URL('spool/spool-worker.ts', import.meta.url)
@@ -27,38 +29,39 @@ interface Logger {
 }
 
 export interface SpoolOptions {
-  /** Of the spool's files, which no other process uses; made if missing. */
+  /** Directory of the spool's files. No other process may use it. It is created if missing. */
   readonly directory: string
-  /** Directory with the files `uri` and `ca.crt` of the journal's login; they may come later, and change. */
+  /** Directory with the files `uri` and `ca.crt` of the journal's login. The files may appear later, and change. */
   readonly login: string
   readonly log: Logger
   readonly registry?: Registry | undefined
-  /** Bytes on disk at the most: see `openSpool`. */
+  /** Maximum bytes on disk: see `openSpool`. */
   readonly bytes?: number
-  /** Milliseconds between two looks at which journal it is. */
-  readonly journalLookMs?: number
+  /** Interval of checks of the journal's identity, in milliseconds. */
+  readonly identityCheckMs?: number
 }
 
-/** How edges and apiservers write to the journal in PostgreSQL. */
+/** Writing side of the journal in PostgreSQL, for edges and apiservers. */
 export interface Spool extends JournalWriter, AsyncDisposable {
-  /** Request records that were not kept, so far. */
+  /** Number of request records that were dropped so far. */
   dropped(): number
   /**
-   * Called within `journalLookMs`, ten seconds by default, after the journal has become another one, laid out anew: what the one before had is gone. Returns how to stop
-   * that.
+   * Calls `listener` after the journal's database was replaced by a new one, without the records of the old one. The check runs
+   * every `identityCheckMs`, ten seconds by default. Returns a function that removes the listener.
    */
   onReplaced(listener: () => void): () => void
-  /** Resolves when all that was given before the call is in the journal, or after `withinMs` milliseconds. */
+  /** Resolves when all records given before the call are in the journal, or after `withinMs` milliseconds. */
   shipped(withinMs: number): Promise<void>
 }
 
 /**
- * Opens a spool: records are on the disk some milliseconds after they were given, and connections and audit entries when acknowledged;
- * from there a thread ships them to PostgreSQL in order, whenever that is there. What a process that was killed left is shipped by the
- * next. Disposing of it ships what it can in five seconds; the rest stays on the disk.
+ * Opens a spool. Requests are on disk some milliseconds after the call, connections and audit entries when acknowledged. A thread
+ * ships the records to PostgreSQL in order, whenever PostgreSQL is available. The next process ships the records that a killed
+ * process left. Disposing ships records for at most five seconds; the rest stays on disk.
  *
- * Past `bytes` on the disk the oldest requests go, counted; when there are none left, the oldest connections and audit entries, counted and
- * told apart. On a disk that is full or fails nothing is acknowledged; it is tried again, ever more seldom, until that works.
+ * Past `bytes` on disk the oldest requests are dropped and counted. Without requests the oldest connections and audit entries are
+ * dropped and counted separately. A full or failing disk acknowledges nothing; writes are retried with growing delays until one
+ * succeeds.
  * @throws JournalFileError when the directory cannot be used
  */
 export async function openSpool({
@@ -67,7 +70,7 @@ export async function openSpool({
   log,
   registry,
   bytes = SPOOL_BYTES,
-  journalLookMs = JOURNAL_LOOK_MS,
+  identityCheckMs = IDENTITY_CHECK_MS,
 }: SpoolOptions): Promise<Spool> {
   const start: SpoolStart = { directory, login, bytes }
   const thread = await superviseThread<SpoolRequest, SpoolReply>({ program: WORKER, path: JSON.stringify(start), log })
@@ -76,7 +79,7 @@ export async function openSpool({
   const [ofLoss, ofEvents, ofSilence] = [createLogLimit(LOG_MS), createLogLimit(LOG_MS), createLogLimit(LOG_MS)]
   let dropped = 0
   let wasAway = false
-  /** Of the journal, when it was last looked for. */
+  /** Identity of the journal at the last check. */
   let identity: string | undefined
   const replaced = new Set<() => void>()
 
@@ -84,9 +87,9 @@ export async function openSpool({
   async function askDisk(task: DiskTask, question: SpoolRequest): Promise<void> {
     try {
       await thread.ask(question)
-      disk.works(task)
+      disk.succeeded(task)
     } catch (error) {
-      disk.fails(task, error)
+      disk.failed(task, error)
       throw error
     }
   }
@@ -97,61 +100,58 @@ export async function openSpool({
       return { refused: 0 }
     },
     sync: () => askDisk('sync', { type: 'sync' }),
-    // Whoever follows reads from the database, where all edges write to.
+    // Followers read from the database, which all edges write to.
     followers: createFollowers(() => undefined),
     onDrop(reason, records) {
       dropped += records
       metrics.dropped(reason, records)
     },
     onKept: () => undefined,
-    // Told by then.
+    // `disk` has logged the failure by then.
     onFailure: () => Promise.resolve(),
     spoolBytes: MEMORY_BYTES,
     batchMs: BATCH_MS,
   })
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const state = await thread.ask({ type: 'state' })
     if (state.type !== 'state') return
-    const { dropped: requests, droppedEvents: events, refused } = metrics.show(state)
+    const { dropped: requests, droppedEvents: events, refused } = metrics.record(state)
     const { waiting } = state
     dropped += requests + refused
     if (events > 0)
-      ofEvents(() => log.warn({ events, waiting }, 'acknowledged events were dropped: they fill the spool by themselves'))
+      ofEvents(() => log.warn({ events, waiting }, 'spool is full: acknowledged connections and audit entries dropped'))
     if (requests + refused > 0)
-      ofLoss(() =>
-        log.warn({ requests, refused, waiting }, 'records were dropped: there was no room, or the journal does not take them'),
-      )
-    tell(state)
+      ofLoss(() => log.warn({ requests, refused, waiting }, 'records dropped: spool is full, or the journal rejected them'))
+    logChanges(state)
   }
 
-  async function lookAtJournal(): Promise<void> {
+  async function checkIdentity(): Promise<void> {
     if (replaced.size === 0) return
-    // One that is away is told of by what is shipped.
+    // The shipper reports a journal that is unavailable.
     const found = await thread.ask({ type: 'journal' }).catch(() => undefined)
     if (found?.type !== 'journal' || found.identity === undefined || found.identity === identity) return
     const isFirst = identity === undefined
     identity = found.identity
     if (isFirst) return
-    log.warn({ identity }, 'the journal is another one: what the one before had is gone')
+    log.warn({ identity }, 'journal was replaced: the records of the old one are gone')
     for (const listener of replaced) listener()
   }
 
-  function tell({ failure, waiting, disk: trouble }: SpoolState): void {
-    if (trouble === '') disk.works('ship')
-    else disk.fails('ship', trouble)
+  function logChanges({ failure, waiting, disk: trouble }: SpoolState): void {
+    if (trouble === '') disk.succeeded('ship')
+    else disk.failed('ship', trouble)
     const isAway = failure !== ''
-    if (isAway && !wasAway)
-      log.warn({ reason: failure, waiting }, 'the journal is away; what happens is spooled until it is back')
-    if (!isAway && wasAway) log.info({ waiting }, 'the journal is back')
+    if (isAway && !wasAway) log.warn({ reason: failure, waiting }, 'journal is unavailable; records are spooled until it is back')
+    if (!isAway && wasAway) log.info({ waiting }, 'journal is available again')
     wasAway = isAway
   }
 
-  const looking = every(LOOK_MS, () =>
-    look().catch((error: unknown) => ofSilence(() => log.warn({ err: error }, 'the spool did not answer'))),
+  const polling = every(POLL_MS, () =>
+    poll().catch((error: unknown) => ofSilence(() => log.warn({ err: error }, 'spool thread did not answer'))),
   )
 
-  const watching = every(journalLookMs, lookAtJournal)
+  const checking = every(identityCheckMs, checkIdentity)
 
   return {
     request: (record) => outbox.request(record),
@@ -160,8 +160,8 @@ export async function openSpool({
     dropped: () => dropped,
     onReplaced(listener) {
       replaced.add(listener)
-      // What is lost before it is known what it was would be missed.
-      void lookAtJournal()
+      // A replacement before the first check would be missed.
+      void checkIdentity()
       return () => replaced.delete(listener)
     },
     async shipped(withinMs) {
@@ -169,16 +169,16 @@ export async function openSpool({
       await thread.ask({ type: 'drain', withinMs })
     },
     async [Symbol.asyncDispose]() {
-      await looking[Symbol.asyncDispose]()
-      // No more looks; one that is under way ends with the thread.
-      const watched = watching[Symbol.asyncDispose]()
+      await polling[Symbol.asyncDispose]()
+      // Starts no more checks. A running one ends with the thread.
+      const checked = checking[Symbol.asyncDispose]()
       await outbox.close()
-      // One that has died leaves all it had on the disk.
+      // A thread that has crashed leaves all its records on disk.
       await thread
         .ask({ type: 'drain', withinMs: DRAIN_MS })
-        .catch((error: unknown) => log.warn({ err: error }, 'the spool was not shipped'))
+        .catch((error: unknown) => log.warn({ err: error }, 'spool was not shipped; its records stay on disk'))
       await thread.close({ type: 'close' })
-      await watched
+      await checked
     },
   }
 }

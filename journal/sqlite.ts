@@ -24,27 +24,27 @@ interface Logger {
 }
 
 export interface SqliteJournalOptions {
-  /** Of the file, whose directory must exist. Beside it come `-wal` and `-shm`. */
+  /** Path of the file; its directory must exist. SQLite adds `-wal` and `-shm` files beside it. */
   readonly path: string
   readonly log: Logger
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   readonly now?: () => number
   readonly registry?: Registry | undefined
-  /** Bytes of request records that wait in memory while they cannot be written; then the oldest are dropped. */
+  /** Maximum bytes of request records that wait in memory while the file cannot be written; past it the oldest are dropped. */
   readonly spoolBytes?: number
 }
 
 export interface SqliteJournal extends Journal {
-  /** Removes all that is past its retention now, as happens by itself each minute. @throws MooringError `unavailable` */
+  /** Removes all records past their retention, as happens by itself each minute. @throws MooringError `unavailable` */
   sweep(): Promise<void>
-  /** Request records that were not kept, so far. */
+  /** Number of request records that were dropped so far. */
   dropped(): number
 }
 
 /**
- * Opens or makes the journal in a SQLite file. Requests reach the system within some 10 ms, so that they outlive this process; connections
- * and audit entries are on the disk when acknowledged. What cannot be written now (a full disk, a thread that died) is tried again until
- * it can: acknowledgements wait, requests are dropped past a bound, oldest first.
+ * Opens or creates the journal in a SQLite file. Requests reach the operating system within some 10 ms, so that they survive a
+ * crash of this process; connections and audit entries are on disk when acknowledged. Writes that fail (full disk, crashed
+ * thread) are retried until they succeed: acknowledgements wait, and past a bound the oldest requests are dropped.
  * @throws MooringError `newer_layout`, `unavailable`
  */
 export async function openSqliteJournal(options: SqliteJournalOptions): Promise<SqliteJournal> {
@@ -67,11 +67,11 @@ interface Threads {
   readonly reader: SupervisedThread<ReaderRequest, ReaderReply>
 }
 
-/** Each part goes onto `parts`, so that they stop in the opposite order. */
+/** Connects the parts. Each goes onto `parts`, so that they stop in the opposite order. */
 function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts: AsyncDisposableStack): SqliteJournal {
   const { path, log, now = Date.now, registry, spoolBytes = SPOOL_BYTES } = options
   const failures = createFailureLog(log, path)
-  const followers = createFollowers((error) => log.warn({ err: error }, 'a follower of the request log failed'))
+  const followers = createFollowers((error) => log.warn({ err: error }, 'request log listener failed'))
   const metrics = createJournalMetrics(() => outbox.backlog(), registry)
   let dropped = 0
   let written = false
@@ -79,13 +79,13 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
   async function keep(shipment: Shipment): Promise<{ readonly refused: number }> {
     const reply = await writer.ask({ type: 'keep', now: now(), ...shipment })
     written = true
-    failures.works()
+    failures.succeeded()
     return { refused: reply.type === 'kept' ? reply.refused : 0 }
   }
 
   async function checkpoint(): Promise<void> {
     written = false
-    await reader.ask({ type: 'checkpoint' }).catch(failures.fails)
+    await reader.ask({ type: 'checkpoint' }).catch(failures.failed)
   }
 
   async function sweep(): Promise<void> {
@@ -103,14 +103,14 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
       metrics.dropped(reason, records)
     },
     async onFailure(error) {
-      failures.fails(error)
-      // A log that could not grow can be written from its start again once it is copied back.
+      failures.failed(error)
+      // A write-ahead log that could not grow starts over after a checkpoint.
       await checkpoint()
     },
   })
   parts.defer(() => outbox.close())
   parts.use(every(CHECKPOINT_MS, async () => (written ? checkpoint() : undefined)))
-  parts.use(every(SWEEP_MS, () => sweep().catch(failures.fails)))
+  parts.use(every(SWEEP_MS, () => sweep().catch(failures.failed)))
 
   return {
     ...createSqliteReader((question) => reader.ask(question)),
@@ -124,8 +124,8 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
   }
 }
 
-/** A record that is never kept is its maker's defect, told at once. */
+/** Rejects a record without a valid id at once: it is a defect of the caller, and could never be kept. */
 function withId<R extends { readonly id: string }>(record: R): R {
   if (bytesOfId(record.id)) return record
-  throw new MooringError('invalid_record', 'the id of a record must be a UUIDv7')
+  throw new MooringError('invalid_record', 'record id must be a UUIDv7')
 }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Namespace, Secret } from '../crds/core.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
 import { conformance } from '../test/conformance/store.ts'
-import { instance, refusalOf } from '../test/conformance/store/place.ts'
+import { instance, expectStoreError } from '../test/conformance/store/test-store.ts'
 import { reader } from '../test/conformance/store/reader.ts'
 import { createEmbeddedStore } from './embedded.ts'
 import { openTemporaryStore, temporaryDir, type TemporaryStore } from '../test/support/store/temporary-store.ts'
@@ -60,7 +60,7 @@ describe('durability', () => {
     await first.close()
     await using second = await createEmbeddedStore(dir)
     await using old = reader(second, SharedInstance, { resourceVersion })
-    expect((await refusalOf(old.next())).code).toBe('gone')
+    expect((await expectStoreError(old.next())).code).toBe('gone')
     await using watch = reader(second, SharedInstance, { resourceVersion: (await second.list(SharedInstance)).resourceVersion })
     await second.delete(SharedInstance, key)
     expect(await watch.take(1)).toEqual(['deleted a'])
@@ -194,14 +194,14 @@ describe('watches', () => {
     await store.create(SharedInstance, instance(key))
     expect(await slow.take(1)).toEqual(['added a'])
     for (let port = 1; port <= 11; port += 1) await store.patchStatus(SharedInstance, key, { port })
-    expect((await refusalOf(slow.next())).code).toBe('gone')
+    expect((await expectStoreError(slow.next())).code).toBe('gone')
     await using late = reader(store, SharedInstance, { resourceVersion })
-    expect((await refusalOf(late.next())).code).toBe('gone')
+    expect((await expectStoreError(late.next())).code).toBe('gone')
   })
 
   test.each(['999999', '', 'abc', '-1'])('a revision that is not of this store is gone: "%s"', async (resourceVersion) => {
     await using watch = reader(shared.store, SharedInstance, { resourceVersion })
-    expect((await refusalOf(watch.next())).code).toBe('gone')
+    expect((await expectStoreError(watch.next())).code).toBe('gone')
   })
 })
 
@@ -216,7 +216,7 @@ describe('closing', () => {
     await store.close()
     await writing
     expect(await watching).toEqual([])
-    expect((await refusalOf(withNamespace(store))).code).toBe('unavailable')
+    expect((await expectStoreError(withNamespace(store))).code).toBe('unavailable')
     await using again = await createEmbeddedStore(dir)
     expect(await again.get(Namespace, { name: namespace })).toBeDefined()
   })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Tunnel } from '../../crds/tunnel.ts'
-import { passes } from '../../journal/passes.ts'
+import { matchesFilter } from '../../journal/matches-filter.ts'
 import type { RequestFilter } from '../../journal/port.ts'
 import { whenGone } from '../resources/cache-waits.ts'
 import { wrongField } from '../http/errors.ts'
@@ -125,7 +125,7 @@ function following(
   return {
     start(send, end) {
       const stop = journal.follow(uid, (record) => {
-        if (passes(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
+        if (matchesFilter(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
       })
       const ended = new AbortController()
       whenGone(tunnels, tunnel, ended.signal).then(end, ignore)

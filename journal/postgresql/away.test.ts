@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type JournalServer, startJournalServer } from '../../test/support/store/journal-server.ts'
-import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { keepRequests } from '../../test/conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import type { RequestRecord } from '../port.ts'
 import { createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../postgresql.ts'
@@ -19,7 +19,7 @@ afterAll(() => parts.disposeAsync())
 
 const NOBODY: JournalLogin = { uri: 'postgresql://nobody:x@127.0.0.1:1/journal?sslmode=disable' }
 
-test('a journal that is away says so, to whoever asks, and is read again once it is there', async () => {
+test('an unavailable journal fails reads with journal_away, and is read again once it is back', async () => {
   let login: JournalLogin | undefined = undefined
   await using reader = createPostgresqlReader({
     login: () => (login ? Promise.resolve(login) : Promise.reject(new Error('no login yet'))),
@@ -39,13 +39,13 @@ test('a journal that is away says so, to whoever asks, and is read again once it
   await expect.poll(read, { timeout: 10_000 }).toEqual([])
 })
 
-test('a message of a journal that is away holds no password', async () => {
+test('the error of an unavailable journal has no password', async () => {
   await using reader = createPostgresqlReader({ login: () => Promise.resolve({ uri: 'no://uri:secret@at all' }), log: silent })
   const error: unknown = await reader.openSessions().catch((error: unknown) => error)
   expect(JSON.stringify([String(error), String(error instanceof Error && error.cause)])).not.toContain('secret')
 })
 
-test('followers go on hearing after the server was gone, of what was kept meanwhile too', async () => {
+test('followers receive requests after the server was down, including those kept meanwhile', async () => {
   await using reader = createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent })
   await using edge = createPostgresqlWriter({ login: () => Promise.resolve(server.logins.edge), log: silent })
   const keep = (...records: RequestRecord[]) =>
@@ -62,7 +62,7 @@ test('followers go on hearing after the server was gone, of what was kept meanwh
   await expect.poll(() => heard, { timeout: 15_000 }).toEqual(['/before', '/meanwhile', '/after'])
 }, 40_000)
 
-test('a login that has changed replaces the connection of whoever writes, and of whoever follows', async () => {
+test('a changed login replaces the connections of writer and follower', async () => {
   const { edge, reader: another, owner } = server.logins
   const tunnel = randomUUIDv7()
   let login = edge
@@ -96,7 +96,7 @@ test('a login that has changed replaces the connection of whoever writes, and of
     .toEqual(['journal_owner'])
 })
 
-test('a journal whose server was lost without a word is dialled anew to see which one it is', async () => {
+test('the identity check reconnects when the server has vanished silently', async () => {
   const { port } = server.server.target
   const lines: Socket[] = []
   await using between = await listening((client) => {
@@ -112,7 +112,7 @@ test('a journal whose server was lost without a word is dialled anew to see whic
   for (const line of lines) line.unpipe()
   await expect(keeper.identity()).rejects.toThrow('timeout')
   expect(await keeper.identity()).toBe(identity)
-  // Nor is one waited for that says no farewell.
+  // Closing does not wait for a server that never closes the connection.
   for (const line of lines) line.unpipe()
   await keeper[Symbol.asyncDispose]()
   await expect.poll(() => between.gone()).toBe(2)

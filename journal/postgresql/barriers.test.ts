@@ -3,7 +3,7 @@ import { createBarriers } from './barriers.ts'
 
 const never = () => new AbortController().signal
 
-test('it is passed once its own notification has come', async () => {
+test('a barrier is passed once its own notification has arrived', async () => {
   const tokens: string[] = []
   const barriers = createBarriers(async (token) => void tokens.push(token))
   const passing = [barriers.pass(never()), barriers.pass(never())]
@@ -21,7 +21,7 @@ test('it is passed once its own notification has come', async () => {
 test.each([
   { does: 'its notification is lost', notify: () => Promise.resolve() },
   { does: 'its connection answers no more', notify: () => new Promise<void>(() => undefined) },
-])('when $does it is given up, and nothing of it is left', async ({ notify }) => {
+])('when $does the barrier resolves, and leaves no state', async ({ notify }) => {
   const barriers = createBarriers(notify)
   const giveUp = new AbortController()
   const passing = barriers.pass(giveUp.signal)
@@ -31,7 +31,7 @@ test.each([
   expect(barriers.waiting).toBe(0)
 })
 
-test('what prevents it is thrown, and nothing of it is left', async () => {
+test('an error of notify is thrown, and leaves no state', async () => {
   const barriers = createBarriers(() => Promise.reject(new Error('away')))
   await expect(barriers.pass(never())).rejects.toThrow('away')
   expect(barriers.waiting).toBe(0)

@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto'
 
-/** Waits for notifications of one's own: each comes after all that was notified of before it. */
+/** Waits for notifications that this process sent itself. Each arrives after all notifications committed before it. */
 export interface Barriers {
-  /** Resolves when its notification has come, or when `signal` aborts: one may be lost with its connection. Throws what `notify` throws. */
+  /**
+   * Sends a notification, and resolves when it has arrived or when `signal` aborts: a broken connection may lose it. @throws what
+   * `notify` throws
+   */
   pass(signal: AbortSignal): Promise<void>
-  /** The notification of this token has come. */
+  /** Reports that the notification with this token has arrived. */
   reached(token: string): void
-  /** Those that are waited for. */
+  /** Number of notifications that have not arrived yet. */
   readonly waiting: number
 }
 
@@ -21,7 +24,7 @@ export function createBarriers(notify: (token: string) => Promise<void>): Barrie
       signal.addEventListener('abort', settle, { once: true })
       try {
         if (signal.aborted) return
-        // A connection that is about to break answers late, if ever.
+        // A connection that is about to break may answer late, or never.
         await Promise.race([notify(token), over.promise])
         await over.promise
       } finally {

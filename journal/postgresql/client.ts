@@ -1,22 +1,28 @@
 import { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
-import { dialling, ignore, type JournalLogin } from './login.ts'
+import { connectionConfig, ignore, type JournalLogin } from './login.ts'
 
-/** Between a goodbye and the end of the connection. */
-const FAREWELL_MS = 1_000
+/** Maximum time for the server to close a connection after our Terminate message, in milliseconds. */
+const CLOSE_MS = 1_000
 const sockets = new WeakMap<pg.Client, Socket>()
 
-/** A connection to the journal that is yet to be dialled, and is left by {@link endOf}. Throws what {@link dialling} throws. */
+/**
+ * Creates a connection to the journal, not connected yet. Close it with {@link endOf}. Throws what {@link connectionConfig}
+ * throws.
+ */
 export function clientOf(by: JournalLogin, about: Pick<pg.ClientConfig, 'application_name' | 'query_timeout'>): pg.Client {
   const socket = new Socket()
-  const client = new pg.Client({ ...dialling(by), ...about, stream: () => socket })
+  const client = new pg.Client({ ...connectionConfig(by), ...about, stream: () => socket })
   sockets.set(client, socket)
   return client
 }
 
-/** Never throws. The driver waits for a server's farewell, which one that is mute never says; its socket would keep this thread alive. */
+/**
+ * Closes a connection. Never throws. The driver waits for the server to close; when the server stops responding, the open socket
+ * would keep this thread alive.
+ */
 export async function endOf(client: pg.Client): Promise<void> {
-  await Promise.race([client.end().catch(ignore), setTimeout(FAREWELL_MS, undefined, { ref: false })])
+  await Promise.race([client.end().catch(ignore), setTimeout(CLOSE_MS, undefined, { ref: false })])
   sockets.get(client)?.destroy()
 }

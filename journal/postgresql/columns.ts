@@ -5,32 +5,32 @@ import { isRecordId, isUuid, timeOfId } from './ids.ts'
 const MINUTE_MS = 60_000
 const NEEDS_CARE = /["\\\0]/
 const NEEDS_ESCAPE = /["\\]/g
-/** Escapes in JSON of what PostgreSQL's text cannot hold: NUL, and halves of a character. */
-const UNTEXTLIKE = /\\u(0000|d[89a-f])/i
+/** JSON escapes of characters that PostgreSQL's text cannot hold: NUL and unpaired surrogates. */
+const UNSTORABLE = /\\u(0000|d[89a-f])/i
 
-/** A batch of requests as arguments of `keep_requests`: arrays in PostgreSQL's text format ("Arrays", 8.15.6). */
+/** Batch of requests as arguments of `keep_requests`: arrays in PostgreSQL's text format (PostgreSQL manual, "Arrays"). */
 export interface RequestColumns {
-  /** Elements with commas between, of each column. */
+  /** Array elements of each column, separated by commas. */
   readonly columns: readonly string[]
   readonly rows: number
-  /** Those that were no records and are not among them. */
+  /** Number of invalid records, which are left out. */
   readonly refused: number
 }
 
-/** `batch`: as request-text.ts has it. @throws MooringError `invalid_record` when it is not whole */
+/** Converts a batch in the format of request-text.ts. @throws MooringError `invalid_record` when it is truncated */
 export function requestColumns(batch: Uint8Array): RequestColumns {
   const given = requestRows(batch)
   const rows = given.filter(isRecord)
   return { columns: COLUMNS.map((cell) => rows.map(cell).join(',')), rows: rows.length, refused: given.length - rows.length }
 }
 
-/** Array literals of several batches, as one. */
+/** Joins several batches into one array literal for each column. */
 export function joinColumns(parts: readonly RequestColumns[]): readonly string[] {
   const full = parts.filter(({ rows }) => rows > 0)
   return COLUMNS.map((_cell, index) => `{${full.map(({ columns }) => columns[index]).join(',')}}`)
 }
 
-/** In the order of the arguments of `keep_requests`. */
+/** Cells of a row, in the order of the arguments of `keep_requests`. */
 const COLUMNS: readonly ((row: RequestRecord) => string | number | boolean)[] = [
   ({ tunnel }) => tunnel,
   ({ id }) => id,
@@ -68,14 +68,14 @@ function quote(text: string): string {
   return `"${text.replaceAll('\0', '\u{fffd}').replace(NEEDS_ESCAPE, '\\$&')}"`
 }
 
-/** Records, each as JSON, as one array that PostgreSQL takes. */
+/** Joins records, each as JSON, into one JSON array that PostgreSQL accepts. */
 export function jsonArray(records: readonly string[]): string {
-  return `[${records.map(textlike).join(',')}]`
+  return `[${records.map(withoutUnstorable).join(',')}]`
 }
 
-function textlike(json: string): string {
-  if (!UNTEXTLIKE.test(json)) return json
-  return JSON.stringify(JSON.parse(json, (_key, value: unknown) => (typeof value === 'string' ? mended(value) : value)))
+function withoutUnstorable(json: string): string {
+  if (!UNSTORABLE.test(json)) return json
+  return JSON.stringify(JSON.parse(json, (_key, value: unknown) => (typeof value === 'string' ? storable(value) : value)))
 }
 
-const mended = (text: string): string => text.toWellFormed().replaceAll('\0', '\u{fffd}')
+const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '\u{fffd}')

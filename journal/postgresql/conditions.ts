@@ -1,6 +1,6 @@
-/** Conditions of a query that all must hold, with the values for their parameters: each names one as `$`. */
+/** Conditions of a query, joined with AND, and the values of their parameters. Each condition names its parameter as `$`. */
 export interface Conditions {
-  /** Adds one; none when there is no value. */
+  /** Adds a condition, unless the value is undefined. */
   and(sql: string, value: unknown): Conditions
   readonly where: string
   readonly values: readonly unknown[]

@@ -8,16 +8,19 @@ import { isUuid, lowestId } from './ids.ts'
 import { createListener } from './listen.ts'
 import { ignore, type LoginSource } from './login.ts'
 import type { Ask } from './pool.ts'
-import { requestOf } from './rows.ts'
+import { requestOf } from './read-requests.ts'
 
-/** The database tells of a tunnel for a minute; then somebody must have asked again. */
+/** Interval of renewals in milliseconds. The database notifies of a tunnel's requests for one minute after each. */
 const RENEW_MS = 20_000
-/** Notifications that wait for their requests to be read; past it those that come are left out: nobody reads so fast. */
-const WAITING = 50
-/** Ids that were told of, of each tunnel, and requests that are looked up after a break. */
-const REMEMBERED = 5_000
-const CAUGHT_UP = 1_000
-/** How long a reader waits for followers to have heard what he reads. */
+/**
+ * Maximum number of notifications whose requests are not read yet. Notifications past it are ignored: no client reads so fast.
+ */
+const MAX_WAITING = 50
+/** Number of ids remembered for each tunnel as delivered to followers, against duplicates. */
+const REMEMBERED_IDS = 5_000
+/** Maximum number of requests read for each tunnel after a break of the connection. */
+const CATCH_UP_ROWS = 1_000
+/** Maximum time that a search waits until followers have received what it found, in milliseconds. */
 const SETTLE_MS = 2_000
 
 export interface FollowingDeps {
@@ -28,58 +31,58 @@ export interface FollowingDeps {
 
 export interface Following extends AsyncDisposable {
   readonly follow: JournalReader['follow']
-  /** Resolves when the followers of a tunnel have heard all that was kept before the call, or after two seconds. */
-  heard(tunnel: string): Promise<void>
+  /** Resolves when the followers of a tunnel have received all requests kept before the call, or after two seconds. */
+  delivered(tunnel: string): Promise<void>
 }
 
 interface Followed {
-  /** Nothing that was kept before this is missing, in milliseconds since the epoch. */
+  /** Time up to which followers have received everything, in milliseconds since the epoch. */
   since: number
-  readonly told: Set<string>
+  readonly delivered: Set<string>
 }
 
-/** Tells of requests as edges ship them: the database notifies of their ids, and they are read by those. */
+/** Delivers requests to followers as edges ship them: the database notifies of their ids, and the requests are read by id. */
 export function createFollowing({ ask, login, log }: FollowingDeps): Following {
-  const me = randomUUID()
-  const followers = createFollowers((error) => log.warn({ err: error }, 'a follower of the request log failed'))
+  const followerId = randomUUID()
+  const followers = createFollowers((error) => log.warn({ err: error }, 'request log listener failed'))
   const followed = new Map<string, Followed>()
   let waiting = 0
   let failing = false
   let reading: Promise<void> = Promise.resolve()
   let registering: Promise<void> = Promise.resolve()
 
-  /** Once, until it works again. */
+  /** Logs the first of a row of failures. */
   function failed(error: unknown): void {
-    if (!failing && followed.size > 0) log.warn({ err: error }, 'the request log cannot be followed now; it is tried again')
+    if (!failing && followed.size > 0) log.warn({ err: error }, 'request log cannot be followed; retrying')
     failing = true
   }
-  const listener = createListener({ login, onPayload: hear, onListening: () => register(), onFailure: failed })
-  // Notifications come in the order of their commits: this one after all that was kept by now.
-  const barriers = createBarriers((token) => listener.run(`SELECT pg_notify('${CHANNEL}', $1)`, [`${me} ${token}`]))
+  const listener = createListener({ login, onPayload, onListening: () => register(), onFailure: failed })
+  // Notifications arrive in the order of their commits: this one after all records kept by now.
+  const barriers = createBarriers((token) => listener.run(`SELECT pg_notify('${CHANNEL}', $1)`, [`${followerId} ${token}`]))
   const renewing = every(RENEW_MS, async () => (followed.size > 0 ? register().catch(failed) : undefined))
 
-  /** Asks for what is followed now, and reads what was kept since it was last told of. */
+  /** Registers all followed tunnels in the database, then reads the requests kept since the last delivery. */
   function register(): Promise<void> {
-    registering = registering.then(askForAll, askForAll)
+    registering = registering.then(registerAll, registerAll)
     return registering
   }
-  async function askForAll(): Promise<void> {
+  async function registerAll(): Promise<void> {
     const tunnels = [...followed.keys()]
-    await listener.run('SELECT journal.follow($1::uuid[], $2)', [tunnels, me])
+    await listener.run('SELECT journal.follow($1::uuid[], $2)', [tunnels, followerId])
     failing = false
-    for (const tunnel of tunnels) then(() => catchUp(tunnel))
+    for (const tunnel of tunnels) enqueue(() => catchUp(tunnel))
   }
 
-  function then(step: () => Promise<void>): void {
+  function enqueue(step: () => Promise<void>): void {
     reading = reading.then(step).catch(failed)
   }
 
-  function hear(payload: string): void {
+  function onPayload(payload: string): void {
     const [tunnel = '', ...ids] = payload.split(' ')
-    if (tunnel === me) then(async () => barriers.reached(ids[0] ?? ''))
-    else if (followers.has(tunnel) && waiting < WAITING) {
+    if (tunnel === followerId) enqueue(async () => barriers.reached(ids[0] ?? ''))
+    else if (followers.has(tunnel) && waiting < MAX_WAITING) {
       waiting += 1
-      then(async () => {
+      enqueue(async () => {
         waiting -= 1
         await read(tunnel, 'id = ANY ($2::uuid[])', [ids])
       })
@@ -91,27 +94,27 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
     if (!state) return
     const since = lowestId(state.since)
     state.since = Date.now()
-    await read(tunnel, `id >= $2 ORDER BY id DESC LIMIT ${CAUGHT_UP}`, [since])
+    await read(tunnel, `id >= $2 ORDER BY id DESC LIMIT ${CATCH_UP_ROWS}`, [since])
   }
 
   async function read(tunnel: string, condition: string, values: readonly unknown[]): Promise<void> {
     const rows = await ask(`SELECT * FROM journal.requests WHERE tunnel = $1 AND ${condition}`, [tunnel, ...values])
-    const told = followed.get(tunnel)?.told
-    if (!told) return
-    const fresh = rows.map(requestOf).filter(({ id }) => !told.has(id))
-    remember(told, fresh)
-    followers.tell(fresh.sort((a, b) => (a.id < b.id ? -1 : 1)))
+    const delivered = followed.get(tunnel)?.delivered
+    if (!delivered) return
+    const fresh = rows.map(requestOf).filter(({ id }) => !delivered.has(id))
+    remember(delivered, fresh)
+    followers.notify(fresh.sort((a, b) => (a.id < b.id ? -1 : 1)))
   }
 
-  function remember(told: Set<string>, fresh: readonly RequestRecord[]): void {
-    for (const { id } of fresh) told.add(id)
-    for (const id of told) {
-      if (told.size <= REMEMBERED) return
-      told.delete(id)
+  function remember(delivered: Set<string>, fresh: readonly RequestRecord[]): void {
+    for (const { id } of fresh) delivered.add(id)
+    for (const id of delivered) {
+      if (delivered.size <= REMEMBERED_IDS) return
+      delivered.delete(id)
     }
   }
 
-  async function allHeard(signal: AbortSignal): Promise<void> {
+  async function allDelivered(signal: AbortSignal): Promise<void> {
     await registering
     await barriers.pass(signal)
   }
@@ -121,9 +124,9 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
       const stop = followers.follow(tunnel, hearer)
       if (!isUuid(tunnel)) return stop
       if (!followed.has(tunnel)) {
-        followed.set(tunnel, { since: Date.now(), told: new Set() })
+        followed.set(tunnel, { since: Date.now(), delivered: new Set() })
         listener.start()
-        // Where nothing listens yet, listening begins with this.
+        // Fails before the first connection, which registers by itself.
         register().catch(ignore)
       }
       return () => {
@@ -131,11 +134,11 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
         if (!followers.has(tunnel)) followed.delete(tunnel)
       }
     },
-    async heard(tunnel) {
+    async delivered(tunnel) {
       if (!followed.has(tunnel)) return
       const timeout = AbortSignal.timeout(SETTLE_MS)
       await Promise.race([
-        allHeard(timeout).catch(failed),
+        allDelivered(timeout).catch(failed),
         new Promise<void>((resolve) => timeout.addEventListener('abort', () => resolve(), { once: true })),
       ])
     },

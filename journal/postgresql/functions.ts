@@ -1,15 +1,20 @@
 import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
 
-/** Channel of notifications: uid of a tunnel that somebody follows, and ids of requests that were kept, with spaces between. */
+/** Channel of notifications. The payload is the uid of a followed tunnel and the ids of kept requests, separated by spaces. */
 export const CHANNEL = 'journal_requests'
-/** 36 characters and a space each: a notification holds less than 8,000. */
-const IDS_TOLD = 200
+/** Maximum number of ids in a notification. An id takes 37 bytes, and PostgreSQL limits a payload to less than 8,000 bytes. */
+const IDS_PER_NOTIFICATION = 200
 
-/** Addresses that are counted in a minute and in an hour of a tunnel: whoever sends from a million fills no disk. */
+/**
+ * Maximum number of client addresses counted for a minute and for an hour of a tunnel: traffic from a million addresses must not
+ * fill the disk.
+ */
 const CLIENTS_OF_MINUTE = 64
 const CLIENTS_OF_HOUR = 256
 
-/** Everyone who writes takes rows in one order, table by table and key by key: two edges may wait for each other, but never in a circle. */
+/**
+ * Merges counts by address. All writers lock rows in one order, table by table and key by key, so that two edges cannot deadlock.
+ */
 const mergeClients = (table: string, most: number): string => `
   ON CONFLICT (tunnel, minute) DO UPDATE SET (ips, requests) = (
     SELECT array_agg(ip ORDER BY n DESC, ip), array_agg(n ORDER BY n DESC, ip) FROM (
@@ -19,7 +24,7 @@ const mergeClients = (table: string, most: number): string => `
     ) AS top
   )`
 
-/** Of a table whose rows come in as `given` and are kept from day \`today - days\` to tomorrow. */
+/** Declares the variables of a function that keeps rows from day `today - days` to tomorrow. */
 const declare = (days: number): string => `
   DECLARE
     today bigint := floor(extract(epoch FROM now()) / 86400);
@@ -66,7 +71,7 @@ const KEEP_REQUESTS = `
     ) AS hours GROUP BY tunnel, hour ORDER BY tunnel, hour
     ${mergeClients('c', CLIENTS_OF_HOUR)}
   ), followed_ones AS (
-    SELECT tunnel, id, (row_number() OVER (PARTITION BY tunnel ORDER BY id) - 1) / ${IDS_TOLD} AS part
+    SELECT tunnel, id, (row_number() OVER (PARTITION BY tunnel ORDER BY id) - 1) / ${IDS_PER_NOTIFICATION} AS part
     FROM fresh WHERE tunnel IN (SELECT f.tunnel FROM followed AS f WHERE f.until > now())
   ), notified AS (
     SELECT pg_notify('${CHANNEL}', tunnel || ' ' || string_agg(id::text, ' ' ORDER BY id)) FROM followed_ones GROUP BY tunnel, part
@@ -74,8 +79,9 @@ const KEEP_REQUESTS = `
   SELECT (SELECT count(*) FROM given WHERE NOT (id >= low AND id < high)), (SELECT count(*) FROM notified) INTO refused, told;`
 
 /**
- * An end with the reason edge_lost is the operator's guess. The one that the edge tells of after all takes its place, and none is kept of a
- * session that has ended. Only where one did end twice is the guess looked for, among all records of its tunnel.
+ * Keeps connections. A disconnect with the reason edge_lost is the operator's guess: the disconnect that the edge reports later
+ * replaces it, and a guess for an ended session is not kept. Guesses are searched for only when a session ends twice, among all
+ * records of its tunnel.
  */
 const KEEP_CONNECTIONS = `
   IF EXISTS (
@@ -113,12 +119,12 @@ const KEEP_CONNECTIONS = `
   )
   SELECT count(*) FROM given WHERE NOT (id >= low AND id < high) INTO refused;`
 
-/** Whether an entry is of the same write of a resource as `given`. */
-const tellsOf = (entry: string): string =>
+/** SQL condition: an entry records the same write of a resource as `given`. */
+const sameWrite = (entry: string): string =>
   `(${entry}.generation = given.generation OR
     (given.generation IS NULL AND given.action = 'delete' AND ${entry}.action = 'delete'))`
 
-/** One writer after the other: of two that tell of one write, the second must see the first. */
+/** Keeps audit entries. The lock admits one writer at a time: of two entries for one write, the second must see the first. */
 const KEEP_AUDIT = `
   PERFORM pg_advisory_xact_lock(hashtext('journal.keep_audit'));
   WITH given AS MATERIALIZED (
@@ -126,14 +132,14 @@ const KEEP_AUDIT = `
       resource json, generation bigint, changes json, "sourceIp" text, "requestId" text)
   ), outdone AS (
     DELETE FROM audit AS a USING given
-    WHERE given.via <> 'unknown' AND a.via = 'unknown' AND a.resource = given.resource ->> 'id' AND ${tellsOf('a')}
+    WHERE given.via <> 'unknown' AND a.via = 'unknown' AND a.resource = given.resource ->> 'id' AND ${sameWrite('a')}
   ), fresh AS (
     INSERT INTO audit (namespace, id, at, actor_name, actor_kind, via, action, kind, resource, name, changes, ip, request, generation, hostname)
     SELECT namespace, id, at, actor ->> 'name', actor ->> 'kind', via, action, resource ->> 'kind', resource ->> 'id',
       resource ->> 'name', changes::text, "sourceIp", "requestId", generation, resource ->> 'hostname'
     FROM given WHERE id >= low AND id < high AND (via <> 'unknown' OR NOT (
-      EXISTS (SELECT FROM audit AS a WHERE a.resource = given.resource ->> 'id' AND ${tellsOf('a')}) OR
-      EXISTS (SELECT FROM given AS a WHERE a.resource ->> 'id' = given.resource ->> 'id' AND ${tellsOf('a')} AND (a.via <> 'unknown' OR a.id < given.id))
+      EXISTS (SELECT FROM audit AS a WHERE a.resource = given.resource ->> 'id' AND ${sameWrite('a')}) OR
+      EXISTS (SELECT FROM given AS a WHERE a.resource ->> 'id' = given.resource ->> 'id' AND ${sameWrite('a')} AND (a.via <> 'unknown' OR a.id < given.id))
     )) ORDER BY namespace, id ON CONFLICT DO NOTHING
   )
   SELECT count(*) FROM given WHERE NOT (id >= low AND id < high) INTO refused;`
@@ -145,8 +151,8 @@ const FOLLOW = `
   refused := 0;`
 
 /**
- * What roles write through: none has a right to a table. Each function keeps what is new, sums it up in the same transaction, and returns
- * how many records are of no day that is kept. A record that is there already changes nothing.
+ * Functions through which the roles write; no role may write a table itself. Each function keeps the new records, sums them up in
+ * the same transaction, and returns how many records belong to no day that is kept. A record that exists already changes nothing.
  */
 export const FUNCTIONS = [
   `CREATE OR REPLACE FUNCTION lowest_id(ms bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
@@ -164,7 +170,7 @@ export const FUNCTIONS = [
   define('follow(tunnels uuid[], who uuid)', 'DECLARE refused integer;', FOLLOW),
 ].join('\n')
 
-/** Signatures that the roles may call; nobody else may. */
+/** Functions that each role may call. No other role may call them. */
 export const CALLABLE = {
   edge: ['keep_requests', 'keep_connections', 'identity'],
   reader: ['keep_audit', 'follow'],

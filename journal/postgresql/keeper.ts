@@ -6,50 +6,65 @@ import type { Shipment } from '../outbox.ts'
 import { clientOf, endOf } from './client.ts'
 import { ignore, type JournalLogin, type LoginSource } from './login.ts'
 
-/** Why a shipment was not kept. `again`: the same may work later. */
+/** Reason why a shipment was not kept. `again` says that a later attempt may succeed. */
 export class KeepError extends MooringError {
   readonly again: boolean
 
   constructor(again: boolean, options: ErrorOptions) {
-    super(again ? 'unavailable' : 'invalid_record', 'the journal did not keep what it was given', options)
+    super(
+      again ? 'unavailable' : 'invalid_record',
+      again ? 'journal could not keep the records; retrying' : 'journal rejected invalid records',
+      options,
+    )
     this.again = again
   }
 }
 
-/** Takes shipments to PostgreSQL on one connection, which is replaced when it breaks. What it is asked takes turns. */
+/** Connection that writes shipments to PostgreSQL. It is replaced when it breaks. Calls run one at a time. */
 export interface Keeper extends AsyncDisposable {
   /**
-   * Keeps what is not there yet; after an error a part may be kept. Returns how many records are never kept: no records, or of a day that is
-   * past its retention or far from come. @throws KeepError
+   * Keeps the new records; after an error a part of them may be kept. Returns the number of records that can never be kept:
+   * invalid ones, and those of a day past its retention or too far in the future.
+   * @throws KeepError
    */
   keep(shipment: Shipment): Promise<{ readonly refused: number }>
-  /** Which journal it is: one that was laid out anew is another. Undefined while it is not laid out, or turns us away. Throws what the driver throws while it is away. */
+  /**
+   * Returns the identity of the journal; a new database has another one. Undefined while the journal has no schema, or rejects
+   * this role.
+   * @throws what the driver throws while the journal is unavailable
+   */
   identity(): Promise<string | undefined>
 }
 
-/** After this a server that does not answer counts as gone. */
-const ANSWER_MS = 30_000
-/** The same where there is nothing to be done but to look. */
-const LOOK_MS = 5_000
-/** How long a login that was read counts as current. */
+/** Maximum time of a statement, in milliseconds; then the connection counts as broken. */
+const STATEMENT_MS = 30_000
+/** Maximum time of a check of the identity, in milliseconds. */
+const IDENTITY_MS = 5_000
+/** Maximum age of a login that was read, in milliseconds. */
 const LOGIN_MS = 5_000
 const KEEP_REQUESTS = {
   name: 'keep-requests',
   text: `SELECT journal.keep_requests($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS refused`,
 }
 const KEEP_CONNECTIONS = 'SELECT journal.keep_connections($1) AS refused'
-const IDENTITY = { text: 'SELECT journal.identity() AS id', query_timeout: LOOK_MS }
+const IDENTITY = { text: 'SELECT journal.identity() AS id', query_timeout: IDENTITY_MS }
 const KEEP_AUDIT = 'SELECT journal.keep_audit($1) AS refused'
 
-/** @param loginMs milliseconds after which the login is looked at again: a journal that has moved is written where it is now */
+/**
+ * Creates the connection, which is opened at the first call.
+ * @param loginMs milliseconds after which the login is read again, for a journal that has moved
+ */
 export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   let client: pg.Client | undefined
-  let dialledBy: string | undefined
+  let currentLogin: string | undefined
   let readAt = -Infinity
   let last: Promise<unknown> = Promise.resolve()
   let isClosed = false
 
-  /** One after the other: who finds that the login has changed hangs up, and must not do so amid another's statement. */
+  /**
+   * Runs calls one at a time: a call that finds a changed login closes the connection, which must not interrupt another call's
+   * statement.
+   */
   function inTurn<T>(act: () => Promise<T>): Promise<T> {
     const turn = last.then(act)
     last = turn.catch(ignore)
@@ -61,33 +76,33 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     if (client && performance.now() - readAt < loginMs) return client
     const now = await login()
     readAt = performance.now()
-    if (JSON.stringify(now) !== dialledBy) hangUp(client)
-    return client ?? dial(now)
+    if (JSON.stringify(now) !== currentLogin) disconnect(client)
+    return client ?? open(now)
   }
 
-  async function dial(by: JournalLogin): Promise<pg.Client> {
-    const dialled = clientOf(by, { application_name: 'mooring-journal', query_timeout: ANSWER_MS })
-    dialled.on('error', () => hangUp(dialled))
+  async function open(credentials: JournalLogin): Promise<pg.Client> {
+    const opened = clientOf(credentials, { application_name: 'mooring-journal', query_timeout: STATEMENT_MS })
+    opened.on('error', () => disconnect(opened))
     try {
-      await dialled.connect()
+      await opened.connect()
       if (isClosed) throw closedError()
     } catch (error) {
-      void endOf(dialled)
+      void endOf(opened)
       throw error
     }
-    client = dialled
-    dialledBy = JSON.stringify(by)
-    return dialled
+    client = opened
+    currentLogin = JSON.stringify(credentials)
+    return opened
   }
 
-  function hangUp(broken: pg.Client | undefined): void {
+  function disconnect(broken: pg.Client | undefined): void {
     if (client === broken) client = undefined
     if (broken) void endOf(broken)
   }
 
   async function call(query: { readonly name?: string; readonly text: string }, values: readonly string[]): Promise<number> {
-    const dialled = await current()
-    const { rows } = await dialled.query<{ refused: number }>({ ...query, values: [...values] })
+    const opened = await current()
+    const { rows } = await opened.query<{ refused: number }>({ ...query, values: [...values] })
     return rows[0]?.refused ?? 0
   }
 
@@ -98,7 +113,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     const parts: RequestColumns[] = []
     for (const batch of requests) {
       parts.push(requestColumns(batch))
-      // Whoever shares this thread gets his turn.
+      // Gives other tasks of this thread a turn.
       await setImmediate()
     }
     if (parts.length > 0) refused += await call(KEEP_REQUESTS, joinColumns(parts))
@@ -109,22 +124,22 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     try {
       return { refused: await keepAll(shipment) }
     } catch (error) {
-      if (isNever(error)) throw new KeepError(false, { cause: error })
-      hangUp(client)
+      if (isPermanent(error)) throw new KeepError(false, { cause: error })
+      disconnect(client)
       throw new KeepError(true, { cause: error })
     }
   }
 
   async function identity(): Promise<string | undefined> {
     try {
-      const dialled = await current()
-      const { rows } = await dialled.query<{ id: string }>(IDENTITY)
+      const opened = await current()
+      const { rows } = await opened.query<{ id: string }>(IDENTITY)
       return rows[0]?.id
     } catch (error) {
-      // The operator has not laid it out yet, or an earlier version of it has.
+      // The operator has not created the schema yet, or an older operator has.
       if (error instanceof pg.DatabaseError) return undefined
-      // One whose server was lost without a word would be asked for ever.
-      hangUp(client)
+      // A connection whose server vanished silently would stay in use for ever.
+      disconnect(client)
       throw error
     }
   }
@@ -134,21 +149,23 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     identity: () => inTurn(identity),
     async [Symbol.asyncDispose]() {
       isClosed = true
-      // Ends what is under way on it; one that is being dialled is ended once it is there.
+      // Ends a running statement too. A connection that is being opened is closed once it is open.
       if (client) await endOf(client)
       await last
     },
   }
 }
 
-const closedError = () => new MooringError('unavailable', 'the journal is being closed')
+const closedError = () => new MooringError('unavailable', 'journal is closing')
 
-/** No piece of the table is there for its day yet: the operator makes one. */
-const NO_PIECE = '23514'
+/** SQLSTATE check_violation: the table has no partition for the record's day yet. The operator creates it. */
+const NO_PARTITION = '23514'
 
-/** Data that PostgreSQL never takes (PostgreSQL, appendix A, classes 22 and 23), or that is none. */
-function isNever(error: unknown): boolean {
+/**
+ * Whether PostgreSQL can never keep this data: SQLSTATE classes 22 and 23 (PostgreSQL manual, appendix A), or an invalid record.
+ */
+function isPermanent(error: unknown): boolean {
   if (error instanceof MooringError && error.code === 'invalid_record') return true
   const code = error instanceof pg.DatabaseError ? error.code : undefined
-  return code !== undefined && code !== NO_PIECE && /^2[23]/.test(code)
+  return code !== undefined && code !== NO_PARTITION && /^2[23]/.test(code)
 }

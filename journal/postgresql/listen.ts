@@ -9,51 +9,54 @@ const ANSWER_MS = 10_000
 
 export interface ListenerDeps {
   readonly login: LoginSource
-  /** A notification: the text of its payload. */
+  /** Called with the payload of each notification. */
   readonly onPayload: (payload: string) => void
-  /** Each time that it listens, the first and after each break. */
+  /** Called each time that listening has begun: at first, and after each break of the connection. */
   readonly onListening: () => Promise<void>
-  /** It cannot listen now, and tries again. */
+  /** Called when listening fails; it is retried. */
   readonly onFailure: (error: unknown) => void
 }
 
-/** One connection that hears the journal's notifications; dialled by `start`, and again when it breaks. */
+/** Connection that receives the journal's notifications. `start` opens it; it is opened again after each break. */
 export interface Listener extends AsyncDisposable {
   start(): void
-  /** Runs a statement on that connection. @throws what the driver throws, or when there is none now, or one by a login that has changed */
+  /**
+   * Runs a statement on this connection. @throws what the driver throws; an Error while there is no connection, or when the login
+   * has changed
+   */
   run(text: string, values: readonly unknown[]): Promise<void>
 }
 
 export function createListener({ login, onPayload, onListening, onFailure }: ListenerDeps): Listener {
   const closing = new AbortController()
   let client: pg.Client | undefined
-  let dialledBy: string | undefined
+  let currentLogin: string | undefined
   let running: Promise<void> | undefined
 
   async function listen(): Promise<void> {
-    const by = await login()
-    const dialled = clientOf(by, { application_name: 'mooring-journal-follow', query_timeout: ANSWER_MS })
+    const credentials = await login()
+    const opened = clientOf(credentials, { application_name: 'mooring-journal-follow', query_timeout: ANSWER_MS })
     const ended = Promise.withResolvers<undefined>()
-    dialled.on('error', onFailure)
-    dialled.on('end', () => ended.resolve(undefined))
-    dialled.on('notification', ({ payload = '' }) => onPayload(payload))
-    const stop = () => void endOf(dialled)
+    opened.on('error', onFailure)
+    opened.on('end', () => ended.resolve(undefined))
+    opened.on('notification', ({ payload = '' }) => onPayload(payload))
+    const stop = () => void endOf(opened)
     try {
-      await dialled.connect()
+      await opened.connect()
       closing.signal.addEventListener('abort', stop)
-      await dialled.query(`LISTEN ${CHANNEL}`)
-      client = dialled
-      dialledBy = JSON.stringify(by)
+      await opened.query(`LISTEN ${CHANNEL}`)
+      client = opened
+      currentLogin = JSON.stringify(credentials)
       await onListening()
       if (!closing.signal.aborted) await ended.promise
     } finally {
       client = undefined
       closing.signal.removeEventListener('abort', stop)
-      await endOf(dialled)
+      await endOf(opened)
     }
   }
 
-  async function run(): Promise<void> {
+  async function loop(): Promise<void> {
     while (!closing.signal.aborted) {
       try {
         await listen()
@@ -64,7 +67,7 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
     }
   }
 
-  /** Until the next try, or the end. */
+  /** Waits until the next attempt, or until the listener is closed. */
   async function pause(): Promise<void> {
     const over = AbortSignal.any([closing.signal, AbortSignal.timeout(RETRY_MS)])
     if (!over.aborted) await once(over, 'abort')
@@ -72,15 +75,15 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
 
   return {
     start() {
-      running ??= run()
+      running ??= loop()
     },
     async run(text, values) {
-      const isCurrent = JSON.stringify(await login()) === dialledBy
-      if (!client) throw new Error('nothing listens to the journal now')
+      const isCurrent = JSON.stringify(await login()) === currentLogin
+      if (!client) throw new Error('not connected to the journal')
       if (!isCurrent) {
-        // It is dialled again, where the journal is now.
+        // The loop connects again, with the new login.
         await endOf(client)
-        throw new Error('the login to the journal has changed')
+        throw new Error('login of the journal has changed')
       }
       await client.query(text, [...values])
     },

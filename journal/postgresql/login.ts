@@ -3,18 +3,18 @@ import { join } from 'node:path'
 import type { ClientConfig } from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 
-/** What a Secret `journal-edge`, `journal-reader` or `journal-owner` holds. */
+/** Login of the journal, as in a Secret `journal-edge`, `journal-reader` or `journal-owner`. */
 export interface JournalLogin {
   /** `postgresql://user:password@host:port/database`; `?sslmode=disable` for a server without TLS. */
   readonly uri: string
-  /** PEM of the CA that the server's certificate must be of; those that Node trusts when undefined. */
+  /** PEM of the CA that must have signed the server's certificate; undefined: the CAs that Node trusts. */
   readonly ca?: string | undefined
 }
 
-/** Asked before each new connection: passwords and certificates change. May throw. */
+/** Returns the current login; called before each new connection, since passwords and certificates change. May throw. */
 export type LoginSource = () => Promise<JournalLogin>
 
-/** The login in a directory with the files `uri` and `ca.crt`, as a Secret is mounted. */
+/** Reads the login from a directory with the files `uri` and `ca.crt`, as a Secret is mounted. */
 export function loginFromDirectory(directory: string): LoginSource {
   return async () => ({
     uri: (await readFile(join(directory, 'uri'), 'utf8')).trim(),
@@ -32,14 +32,17 @@ async function textOf(path: string): Promise<string | undefined> {
 }
 
 /**
- * How the driver dials. What the driver makes of `sslmode` in a URI replaces the CA that it is given, so the URI is taken apart here:
- * TLS with a verified certificate, unless the URI says `sslmode=disable`.
+ * Returns the driver's configuration. The driver's own reading of `sslmode` in a URI would replace the CA, so the URI is parsed
+ * here: TLS with a verified certificate, unless the URI has `sslmode=disable`.
  * @throws MooringError `invalid_login`, without the URI, which holds a password
  */
-export function dialling({ uri, ca }: JournalLogin): ClientConfig & { readonly database: string } {
+export function connectionConfig({ uri, ca }: JournalLogin): ClientConfig & { readonly database: string } {
   const url = URL.parse(uri)
   if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === '') {
-    throw new MooringError('invalid_login', 'the URI of the journal must be like postgresql://user:password@host:port/database')
+    throw new MooringError(
+      'invalid_login',
+      'invalid URI of the journal: it must be like postgresql://user:password@host:port/database',
+    )
   }
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const user = decodeURIComponent(url.username)
@@ -55,7 +58,7 @@ export function dialling({ uri, ca }: JournalLogin): ClientConfig & { readonly d
   }
 }
 
-/** What a connection says that is broken, or about to be ended: whoever waits for something is told by what he waits for. */
+/** Ignores an error of a connection that is broken or about to close: the waiting statement reports it. */
 export function ignore(): void {
-  // Nothing to do: see above.
+  // The waiting statement reports the error.
 }

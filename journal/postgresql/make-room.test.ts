@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Filled, piecesToEmpty } from './make-room.ts'
+import { type FilledPartition, partitionsToEmpty } from './make-room.ts'
 
-const pieces = (table: string, ...sizes: readonly number[]): Filled[] =>
+const pieces = (table: string, ...sizes: readonly number[]): FilledPartition[] =>
   sizes.map((bytes, day) => ({ table, name: `${table}_${day}`, bytes }))
 
 test.each([
@@ -27,10 +27,10 @@ test.each([
     emptied: ['requests_0', 'refusals_0'],
   },
 ])('$does', ({ given, excess, emptied }) => {
-  expect(piecesToEmpty(given, excess)).toEqual(emptied)
+  expect(partitionsToEmpty(given, excess)).toEqual(emptied)
 })
 
-test('it stops as soon as there is enough room', () => {
+test('no more partitions are selected once enough bytes are freed', () => {
   const some = fc.record({
     table: fc.constantFrom('requests', 'refusals'),
     name: fc.uuid(),
@@ -40,7 +40,7 @@ test('it stops as soon as there is enough room', () => {
     fc.property(fc.array(some), fc.integer({ min: -10, max: 1_000 }), (given, excess) => {
       const bytesOf = (names: readonly string[]) =>
         given.filter(({ name }) => names.includes(name)).reduce((sum, { bytes }) => sum + bytes, 0)
-      const names = piecesToEmpty(given, excess)
+      const names = partitionsToEmpty(given, excess)
       if (names.length > 0) expect(bytesOf(names.slice(0, -1))).toBeLessThan(excess)
       if (names.length < given.length) expect(bytesOf(names)).toBeGreaterThanOrEqual(excess)
     }),

@@ -20,7 +20,7 @@ const batchOf = (record: RequestRecord) => requestBatch([record])
 const by = (login: JournalLogin) => ({ login: () => Promise.resolve(login), log: silent })
 const owner = () => createJournalOwner(by(server.logins.owner))
 
-test('several operators may lay the journal out at once, and again', async () => {
+test('several operators can migrate the journal at the same time, and repeatedly', async () => {
   const admin = await server.server.client({ database: 'journal' })
   await admin.query('DROP SCHEMA journal CASCADE')
   await Promise.all([1, 2, 3, 4].map(() => owner().migrate({ edge: 'journal_edge', reader: 'journal_reader' })))
@@ -30,14 +30,14 @@ test('several operators may lay the journal out at once, and again', async () =>
   expect(await reader.openSessions()).toEqual([])
 })
 
-test('a journal of a newer version is left alone', async () => {
+test('a journal of a newer version is rejected and not changed', async () => {
   const admin = await server.server.client({ database: 'journal' })
   await admin.query('UPDATE journal.layout SET version = version + 1')
   await expect(owner().migrate(undefined)).rejects.toMatchObject({ code: 'newer_layout' })
   await admin.query('UPDATE journal.layout SET version = version - 1')
 })
 
-test('refused logins that layout 2 kept among the connections are still read, beside those that come', async () => {
+test('refused logins of layout 2, kept among the connections, are read together with new ones', async () => {
   const admin = await server.server.client({ database: 'journal' })
   const tunnel = randomUUIDv7()
   const refused = () => connectionRecord({ tunnel, type: 'refused' })
@@ -73,7 +73,7 @@ test('refused logins that layout 2 kept among the connections are still read, be
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([])
 })
 
-test('sums of response times that layout 4 made with the answers of the edge lose the part of these', async () => {
+test('sums of response times of layout 4 lose the share of edge responses', async () => {
   const admin = await server.server.client({ database: 'journal' })
   const tunnel = randomUUIDv7()
   await owner().sweep(Date.now())
@@ -91,7 +91,7 @@ test('sums of response times that layout 4 made with the answers of the edge los
   expect(await reader.stats(tunnel, span)).toMatchObject({ requests: 3, edgeAnswered: 1, averageResponseTimeMs: 6 })
 })
 
-test('records go when they are as old as they may be: requests, then sums and connections, then audit entries; open sessions stay', async () => {
+test('records are removed past their retention: requests, then sums and connections, then audit entries; open sessions stay', async () => {
   const [tunnel, namespace] = [randomUUIDv7(), randomUUIDv7()]
   {
     await using edge = createPostgresqlWriter(by(server.logins.edge))
@@ -124,7 +124,7 @@ test('records go when they are as old as they may be: requests, then sums and co
   expect(await after(429)).toMatchObject({ audit: 0, open: 1 })
 })
 
-test.each([8, -8])('a sweep goes by the day of the database, with a clock here that is %i days from its own', async (days) => {
+test.each([8, -8])('a sweep uses the clock of the database, with a local clock %i days off', async (days) => {
   const admin = await server.server.client({ database: 'journal' })
   await admin.query('DROP SCHEMA journal CASCADE')
   await owner().migrate({ edge: 'journal_edge', reader: 'journal_reader' })
@@ -143,7 +143,7 @@ test.each([8, -8])('a sweep goes by the day of the database, with a clock here t
   expect(await reader.requests({ tunnel: request.tunnel }, { limit: 5 })).toEqual([request])
 })
 
-test('of a session that was taken for lost only the end counts that its own edge tells of, whichever is told first', async () => {
+test('the disconnect of a session’s own edge replaces the edge_lost guess, in either order', async () => {
   await owner().sweep()
   const tunnel = randomUUIDv7()
   await using edge = createPostgresqlWriter(by(server.logins.edge))
@@ -163,7 +163,7 @@ test('of a session that was taken for lost only the end counts that its own edge
   expect(left.toSorted()).toEqual([one, two, lost, gone, real, first].map(({ id }) => id).toSorted())
 })
 
-test('where there is too little room the oldest requests go, by the day, and nothing else', async () => {
+test('makeRoom removes the oldest requests by the day, and nothing else', async () => {
   await owner().sweep(Date.now())
   const tunnel = randomUUIDv7()
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
@@ -184,7 +184,7 @@ test('where there is too little room the oldest requests go, by the day, and not
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toHaveLength(1)
 })
 
-test('where refused logins take most room the oldest of those go, and nobody who came or went', async () => {
+test('makeRoom removes the oldest refused logins when they take most space, and no connection', async () => {
   await owner().sweep(Date.now())
   const tunnel = randomUUIDv7()
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
@@ -210,10 +210,10 @@ test('where refused logins take most room the oldest of those go, and nobody who
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([came])
 })
 
-test('a piece that somebody reads stays for the next sweep, and nothing else does', async () => {
+test('a partition with a reader stays until the next sweep; all other expired ones are dropped', async () => {
   const admin = await server.server.client({ database: 'journal' })
   const today = Math.floor(Date.now() / DAY_MS)
-  const pieces = async () =>
+  const partitions = async () =>
     (
       await admin.query<{ name: string }>(
         `SELECT relname AS name FROM pg_class WHERE relname ~ '^(requests|minutes)_[0-9]+$' AND relkind = 'r'`,
@@ -224,12 +224,12 @@ test('a piece that somebody reads stays for the next sweep, and nothing else doe
   await admin.query(`BEGIN; LOCK TABLE journal.${oldest} IN ACCESS SHARE MODE`)
   await expect(owner().sweep(Date.now() + 200 * DAY_MS)).rejects.toMatchObject({ code: '55P03' })
   await admin.query('COMMIT')
-  const left = (await pieces()).filter((name) => Number(name.split('_')[1]) < today + 20)
+  const left = (await partitions()).filter((name) => Number(name.split('_')[1]) < today + 20)
   expect(left).toEqual([oldest])
   await owner().sweep(Date.now())
 })
 
-test('a batch that was cut off is refused for good, and what comes after it is kept', async () => {
+test('a truncated batch is rejected for good, and later records are kept', async () => {
   await owner().sweep(Date.now())
   const request = requestRecord({ tunnel: randomUUIDv7() })
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
@@ -240,7 +240,7 @@ test('a batch that was cut off is refused for good, and what comes after it is k
   expect(await reader.requests({ tunnel: request.tunnel }, { limit: 5 })).toEqual([request])
 })
 
-test('edges that ship at once, in any order and again, neither block each other for good nor count anything twice', async () => {
+test('edges that ship concurrently and repeatedly neither deadlock nor count twice', async () => {
   await owner().sweep(Date.now())
   const tunnels = Array.from({ length: 10 }, () => randomUUIDv7())
   const batches = Array.from({ length: 16 }, (_, batch) =>

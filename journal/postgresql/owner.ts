@@ -4,17 +4,16 @@ import { CALLABLE, FUNCTIONS } from './functions.ts'
 import { clientOf, endOf } from './client.ts'
 import { ignore, type LoginSource } from './login.ts'
 import { makeRoom } from './make-room.ts'
-import { piecesOver, piecesWanted } from './partitions.ts'
-import { runAll } from './run-all.ts'
+import { expiredPartitions, requiredPartitions } from './partitions.ts'
 import { EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
-import { BACKEND_TIMES, CUTS, GENERATIONS, HOSTNAMES, REFUSALS, TABLES } from './tables.ts'
+import { BACKEND_TIMES, PARTITIONED_TABLES, GENERATIONS, HOSTNAMES, REFUSALS, TABLES } from './tables.ts'
 
-/** Layout of the schema; one of a newer Mooring is refused rather than misread. Each step makes the next out of the one before. */
+/** Steps of the schema's layout; each builds the next layout from the previous one. A schema of a newer Mooring is rejected. */
 const STEPS: readonly string[] = [TABLES, GENERATIONS, REFUSALS, HOSTNAMES, BACKEND_TIMES]
-/** Two operators take turns; the number is the journal's own ("moorjour"). */
+/** Number of the advisory lock under which two operators take turns: "moorj" in ASCII. */
 const LOCK = 0x6d_6f_6f_72_6a
 const DAY_MS = 86_400_000
-/** Taking a piece away waits for who reads, and holds up who comes next: no longer than this. */
+/** Maximum wait for a lock in milliseconds. Dropping a partition waits for its readers, and blocks the next ones meanwhile. */
 const LOCK_MS = 2_000
 
 export interface JournalRoles {
@@ -23,28 +22,32 @@ export interface JournalRoles {
 }
 
 export interface JournalOwnerDeps {
-  /** Of whoever owns the schema, or may make it. */
+  /** Login of the role that owns the schema, or may create it. */
   readonly login: LoginSource
 }
 
-/** What the operator does to the journal in PostgreSQL. Each may run at any time, again, and in several processes at once. */
+/**
+ * Maintenance of the journal in PostgreSQL by the operator. Each function may run at any time, repeatedly, and in several
+ * processes at once.
+ */
 export interface JournalOwner {
   /**
-   * Makes the schema what this version wants, and lets the roles in, which must be there; without roles only the owner may use it.
+   * Brings the schema to this version, and grants its functions to the roles, which must exist. Without roles only the owner may
+   * use it.
    * @throws MooringError `newer_layout`; what the driver throws
    */
   migrate(roles: JournalRoles | undefined): Promise<void>
   /**
-   * Makes the pieces of the days to come and drops what is past its retention. After `migrate`. Does all that it can; throws then what the
-   * driver threw, of a piece that somebody reads for one, or an AggregateError of that.
-   * @param at ms since the epoch; the database's own time when absent, by which it is judged what may be kept: the clock of a process that
-   *   is some days ahead would have all requests dropped
+   * Creates the partitions of the coming days and drops those past their retention. Call it after `migrate`. Runs all steps, then
+   * throws what the driver threw, for example for a partition that has readers, or an AggregateError.
+   * @param at milliseconds since the epoch; default: the database's clock, which decides what is kept. A process whose clock is
+   * days ahead would have all requests dropped
    */
   sweep(at?: number): Promise<void>
   /**
-   * Removes the oldest requests, a day at a time, or the oldest refused logins, three days at a time, whichever take more room, until the
-   * database has at most `bytes`: a full disk would stop all that is to be kept for longer. Returns the names of the tables that were
-   * emptied. After `migrate`. Throws what the driver throws.
+   * Removes the oldest requests, one day at a time, or the oldest refused logins, three days at a time, whichever take more
+   * space, until the database has at most `bytes`: a full disk would stop the records with a longer retention too. Returns the
+   * names of the emptied partitions. Call it after `migrate`. Throws what the driver throws.
    */
   makeRoom(bytes: number): Promise<readonly string[]>
 }
@@ -52,7 +55,7 @@ export interface JournalOwner {
 export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
   async function inSession<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = clientOf(await login(), { application_name: 'mooring-journal-owner', query_timeout: 300_000 })
-    // A connection that breaks is told of by the statement that waits.
+    // The waiting statement reports a broken connection.
     client.on('error', ignore)
     try {
       await client.connect()
@@ -70,8 +73,8 @@ export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
         const now = at ?? (await timeOf(client))
         const today = Math.floor(now / DAY_MS)
         await runAll([
-          () => inTransaction(client, () => makePieces(client, today)),
-          () => dropPieces(client, today),
+          () => inTransaction(client, () => createPartitions(client, today)),
+          () => dropPartitions(client, today),
           () => removeRows(client, now),
         ])
       }),
@@ -87,12 +90,12 @@ async function timeOf(client: pg.Client): Promise<number> {
 async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await client.query('BEGIN')
   try {
-    // Not by lock_timeout: the other one is done soon.
+    // lock_timeout does not apply here: the other operator is done soon.
     await client.query(`SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(${LOCK}); SET LOCAL lock_timeout = ${LOCK_MS}`)
     await work()
     await client.query('COMMIT')
   } catch (error) {
-    // Of a connection that broke there is nothing left to roll back.
+    // A broken connection has rolled back already.
     await client.query('ROLLBACK').catch(() => error)
     throw error
   }
@@ -106,15 +109,15 @@ async function migrate(client: pg.Client, roles: JournalRoles | undefined): Prom
     INSERT INTO journal.identity SELECT gen_random_uuid() WHERE NOT EXISTS (SELECT FROM journal.identity);`)
   const { rows } = await client.query<{ version: number }>('SELECT version FROM layout')
   const version = rows[0]?.version ?? 0
-  if (version > STEPS.length) throw new MooringError('newer_layout', 'the journal was laid out by a newer version of Mooring')
+  if (version > STEPS.length) throw new MooringError('newer_layout', 'journal schema was created by a newer version of Mooring')
   for (const step of STEPS.slice(version)) await client.query(step)
   await client.query(`DELETE FROM layout; INSERT INTO layout VALUES (${STEPS.length})`)
   await client.query(FUNCTIONS)
   await client.query('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA journal FROM PUBLIC')
-  if (roles) await admit(client, roles)
+  if (roles) await grant(client, roles)
 }
 
-async function admit(client: pg.Client, roles: JournalRoles): Promise<void> {
+async function grant(client: pg.Client, roles: JournalRoles): Promise<void> {
   const [edge, reader] = [pg.escapeIdentifier(roles.edge), pg.escapeIdentifier(roles.reader)]
   await client.query(`
     GRANT USAGE ON SCHEMA journal TO ${edge}, ${reader};
@@ -123,33 +126,36 @@ async function admit(client: pg.Client, roles: JournalRoles): Promise<void> {
     GRANT SELECT ON ALL TABLES IN SCHEMA journal TO ${reader};`)
 }
 
-/** Made by themselves and attached then: unlike a piece that is made in its place it holds up nobody who reads or writes. */
-async function makePieces(client: pg.Client, today: number): Promise<void> {
-  const there = await piecesThere(client)
-  for (const piece of CUTS.flatMap((cut) => piecesWanted(cut, today))) {
-    if (there.includes(piece.name)) continue
-    // Room in each page for what is written over and over again.
-    const storage = piece.from.startsWith('lowest_id') ? '' : ' WITH (fillfactor = 60)'
+/**
+ * Creates partitions as tables of their own and attaches them: unlike CREATE TABLE … PARTITION OF this blocks neither readers nor
+ * writers.
+ */
+async function createPartitions(client: pg.Client, today: number): Promise<void> {
+  const existing = await existingPartitions(client)
+  for (const partition of PARTITIONED_TABLES.flatMap((table) => requiredPartitions(table, today))) {
+    if (existing.includes(partition.name)) continue
+    // Free space in each page for rows that are updated often.
+    const storage = partition.from.startsWith('lowest_id') ? '' : ' WITH (fillfactor = 60)'
     await client.query(`
-      CREATE TABLE ${piece.name} (LIKE ${piece.table})${storage};
-      ALTER TABLE ${piece.table} ATTACH PARTITION ${piece.name} FOR VALUES FROM (${piece.from}) TO (${piece.to})`)
+      CREATE TABLE ${partition.name} (LIKE ${partition.table})${storage};
+      ALTER TABLE ${partition.table} ATTACH PARTITION ${partition.name} FOR VALUES FROM (${partition.from}) TO (${partition.to})`)
   }
 }
 
-async function dropPieces(client: pg.Client, today: number): Promise<void> {
-  const there = await piecesThere(client)
-  const over = CUTS.flatMap((cut) => piecesOver(cut, there, today))
-  await runAll(over.map((name) => () => client.query(`DROP TABLE IF EXISTS ${name}`)))
+async function dropPartitions(client: pg.Client, today: number): Promise<void> {
+  const existing = await existingPartitions(client)
+  const expired = PARTITIONED_TABLES.flatMap((table) => expiredPartitions(table, existing, today))
+  await runAll(expired.map((name) => () => client.query(`DROP TABLE IF EXISTS ${name}`)))
 }
 
-async function piecesThere(client: pg.Client): Promise<readonly string[]> {
+async function existingPartitions(client: pg.Client): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT relname AS name FROM pg_class WHERE relnamespace = 'journal'::regnamespace AND relispartition AND relkind = 'r'`,
   )
   return rows.map(({ name }) => name)
 }
 
-/** Small tables, by the row. An end that comes later than its beginning may is of a client that no edge has any more. */
+/** Removes rows of small tables. A session past this age without an end has a client that no edge knows any more. */
 async function removeRows(client: pg.Client, now: number): Promise<void> {
   await client.query('DELETE FROM sessions WHERE at < $1 AND (ended OR opened IS NULL)', [now - (REQUEST_DAYS + 1) * DAY_MS])
   await client.query(
@@ -157,4 +163,21 @@ async function removeRows(client: pg.Client, now: number): Promise<void> {
     [now - EVENT_DAYS * DAY_MS],
   )
   await client.query('DELETE FROM followed WHERE until < now()')
+}
+
+/**
+ * Runs steps one after the other, all of them whether the previous ones succeeded or not.
+ * @throws the error of the step that failed, or an AggregateError of several
+ */
+async function runAll(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const errors: unknown[] = []
+  for (const step of steps) {
+    try {
+      await step()
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length === 1) throw errors[0]
+  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} of ${steps.length} steps failed`)
 }

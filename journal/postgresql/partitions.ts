@@ -1,38 +1,39 @@
-import type { Cut } from './tables.ts'
+import type { PartitionedTable } from './tables.ts'
 
 const DAY_MS = 86_400_000
 const DAY_MINUTES = 1_440
-/** Days ahead for which there are pieces: so long may nobody look after the journal. */
+/** Number of days ahead for which partitions exist: the operator may be down for so long. */
 const AHEAD_DAYS = 7
 
-/** One piece of a partitioned table: from its first day to before its last. */
-export interface Piece {
+/** Partition of a table, from its first day to before its last. */
+export interface Partition {
   readonly name: string
   readonly table: string
-  /** As SQL literals. */
+  /** Bounds of the partition, as SQL literals. */
   readonly from: string
   readonly to: string
 }
 
-/** The pieces that a table must have on day `today`. Pure. */
-export function piecesWanted(cut: Cut, today: number): readonly Piece[] {
-  const pieces: Piece[] = []
-  const start = (day: number) => Math.floor(day / cut.days) * cut.days
-  for (let day = start(today - cut.lateDays); day <= today + AHEAD_DAYS; day += cut.days) pieces.push(pieceAt(cut, day))
-  return pieces
+/** Returns the partitions that a table must have on day `today`. Pure. */
+export function requiredPartitions(table: PartitionedTable, today: number): readonly Partition[] {
+  const partitions: Partition[] = []
+  const start = (day: number) => Math.floor(day / table.days) * table.days
+  for (let day = start(today - table.lateDays); day <= today + AHEAD_DAYS; day += table.days)
+    partitions.push(partitionAt(table, day))
+  return partitions
 }
 
-/** Of the pieces there are, those whose last day is past the retention. Pure. */
-export function piecesOver(cut: Cut, names: readonly string[], today: number): readonly string[] {
+/** Returns the existing partitions whose last day is past the retention. Pure. */
+export function expiredPartitions(table: PartitionedTable, names: readonly string[], today: number): readonly string[] {
   return names.filter((name) => {
-    const day = Number(name.slice(cut.table.length + 1))
-    return name.startsWith(`${cut.table}_`) && Number.isInteger(day) && day + cut.days <= today - cut.keepDays
+    const day = Number(name.slice(table.name.length + 1))
+    return name.startsWith(`${table.name}_`) && Number.isInteger(day) && day + table.days <= today - table.keepDays
   })
 }
 
-function pieceAt(cut: Cut, day: number): Piece {
-  const bound = cut.by === 'id' ? idBound : (at: number) => String(at * DAY_MINUTES)
-  return { name: `${cut.table}_${day}`, table: cut.table, from: bound(day), to: bound(day + cut.days) }
+function partitionAt(table: PartitionedTable, day: number): Partition {
+  const bound = table.by === 'id' ? idBound : (at: number) => String(at * DAY_MINUTES)
+  return { name: `${table.name}_${day}`, table: table.name, from: bound(day), to: bound(day + table.days) }
 }
 
 const idBound = (day: number): string => `lowest_id(${day * DAY_MS})`

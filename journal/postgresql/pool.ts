@@ -1,10 +1,10 @@
 import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
-import { dialling, ignore, type JournalLogin, type LoginSource } from './login.ts'
+import { connectionConfig, ignore, type JournalLogin, type LoginSource } from './login.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Runs one statement. @throws MooringError `journal_away` when the journal does not answer now; else what the driver throws */
+/** Runs one statement. @throws MooringError `journal_away` when the journal is unavailable; else what the driver throws */
 export type Ask = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
 
 export interface JournalPool extends AsyncDisposable {
@@ -12,14 +12,17 @@ export interface JournalPool extends AsyncDisposable {
 }
 
 const CONNECTIONS = 4
-/** The server gives a statement up after this; a search of millions of rows takes some seconds. */
+/** Maximum time of a statement in milliseconds; then the server cancels it. A search of millions of rows takes some seconds. */
 const STATEMENT_MS = 15_000
-/** After a failure others are told at once, so that callers do not queue up behind a journal that is away. */
+/**
+ * Time in milliseconds during which calls fail at once after a failure, so that callers do not queue up behind a journal that is
+ * unavailable.
+ */
 const AWAY_MS = 1_000
-/** How long a login that was read counts as current. */
+/** Maximum age of a login that was read, in milliseconds. */
 const LOGIN_MS = 5_000
 
-/** A few connections to the journal, dialled when asked for. When its login changes, those of the old one are given up. */
+/** Creates a pool of connections to the journal, opened on demand. A changed login closes those of the old one. */
 export function createJournalPool(login: LoginSource): JournalPool {
   let current: { readonly key: string; readonly pool: pg.Pool } | undefined
   let readAt = -Infinity
@@ -28,10 +31,10 @@ export function createJournalPool(login: LoginSource): JournalPool {
   function poolFor(of: JournalLogin): pg.Pool {
     const key = JSON.stringify(of)
     if (current?.key === key) return current.pool
-    // What is under way there ends by itself.
+    // Running statements of the old pool end by themselves.
     void current?.pool.end()
     const pool = new pg.Pool({
-      ...dialling(of),
+      ...connectionConfig(of),
       connectionTimeoutMillis: 2_000,
       max: CONNECTIONS,
       statement_timeout: STATEMENT_MS,
@@ -39,7 +42,7 @@ export function createJournalPool(login: LoginSource): JournalPool {
       idleTimeoutMillis: 30_000,
       application_name: 'mooring-journal-reader',
     })
-    // An idle connection broke, and is out of the pool by now. Without a listener it would end the process.
+    // An idle connection broke, and has left the pool. Without this listener the error would end the process.
     pool.on('error', ignore)
     current = { key, pool }
     return pool
@@ -59,7 +62,7 @@ export function createJournalPool(login: LoginSource): JournalPool {
       away = undefined
       return rows
     } catch (error) {
-      if (isMistake(error)) throw error
+      if (isWrongStatement(error)) throw error
       readAt = -Infinity
       if (!isSlow(error)) away = { until: performance.now() + AWAY_MS, error }
       throw awayError(error)
@@ -75,17 +78,17 @@ export function createJournalPool(login: LoginSource): JournalPool {
   }
 }
 
-const awayError = (cause: unknown) => new MooringError('journal_away', 'the journal cannot be read now', { cause })
+const awayError = (cause: unknown) => new MooringError('journal_away', 'journal is unavailable', { cause })
 
 const sqlState = (error: unknown): string | undefined => (error instanceof pg.DatabaseError ? error.code : undefined)
-/** The statement took too long: others may not. */
+/** Whether the server cancelled the statement for its time limit: other statements may be faster. */
 const isSlow = (error: unknown): boolean => sqlState(error) === '57014'
 
-/** A statement that is wrong, rather than a journal that is away or that the operator has not laid out yet. */
-function isMistake(error: unknown): boolean {
+/** Whether a statement is wrong. False for a journal that is unavailable, or that has no schema yet. */
+function isWrongStatement(error: unknown): boolean {
   const state = sqlState(error)
-  return state !== undefined && /^(2[0-9]|42)/.test(state) && !NOT_LAID_OUT.has(state) && !state.startsWith('28')
+  return state !== undefined && /^(2[0-9]|42)/.test(state) && !NO_SCHEMA.has(state) && !state.startsWith('28')
 }
 
-/** insufficient_privilege, undefined_table, undefined_function */
-const NOT_LAID_OUT = new Set(['42501', '42P01', '42883'])
+/** SQLSTATEs of a journal without its schema: insufficient_privilege, undefined_table, undefined_function. */
+const NO_SCHEMA = new Set(['42501', '42P01', '42883'])

@@ -6,7 +6,7 @@ import { auditColumns, auditOf, connectionOf } from '../event-rows.ts'
 
 export type EventReader = Pick<JournalReader, 'connections' | 'auditEntries' | 'audited' | 'openSessions' | 'presence'>
 
-/** Reads connections and audit entries, newest first, and who is connected. */
+/** Reads connections and audit entries, newest first, and the open sessions. */
 export function createEventReader(ask: Ask): EventReader {
   return {
     async connections({ tunnel, type, clientIp, refused, from, to }, { limit, before }) {
@@ -21,7 +21,7 @@ export function createEventReader(ask: Ask): EventReader {
         .and('type <> $', refused ? undefined : 'refused')
       const page = (table: string) => `SELECT * FROM journal.${table} WHERE ${where} ORDER BY id DESC LIMIT ${limit}`
       const both = `(${page('connections')}) UNION ALL (${page('refusals')}) ORDER BY id DESC LIMIT ${limit}`
-      // Refused logins of layout 2 are among the connections.
+      // Layout 2 kept refused logins among the connections.
       const rows = await ask(refused && type === undefined ? both : page('connections'), values)
       return rows.map(connectionOf)
     },

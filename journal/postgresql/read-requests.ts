@@ -1,15 +1,15 @@
+import { type EventRow, numberOf } from '../event-rows.ts'
 import type { Page, RequestFilter, RequestRecord } from '../port.ts'
 import { type MinuteOfLog, type Range, rangesOf } from '../search-ranges.ts'
 import { createConditions } from './conditions.ts'
 import { isUuid, lowestId, startOf, timeOfId } from './ids.ts'
 import type { Ask } from './pool.ts'
-import { requestOf } from './rows.ts'
 
 const MINUTE_MS = 60_000
-/** Minutes that are looked at together. */
+/** Number of minutes read in one statement. */
 const CHUNK = 256
 
-/** Searches a tunnel's request log, newest first: the sums tell of each minute whether it can hold anything that passes. */
+/** Searches a tunnel's request log, newest first. The sums of each minute show whether it can hold a match. */
 export function createRequestReader(ask: Ask): (filter: RequestFilter, page: Page) => Promise<readonly RequestRecord[]> {
   async function* ranges(filter: RequestFilter, newestMs: number): AsyncGenerator<Range> {
     const narrow = narrowing(filter)
@@ -31,7 +31,7 @@ export function createRequestReader(ask: Ask): (filter: RequestFilter, page: Pag
     const before = startOf(page.before)
     const found: RequestRecord[] = []
     for await (const { from, to } of ranges(filter, Math.min(timeOfId(before), NEWEST_MS))) {
-      const { where, values } = passing(filter, before).and('id >= $', lowestId(from)).and('id < $', lowestId(to))
+      const { where, values } = matching(filter, before).and('id >= $', lowestId(from)).and('id < $', lowestId(to))
       const sql = `SELECT * FROM journal.requests WHERE ${where} ORDER BY id DESC LIMIT ${page.limit - found.length}`
       found.push(...(await ask(sql, values)).map(requestOf))
       if (found.length >= page.limit) break
@@ -40,10 +40,10 @@ export function createRequestReader(ask: Ask): (filter: RequestFilter, page: Pag
   }
 }
 
-/** What the column of minutes can hold. */
+/** Latest time that the column `minute` can hold, in milliseconds since the epoch. */
 const NEWEST_MS = (2 ** 31 - 1) * MINUTE_MS
 
-function passing(filter: RequestFilter, before: string): ReturnType<typeof createConditions> {
+function matching(filter: RequestFilter, before: string): ReturnType<typeof createConditions> {
   const { tunnel, from, to, method, status, statusClass, sourceIp, pathPrefix, origin, reason } = filter
   return createConditions()
     .and('tunnel = $', tunnel)
@@ -59,14 +59,33 @@ function passing(filter: RequestFilter, before: string): ReturnType<typeof creat
     .and('reason = $', reason)
 }
 
-/** What the sums of a minute must be for it to hold a request that passes. */
+/** Conditions on the sums of a minute that holds a match. */
 function narrowing({ from, to, status, statusClass, origin }: RequestFilter): ReturnType<typeof createConditions> {
-  const kind = statusClass ?? (status === undefined ? undefined : Math.floor(status / 100))
-  const isClass = kind !== undefined && kind >= 1 && kind <= 5
+  const statusDigit = statusClass ?? (status === undefined ? undefined : Math.floor(status / 100))
+  const isClass = statusDigit !== undefined && statusDigit >= 1 && statusDigit <= 5
   return createConditions()
     .and('last_at >= $', from)
     .and('first_at < $', to)
-    .and(`s${kind ?? ''} > $`, isClass ? 0 : undefined)
+    .and(`s${statusDigit ?? ''} > $`, isClass ? 0 : undefined)
     .and('edge > $', origin === 'edge' ? 0 : undefined)
     .and('requests - edge > $', origin === 'backend' ? 0 : undefined)
+}
+
+/** Converts a row of `journal.requests`. */
+export function requestOf(row: EventRow): RequestRecord {
+  return {
+    id: row.id as string,
+    tunnel: row.tunnel as string,
+    at: numberOf(row.at),
+    method: row.method as string,
+    path: row.path as string,
+    status: row.status as number,
+    durationMs: row.ms as number,
+    bytesIn: numberOf(row.bytes_in),
+    bytesOut: numberOf(row.bytes_out),
+    sourceIp: row.ip as string,
+    origin: row.edge === true ? 'edge' : 'backend',
+    reason: row.reason as string | null,
+    protocol: row.h2 === true ? 'h2' : 'http/1.1',
+  }
 }

@@ -7,15 +7,20 @@ const HOUR_MINUTES = 60
 const DAY_MS = 86_400_000
 const TOP_CLIENTS = 10
 
-/** As floating point, which is exact to 2^53 and many times faster than the numbers of any length that sums of integers are else. */
+/**
+ * SQL for the sum of a column as floating point: exact to 2^53, and many times faster than numeric, the type of sums of bigint.
+ */
 const sum = (column: string): string => `coalesce(sum(${column}::float8), 0)`
 const SUMMED = ['requests', 'ms', 's1', 's2', 's3', 's4', 's5', 'edge', 'bytes_in', 'bytes_out']
-/** One row, with `minute requests errors` of each minute as one text: a row each takes as long as all the rest. */
+/**
+ * Query for the totals in one row, with `minute requests errors` of all minutes as one text: a row for each minute takes as long
+ * as the rest of the query.
+ */
 const SUMS = `
   SELECT ${SUMMED.map((name) => `${sum(name)} AS ${name}`).join(', ')},
     coalesce(string_agg(minute || ' ' || requests || ' ' || s5, ',' ORDER BY minute), '') AS minutes
   FROM journal.minutes WHERE tunnel = $1 AND minute >= $2 AND minute < $3`
-/** Whole hours by their sums, what is left at either end by the minute. */
+/** Query for the top clients: whole hours from the sums by hour, the rest at both ends by minute. */
 const CLIENTS = `
   SELECT ip, ${sum('n')} AS requests FROM (
     SELECT unnest(ips) AS ip, unnest(requests) AS n FROM journal.client_hours WHERE tunnel = $1 AND minute >= $4 AND minute < $5
@@ -25,7 +30,7 @@ const CLIENTS = `
     SELECT unnest(ips), unnest(requests) FROM journal.client_minutes WHERE tunnel = $1 AND minute >= $5 AND minute < $3
   ) AS clients GROUP BY ip ORDER BY requests DESC, ip LIMIT ${TOP_CLIENTS}`
 
-/** Sums of a tunnel over the minutes that a span touches. */
+/** Sums up the requests of a tunnel over the minutes that a span touches. */
 export function createStatsReader(ask: Ask): (tunnel: string, span: WholeSpan) => Promise<Stats> {
   return async function stats(tunnel, { from, to }) {
     const first = Math.floor(from / MINUTE_MS)
@@ -50,7 +55,7 @@ export function createStatsReader(ask: Ask): (tunnel: string, span: WholeSpan) =
   }
 }
 
-/** Minutes in order, put together by `step`. */
+/** Groups minutes, in order, by `step`. */
 function seriesOf(minutes: string, step: number): Stats['series'] {
   const series: { at: number; requests: number; errors: number }[] = []
   if (minutes === '') return series

@@ -14,9 +14,9 @@ export interface PostgresqlReaderDeps {
 export type PostgresqlReader = JournalReader & AsyncDisposable
 
 /**
- * Reads the journal in PostgreSQL. It dials when it is asked, so it may be made before there is a journal. What it tells followers of comes
- * from all edges, some milliseconds after it was kept.
- * Its reads throw MooringError `journal_away` while the journal cannot be read.
+ * Reads the journal in PostgreSQL. It connects at the first call, so it may be created before the journal. Followers receive the
+ * requests of all edges, some milliseconds after they were kept. Reads throw MooringError `journal_away` while the journal is
+ * unavailable.
  */
 export function createPostgresqlReader({ login, log }: PostgresqlReaderDeps): PostgresqlReader {
   const pool = createJournalPool(login)
@@ -28,8 +28,8 @@ export function createPostgresqlReader({ login, log }: PostgresqlReaderDeps): Po
     stats: createStatsReader(pool.ask),
     async requests(filter, page) {
       const found = await search(filter, page)
-      // What one reads, who follows has heard of.
-      await following.heard(filter.tunnel)
+      // Followers receive a request before a search returns it.
+      await following.delivered(filter.tunnel)
       return found
     },
     follow: following.follow,

@@ -1,33 +1,35 @@
 import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
 
-/** How a partitioned table is cut, and how long a piece is kept (design, "Journal"): days in UTC, counted from the epoch. */
-export interface Cut {
-  readonly table: string
-  /** What it is cut by: the time in a UUIDv7 id, or a minute since the epoch. */
+/** Partitioned table: bounds and retention of its partitions. Days are UTC, counted from the epoch. */
+export interface PartitionedTable {
+  readonly name: string
+  /** Partition key: the time in a UUIDv7 id, or a minute since the epoch. */
   readonly by: 'id' | 'minute'
-  /** Days in one piece: few pieces where a page may look through all of them, single days where there are many rows. */
+  /** Days in one partition: few partitions where a page may scan all of them, single days for many rows. */
   readonly days: number
-  /** A piece goes once its last day is this many days ago. */
+  /** Retention in days: a partition is dropped once its last day is so many days ago. */
   readonly keepDays: number
-  /** A record may come this many days late. */
+  /** Maximum delay of a record, in days. */
   readonly lateDays: number
 }
 
-export const CUTS: readonly Cut[] = [
-  { table: 'requests', by: 'id', days: 1, keepDays: REQUEST_DAYS, lateDays: REQUEST_DAYS },
-  { table: 'minutes', by: 'minute', days: 1, keepDays: EVENT_DAYS, lateDays: REQUEST_DAYS },
-  { table: 'client_minutes', by: 'minute', days: 1, keepDays: CLIENT_MINUTE_DAYS, lateDays: REQUEST_DAYS },
-  { table: 'client_hours', by: 'minute', days: 7, keepDays: EVENT_DAYS, lateDays: REQUEST_DAYS },
-  { table: 'connections', by: 'id', days: 7, keepDays: EVENT_DAYS, lateDays: EVENT_DAYS },
-  // Few enough days in a piece for it to be emptied when it fills the disk, few enough pieces for a page to look through them.
-  { table: 'refusals', by: 'id', days: 3, keepDays: EVENT_DAYS, lateDays: EVENT_DAYS },
-  { table: 'audit', by: 'id', days: 28, keepDays: AUDIT_DAYS, lateDays: AUDIT_DAYS },
+export const PARTITIONED_TABLES: readonly PartitionedTable[] = [
+  { name: 'requests', by: 'id', days: 1, keepDays: REQUEST_DAYS, lateDays: REQUEST_DAYS },
+  { name: 'minutes', by: 'minute', days: 1, keepDays: EVENT_DAYS, lateDays: REQUEST_DAYS },
+  { name: 'client_minutes', by: 'minute', days: 1, keepDays: CLIENT_MINUTE_DAYS, lateDays: REQUEST_DAYS },
+  { name: 'client_hours', by: 'minute', days: 7, keepDays: EVENT_DAYS, lateDays: REQUEST_DAYS },
+  { name: 'connections', by: 'id', days: 7, keepDays: EVENT_DAYS, lateDays: EVENT_DAYS },
+  // Few days in a partition, so that it can be emptied when the table fills the disk; few partitions, so that a page can scan
+  // them.
+  { name: 'refusals', by: 'id', days: 3, keepDays: EVENT_DAYS, lateDays: EVENT_DAYS },
+  { name: 'audit', by: 'id', days: 28, keepDays: AUDIT_DAYS, lateDays: AUDIT_DAYS },
 ]
 
 /**
- * Layout 1. Rows are found by tunnel, then id; a request has the minute of its id, by which `minutes` sums them up and says of each minute which times it
- * holds; `client_minutes` and `client_hours` have the addresses with most of them. `sessions` has a row for each client that came or went,
- * so that whichever is told first is remembered; `opened` is its row of `connections`, which may be past its retention.
+ * Layout 1. Rows are sorted by tunnel, then id. A request has the minute of its id; `minutes` sums requests up by it, with the
+ * first and last time of its requests. `client_minutes` and `client_hours` hold the addresses with most requests. `sessions` has
+ * a row for each session with a connect or disconnect, in whichever order these arrive; `opened` is its row of `connections`,
+ * which may be past its retention.
  */
 export const TABLES = `
   CREATE TABLE requests (
@@ -66,15 +68,18 @@ export const TABLES = `
   );
 `
 
-/** Layout 2: an entry says which generation it led to, and whether there is one is asked often. */
+/**
+ * Layout 2 adds the generation after the write to an audit entry, with an index for the frequent check whether a generation has
+ * an entry.
+ */
 export const GENERATIONS = `
   ALTER TABLE audit ADD COLUMN generation bigint;
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);
 `
 
 /**
- * Layout 3: refused logins are apart from who came and went, so that they can go before those: anybody may send any number of them. Rows
- * that are in `connections` by then stay there.
+ * Layout 3 separates refused logins from connections, so that they can be removed first: any client can cause any number of them.
+ * Earlier rows stay in `connections`.
  */
 export const REFUSALS = `
   CREATE TABLE refusals (
@@ -83,14 +88,14 @@ export const REFUSALS = `
   ) PARTITION BY RANGE (id);
 `
 
-/** Layout 4: an entry of a tunnel has its hostname, by which its owner knows it. */
+/** Layout 4 adds the hostname of a tunnel to its audit entries, the name by which its owner knows it. */
 export const HOSTNAMES = `
   ALTER TABLE audit ADD COLUMN hostname text;
   CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;
 `
 
 /**
- * Layout 5: `minutes.ms` sums the response times of the backend alone. Earlier sums include the answers of the edge, whose part is not known any more: each
- * answer of a minute is taken to have lasted as long as the others.
+ * Layout 5 restricts `minutes.ms` to response times of the backend. Earlier sums include responses of the edge, whose share is
+ * unknown: each response of a minute counts as equally long.
  */
 export const BACKEND_TIMES = 'UPDATE minutes SET ms = ms * (requests - edge) / requests WHERE edge > 0;'

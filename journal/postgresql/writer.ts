@@ -23,8 +23,8 @@ export interface PostgresqlWriterDeps {
 }
 
 /**
- * Writes straight to PostgreSQL, from memory: for who can make again what is lost with the process. Acknowledges what is committed; while
- * the journal is away, acknowledgements wait.
+ * Writes to PostgreSQL from memory, for records that can be created again when the process loses them. A record is acknowledged
+ * when it is committed; while the journal is unavailable, acknowledgements wait.
  */
 export function createPostgresqlWriter({ login, log, registry }: PostgresqlWriterDeps): JournalWriter & AsyncDisposable {
   const failures = createFailureLog(log, 'postgresql')
@@ -33,16 +33,16 @@ export function createPostgresqlWriter({ login, log, registry }: PostgresqlWrite
   const outbox: Outbox = createOutbox({
     async keep(shipment) {
       const kept = await keeper.keep(shipment)
-      failures.works()
+      failures.succeeded()
       return kept
     },
     // A commit is durable when it returns.
     sync: () => Promise.resolve(),
-    // Whoever follows reads from the database, where all edges write to.
+    // Followers read from the database, which all edges write to.
     followers: createFollowers(() => undefined),
     onDrop: metrics.dropped,
     onKept: metrics.kept,
-    onFailure: async (error) => failures.fails(error),
+    onFailure: async (error) => failures.failed(error),
     spoolBytes: SPOOL_BYTES,
   })
 
@@ -57,8 +57,8 @@ export function createPostgresqlWriter({ login, log, registry }: PostgresqlWrite
   }
 }
 
-/** A record that is never kept is its maker's defect, told at once. */
+/** Rejects a record without a valid id at once: it is a defect of the caller, and could never be kept. */
 export function withId<R extends { readonly id: string }>(record: R): R {
   if (isRecordId(record.id)) return record
-  throw new MooringError('invalid_record', 'the id of a record must be a UUIDv7')
+  throw new MooringError('invalid_record', 'record id must be a UUIDv7')
 }

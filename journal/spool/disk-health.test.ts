@@ -9,24 +9,24 @@ function healthAt() {
   return { health, lines, at: (seconds: number) => (time = seconds * 1_000) }
 }
 
-test('it fails while any of its tasks does, and that is told once', () => {
+test('the disk is failing while any task fails, and that is logged once', () => {
   const { health, lines } = healthAt()
-  for (let tries = 0; tries < 10; tries += 1) health.fails('write', new Error('EIO'))
-  health.fails('sync', new Error('EIO'))
-  health.works('write')
+  for (let tries = 0; tries < 10; tries += 1) health.failed('write', new Error('EIO'))
+  health.failed('sync', new Error('EIO'))
+  health.succeeded('write')
   expect(health.failing).toBe(true)
-  health.works('sync')
-  health.works('sync')
+  health.succeeded('sync')
+  health.succeeded('sync')
   expect([health.failing, lines]).toEqual([false, ['fails at 0', 'works at 0']])
 })
 
-test('a disk that fails every other second is told of once a minute', () => {
+test('a disk that fails every other second is logged once a minute', () => {
   const { health, lines, at } = healthAt()
   for (let second = 0; second < 180; second += 2) {
     at(second)
-    health.fails('write', new Error('EIO'))
+    health.failed('write', new Error('EIO'))
     at(second + 1)
-    health.works('write')
+    health.succeeded('write')
   }
   expect(lines).toEqual([0, 60, 120].flatMap((second) => [`fails at ${second * 1_000}`, `works at ${second * 1_000 + 1_000}`]))
 })

@@ -1,6 +1,6 @@
 import { createLogLimit } from '../log-limit.ts'
 
-/** What is asked of the disk: to write, to sync, and, on its way to the journal, to be read. */
+/** Operation on the disk: to write, to sync, or to read records on their way to the journal. */
 export type DiskTask = 'write' | 'sync' | 'ship'
 
 export interface DiskHealthDeps {
@@ -9,38 +9,38 @@ export interface DiskHealthDeps {
   readonly now?: () => number
 }
 
-/** Whether the disk of a spool does what it is asked. */
+/** State of a spool's disk: the operations that fail. */
 export interface DiskHealth {
-  fails(task: DiskTask, error: unknown): void
-  works(task: DiskTask): void
+  failed(task: DiskTask, error: unknown): void
+  succeeded(task: DiskTask): void
   readonly failing: boolean
 }
 
 const LOG_MS = 60_000
 
-/** Says that the disk fails, and that it works again, each at most once a minute however often that changes. */
+/** Logs that the disk fails, and that it works again, each at most once a minute however often that changes. */
 export function createDiskHealth({ directory, log, now }: DiskHealthDeps): DiskHealth {
   const failing = new Set<DiskTask>()
   const limit = createLogLimit(LOG_MS, now)
-  let told = false
+  let isLogged = false
 
   return {
     get failing() {
       return failing.size > 0
     },
-    fails(task, error) {
+    failed(task, error) {
       failing.add(task)
-      if (told) return
+      if (isLogged) return
       limit(() => {
-        told = true
-        log.warn({ err: error, directory, task }, 'the disk of the journal’s spool fails; it is tried again')
+        isLogged = true
+        log.warn({ err: error, directory, task }, 'disk of the journal spool fails; retrying')
       })
     },
-    works(task) {
+    succeeded(task) {
       failing.delete(task)
-      if (failing.size > 0 || !told) return
-      told = false
-      log.info({ directory }, 'the disk of the journal’s spool works again')
+      if (failing.size > 0 || !isLogged) return
+      isLogged = false
+      log.info({ directory }, 'disk of the journal spool works again')
     },
   }
 }

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { smallDisk } from '../../test/support/postgresql/small-disk.ts'
 import { connectionRecord } from '../../test/conformance/journal/records.ts'
 import { type ReadableJournal, readableJournal } from '../../test/support/store/readable-journal.ts'
-import { spoolPlace } from '../../test/support/journal/temporary-spool.ts'
+import { temporarySpool } from '../../test/support/journal/temporary-spool.ts'
 
 const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
-const FAILS = 'the disk of the journal’s spool fails; it is tried again'
+const FAILS = 'disk of the journal spool fails; retrying'
 let journal: ReadableJournal
 
 beforeAll(async () => {
@@ -16,20 +16,20 @@ beforeAll(async () => {
 })
 afterAll(() => journal[Symbol.asyncDispose]())
 
-/** Its lines, by their messages. */
+/** Creates a log that collects its lines by message. */
 function lineLog() {
   const lines: string[] = []
   const keep = (_details: object, message: string) => void lines.push(message)
   return { lines, log: { warn: keep, info: keep } }
 }
 
-/** Ids of the connections that are in the journal, oldest first. */
+/** Returns the ids of the connections in the journal, oldest first. */
 async function idsKept(): Promise<readonly string[]> {
   return (await journal.reader.connections({ tunnel, refused: false }, { limit: 1_000 })).map(({ id }) => id).toReversed()
 }
 
-test('a disk that goes away ends no thread, fills no log and is seen in a metric; when it is back all goes on by itself', async () => {
-  await using place = await spoolPlace()
+test('a failing disk neither ends the thread nor fills the log, sets a metric, and the spool continues once it works', async () => {
+  await using place = await temporarySpool()
   const { lines, log } = lineLog()
   const registry = new Registry()
   const failing = async () => (await registry.getSingleMetric('mooring_journal_spool_failing')?.get())?.values[0]?.value
@@ -39,7 +39,7 @@ test('a disk that goes away ends no thread, fills no log and is seen in a metric
     await spool.connection(before)
     const away = `${place.directory}-away`
     await rename(place.directory, away)
-    // What is there can be written on, but neither read nor followed by another file.
+    // Existing files can be written, but neither read nor followed by another file.
     await place.setLogin(journal.server.logins.edge)
     await spool.shipped(1_000)
     await expect.poll(failing, { timeout: 5_000 }).toBe(1)
@@ -51,14 +51,14 @@ test('a disk that goes away ends no thread, fills no log and is seen in a metric
   expect(await idsKept()).toEqual([before.id, meanwhile.id])
   expect(await readdir(place.directory)).toEqual([])
   expect(lines.filter((line) => line.includes('died'))).toEqual([])
-  // Once a minute at the most, which disk-health.test.ts shows: on a slow machine this may take longer.
+  // At most once a minute, as disk-health.test.ts proves; a slow machine may take longer than a minute here.
   const ofDisk = lines.filter((line) => line.includes('disk'))
-  expect([ofDisk.at(0), ofDisk.at(-1)]).toEqual([FAILS, 'the disk of the journal’s spool works again'])
+  expect([ofDisk.at(0), ofDisk.at(-1)]).toEqual([FAILS, 'disk of the journal spool works again'])
 })
 
-test('on a full disk nothing is acknowledged until there is room, and all of it then', async () => {
+test('on a full disk events are acknowledged only once there is space', async () => {
   await using disk = await smallDisk(8)
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   await place.setLogin(journal.server.logins.edge)
   const { lines, log } = lineLog()
   const before = await idsKept()

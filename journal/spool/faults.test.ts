@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { type ReadableJournal, readableJournal } from '../../test/support/store/readable-journal.ts'
-import { type SpoolPlace, spoolPlace } from '../../test/support/journal/temporary-spool.ts'
+import { type TemporarySpool, temporarySpool } from '../../test/support/journal/temporary-spool.ts'
 
 const program = fileURLToPath(new URL('../../test/support/journal/endless-spool-writer.ts', import.meta.url))
 let journal: ReadableJournal
@@ -23,8 +23,8 @@ const sumOf = async (tunnel: string) =>
   (await journal.reader.stats(tunnel, { from: Date.now() - 3_600_000, to: Date.now() + 60_000 })).requests
 const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id)
 
-test('without a journal all is acknowledged and waits; once there is one all is shipped, in order, and the disk is free again', async () => {
-  await using place = await spoolPlace()
+test('without a journal records are acknowledged and wait; then all are shipped in order, and the files are removed', async () => {
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   const spool = await place.open()
   const records = Array.from({ length: 3_000 }, (_, index) => requestRecord({ tunnel, path: `/${index}` }))
@@ -41,8 +41,8 @@ test('without a journal all is acknowledged and waits; once there is one all is 
   expect(await readdir(place.directory)).toEqual([])
 })
 
-test('a server that crashes again and again loses nothing and counts nothing twice', async () => {
-  await using place = await spoolPlace()
+test('repeated crashes of the server lose no record and count none twice', async () => {
+  await using place = await temporarySpool()
   await place.setLogin(journal.server.logins.edge)
   const tunnel = randomUUIDv7()
   await using spool = await place.open()
@@ -62,8 +62,8 @@ test('a server that crashes again and again loses nothing and counts nothing twi
   expect([await sumOf(tunnel), spool.dropped()]).toEqual([given, 0])
 }, 60_000)
 
-test('past its bound the oldest requests go, and are counted; connections never do', async () => {
-  await using place = await spoolPlace()
+test('past the bound the oldest requests are dropped and counted; connections never are', async () => {
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   await using spool = await place.open({ bytes: 10_000_000 })
   const path = `/${'x'.repeat(2_000)}`
@@ -86,8 +86,8 @@ test('past its bound the oldest requests go, and are counted; connections never 
   expect(idsOf(await connectionsOf(tunnel))).toEqual(idsOf(connects).reverse())
 }, 60_000)
 
-test('a record that the journal never takes is left out, and takes nothing down with it', async () => {
-  await using place = await spoolPlace()
+test('a record that the journal rejects is left out, and does not affect the others', async () => {
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   await using spool = await place.open()
   const good = connectionRecord({ tunnel })
@@ -104,14 +104,14 @@ test('a record that the journal never takes is left out, and takes nothing down 
 
 interface Said {
   readonly events: string[]
-  /** Of each run, in order. */
+  /** Output of each run, in order. */
   readonly requests: string[][]
 }
 
-/** Runs the writer on the spool until it has said `lines` lines, then kills it. */
+/** Runs the writer on the spool until it has printed `lines` lines, then kills it. */
 async function killedAfter(
   lines: number,
-  { directory, login }: SpoolPlace,
+  { directory, login }: TemporarySpool,
   { tunnel, said }: { readonly tunnel: string; readonly said: Said },
 ) {
   const child = spawn(process.execPath, [program, directory, login, tunnel], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -120,7 +120,7 @@ async function killedAfter(
   said.requests.push(requests)
   let count = 0
   for await (const line of createInterface({ input: child.stdout })) {
-    // The last line may have been cut off.
+    // The last line may be truncated.
     const [, what, id = ''] = /^(request|connect|disconnect) (\S+)\.$/.exec(line) ?? []
     if (what === 'request') requests.push(id)
     else if (what !== undefined) said.events.push(id)
@@ -130,8 +130,8 @@ async function killedAfter(
   expect(await exit).toEqual([null, 'SIGKILL'])
 }
 
-test('after kill -9 every acknowledged connection is in the journal, and of the requests at most the newest are missing', async () => {
-  await using place = await spoolPlace()
+test('after kill -9 the journal has all acknowledged connections, and at most the newest requests are missing', async () => {
+  await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   const said: Said = { events: [], requests: [] }
   await killedAfter(200, place, { tunnel, said })

@@ -13,32 +13,32 @@ import {
 } from 'node:fs'
 import { promisify } from 'node:util'
 
-/** What a spool asks of its disk. Each throws what the system says: any of it may fail, at any time, for a while or for good. */
+/** File operations of a spool. Each throws the system's error: any of them may fail at any time, temporarily or permanently. */
 export interface Files {
   readonly list: (directory: string) => readonly string[]
   readonly size: (path: string) => number
-  /** A file that is not there yet, to be appended to. */
+  /** Creates a file and opens it for appending. Fails if it exists. */
   readonly create: (path: string) => number
   readonly openToRead: (path: string) => number
-  /** Writes from byte `from` of `bytes` on. Returns how many were written. */
+  /** Writes `bytes` from index `from` on. Returns the number of bytes written. */
   readonly append: (fd: number, bytes: Buffer, from: number) => number
   readonly truncate: (fd: number, length: number) => void
-  /** At most `length` bytes at `offset`, at least one unless the file ends there. */
+  /** Reads at most `length` bytes at `offset`; at least one unless the file ends there. */
   readonly read: (fd: number, offset: number, length: number) => Buffer
   readonly sync: (fd: number) => void
-  /** The same, without holding up this thread. */
+  /** Syncs the file without blocking this thread. */
   readonly syncAside: (fd: number) => Promise<void>
   readonly syncDirectory: (path: string) => void
   readonly close: (fd: number) => void
-  /** A file that is not there is removed. */
+  /** Removes a file. Succeeds if it does not exist. */
   readonly remove: (path: string) => void
 }
 
-/** Of the disk itself. */
+/** File operations on the disk. */
 export const diskFiles: Files = {
   list: (directory) => readdirSync(directory),
   size: (path) => statSync(path).size,
-  // Appending: after a frame that was cut off again, the next one must not leave a hole.
+  // Opened for appending: after a frame was truncated, the next one must not leave a hole.
   create: (path) => openSync(path, 'ax', 0o600),
   openToRead: (path) => openSync(path, 'r'),
   append: (fd, bytes, from) => writeSync(fd, bytes, from),
@@ -49,7 +49,7 @@ export const diskFiles: Files = {
   },
   sync: fdatasyncSync,
   syncAside: promisify(fdatasync),
-  // The name of a file survives the loss of power only with its directory (fsync(2)).
+  // A new file survives a power loss only when its directory is synced (fsync(2)).
   syncDirectory(path) {
     const fd = openSync(path, 'r')
     try {

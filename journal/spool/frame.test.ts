@@ -8,7 +8,7 @@ const frames: fc.Arbitrary<Frame> = fc.record({
   payload: fc.uint8Array({ maxLength: 500 }).map((bytes) => Buffer.from(bytes)),
 })
 
-test('a frame is read as it was written, whatever comes after it', () => {
+test('a frame is read back unchanged, whatever follows it', () => {
   fc.assert(
     fc.property(frames, fc.uint8Array(), (frame, after) => {
       expect(decodeFrame(Buffer.concat([encodeFrame(frame), after]))).toEqual(frame)
@@ -16,7 +16,7 @@ test('a frame is read as it was written, whatever comes after it', () => {
   )
 })
 
-test('a frame that was cut off anywhere is none', () => {
+test('a frame truncated anywhere is rejected', () => {
   fc.assert(
     fc.property(frames, fc.nat(), (frame, at) => {
       const whole = encodeFrame(frame)
@@ -25,7 +25,7 @@ test('a frame that was cut off anywhere is none', () => {
   )
 })
 
-test('a frame of which one bit was turned is none, or reads past its end', () => {
+test('a frame with a flipped bit is rejected, or its length exceeds the data', () => {
   fc.assert(
     fc.property(frames, fc.nat(), fc.nat(7), (frame, at, bit) => {
       const bytes = encodeFrame(frame)
@@ -36,7 +36,7 @@ test('a frame of which one bit was turned is none, or reads past its end', () =>
   )
 })
 
-test('any bytes are read without an error', () => {
+test('any bytes are decoded without an exception', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: HEADER_BYTES }), (bytes) => {
       decodeFrame(Buffer.from(bytes))

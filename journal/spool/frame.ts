@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 
-/** What a frame on disk holds: requests as text, a connection or an audit entry as JSON. */
+/** Content of a frame on disk: requests as text, a connection or an audit entry as JSON. */
 export type FrameKind = 'requests' | 'connection' | 'audit'
 
 export interface Frame {
@@ -10,10 +10,10 @@ export interface Frame {
 }
 
 const KINDS: readonly FrameKind[] = ['requests', 'connection', 'audit']
-/** Length of the payload, how many records it holds, kind, and a CRC-32 of these and the payload. */
+/** Length of the header: payload length, number of records, kind, and a CRC-32 of these and the payload. */
 export const HEADER_BYTES = 13
 const CRC_AT = 9
-/** No frame is longer: what claims to be is no frame. */
+/** Maximum length of a payload; a header with a larger one is damaged. */
 export const PAYLOAD_MAX = 16 * 1024 * 1024
 
 export function encodeFrame({ kind, records, payload }: Frame): Buffer {
@@ -26,15 +26,15 @@ export function encodeFrame({ kind, records, payload }: Frame): Buffer {
   return frame
 }
 
-/** Head of a frame: what it says of itself, not yet known to be true. */
+/** Header of a frame, before its checksum is verified. */
 export interface FrameHead {
   readonly kind: FrameKind
   readonly records: number
-  /** Of the whole frame. */
+  /** Length of the whole frame. */
   readonly bytes: number
 }
 
-/** Undefined when no frame begins there, or not all of its head is there. */
+/** Reads the header of a frame. Returns undefined when the header is invalid or truncated. */
 export function frameHead(bytes: Buffer): FrameHead | undefined {
   if (bytes.length < HEADER_BYTES) return undefined
   const length = bytes.readUInt32LE(0)
@@ -43,7 +43,7 @@ export function frameHead(bytes: Buffer): FrameHead | undefined {
   return { kind, records: bytes.readUInt32LE(4), bytes: HEADER_BYTES + length }
 }
 
-/** The frame that begins there; undefined when it is torn or damaged. */
+/** Reads a frame. Returns undefined when it is truncated or damaged. */
 export function decodeFrame(bytes: Buffer): Frame | undefined {
   const head = frameHead(bytes)
   if (!head || bytes.length < head.bytes) return undefined

@@ -1,42 +1,48 @@
-/** What the thread of the spool is told at its start. */
+/** Configuration of the spool's thread. */
 export interface SpoolStart {
-  /** Of the files. */
+  /** Directory of the files. */
   readonly directory: string
-  /** With the files `uri` and `ca.crt` of the journal's login. */
+  /** Directory with the files `uri` and `ca.crt` of the journal's login. */
   readonly login: string
-  /** Bytes on disk at the most: for more, the oldest requests go, and where there are none, the oldest connections and audit entries. */
+  /**
+   * Maximum bytes on disk. Past it the oldest requests are dropped, and without requests the oldest connections and audit
+   * entries.
+   */
   readonly bytes: number
 }
 
-/** What the thread is asked. Each gets exactly one reply. */
+/** Question to the spool's thread. Each gets exactly one reply. */
 export type SpoolRequest =
   | {
       readonly type: 'keep'
-      /** Batches as request-text.ts has them, UTF-8. */
+      /** Batches in the format of request-text.ts, UTF-8. */
       readonly requests: readonly Uint8Array[]
-      /** Each as JSON. */
+      /** Connections and audit entries, each as JSON. */
       readonly connections: readonly string[]
       readonly audit: readonly string[]
     }
-  /** Answered when connections and audit entries that were kept before are on the disk. */
+  /** Answered when all connections and audit entries kept before are on disk. */
   | { readonly type: 'sync' }
   | { readonly type: 'state' }
-  /** Which journal it ships to. */
+  /** Asks for the identity of the journal. */
   | { readonly type: 'journal' }
-  /** Answered when what was kept before has been shipped, or given up after `withinMs`. */
+  /** Answered when all records kept before are shipped, or after `withinMs` milliseconds. */
   | { readonly type: 'drain'; readonly withinMs: number }
   | { readonly type: 'close' }
 
 export interface SpoolState {
-  /** Records on disk that were not shipped yet. */
+  /** Number of records on disk that are not shipped yet. */
   readonly waiting: number
-  /** Since when the journal has been away, in milliseconds; 0 while it is there. */
+  /** Time since the journal became unavailable, in milliseconds; 0 while it is available. */
   readonly awayMs: number
-  /** Why it is away; empty while it is there. */
+  /** Reason why the journal is unavailable; empty while it is available. */
   readonly failure: string
-  /** Why what is on the disk cannot be read or removed; empty while it can. */
+  /** Reason why files cannot be read or removed; empty while they can. */
   readonly disk: string
-  /** Records that were shipped, requests and events that were dropped for want of room, and what the journal refused, since the thread began. */
+  /**
+   * Numbers of records since the thread started: shipped, requests and events dropped for lack of space, and rejected by the
+   * journal.
+   */
   readonly shipped: number
   readonly dropped: number
   readonly droppedEvents: number
@@ -45,6 +51,6 @@ export interface SpoolState {
 
 export type SpoolReply =
   | { readonly type: 'done' }
-  /** Undefined: nobody knows yet. */
+  /** `identity` is undefined while the journal has no schema. */
   | { readonly type: 'journal'; readonly identity: string | undefined }
   | ({ readonly type: 'state' } & SpoolState)

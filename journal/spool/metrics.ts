@@ -4,8 +4,11 @@ import type { SpoolState } from './messages.ts'
 
 export interface SpoolMetrics {
   readonly dropped: (reason: DropReason, records: number) => void
-  /** Takes what the thread says of itself. Returns how many requests and events were dropped, and records refused, since the last time. */
-  readonly show: (state: SpoolState) => Lost
+  /**
+   * Records the state of the thread. Returns the numbers of dropped requests, dropped events and rejected records since the last
+   * call.
+   */
+  readonly record: (state: SpoolState) => Lost
 }
 
 export interface SpoolMetricsDeps {
@@ -18,7 +21,7 @@ type Counts = Pick<SpoolState, 'shipped' | 'dropped' | 'droppedEvents' | 'refuse
 type Lost = Omit<Counts, 'shipped'>
 const NONE: Counts = { shipped: 0, dropped: 0, droppedEvents: 0, refused: 0 }
 
-/** The metrics of the journal, as a spool sees it (surface, section 7): what waits in memory and on the disk counts as waiting. */
+/** Registers the metrics of a spool. Records in memory and on disk count as waiting. */
 export function createSpoolMetrics({ inMemory, diskFails, registry = new Registry() }: SpoolMetricsDeps): SpoolMetrics {
   let state: (Counts & Pick<SpoolState, 'waiting' | 'awayMs'>) | undefined
   const metrics = createJournalMetrics(() => {
@@ -27,7 +30,7 @@ export function createSpoolMetrics({ inMemory, diskFails, registry = new Registr
   }, registry)
   new Gauge({
     name: 'mooring_journal_away',
-    help: 'Whether the journal cannot be reached now.',
+    help: 'Whether the journal is unavailable: 1 or 0.',
     registers: [registry],
     collect() {
       this.set(state && state.awayMs > 0 ? 1 : 0)
@@ -35,7 +38,7 @@ export function createSpoolMetrics({ inMemory, diskFails, registry = new Registr
   })
   new Gauge({
     name: 'mooring_journal_spool_failing',
-    help: 'Whether the disk of the spool cannot be written, synced or read now.',
+    help: 'Whether the disk of the spool fails to write, sync or read: 1 or 0.',
     registers: [registry],
     collect() {
       this.set(diskFails() ? 1 : 0)
@@ -43,17 +46,17 @@ export function createSpoolMetrics({ inMemory, diskFails, registry = new Registr
   })
   const events = new Counter({
     name: 'mooring_journal_dropped_events_total',
-    help: 'Connections and audit entries that were acknowledged and dropped: they filled the spool by themselves.',
+    help: 'Acknowledged connections and audit entries that were dropped because the spool was full.',
     registers: [registry],
   })
 
   return {
     dropped: metrics.dropped,
-    show(now) {
+    record(now) {
       const since = now.shipped < (state?.shipped ?? 0) ? NONE : (state ?? NONE)
       metrics.kept(now.shipped - since.shipped)
-      const more = (what: keyof Lost): number => Math.max(0, now[what] - since[what])
-      const [dropped, droppedEvents, refused] = [more('dropped'), more('droppedEvents'), more('refused')]
+      const increase = (what: keyof Lost): number => Math.max(0, now[what] - since[what])
+      const [dropped, droppedEvents, refused] = [increase('dropped'), increase('droppedEvents'), increase('refused')]
       if (dropped > 0) metrics.dropped('no_room', dropped)
       if (refused > 0) metrics.dropped('refused', refused)
       events.inc(droppedEvents)

@@ -5,7 +5,7 @@ import { type FaultyFiles, faultyFiles } from '../../test/support/journal/faulty
 import { drain, frameOf, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
-test('whatever fails, and however syncs overlap, what a sync has answered for survives the loss of power', async () => {
+test('synced frames survive a power loss, with any failures and overlapping syncs', async () => {
   const calls = ['append', 'truncate', 'remove', 'sync', 'syncAside', 'syncDirectory'] as const
   const step = fc.record({
     does: fc.constantFrom('append', 'append', 'sync', 'begin sync'),
@@ -50,7 +50,7 @@ const expectFault = (error: unknown) => {
   expect(error).toMatchObject({ code: 'EIO' })
 }
 
-/** A disk that keeps, when power is lost, no more of a file than was synced. */
+/** Creates a disk that keeps only the synced part of a file at a power loss. */
 function lossyFiles() {
   const files = faultyFiles()
   const paths = new Map<number, string>()

@@ -1,10 +1,13 @@
 import type { Files } from './files.ts'
 import { decodeFrame, type Frame, frameHead, HEADER_BYTES } from './frame.ts'
 
-/** Bytes and records of the whole frames of a file, by their heads alone: what is torn at its end does not count. Throws what the file system says. */
+/**
+ * Counts the bytes and records of the whole frames of a file, by their headers alone. A truncated frame at the end does not
+ * count. Throws the system's error.
+ */
 export function measureSegment(files: Files, path: string): { readonly bytes: number; readonly records: number } {
   const size = files.size(path)
-  return reading(files, path, (fd) => {
+  return withFile(files, path, (fd) => {
     let [bytes, records] = [0, 0]
     for (;;) {
       const head = frameHead(readWhole(files, fd, { offset: bytes, length: HEADER_BYTES }))
@@ -15,31 +18,35 @@ export function measureSegment(files: Files, path: string): { readonly bytes: nu
   })
 }
 
-export interface Wanted {
+/** Part of a file to read, with upper bounds of records and bytes. */
+export interface ReadSpan {
   readonly offset: number
-  /** Bytes from `offset` to the end of the file's whole frames. */
+  /** Bytes from `offset` to the end of the last whole frame. */
   readonly left: number
   readonly records: number
   readonly bytes: number
 }
 
-/** What was read, up to `bytes` behind the offset. */
-export interface Read {
+/** Frames that were read: `bytes` bytes from the offset on. */
+export interface ReadFrames {
   readonly frames: readonly Frame[]
   readonly records: number
   readonly bytes: number
 }
 
-/** Frames from an offset on: as many as are wanted, at least one; none where the file is damaged. Throws what the file system says. */
-export function readSegment(files: Files, path: string, wanted: Wanted): Read {
-  const { offset, left } = wanted
-  const raw = reading(files, path, (fd) => {
+/**
+ * Reads frames from an offset on, at least one, up to the bounds of `span`. Returns no frame where the file is damaged. Throws
+ * the system's error.
+ */
+export function readSegment(files: Files, path: string, span: ReadSpan): ReadFrames {
+  const { offset, left } = span
+  const raw = withFile(files, path, (fd) => {
     const head = frameHead(readWhole(files, fd, { offset, length: HEADER_BYTES }))
-    return readWhole(files, fd, { offset, length: Math.min(left, Math.max(wanted.bytes, head?.bytes ?? 0)) })
+    return readWhole(files, fd, { offset, length: Math.min(left, Math.max(span.bytes, head?.bytes ?? 0)) })
   })
   const frames: Frame[] = []
   let [bytes, records] = [0, 0]
-  while (records < wanted.records) {
+  while (records < span.records) {
     const frame = decodeFrame(raw.subarray(bytes))
     if (!frame) break
     frames.push(frame)
@@ -49,7 +56,10 @@ export function readSegment(files: Files, path: string, wanted: Wanted): Read {
   return { frames, records, bytes }
 }
 
-/** Up to the end of the file: a read may yield less than there is (read(2)), and a frame that was not read whole would count as damaged. */
+/**
+ * Reads until `length` bytes or the end of the file. A read may return fewer bytes than requested (read(2)), and an incomplete
+ * frame would count as damaged.
+ */
 function readWhole(files: Files, fd: number, { offset, length }: { readonly offset: number; readonly length: number }): Buffer {
   const parts: Buffer[] = []
   let bytes = 0
@@ -63,7 +73,7 @@ function readWhole(files: Files, fd: number, { offset, length }: { readonly offs
   return first && parts.length === 1 ? first : Buffer.concat(parts)
 }
 
-function reading<T>(files: Files, path: string, read: (fd: number) => T): T {
+function withFile<T>(files: Files, path: string, read: (fd: number) => T): T {
   const fd = files.openToRead(path)
   try {
     return read(fd)

@@ -4,13 +4,13 @@ import { expect, test, vi } from 'vitest'
 import { readableJournal } from '../../test/support/store/readable-journal.ts'
 import { connectionRecord } from '../../test/conformance/journal/records.ts'
 import { createJournalOwner } from '../postgresql.ts'
-import { spoolPlace } from '../../test/support/journal/temporary-spool.ts'
+import { temporarySpool } from '../../test/support/journal/temporary-spool.ts'
 
 const SOME_LOOKS_MS = 500
 
-test('who writes is told of a journal that was laid out anew, once, and not of one that was away or is laid out again', async () => {
+test('onReplaced reports a new journal once, and neither an outage nor a repeated migration', async () => {
   await using journal = await readableJournal()
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   const { server, logins } = journal.server
   const owner = createJournalOwner({ login: () => Promise.resolve(logins.owner) })
   const layOut = async () => {
@@ -18,7 +18,7 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
     await owner.sweep()
   }
   await place.setLogin(logins.edge)
-  await using spool = await place.open({ journalLookMs: 50 })
+  await using spool = await place.open({ identityCheckMs: 50 })
   const [first, second] = [connectionRecord({ tunnel: randomUUIDv7() }), connectionRecord({ tunnel: randomUUIDv7() })]
   const open = () => journal.reader.openSessions().catch(() => undefined)
   const reportConnections = vi.fn(() => void spool.connection(first))
@@ -34,7 +34,7 @@ test('who writes is told of a journal that was laid out anew, once, and not of o
   await setTimeout(SOME_LOOKS_MS)
   expect(reportConnections).not.toHaveBeenCalled()
 
-  // Nothing is shipped meanwhile that would fail, and the connection stays.
+  // No record is shipped meanwhile, which would fail, and the connection stays.
   const admin = await server.client({ database: 'journal' })
   await admin.query('DROP SCHEMA journal CASCADE')
   await layOut()

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import type { Files } from './files.ts'
-import { measureSegment, type Read, readSegment, type Wanted } from './read-segment.ts'
+import { measureSegment, type ReadFrames, readSegment, type ReadSpan } from './read-segment.ts'
 import { SegmentFile } from './segment-file.ts'
 
-/** The files `{name}-{number}.log` of a directory. Its calls throw what the file system says. */
+/** Files `{name}-{number}.log` of a directory. Each method throws the system's error. */
 export class SegmentDirectory {
   readonly #directory: string
   readonly #name: string
@@ -15,7 +15,7 @@ export class SegmentDirectory {
     this.#files = files
   }
 
-  /** Of all that are there, the oldest first. */
+  /** Returns the numbers of the existing files, oldest first. */
   numbers(): readonly number[] {
     const pattern = new RegExp(`^${this.#name}-(\\d+)\\.log$`)
     const numbers = this.#files.list(this.#directory).flatMap((file) => pattern.exec(file)?.slice(1).map(Number) ?? [])
@@ -30,21 +30,21 @@ export class SegmentDirectory {
     return new SegmentFile(this.#path(number), this.#files)
   }
 
-  /** Brings the names of files that were made to the disk. */
+  /** Syncs the directory, so that new files survive a power loss. */
   syncNames(): void {
     this.#files.syncDirectory(this.#directory)
   }
 
-  /** A file that somebody has removed by hand is damaged from its start. */
-  read(number: number, wanted: Wanted): Read {
-    return this.#unlessGone(number, { frames: [], records: 0, bytes: 0 }, () =>
-      readSegment(this.#files, this.#path(number), wanted),
+  /** Reads frames of a file. A file that was removed by hand counts as damaged from its start. */
+  read(number: number, span: ReadSpan): ReadFrames {
+    return this.#unlessRemoved(number, { frames: [], records: 0, bytes: 0 }, () =>
+      readSegment(this.#files, this.#path(number), span),
     )
   }
 
-  /** Of a file that nobody writes. One that somebody has removed by hand needs none. */
+  /** Syncs a file that is not written any more. A file that was removed by hand needs no sync. */
   sync(number: number): void {
-    this.#unlessGone(number, undefined, () => {
+    this.#unlessRemoved(number, undefined, () => {
       const fd = this.#files.openToRead(this.#path(number))
       try {
         this.#files.sync(fd)
@@ -58,12 +58,12 @@ export class SegmentDirectory {
     this.#files.remove(this.#path(number))
   }
 
-  #unlessGone<T>(number: number, gone: T, act: () => T): T {
+  #unlessRemoved<T>(number: number, fallback: T, act: () => T): T {
     try {
       return act()
     } catch (error) {
       if (this.numbers().includes(number)) throw error
-      return gone
+      return fallback
     }
   }
 

@@ -1,10 +1,11 @@
 import type { Files } from './files.ts'
 
 /**
- * One file of a log while it is appended to. Its calls throw what the file system says.
+ * File of a log while it is written. Each method throws the system's error.
  *
- * After a sync that failed the system may have given up what it could not write, and calls the next sync a success (fsync(2)): such a file,
- * and one with a torn frame that could not be cut off, is not `sound`, and is written on no more.
+ * After a failed sync the system may have discarded what it could not write, and the next sync succeeds all the same (fsync(2)).
+ * Such a file is not `sound`, and is not written any more. The same holds for a file with a truncated frame that could not be
+ * removed.
  */
 export class SegmentFile {
   readonly #files: Files
@@ -15,7 +16,7 @@ export class SegmentFile {
   #syncs = 0
   #closed = false
 
-  /** Makes the file. */
+  /** Creates the file. */
   constructor(path: string, files: Files) {
     this.#files = files
     this.#fd = files.create(path)
@@ -29,12 +30,12 @@ export class SegmentFile {
     return !this.#torn && this.#failure === undefined
   }
 
-  /** Whether a sync is under way. */
+  /** Whether a sync is running. */
   get syncing(): boolean {
     return this.#syncs > 0
   }
 
-  /** Adds all of it, or nothing. */
+  /** Appends all bytes or nothing. */
   append(bytes: Buffer): void {
     try {
       for (let written = 0; written < bytes.length;) written += this.#files.append(this.#fd, bytes, written)
@@ -45,7 +46,7 @@ export class SegmentFile {
     this.#bytes += bytes.length
   }
 
-  /** Resolves when all that was added before is on the disk. */
+  /** Resolves when all bytes appended before are on disk. */
   async sync(): Promise<void> {
     this.#syncs += 1
     try {
@@ -58,7 +59,7 @@ export class SegmentFile {
     if (this.#failure) throw this.#failure.cause
   }
 
-  /** The same, while this thread waits. */
+  /** Syncs the file, and blocks this thread. */
   syncNow(): void {
     try {
       this.#files.sync(this.#fd)
@@ -68,13 +69,15 @@ export class SegmentFile {
     if (this.#failure) throw this.#failure.cause
   }
 
-  /** Once. Under a sync that is under way the file stays open: its number may be another file's at once. */
+  /**
+   * Closes the file; call it once. The descriptor stays open during a running sync, because another file could get its number.
+   */
   close(): void {
     this.#closed = true
     if (this.#syncs === 0) this.#files.close(this.#fd)
   }
 
-  /** A torn frame must not come before a whole one. */
+  /** Removes a truncated frame: a whole frame must not follow it. */
   #cutOff(): void {
     try {
       this.#files.truncate(this.#fd, this.#bytes)

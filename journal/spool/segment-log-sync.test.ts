@@ -6,7 +6,7 @@ import { diskFiles, type Files } from './files.ts'
 import { drain, frameOf, open, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
-test('what a sync that failed may have lost is put into a new file by the next', async () => {
+test('the sync after a failed one copies the frames that may be lost into a new file', async () => {
   using place = scratch()
   const files = faultyFiles()
   const log = openDurable(place.directory, files)
@@ -19,12 +19,12 @@ test('what a sync that failed may have lost is put into a new file by the next',
   const [lost = ''] = readdirSync(place.directory)
   log.append(frameOf('c'), 1)
   await log.sync()
-  // As when the system gave up what it could not write.
+  // As when the system has discarded what it could not write.
   truncateSync(join(place.directory, lost), frameOf('a').length)
   expect(drain(open(place.directory))).toEqual(['a', 'b', 'c'])
 })
 
-test('a sync that waits while its file is left for the next one succeeds, and calls that wait share one', async () => {
+test('a sync succeeds while the next file begins, and waiting calls share one sync', async () => {
   using place = scratch()
   const begun = Promise.withResolvers<undefined>()
   const gate = Promise.withResolvers<undefined>()
@@ -51,7 +51,7 @@ test('a sync that waits while its file is left for the next one succeeds, and ca
   log.close()
 })
 
-test('what one that was killed has left is synced by the next before it says so', async () => {
+test('a sync includes the files of a killed process', async () => {
   using place = scratch()
   openDurable(place.directory).append(frameOf('left'), 1)
   const files = faultyFiles()
@@ -62,7 +62,7 @@ test('what one that was killed has left is synced by the next before it says so'
   await log.sync()
 })
 
-test('while syncs fail nothing is lost, and the disk holds what is unsure but twice', async () => {
+test('while syncs fail no frame is lost, and the disk holds unsynced frames at most twice', async () => {
   using place = scratch()
   const files = faultyFiles()
   const log = openDurable(place.directory, files)
@@ -85,7 +85,7 @@ test('while syncs fail nothing is lost, and the disk holds what is unsure but tw
   expect([log.records, log.bytes, readdirSync(place.directory)]).toEqual([0, 0, []])
 })
 
-test('what one that was killed has left and somebody removed by hand keeps no sync from succeeding', async () => {
+test('a sync succeeds after a file of a killed process was removed by hand', async () => {
   using place = scratch()
   for (const text of ['a', 'b']) openDurable(place.directory).append(frameOf(text), 1)
   const log = openDurable(place.directory)
@@ -93,7 +93,7 @@ test('what one that was killed has left and somebody removed by hand keeps no sy
   await log.sync()
 })
 
-test('what was not synced yet is not dropped', async () => {
+test('unsynced frames are not dropped', async () => {
   using place = scratch()
   const files = faultyFiles()
   const log = openDurable(place.directory, files)
@@ -106,7 +106,7 @@ test('what was not synced yet is not dropped', async () => {
   expect(drain(log)).toEqual(['a'])
 })
 
-test('the sync of a file that was dropped meanwhile is worth nothing: what else has its frames is synced too', async () => {
+test('the sync of a file dropped meanwhile does not count: the file with its frames is synced too', async () => {
   using place = scratch()
   const begun = Promise.withResolvers<undefined>()
   const gate = Promise.withResolvers<undefined>()

@@ -7,15 +7,15 @@ import { diskFiles, type Files } from './files.ts'
 import { drain, frameOf, MOST, open, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
-test('what was added is taken in order, whatever is closed and opened in between, and nothing is left on the disk', () => {
+test('frames are taken in the order of their appends, across any closing and reopening, and no file is left', () => {
   const steps = fc.array(fc.oneof(fc.string({ maxLength: 300 }), fc.constantFrom(null, undefined)), { maxLength: 40 })
   fc.assert(
     fc.property(steps, (given) => {
       using place = scratch()
       let log = open(place.directory)
       const taken: string[] = []
-      for (const step of given) {
-        if (typeof step === 'string') log.append(frameOf(step), 1)
+      for (const [index, step] of given.entries()) {
+        if (typeof step === 'string') log.append(frameOf(`${index} ${step}`), 1)
         else if (step === null) {
           log.close()
           log = open(place.directory)
@@ -28,22 +28,33 @@ test('what was added is taken in order, whatever is closed and opened in between
       }
       taken.push(...drain(log))
       log.close()
-      // What was taken and lay in a file that was not taken whole comes again after a start: shipping again adds nothing.
-      const wanted = given.filter((step) => typeof step === 'string')
-      expect(given.includes(null) ? dedupe(taken, wanted) : taken).toEqual(wanted)
+      const appended = given.flatMap((step, index) => (typeof step === 'string' ? [`${index} ${step}`] : []))
+      // Reopening a log yields taken frames again, up to a whole file of them: shipping a record twice adds nothing.
+      const first = taken.filter((text, index) => taken.indexOf(text) === index)
+      expect(given.includes(null) ? first : taken).toEqual(appended)
       expect([log.records, log.bytes, readdirSync(place.directory)]).toEqual([0, 0, []])
     }),
     { numRuns: 200 },
   )
 })
 
-/** `wanted`, if it is what `taken` comes to when it goes back at starts. */
-function dedupe(taken: readonly string[], wanted: readonly string[]): readonly string[] {
-  const missing = wanted.filter((text) => !taken.includes(text))
-  return missing.length === 0 ? wanted : taken
-}
+test.each([false, true])('a log keeps the order of its frames after it is closed and opened again (durable: %s)', (durable) => {
+  using scratchDirectory = scratch()
+  // Each frame fills a file: the numbers of the files reach two digits, so that an order by name would differ.
+  const openSmall = () => new SegmentLog({ directory: scratchDirectory.directory, name: 'x', durable, segmentBytes: 1 })
+  const texts = Array.from({ length: 24 }, (_, index) => `frame ${index}`)
+  const before = openSmall()
+  for (const text of texts.slice(0, 11)) before.append(frameOf(text), 1)
+  before.close()
+  const after = openSmall()
+  for (const text of texts.slice(11)) after.append(frameOf(text), 1)
+  expect(readdirSync(scratchDirectory.directory)).toHaveLength(texts.length)
+  expect(drain(after)).toEqual(texts)
+  after.close()
+  expect(readdirSync(scratchDirectory.directory)).toEqual([])
+})
 
-test('of a file that was cut off at any byte its whole frames are taken, and what is added later', () => {
+test('the whole frames of a file truncated at any byte are taken, and later ones', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 50 }), { minLength: 1, maxLength: 10 }), fc.nat(), (texts, at) => {
       using place = scratch()
@@ -65,7 +76,7 @@ test('of a file that was cut off at any byte its whole frames are taken, and wha
   )
 })
 
-test('what is no frame at the end of a file does no harm; a damaged place costs the rest of its file, and is told', () => {
+test('bytes after the last frame are ignored; damage loses the rest of its file, and is reported', () => {
   using place = scratch()
   const killed = open(place.directory)
   for (const text of ['one', 'two', 'three']) killed.append(frameOf(text), 1)
@@ -88,7 +99,7 @@ test('what is no frame at the end of a file does no harm; a damaged place costs 
   expect([log.read(MOST), log.records]).toEqual([undefined, 0])
 })
 
-test('the oldest file is dropped with what was not taken of it; what was being taken then is not taken again', () => {
+test('drop removes the oldest file with its remaining frames, and take of one of its batches changes nothing', () => {
   using place = scratch()
   const before = open(place.directory)
   for (const text of ['a', 'b', 'c']) before.append(frameOf(text), 1)
@@ -105,7 +116,7 @@ test('the oldest file is dropped with what was not taken of it; what was being t
   expect(log.drop()).toBeUndefined()
 })
 
-test('a frame that a full disk cut off leaves no hole: what comes before and after it is taken, now and after a kill', () => {
+test('a frame truncated by a full disk leaves no hole: the frames before and after it are taken, also after a kill', () => {
   using place = scratch()
   const files = faultyFiles()
   const log = open(place.directory, files)
@@ -119,7 +130,7 @@ test('a frame that a full disk cut off leaves no hole: what comes before and aft
   expect(drain(open(place.directory))).toEqual(['before', 'after'])
 })
 
-test('a file that somebody removed by hand holds nothing up, and what was in it is told', () => {
+test('a file removed by hand blocks nothing, and its records are reported as lost', () => {
   using place = scratch()
   for (const text of ['a', 'b']) open(place.directory).append(frameOf(text), 1)
   const log = open(place.directory)
@@ -130,7 +141,7 @@ test('a file that somebody removed by hand holds nothing up, and what was in it 
   expect([drain(log), log.records]).toEqual([['b'], 0])
 })
 
-test('a frame that could not be cut off either is the last one of its file', () => {
+test('a truncated frame that cannot be removed is the last one of its file', () => {
   using place = scratch()
   const files = faultyFiles()
   const log = open(place.directory, files)
@@ -143,7 +154,7 @@ test('a frame that could not be cut off either is the last one of its file', () 
   expect(drain(open(place.directory))).toEqual(['before', 'after'])
 })
 
-test('a file that could not be begun is not left on the disk, unless it cannot be removed either', () => {
+test('a file whose creation failed is removed, at the latest when the disk works again', () => {
   using place = scratch()
   const files = faultyFiles()
   const log = openDurable(place.directory, files)
@@ -158,7 +169,7 @@ test('a file that could not be begun is not left on the disk, unless it cannot b
   expect([drain(log), readdirSync(place.directory).length]).toEqual([['a'], 1])
 })
 
-test('a read that yields less than was asked for is read on', () => {
+test('a short read is continued', () => {
   using place = scratch()
   const files: Files = { ...diskFiles, read: (fd, offset, length) => diskFiles.read(fd, offset, Math.min(length, 3)) }
   const texts = ['one', 'two', 'x'.repeat(1_000)]
@@ -166,7 +177,7 @@ test('a read that yields less than was asked for is read on', () => {
   expect(drain(open(place.directory, files))).toEqual(texts)
 })
 
-test('after a damaged rest of the file that is written nothing is left', () => {
+test('a damaged rest of the current file is skipped, and later frames are taken', () => {
   using place = scratch()
   const log = open(place.directory)
   for (const text of ['one', 'two', 'three']) log.append(frameOf(text), 1)
@@ -183,7 +194,7 @@ test('after a damaged rest of the file that is written nothing is left', () => {
   expect([log.records, drain(log), log.records]).toEqual([1, ['four'], 0])
 })
 
-test('whatever fails at any step, what was added is taken in order, and nothing that was not', async () => {
+test('with failures at any step exactly the appended frames are taken, in order', async () => {
   const calls = ['append', 'create', 'truncate', 'openToRead', 'read', 'remove', 'sync', 'syncAside', 'syncDirectory'] as const
   const step = fc.record({
     does: fc.constantFrom('append', 'append', 'append', 'take', 'sync', 'reopen'),
@@ -223,7 +234,7 @@ test('whatever fails at any step, what was added is taken in order, and nothing 
         if (does === 'reopen') log = openSmall()
       }
       taken.push(...drain(log).map((text) => text.trimEnd()))
-      // Again is no harm: the records have ids.
+      // Duplicates are harmless: the records have ids.
       const first = taken.filter((text, index) => taken.indexOf(text) === index)
       expect(first).toEqual(added)
       log.close()

@@ -2,13 +2,13 @@ import { diskFiles, type Files } from './files.ts'
 import type { Frame } from './frame.ts'
 import { SegmentDirectory } from './segment-directory.ts'
 import type { SegmentFile } from './segment-file.ts'
-import { UnsureFrames } from './unsure-frames.ts'
+import { UnsyncedFrames } from './unsynced-frames.ts'
 
 const SEGMENT_BYTES = 4 * 1024 * 1024
 
 interface Segment {
   readonly number: number
-  /** Its first frame, counted from the first one that was added; 0 in a file of the one before. */
+  /** Number of its first frame, counted over the frames appended by this process; 0 for a file of an earlier process. */
   readonly first: number
   bytes: number
   records: number
@@ -22,52 +22,52 @@ interface Writable {
 export interface SegmentLogOptions {
   readonly directory: string
   readonly name: string
-  /** Whether `sync` is ever called: then a file is on the disk before the next is begun. */
+  /** Whether the log supports `sync`: then a file is synced before the next one begins. */
   readonly durable: boolean
   readonly files?: Files
-  /** A file is begun anew past this: what is dropped or removed goes by whole files. */
+  /** Size in bytes past which a new file begins. Dropping and removing work on whole files. */
   readonly segmentBytes?: number
 }
 
-/** Where reading stands: behind what was taken for good. */
-interface Place {
+/** Position of the first frame that is not taken. */
+interface Position {
   number: number
   offset: number
 }
 
-/** What was read together, to be taken for good once it is kept elsewhere. */
+/** Frames that were read together. `take` removes them from the log. */
 export interface Batch {
   readonly frames: readonly Frame[]
   readonly records: number
-  /** Records of a damaged rest of a file, which are passed over with it. */
+  /** Number of records in the damaged rest of a file, which `take` skips. */
   readonly lost: number
-  readonly end: Readonly<Place>
+  readonly end: Readonly<Position>
 }
 
 /**
- * A queue of frames in files `{name}-{number}.log` of a directory: written at one end, taken at the other, file by file. What a process
- * that was killed wrote is found by the next, which writes no file on: a torn frame can only be the last one of a file.
- * Its calls are synchronous, for a thread of its own; they throw what the file system says, and may be made again.
+ * Queue of frames in files `{name}-{number}.log` of a directory, appended at one end and taken at the other, file by file. A new
+ * process finds the frames of a killed one and begins a new file, so that a truncated frame can only be the last of a file.
+ * Methods are synchronous, for a thread of their own; they throw the system's error, and may be called again after it.
  */
 export class SegmentLog {
   readonly #directory: SegmentDirectory
   readonly #durable: boolean
   readonly #segmentBytes: number
   readonly #segments: Segment[]
-  readonly #place: Place
-  /** Not wanted any more, and still to be removed. */
-  readonly #over: Segment[] = []
-  /** The last of the segments, while it is written. */
+  readonly #position: Position
+  /** Segments that are taken or superseded, and whose files still exist. */
+  readonly #removable: Segment[] = []
+  /** File of the last segment while it is written. */
   #file: SegmentFile | undefined
   #next: number
   #takenRecords = 0
   #appended = 0
-  /** All of it is in the last of the segments. */
-  readonly #unsure = new UnsureFrames()
-  /** Which a sync is under way of, unless it was removed since. */
+  /** Frames that may not have reached the disk. All are in the last segment. */
+  readonly #unsynced = new UnsyncedFrames()
+  /** Segment of the running sync, unless it was removed since. */
   #inSync: Segment | undefined
-  /** Files of the one before, which may not have reached the disk. */
-  #left: readonly number[]
+  /** Numbers of files of an earlier process, which may not have reached the disk. */
+  #inherited: readonly number[]
   #syncing: Promise<void> = Promise.resolve()
   #nextSync: Promise<void> | undefined
 
@@ -78,39 +78,39 @@ export class SegmentLog {
     this.#segmentBytes = segmentBytes
     const numbers = this.#directory.numbers()
     this.#segments = numbers.map((number) => ({ number, first: 0, ...this.#directory.measure(number) }))
-    this.#left = durable ? numbers : []
+    this.#inherited = durable ? numbers : []
     this.#next = (this.#segments.at(-1)?.number ?? 0) + 1
-    this.#place = { number: this.#segments[0]?.number ?? this.#next, offset: 0 }
+    this.#position = { number: this.#segments[0]?.number ?? this.#next, offset: 0 }
   }
 
   /** Bytes on disk. */
   get bytes(): number {
-    return [...this.#segments, ...this.#over].reduce((sum, { bytes }) => sum + bytes, 0)
+    return [...this.#segments, ...this.#removable].reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /** Records that were not taken yet. */
+  /** Number of records that are not taken yet. */
   get records(): number {
     return this.#segments.reduce((sum, { records }) => sum + records, 0) - this.#takenRecords
   }
 
-  /** Whether `drop` would remove anything but the file that is written, or that has what was not synced. */
+  /** Whether `drop` can remove a file that is neither being written nor has unsynced frames. */
   get hasOlder(): boolean {
-    return this.#over.length > 0 || this.#segments.length > (this.#file || this.#unsure.first !== undefined ? 1 : 0)
+    return this.#removable.length > 0 || this.#segments.length > (this.#file || this.#unsynced.first !== undefined ? 1 : 0)
   }
 
-  /** Adds whole frames, or nothing. */
+  /** Appends a frame of `records` records, or nothing. */
   append(frame: Buffer, records: number): void {
     const { file, segment } = this.#writable(this.#segmentBytes)
     file.append(frame)
     segment.bytes += frame.length
     segment.records += records
     this.#appended += 1
-    if (this.#durable) this.#unsure.add({ number: this.#appended, frame, records })
+    if (this.#durable) this.#unsynced.add({ number: this.#appended, frame, records })
   }
 
   /**
-   * Resolves when all that was added before is on the disk; calls that wait share one sync. After one that failed the next puts what may be
-   * lost into a new file.
+   * Resolves when all frames appended before are on disk. Waiting calls share one sync. After a failed sync the next one copies
+   * the frames that may be lost into a new file.
    */
   sync(): Promise<void> {
     this.#nextSync ??= this.#syncAfter(this.#syncing)
@@ -118,7 +118,7 @@ export class SegmentLog {
   }
 
   async #syncAfter(before: Promise<void>): Promise<void> {
-    // Its failure is that of those who waited for it.
+    // Its callers handle its failure.
     await Promise.allSettled([before])
     this.#nextSync = undefined
     this.#syncing = this.#syncAll()
@@ -126,104 +126,104 @@ export class SegmentLog {
   }
 
   async #syncAll(): Promise<void> {
-    this.#syncLeft()
+    this.#syncInherited()
     const wanted = this.#appended
-    while ((this.#unsure.first ?? Infinity) <= wanted) {
+    while ((this.#unsynced.first ?? Infinity) <= wanted) {
       const { segment, file } = this.#writable(Infinity)
       const upTo = this.#appended
       this.#inSync = segment
       await file.sync()
-      if (this.#inSync === segment) this.#unsure.forget(upTo)
+      if (this.#inSync === segment) this.#unsynced.forget(upTo)
     }
   }
 
-  #syncLeft(): void {
-    for (const { number } of this.#segments.filter(({ number }) => this.#left.includes(number))) this.#directory.sync(number)
-    this.#left = []
+  #syncInherited(): void {
+    for (const { number } of this.#segments.filter(({ number }) => this.#inherited.includes(number))) this.#directory.sync(number)
+    this.#inherited = []
   }
 
-  /** The oldest frames that were not taken, at least one if there is any. */
+  /** Returns the oldest frames that are not taken, at least one; undefined when there is none. */
   read(most: { readonly records: number; readonly bytes: number }): Batch | undefined {
-    this.#forward()
-    const segment = this.#segments.find(({ number }) => number === this.#place.number)
-    if (!segment || this.#place.offset >= segment.bytes) return undefined
+    this.#advance()
+    const segment = this.#segments.find(({ number }) => number === this.#position.number)
+    if (!segment || this.#position.offset >= segment.bytes) return undefined
     const { number, bytes } = segment
-    const { offset } = this.#place
+    const { offset } = this.#position
     const read = this.#directory.read(number, { ...most, offset, left: bytes - offset })
     if (read.frames.length > 0) return { ...read, lost: 0, end: { number, offset: offset + read.bytes } }
     return { frames: [], records: 0, lost: segment.records - this.#takenRecords, end: { number, offset: bytes } }
   }
 
-  /** What was read is kept elsewhere, which holds whatever this throws. Files that were taken whole go. */
+  /** Takes a batch out of the log, which holds even when this throws. Files that are taken as a whole are removed. */
   take({ records, lost, end }: Batch): void {
-    if (end.number === this.#place.number) {
-      this.#place.offset = end.offset
+    if (end.number === this.#position.number) {
+      this.#position.offset = end.offset
       this.#takenRecords += records + lost
-      this.#forward()
+      this.#advance()
     }
-    this.#removeOver()
+    this.#removeFiles()
   }
 
   /**
-   * Removes the oldest file. Returns how many records in it were not taken, undefined when there is none, or only one that has what was not
-   * synced: for that somebody waits.
+   * Removes the oldest file. Returns the number of its records that were not taken. Returns undefined when there is no file, or
+   * only one with unsynced frames, whose callers wait for a sync.
    */
   drop(): number | undefined {
-    if (this.#over.length > 0) {
-      this.#removeOver()
+    if (this.#removable.length > 0) {
+      this.#removeFiles()
       return 0
     }
     const oldest = this.#segments[0]
-    if (!oldest || (this.#segments.length === 1 && this.#unsure.first !== undefined)) return undefined
-    const lost = oldest.records - (this.#place.number === oldest.number ? this.#takenRecords : 0)
+    if (!oldest || (this.#segments.length === 1 && this.#unsynced.first !== undefined)) return undefined
+    const lost = oldest.records - (this.#position.number === oldest.number ? this.#takenRecords : 0)
     this.#directory.remove(oldest.number)
     if (this.#segments.length === 1) this.#abandon()
-    this.#leave(oldest)
+    this.#detach(oldest)
     if (this.#inSync === oldest) this.#inSync = undefined
     return lost
   }
 
-  /** Closes the file; one that was taken whole goes. */
+  /** Closes the log. A file that is taken as a whole is removed. */
   close(): void {
     try {
       this.#retire()
     } finally {
-      this.#forward()
-      this.#removeOver()
+      this.#advance()
+      this.#removeFiles()
     }
   }
 
-  /** On to the first file that has something left. */
-  #forward(): void {
+  /** Advances the position to the first file with frames that are not taken. */
+  #advance(): void {
     for (;;) {
       const first = this.#segments[0]
       if (!first) return
-      if (this.#place.number < first.number) Object.assign(this.#place, { number: first.number, offset: 0 })
-      const isTaken = this.#place.offset >= first.bytes
+      if (this.#position.number < first.number) Object.assign(this.#position, { number: first.number, offset: 0 })
+      const isTaken = this.#position.offset >= first.bytes
       const isWritten = this.#file !== undefined && this.#segments.length === 1
       if (!isTaken || (isWritten && first.bytes < this.#segmentBytes / 4)) return
       if (isWritten) this.#abandon()
-      this.#leave(first)
-      this.#over.push(first)
+      this.#detach(first)
+      this.#removable.push(first)
     }
   }
 
-  #leave(segment: Segment): void {
+  #detach(segment: Segment): void {
     const { number } = segment
     this.#segments.splice(this.#segments.indexOf(segment), 1)
-    if (this.#place.number !== number) return
-    Object.assign(this.#place, { number: number + 1, offset: 0 })
+    if (this.#position.number !== number) return
+    Object.assign(this.#position, { number: number + 1, offset: 0 })
     this.#takenRecords = 0
   }
 
-  #removeOver(): void {
-    for (let [oldest] = this.#over; oldest; [oldest] = this.#over) {
+  #removeFiles(): void {
+    for (let [oldest] = this.#removable; oldest; [oldest] = this.#removable) {
       this.#directory.remove(oldest.number)
-      this.#over.shift()
+      this.#removable.shift()
     }
   }
 
-  /** The last file, if it may be written on and is smaller than `most`, or else a new one. */
+  /** Returns the last file if it is sound and smaller than `most` bytes, else a new one. */
   #writable(most: number): Writable {
     const segment = this.#segments.at(-1)
     if (segment && this.#file?.sound === true && segment.bytes < most) return { segment, file: this.#file }
@@ -231,23 +231,23 @@ export class SegmentLog {
     return this.#begin()
   }
 
-  /** A new file, which begins with what may not have reached the disk. */
+  /** Begins a new file with a copy of the frames that may not have reached the disk. */
   #begin(): Writable {
-    // Else a disk that neither syncs nor removes would be filled with copies.
-    if (this.#unsure.first !== undefined) this.#removeOver()
+    // Otherwise a disk that fails to sync and to remove would fill up with copies.
+    if (this.#unsynced.first !== undefined) this.#removeFiles()
     const number = this.#next
     const file = this.#directory.create(number)
     this.#next += 1
-    const { first = this.#appended + 1, records } = this.#unsure
-    const copy = this.#unsure.bytes()
+    const { first = this.#appended + 1, records } = this.#unsynced
+    const copy = this.#unsynced.bytes()
     const segment = { number, first, bytes: copy.length, records }
     try {
       if (this.#durable) this.#directory.syncNames()
       file.append(copy)
     } catch (error) {
       file.close()
-      this.#over.push(segment)
-      this.#tryRemoveOver()
+      this.#removable.push(segment)
+      this.#tryRemoveFiles()
       throw error
     }
     this.#file = file
@@ -256,26 +256,26 @@ export class SegmentLog {
     return { segment, file }
   }
 
-  /** Removes files of which all is in a new one, or each sync that fails would leave another. */
+  /** Removes the files whose frames are all copied into a new one; otherwise each failed sync would leave a file. */
   #supersede({ first }: Segment): void {
     for (const segment of this.#segments.filter((each) => each.first >= first)) {
-      this.#leave(segment)
-      this.#over.push(segment)
+      this.#detach(segment)
+      this.#removable.push(segment)
       if (this.#inSync === segment) this.#inSync = undefined
     }
-    this.#tryRemoveOver()
+    this.#tryRemoveFiles()
   }
 
-  /** While something else is to be told or done: what stays is told when it is tried again. */
-  #tryRemoveOver(): void {
+  /** Removes files, and ignores errors: another result takes precedence, and the next removal reports them. */
+  #tryRemoveFiles(): void {
     try {
-      this.#removeOver()
+      this.#removeFiles()
     } catch {
-      // It is in #over still.
+      // The segments remain in #removable.
     }
   }
 
-  /** Closes the file. What is not on the disk by then remains unsure. */
+  /** Closes the file. Frames that are not on disk by then remain unsynced. */
   #retire(): void {
     const file = this.#file
     this.#file = undefined
@@ -283,18 +283,18 @@ export class SegmentLog {
     try {
       if (!this.#durable || !file.sound) return
       file.syncNow()
-      // An error is told but once: it may be the other sync that hears of it.
-      if (!file.syncing) this.#unsure.forget()
+      // The system reports a write error once: a concurrent sync may have received it.
+      if (!file.syncing) this.#unsynced.forget()
     } finally {
       file.close()
     }
   }
 
-  /** Closes the file, of which nothing is wanted any more. */
+  /** Closes the file, whose frames are not needed any more. */
   #abandon(): void {
     const file = this.#file
     this.#file = undefined
-    this.#unsure.forget()
+    this.#unsynced.forget()
     file?.close()
   }
 }

@@ -12,17 +12,17 @@ import { encodeFrame, type FrameKind } from './frame.ts'
 import { SegmentLog } from './segment-log.ts'
 import { createShipper, type Shipper } from './shipper.ts'
 
-interface Place extends AsyncDisposable {
+interface TestShipper extends AsyncDisposable {
   readonly files: FaultyFiles
   readonly shipper: Shipper
   readonly kept: string[]
-  /** What was said of the disk, changes only. */
+  /** Reports about the disk, changes only. */
   readonly disk: string[]
   readonly counts: { readonly shipped: number; readonly refused: number }
   add(text: string, kind?: FrameKind, records?: number): void
 }
 
-/** As `createKeeper` does with what is no batch of requests. */
+/** Rejects invalid batches of requests as `createKeeper` does. */
 function refuseWhatIsNone(requests: Shipment['requests']): void {
   try {
     requests.forEach(requestRows)
@@ -31,7 +31,7 @@ function refuseWhatIsNone(requests: Shipment['requests']): void {
   }
 }
 
-function start(): Place {
+function start(): TestShipper {
   const directory = mkdtempSync(join(tmpdir(), 'mooring-shipper-'))
   const files = faultyFiles()
   const log = new SegmentLog({ directory, name: 'events', durable: true, files })
@@ -84,7 +84,7 @@ test.each(['openToRead', 'read'] as const)(
   },
 )
 
-test('what cannot be removed from a disk that can only be read is shipped once, and what comes after it too', async () => {
+test('records on a read-only disk are shipped once, and later ones too', async () => {
   await using place = start()
   place.files.failing.set('remove', 'EROFS')
   const large = 'x'.repeat(3_000_000)
@@ -97,11 +97,11 @@ test('what cannot be removed from a disk that can only be read is shipped once, 
   await expect.poll(() => [place.kept.at(-1), place.disk.at(-1)]).toEqual(['e', 'works'])
 })
 
-test('requests in the lines of an earlier version are refused, and hold up nothing', async () => {
+test('requests in the format of an earlier version are rejected, and block nothing', async () => {
   await using place = start()
   const request = requestRecord({ tunnel: 't', path: '/new' })
   const now = Buffer.from(requestBatch([request])).toString()
-  // Each named its tunnel, after its id.
+  // Each request had its tunnel after its id.
   const before = now.replace('@t\n', '').replace('\n', '\nt\n')
   place.add(before.repeat(3), 'requests', 3)
   place.add(now, 'requests')

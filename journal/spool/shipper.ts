@@ -6,43 +6,45 @@ import type { Frame } from './frame.ts'
 import type { Batch, SegmentLog } from './segment-log.ts'
 import { splitRequests } from './split-requests.ts'
 
-/** What is shipped at once, at the most. */
+/** Maximum of records and bytes in a shipment. */
 const MOST = { records: 2_048, bytes: 1024 * 1024 }
-/** What came waits so long for more to go with it. */
+/** Time that new records wait for more, to be shipped together, in milliseconds. */
 const LINGER_MS = 50
 const BACK_OFF = { baseMs: 500, maxMs: 15_000 }
 
 export interface ShipperDeps {
-  /** In the order in which they are shipped. */
+  /** Logs to ship, in this order. */
   readonly logs: readonly SegmentLog[]
   readonly keeper: Pick<Keeper, 'keep'>
   readonly onShipped: (records: number) => void
   readonly onRefused: (records: number) => void
-  /** The journal did not take something now (undefined: it took something), which is tried again. */
+  /** Called after each attempt with the journal's error, undefined for a success. A failed attempt is retried. */
   readonly onTry: (error: unknown) => void
-  /** The disk did not do what was asked (undefined: all of it), which is tried again. */
+  /** Called after each read of the logs with the disk's error, undefined for a success. A failed read is retried. */
   readonly onDisk: (error: unknown) => void
-  /** 0 to 1, for the back-off. */
+  /** Returns a number from 0 to 1, for the back-off. */
   readonly random?: () => number
 }
 
 export interface Shipper {
-  /** There is something to ship. */
+  /** Reports that there are records to ship. */
   wake(): void
-  /** Resolves when nothing is left, or false after `ms`; what waits for a retry is tried at once. */
+  /**
+   * Ships all records; a waiting retry starts at once. Resolves to true when no record is left, to false after `ms` milliseconds.
+   */
   drain(ms: number): Promise<boolean>
   close(): Promise<void>
 }
 
-/** What was read of a log. */
+/** Batch that was read from a log. */
 interface Reading {
   readonly log: SegmentLog
   readonly batch: Batch
 }
 
 /**
- * Takes what is in the logs to the journal, oldest first, and takes it out of them once it is kept. A log that cannot be read holds up no
- * other; a file that cannot be removed holds up nothing.
+ * Ships the records of the logs to the journal, oldest first, and takes them out of the logs once they are kept. A log that
+ * cannot be read does not delay the others; a file that cannot be removed delays nothing.
  */
 export function createShipper(deps: ShipperDeps): Shipper {
   const { logs, keeper, onShipped, onRefused, onTry, onDisk, random = Math.random } = deps
@@ -50,7 +52,7 @@ export function createShipper(deps: ShipperDeps): Shipper {
   let hurry = new AbortController()
   let running: Promise<void> | undefined
   let failures = 0
-  /** Why files that were taken whole are still there. */
+  /** Error of the last removal of a file that is taken as a whole. */
   let unremoved: unknown
 
   async function run(): Promise<void> {
@@ -108,14 +110,14 @@ export function createShipper(deps: ShipperDeps): Shipper {
     await pause(backoffMs(BACK_OFF, failures, random))
   }
 
-  /** Returns how many records the journal never takes. @throws KeepError what may work later */
+  /** Returns the number of records that the journal rejects. @throws KeepError when a later attempt may succeed */
   async function keep(frames: readonly Frame[]): Promise<number> {
     if (frames.length === 0) return 0
     try {
       return (await keeper.keep(shipmentOf(frames))).refused
     } catch (error) {
       if (!(error instanceof KeepError) || error.again) throw error
-      // Something in it is never taken: what it came with must not suffer.
+      // The shipment has an invalid record: the other records must not be lost with it.
       const [first, second] = halvesOf(frames)
       if (second.length === 0) return recordsOf(first)
       return (await keep(first)) + (await keep(second))
@@ -155,7 +157,7 @@ function shipmentOf(frames: readonly Frame[]): Shipment {
 
 const recordsOf = (frames: readonly Frame[]): number => frames.reduce((sum, { records }) => sum + records, 0)
 
-/** The second is empty when there is nothing to divide. */
+/** Divides frames. The second half is empty when a single record is left. */
 function halvesOf(frames: readonly Frame[]): readonly [readonly Frame[], readonly Frame[]] {
   const [only] = frames
   if (frames.length > 1 || only?.kind !== 'requests') {

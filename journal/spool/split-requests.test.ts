@@ -10,7 +10,7 @@ const records = fc.array(
   { maxLength: 12 },
 )
 
-test('each piece can be read by itself, and together they are what was given', () => {
+test('each part can be read by itself, and together they equal the batch', () => {
   fc.assert(
     fc.property(records, fc.integer({ min: 1, max: 5 }), (given, most) => {
       const pieces = [...splitRequests(Buffer.from(requestBatch(given)), most)]
@@ -22,14 +22,14 @@ test('each piece can be read by itself, and together they are what was given', (
   )
 })
 
-test('of a batch that was cut off all is there, and what is whole can be read', () => {
+test('a truncated batch keeps all bytes, and its whole requests can be read', () => {
   const [first, second] = [requestRecord({ tunnel: 'one' }), requestRecord({ tunnel: 'one' })]
   const [whole, rest] = [...splitRequests(Buffer.from(requestBatch([first, second])).subarray(0, -20), 1)]
   expect(requestRows(whole?.payload ?? new Uint8Array())).toEqual([first])
   expect(rest?.payload.includes(second.id)).toBe(true)
 })
 
-test('a tunnel of no requests is no piece', () => {
+test('a tunnel without requests yields no part', () => {
   expect([...splitRequests(Buffer.from('@a\n@b\n'), 1)]).toEqual([])
   expect([...splitRequests(Buffer.alloc(0), 1)]).toEqual([])
 })

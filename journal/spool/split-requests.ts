@@ -2,19 +2,22 @@ import { Buffer } from 'node:buffer'
 import { FIELDS, TUNNEL } from '../request-text.ts'
 
 const NEWLINE = 10
-const NOTHING: Buffer = Buffer.alloc(0)
+const EMPTY: Buffer = Buffer.alloc(0)
 
-/** What goes into a frame. */
-export interface Piece {
+/** Part of a batch, the content of one frame. */
+export interface BatchPart {
   readonly payload: Buffer
   readonly records: number
 }
 
-/** A batch of requests (request-text.ts) as batches of at most `most` of them each. What is not whole at its end is one. */
-export function* splitRequests(batch: Buffer, most: number): Generator<Piece> {
-  let tunnel = NOTHING
-  /** Put before the lines of a piece, unless they begin with a tunnel's. */
-  let heading = NOTHING
+/**
+ * Divides a batch of requests (request-text.ts) into batches of at most `most` requests. A truncated request at the end counts as
+ * one.
+ */
+export function* splitRequests(batch: Buffer, most: number): Generator<BatchPart> {
+  let tunnel = EMPTY
+  /** Line of the tunnel that precedes the lines of a part, unless they begin with one. */
+  let heading = EMPTY
   let [start, at] = [0, 0]
   while (at < batch.length) {
     let records = 0
@@ -30,7 +33,7 @@ export function* splitRequests(batch: Buffer, most: number): Generator<Piece> {
     }
     const lines = batch.subarray(start, at)
     if (records > 0) yield { payload: heading.length > 0 ? Buffer.concat([heading, lines]) : lines, records }
-    heading = batch[at] === TUNNEL ? NOTHING : tunnel
+    heading = batch[at] === TUNNEL ? EMPTY : tunnel
     start = at
   }
 }
@@ -41,7 +44,7 @@ function requestEnd(batch: Buffer, from: number): number {
   return at
 }
 
-/** Where the next line begins. */
+/** Returns the start of the next line. */
 function lineEnd(batch: Buffer, from: number): number {
   const end = batch.indexOf(NEWLINE, from)
   return end < 0 ? batch.length : end + 1

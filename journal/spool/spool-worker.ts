@@ -6,7 +6,7 @@ import type { SpoolReply, SpoolRequest, SpoolStart } from './messages.ts'
 import { createShipper } from './shipper.ts'
 import { openSpoolStore } from './store.ts'
 
-/** Thread of a spool: it writes the files and ships them. `workerData` is a SpoolStart as JSON. */
+/** Runs the thread of a spool, which writes the files and ships them. `workerData` is a SpoolStart as JSON. */
 function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolRequest, SpoolReply> {
   const counts = { shipped: 0, dropped: 0, droppedEvents: 0, refused: 0 }
   let away: { readonly since: number; readonly failure: string } | undefined
@@ -28,7 +28,7 @@ function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolR
       disk = error === undefined ? '' : textOf(error)
     },
   })
-  // What the one before left.
+  // Ships the records of an earlier process.
   shipper.wake()
 
   async function close(): Promise<void> {
@@ -67,7 +67,7 @@ function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolR
   }
 }
 
-/** The cause says more than that it was not kept; neither has a secret. */
+/** Returns the message of the cause, if any, which is more specific. Neither message has a secret. */
 function textOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   return cause instanceof Error ? cause.message : String(cause)

@@ -8,17 +8,17 @@ import { type FaultyFiles, faultyFiles } from '../../test/support/journal/faulty
 import type { SegmentLog } from './segment-log.ts'
 import { openSpoolStore } from './store.ts'
 
-interface Place extends Disposable {
+interface TestSpoolStore extends Disposable {
   readonly files: FaultyFiles
   readonly dropped: Record<'requests' | 'events', number>
   readonly keep: (what: { readonly requests?: readonly Uint8Array[]; readonly connections?: readonly string[] }) => void
   readonly bytes: () => number
-  /** Takes them. */
+  /** Takes all frames. */
   readonly events: () => readonly string[]
   readonly requests: () => number
 }
 
-function storeOf(bytes: number): Place {
+function storeOf(bytes: number): TestSpoolStore {
   const directory = mkdtempSync(join(tmpdir(), 'mooring-store-'))
   const files = faultyFiles()
   const dropped = { requests: 0, events: 0 }
@@ -47,7 +47,7 @@ const MIB = 1 << 20
 const request = requestBatch([requestRecord({ tunnel: 't', path: `/${'x'.repeat(2_000)}` })])
 const event = (index: number, size = 100_000) => `event ${index}`.padEnd(size)
 
-test.each(['EIO', 'EROFS'])('what fails with %s is not kept, drops nothing that is, and is kept once it works', (code) => {
+test.each(['EIO', 'EROFS'])('a write that fails with %s drops no record, and succeeds once the disk works', (code) => {
   using place = storeOf(100 * MIB)
   place.keep({ requests: [request], connections: ['first'] })
   place.files.failing.set('append', code)
@@ -62,7 +62,7 @@ test.each(['EIO', 'EROFS'])('what fails with %s is not kept, drops nothing that 
   expect(place.dropped).toEqual({ requests: 0, events: 0 })
 })
 
-test('an event that was added when something else of its shipment failed is not added again with each try', () => {
+test('an event written before its shipment failed is not written again by a retry', () => {
   using place = storeOf(100 * MIB)
   place.files.room = 200
   for (let tries = 0; tries < 5; tries += 1) {
@@ -76,12 +76,12 @@ test('an event that was added when something else of its shipment failed is not 
 test.each([
   { what: 'an event', late: { connections: ['late'] }, requests: 0 },
   { what: 'a request', late: { requests: [request] }, requests: 1 },
-])('on a full disk the oldest requests make room, and then $what that comes waits; no event goes', ({ late, requests }) => {
+])('on a full disk the oldest requests are dropped, then $what must wait; no event is dropped', ({ late, requests }) => {
   using place = storeOf(100 * MIB)
   for (let count = 0; count < 3_000; count += 1) place.keep({ requests: [request] })
   place.keep({ connections: ['kept'] })
   place.files.room = 0
-  // By the second there is nothing left that could go.
+  // The second attempt finds no file that may be dropped.
   for (let tries = 0; tries < 2; tries += 1) expect(() => place.keep(late)).toThrow('ENOSPC')
   expect([place.requests(), place.dropped]).toEqual([0, { requests: 3_000, events: 0 }])
   place.files.room = Infinity
@@ -89,7 +89,7 @@ test.each([
   expect([place.events(), place.requests()]).toEqual([['kept', ...(late.connections ?? [])], requests])
 })
 
-test('past the bound requests go first, then the oldest events, by the file, counted; the newest stay', () => {
+test('past the bound requests are dropped first, then the oldest files of events, counted; the newest stay', () => {
   using place = storeOf(12 * MIB)
   for (let count = 0; count < 2_000; count += 1) place.keep({ requests: [request] })
   const indexes = Array.from({ length: 300 }, (_, index) => index)
@@ -103,7 +103,7 @@ test('past the bound requests go first, then the oldest events, by the file, cou
   expect(events).toEqual(indexes.slice(place.dropped.events).map((index) => `event ${index}`))
 })
 
-test('past the bound nothing is added while nothing can be removed', () => {
+test('past the bound no record is written while no file can be removed', () => {
   using place = storeOf(10 * MIB)
   for (let count = 0; count < 4_500; count += 1) place.keep({ requests: [request] })
   place.files.failing.set('remove', 'EROFS')

@@ -5,40 +5,42 @@ import { diskFiles, type Files } from './files.ts'
 import { encodeFrame, type FrameKind } from './frame.ts'
 import type { SpoolRequest } from './messages.ts'
 import { SegmentLog } from './segment-log.ts'
-import { type Piece, splitRequests } from './split-requests.ts'
+import { type BatchPart, splitRequests } from './split-requests.ts'
 
-/** Requests of one frame: taking them apart holds a thread up for a moment. */
+/** Maximum number of requests in a frame: parsing them blocks a thread for a moment. */
 const FRAME_RECORDS = 512
-/** What a disk says that is full (write(2)). */
-const FULL = new Set(['ENOSPC', 'EDQUOT'])
+/** Error codes of a full disk (write(2)). */
+const FULL_DISK = new Set(['ENOSPC', 'EDQUOT'])
 
-/** The disk does not take it now: it is full, or fails. */
+/** Error of a write to a full or failing disk. A later attempt may succeed. */
 export class SpoolError extends MooringError {
   readonly again = true
 
   constructor(cause: Error & { readonly code: string }) {
-    super('unavailable', `the spool of the journal cannot be written now: ${cause.code}`, { cause })
+    super('unavailable', `spool of the journal cannot be written: ${cause.code}`, { cause })
   }
 }
 
 export interface SpoolStoreOptions {
   readonly directory: string
-  /** On the disk at the most: see `keep`. */
+  /** Maximum bytes on disk: see `keep`. */
   readonly bytes: number
-  /** What had to go to make room. */
+  /** Called with the records that were dropped to make space. */
   readonly onDropped: (what: 'requests' | 'events', records: number) => void
   readonly files?: Files
 }
 
-/** The files of a spool: requests, which may be dropped, beside what may not. For a thread of its own. */
+/** Files of a spool: requests, which may be dropped, and events, which are dropped last. For a thread of its own. */
 export interface SpoolStore {
   readonly events: SegmentLog
   readonly requests: SegmentLog
   /**
-   * All of it, or as much that doing it again adds nothing new. Past the bound the oldest requests go; where there are none left, the oldest
-   * files of events, for a volume that grows past its own limit takes all with it. On a disk that is full before that only requests go.
-   * What waits for a sync is in no file that goes. An event that is on the disk may go before its sync is answered, and is acknowledged all
-   * the same: it is counted as dropped, and if it were given again others would go for it.
+   * Keeps a shipment. After an error a repeated call adds only the missing records.
+   *
+   * Past the bound the oldest requests are dropped, and without requests the oldest files of events: a volume past its own limit
+   * would lose everything. On a disk that is full before the bound only requests are dropped. Files with unsynced frames are
+   * never dropped. An event on disk may be dropped before its sync is answered. It is acknowledged all the same, and counted as
+   * dropped: a repeated write would drop other events.
    * @throws SpoolError
    */
   keep(shipment: Extract<SpoolRequest, { type: 'keep' }>): void
@@ -48,14 +50,17 @@ export function openSpoolStore({ directory, bytes, onDropped, files = diskFiles 
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const events = new SegmentLog({ directory, name: 'events', durable: true, files })
   const requests = new SegmentLog({ directory, name: 'requests', durable: false, files })
-  /** Of a shipment that failed and comes again: what was added by then is not added once more, or a full disk would only get fuller. */
+  /**
+   * Events of a failed shipment that are written already. Its retry skips them: writing them twice would fill a full disk
+   * further.
+   */
   const added = new Set<string>()
 
   function makeRoom(more: number): void {
     while (events.bytes + requests.bytes + more > bytes && (dropRequests() || dropEvents())) continue
   }
 
-  /** Returns whether there are fewer bytes now: a file that has nothing in it makes no room. */
+  /** Drops requests. Returns whether bytes were freed; an empty file frees none. */
   function dropRequests(): boolean {
     const before = requests.bytes
     while (requests.bytes === before) {
@@ -73,7 +78,7 @@ export function openSpoolStore({ directory, bytes, onDropped, files = diskFiles 
     return true
   }
 
-  function append(log: SegmentLog, kind: FrameKind, { payload, records }: Piece): void {
+  function append(log: SegmentLog, kind: FrameKind, { payload, records }: BatchPart): void {
     const frame = encodeFrame({ kind, records, payload })
     makeRoom(frame.length)
     for (;;) {
@@ -81,8 +86,8 @@ export function openSpoolStore({ directory, bytes, onDropped, files = diskFiles 
         log.append(frame, records)
         return
       } catch (error) {
-        // Only there does dropping help: what a disk that fails still has may be shipped.
-        if (!isSystemError(error) || !FULL.has(error.code) || !dropRequests()) throw error
+        // Dropping helps only on a full disk. Records on a failing disk may still be shipped.
+        if (!isSystemError(error) || !FULL_DISK.has(error.code) || !dropRequests()) throw error
       }
     }
   }
@@ -100,7 +105,7 @@ export function openSpoolStore({ directory, bytes, onDropped, files = diskFiles 
       try {
         for (const json of shipment.connections) appendEvent('connection', json)
         for (const json of shipment.audit) appendEvent('audit', json)
-        for (const piece of splitRequests(Buffer.concat(shipment.requests), FRAME_RECORDS)) append(requests, 'requests', piece)
+        for (const part of splitRequests(Buffer.concat(shipment.requests), FRAME_RECORDS)) append(requests, 'requests', part)
       } catch (error) {
         throw isSystemError(error) ? new SpoolError(error) : error
       }

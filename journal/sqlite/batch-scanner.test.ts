@@ -6,7 +6,7 @@ import { requestBatch } from '../request-lines.ts'
 import { requestRows } from '../request-text.ts'
 import { BatchScanner } from './batch-scanner.ts'
 import { bytesOfId, timeOfId } from './record-id.ts'
-import { NO_IDS } from '../../test/support/journal/wrong-ids.ts'
+import { WRONG_IDS } from '../../test/support/journal/wrong-ids.ts'
 
 const unit = fc.oneof(
   fc.constantFrom('\r', '\n', '\r\n', '@', '\0', '\ud800', '\u{1f600}', 'é', '\ufeff'),
@@ -17,7 +17,7 @@ const number = fc.oneof(fc.maxSafeNat(), fc.nat(99), fc.maxSafeInteger(), fc.dou
 const records = fc.array(
   fc
     .record({
-      id: fc.oneof(fc.nat(2 ** 40).map(idAt), fc.constantFrom(...NO_IDS)),
+      id: fc.oneof(fc.nat(2 ** 40).map(idAt), fc.constantFrom(...WRONG_IDS)),
       tunnel: fc.constantFrom('one', 'zwölf', ''),
       path: text,
       method: text,
@@ -35,7 +35,7 @@ const records = fc.array(
   { maxLength: 12 },
 )
 
-/** What a scanner says of each request of a batch. */
+/** Returns the fields that a scanner reads of each request of a batch. */
 function scan(batch: Uint8Array) {
   const scanner = new BatchScanner(batch)
   const found = []
@@ -52,7 +52,7 @@ function expected({ id, tunnel, at, status, durationMs, bytesIn, bytesOut, sourc
   return { time: bytes ? timeOfId(bytes) : NaN, tunnel, at, status, durationMs, bytesIn, bytesOut, ip, edge: origin === 'edge' }
 }
 
-test('it reads of each request what is read of it as a record, whatever is in it', () => {
+test('the scanner reads the same values as the parser, for any content', () => {
   fc.assert(
     fc.property(records, (given) => {
       const batch = requestBatch(given)
@@ -66,7 +66,7 @@ test('it reads of each request what is read of it as a record, whatever is in it
   )
 })
 
-test('what is written as a number is read as that number', () => {
+test('any written number is read back as the same number', () => {
   const given = [
     0,
     9,
@@ -85,21 +85,21 @@ test('what is written as a number is read as that number', () => {
   expect(found.map(({ bytesOut }) => bytesOut)).toEqual(given.map(({ bytesOut }) => bytesOut))
 })
 
-test.each(NO_IDS)('%j is an id of no time, and spoils no other', (id) => {
+test.each(WRONG_IDS)('%j is an id without a time, and does not affect other requests', (id) => {
   const given = [{}, { id }, {}].map((about) => requestRecord({ tunnel: 't', at: 1_000, ...about }))
   expect(scan(requestBatch(given)).map(({ time }) => time)).toEqual([1_000, NaN, 1_000])
 })
 
-test('lines of no tunnel, and a request that was cut off anywhere, are refused', () => {
+test('lines without a tunnel, and a request truncated anywhere, are rejected', () => {
   const lines = requestBatch([requestRecord({ tunnel: 't' })])
   const tunnel = '@t\n'.length
-  expect(() => scan(lines.subarray(tunnel))).toThrow('not whole')
-  expect(() => requestRows(lines.subarray(tunnel))).toThrow('not whole')
+  expect(() => scan(lines.subarray(tunnel))).toThrow('truncated')
+  expect(() => requestRows(lines.subarray(tunnel))).toThrow('truncated')
   for (let end = tunnel + 1; end < lines.length; end += 1)
-    expect(() => scan(lines.subarray(0, end)), String(end)).toThrow('not whole')
+    expect(() => scan(lines.subarray(0, end)), String(end)).toThrow('truncated')
 })
 
-test('of tunnels that follow each other the last counts', () => {
+test('the last of several successive tunnel lines counts', () => {
   const lines = requestBatch([requestRecord({ tunnel: 't' })])
   expect(scan(Buffer.concat([Buffer.from('@a\n@b\n'), lines.subarray('@t\n'.length)])).map(({ tunnel }) => tunnel)).toEqual(['b'])
 })

@@ -1,36 +1,40 @@
 import { Buffer } from 'node:buffer'
-import { notWhole, TUNNEL } from '../request-text.ts'
+import { truncatedBatch, TUNNEL } from '../request-text.ts'
 
 const NEWLINE = 10
 const DASH = 45
 const DIGIT = 48
 const SEVEN = 55
 const LETTER_E = 101
-/** Characters of a UUIDv7, and where the digits of its time end (RFC 9562, section 5.7). */
+/** Length of a UUIDv7 as text, and the end of the digits of its time (RFC 9562, section 5.7). */
 const ID_LENGTH = 36
 const TIME_END = 13
 
-/** Numbers of no more digits are whole in each step. */
-const SURE_DIGITS = 15
+/** Maximum number of digits for which each step stays an exact integer. */
+const EXACT_DIGITS = 15
 
 const NONE = 0xff
-/** What a byte stands for as a digit in lower case; else `NONE`. */
+/** Value of each byte as a hexadecimal digit in lower case; `NONE` for other bytes. */
 const DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
   const value = '0123456789abcdef'.indexOf(String.fromCharCode(byte))
   return value < 0 ? NONE : value
 })
-/** The byte that is to be at each place of a UUIDv7; `NONE`: a digit. */
-const PLACES = Uint8Array.from('????????-????-7???-????-????????????', (place) => ({ '-': DASH, '7': SEVEN })[place] ?? NONE)
+/** Required byte at each position of a UUIDv7; `NONE` for any digit. */
+const ID_PATTERN = Uint8Array.from(
+  '????????-????-7???-????-????????????',
+  (position) => ({ '-': DASH, '7': SEVEN })[position] ?? NONE,
+)
 
 /**
- * Goes through a batch of requests (request-text.ts), and reads of each what it is summed up by. Tens of thousands a second are read on a processor that serves
- * traffic, so it makes no object for any of them, and no text that the one before had as well.
+ * Scanner of a batch of requests (request-text.ts), which reads the fields that sums need. It reads tens of thousands of requests
+ * a second on a processor that also serves traffic. Therefore it allocates no object for a request, and no text that equals the
+ * previous request's.
  */
 export class BatchScanner {
-  /** Where its lines begin in the batch, and where the next ones do. */
+  /** Start and end of the request's lines in the batch. */
   start = 0
   end = 0
-  /** When its id was made, in milliseconds since the epoch; NaN: that is no UUIDv7. */
+  /** Creation time of the id in milliseconds since the epoch; NaN for an id that is not a UUIDv7. */
   time = NaN
   at = NaN
   status = NaN
@@ -42,7 +46,7 @@ export class BatchScanner {
   #tunnel: string | undefined
   readonly #bytes: Buffer
   #next = 0
-  /** Where the address of the one before is, and its end. */
+  /** Start and end of the previous request's address. */
   #ipAt = 0
   #ipEnd = 0
 
@@ -54,11 +58,11 @@ export class BatchScanner {
     return this.#tunnel ?? ''
   }
 
-  /** Reads the next one; false: there is none. @throws MooringError `invalid_record` when it is not whole */
+  /** Reads the next request. Returns false at the end. @throws MooringError `invalid_record` when the batch is truncated */
   next(): boolean {
     while (this.#bytes[this.#next] === TUNNEL) this.#readTunnel()
     if (this.#next >= this.#bytes.length) return false
-    if (this.#tunnel === undefined) throw notWhole()
+    if (this.#tunnel === undefined) throw truncatedBatch()
     this.start = this.#next
     this.time = this.#timeAt(this.start)
     this.#skip()
@@ -78,7 +82,7 @@ export class BatchScanner {
     return true
   }
 
-  /** Goes past a line; returns where its end is. */
+  /** Skips a line. Returns the position of its line end. */
   #skip(): number {
     const bytes = this.#bytes
     for (let at = this.#next; at < bytes.length; at++) {
@@ -86,7 +90,7 @@ export class BatchScanner {
       this.#next = at + 1
       return at
     }
-    throw notWhole()
+    throw truncatedBatch()
   }
 
   #readTunnel(): void {
@@ -103,7 +107,7 @@ export class BatchScanner {
     this.#ipEnd = this.#next - 1
   }
 
-  /** Whether it is that of the one before. */
+  /** Whether the address equals the previous request's. */
   #isIp(start: number, length: number): boolean {
     const bytes = this.#bytes
     for (let at = 0; at < length; at++) if (bytes[start + at] !== bytes[this.#ipAt + at]) return false
@@ -120,7 +124,7 @@ export class BatchScanner {
         this.#next = at + 1
         return number
       }
-      if (byte < DIGIT || byte > DIGIT + 9 || at - start > SURE_DIGITS) break
+      if (byte < DIGIT || byte > DIGIT + 9 || at - start > EXACT_DIGITS) break
       number = 10 * number + (byte - DIGIT)
     }
     const text = bytes.toString('latin1', start, this.#skip())
@@ -131,13 +135,13 @@ export class BatchScanner {
     const bytes = this.#bytes
     if (bytes[start + ID_LENGTH] !== NEWLINE) return NaN
     let time = 0
-    for (let place = 0; place < ID_LENGTH; place++) {
-      const byte = bytes[start + place] ?? 0
-      const wanted = PLACES[place] ?? NONE
-      if (byte === wanted) continue
+    for (let position = 0; position < ID_LENGTH; position++) {
+      const byte = bytes[start + position] ?? 0
+      const required = ID_PATTERN[position] ?? NONE
+      if (byte === required) continue
       const digit = DIGITS[byte] ?? NONE
-      if (wanted !== NONE || digit === NONE) return NaN
-      if (place < TIME_END) time = 16 * time + digit
+      if (required !== NONE || digit === NONE) return NaN
+      if (position < TIME_END) time = 16 * time + digit
     }
     return time
   }

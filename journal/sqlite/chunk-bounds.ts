@@ -1,4 +1,10 @@
-/** Requests whose ids were made within so many milliseconds may share a row (chunks.ts). Of an id it is the first five bytes, and a day is so many of them whole. */
+/**
+ * Period in milliseconds: requests with ids of the same period may share a row (chunks.ts). A period is the first five bytes of
+ * an id, and divides a day evenly.
+ */
 export const CHUNK_MS = 256
-/** Bytes of a row at the most, but for one request that has more: SQLite gives rows of more than 1,000 pages of their own. */
+/**
+ * Maximum bytes of a row, except for a single longer request. SQLite stores rows of more than about 1,000 bytes on separate
+ * pages.
+ */
 export const ROW_LENGTH = 900

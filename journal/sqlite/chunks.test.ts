@@ -31,7 +31,7 @@ const records = fc.array(
   { maxLength: 30 },
 )
 
-test('each request is in one chunk, with others of its tunnel and its 256 ms alone, and is read as it was given', () => {
+test('each request is in one chunk, with others of its tunnel and its 256 ms only, and is read back unchanged', () => {
   fc.assert(
     fc.property(records, (given) => {
       const { chunks, refused } = chunksOf(requestBatch(given), NOW, numbers)
@@ -49,7 +49,7 @@ test('each request is in one chunk, with others of its tunnel and its 256 ms alo
       }
       expect(Math.max(0, ...chunks.map(({ text }) => text.length))).toBeLessThanOrEqual(ROW_LENGTH)
       const sizes = Map.groupBy(read, ({ chunk }) => `${chunk.tunnel} ${chunk.id.slice(0, 11)}`)
-      // Two rows that follow each other would not fit into one.
+      // Two successive rows would not fit into one.
       for (const same of sizes.values()) {
         for (const [index, { chunk }] of same.slice(1).entries()) {
           expect((same[index]?.chunk.text.length ?? 0) + (Buffer.from(chunk.text).indexOf('http/1.1') + 9)).toBeGreaterThan(
@@ -66,13 +66,13 @@ const keptOf = ({ at, status, durationMs, bytesIn, bytesOut, sourceIp: ip, origi
 }
 const byId = (one: { readonly id: string }, other: { readonly id: string }) => (one.id < other.id ? -1 : 1)
 
-test('what is no record, or of no day that is kept, is counted', () => {
+test('invalid requests, and those of a day that is not kept, are counted', () => {
   const wrong = [{ id: 'none' }, { status: NaN }, { id: idAt(NOW - 9 * DAY_MS) }, { id: idAt(NOW + 3 * DAY_MS) }]
   const given = [{}, ...wrong, {}].map((about) => requestRecord({ tunnel: 'one', at: NOW, ...about }))
   const { chunks, refused } = chunksOf(requestBatch(given), NOW, numbers)
   expect([refused, chunks.flatMap(({ requests }) => requests).length]).toEqual([4, 2])
 })
 
-test('a batch that was cut off is refused', () => {
-  expect(() => chunksOf(requestBatch([requestRecord({ tunnel: 'one' })]).subarray(0, -20), NOW, numbers)).toThrow('not whole')
+test('a truncated batch is rejected', () => {
+  expect(() => chunksOf(requestBatch([requestRecord({ tunnel: 'one' })]).subarray(0, -20), NOW, numbers)).toThrow('truncated')
 })

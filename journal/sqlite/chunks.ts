@@ -6,21 +6,23 @@ import { DAY_MS } from './layout.ts'
 import type { KeptRequest } from './sums.ts'
 import type { TunnelNumbers } from './tunnel-numbers.ts'
 
-/** Of the text of a UUID. */
+/** Length of a UUID as text. */
 const ID_LENGTH = 36
 
-/** Requests of one batch that are kept as one row: of one tunnel, and with ids of the same {@link CHUNK_MS}. */
+/** Requests of a batch that share a row: of one tunnel, with ids of the same {@link CHUNK_MS}. */
 export class Chunk {
   readonly tunnel: number
   readonly requests: KeptRequest[] = []
   readonly #batch: Uint8Array
   readonly #time: number
-  /** Where its lines are in the batch: the beginning and the end of each part that lies together. */
+  /** Start and end of each contiguous part of its lines in the batch. */
   readonly #parts: number[] = []
   #lowest: number
   #length = 0
 
-  /** `time`: of an id; the request that has it is to be added. */
+  /**
+   * Creates a chunk without requests. `time` is the creation time of the first request's id, `idAt` its position in the batch.
+   */
   constructor(batch: Uint8Array, tunnel: number, time: number, idAt: number) {
     this.#batch = batch
     this.tunnel = tunnel
@@ -36,12 +38,12 @@ export class Chunk {
     return Math.floor(this.#time / DAY_MS)
   }
 
-  /** The lowest of its ids. */
+  /** Lowest id of its requests. */
   get id(): string {
     return Buffer.from(this.#batch.subarray(this.#lowest, this.#lowest + ID_LENGTH)).toString('latin1')
   }
 
-  /** As `rowsOfTunnel` of request-text.ts reads it, UTF-8. */
+  /** Lines in the format of `rowsOfTunnel` of request-text.ts, UTF-8. */
   get text(): Uint8Array {
     const [start, end] = this.#parts
     if (this.#parts.length === 2) return this.#batch.subarray(start, end)
@@ -53,7 +55,7 @@ export class Chunk {
     return text
   }
 
-  /** Takes what was scanned last, unless the row would be too long by it. */
+  /** Adds the scanned request. Returns false when the row would become too long. */
   add(scanned: BatchScanner): boolean {
     const { start, end } = scanned
     const length = this.#length + end - start
@@ -66,7 +68,7 @@ export class Chunk {
     return true
   }
 
-  /** Whether an id sorts before the lowest. */
+  /** Whether the id at `start` sorts before the lowest one. */
   #isBefore(start: number): boolean {
     for (let place = 0; place < ID_LENGTH; place++) {
       const difference = (this.#batch[start + place] ?? 0) - (this.#batch[this.#lowest + place] ?? 0)
@@ -77,23 +79,24 @@ export class Chunk {
 }
 
 /**
- * A batch as the file has it: the same batch always makes the same chunks. `batch`: as request-text.ts has it; `now`: milliseconds since the
- * epoch. `refused`: how many are no records, or are of a day that is past its retention or still to come.
- * @throws MooringError `invalid_record` when it is not whole
+ * Divides a batch into rows of the file. The same batch always yields the same chunks. `batch` is in the format of
+ * request-text.ts, `now` in milliseconds since the epoch. `refused` is the number of invalid requests and of requests past their
+ * retention or in the future.
+ * @throws MooringError `invalid_record` when the batch is truncated
  */
 export function chunksOf(batch: Uint8Array, now: number, tunnels: TunnelNumbers): { chunks: readonly Chunk[]; refused: number } {
   const today = Math.floor(now / DAY_MS)
   const [first, last] = [(today - REQUEST_DAYS) * DAY_MS, (today + 2) * DAY_MS]
   const scanned = new BatchScanner(batch)
   const chunks: Chunk[] = []
-  /** Those that still grow, by tunnel and period. */
+  /** Chunks that may still grow, by tunnel and period. */
   const growing = new Map<number, Map<number, Chunk>>()
   let chunk: Chunk | undefined
   let refused = 0
 
   function add(tunnel: number): void {
     const period = Math.floor(scanned.time / CHUNK_MS)
-    // Mostly it is that of the request before.
+    // Mostly it is the previous request's chunk.
     if (chunk?.tunnel !== tunnel || chunk.period !== period) chunk = growing.get(tunnel)?.get(period)
     if (chunk?.add(scanned)) return
     chunk = new Chunk(batch, tunnel, scanned.time, scanned.start)

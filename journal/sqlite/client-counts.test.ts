@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { openTemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
 import { createClientCounts, topOf } from './client-counts.ts'
 import { MINUTE_MS } from './layout.ts'
-import { createClientReader } from './read-clients.ts'
+import { createClientReader } from './read-stats.ts'
 
 const FIRST = 29_000_040
 const batches = fc.array(
@@ -14,7 +14,7 @@ const batches = fc.array(
   { maxLength: 20 },
 )
 
-test('the counts of any span are those of its requests, in whatever order they came, and whenever the process began anew', async () => {
+test('the counts of any span match its requests, in any order and with any restarts', async () => {
   await using place = await openTemporaryJournal()
   using db = new DatabaseSync(place.path)
   const run = (given: readonly (readonly { tunnel: number; minute: number; ip: string }[])[], from: number, length: number) => {

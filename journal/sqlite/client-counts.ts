@@ -4,19 +4,20 @@ import { MINUTE_MS } from './layout.ts'
 export const HOUR_MINUTES = 60
 
 /**
- * Requests are counted by address for each minute of a tunnel, of at most so many addresses: past `MOST` those with fewest requests go, so
- * that whoever sends from a million addresses fills neither memory nor disk. The ten on top are then near the truth, below it if anything.
+ * Maximum number of addresses counted in memory for a minute of a tunnel. Past it only the `KEPT_ADDRESSES` addresses with most requests
+ * stay, so that traffic from a million addresses fills neither memory nor disk. The counts of the top ten are close to the truth,
+ * and never above it.
  */
-const MOST = 256
-const KEPT = 128
-/** Of these so many are written. */
-const WRITTEN = 64
-/** Of a whole hour, which is put together from its minutes once it is over. */
-const WRITTEN_OF_HOUR = 256
-/** Tunnels whose counts of their newest minute are held in memory. */
+const HELD_ADDRESSES = 256
+const KEPT_ADDRESSES = 128
+/** Maximum number of addresses written for a minute. */
+const MINUTE_ADDRESSES = 64
+/** Maximum number of addresses written for an hour, which is summed up from its minutes once it is over. */
+const HOUR_ADDRESSES = 256
+/** Maximum number of tunnels whose newest minute is held in memory. */
 const HELD_TUNNELS = 10_000
 
-/** Requests by address. */
+/** Number of requests by address. */
 export type Clients = Map<string, number>
 
 interface Seen {
@@ -30,30 +31,33 @@ interface Newest {
   readonly clients: Clients
 }
 
-/** As the file has them: those with most requests first, at most `most`. */
+/** Formats counts for the file: at most `most` addresses, those with most requests. */
 export function clientsText(clients: Clients, most: number): string {
   const pairs = [...clients]
   return JSON.stringify(pairs.length > most ? topOf(clients, most) : pairs)
 }
 
-/** Adds counts as the file has them. */
+/** Adds counts in the format of the file. */
 export function addClients(clients: Clients, text: string): void {
   for (const [ip, requests] of JSON.parse(text) as [string, number][]) clients.set(ip, (clients.get(ip) ?? 0) + requests)
 }
 
-/** Those with most requests, by address where they are equal. */
+/** Returns the `count` addresses with most requests; equal ones are sorted by address. */
 export function topOf(clients: Clients, count: number): [ip: string, requests: number][] {
   return [...clients].sort(([a, many], [b, more]) => more - many || (a < b ? -1 : 1)).slice(0, count)
 }
 
 export interface ClientCounts {
-  /** Within a transaction. */
+  /** Counts requests. Call it within a transaction. */
   add(requests: readonly Seen[]): void
-  /** What was counted since the last commit does not count. */
+  /** Discards the counts in memory, after a rollback. */
   forget(): void
 }
 
-/** Keeps the counts of each minute in the file, and the newest one's in memory too, so that a batch writes one row a tunnel. */
+/**
+ * Creates the counts. The file has those of each minute; memory also has those of the newest, so that a batch writes one row for
+ * each tunnel.
+ */
 export function createClientCounts(db: DatabaseSync): ClientCounts {
   const read = db.prepare('SELECT clients FROM client_minutes WHERE tunnel = ? AND minute = ?')
   const write = db.prepare('INSERT OR REPLACE INTO client_minutes (tunnel, minute, clients) VALUES (?, ?, ?)')
@@ -69,7 +73,7 @@ export function createClientCounts(db: DatabaseSync): ClientCounts {
     return clients
   }
 
-  /** The counts of a minute, to be added to. */
+  /** Returns the counts of a minute, which the caller may change. */
   function clientsOf(tunnel: number, minute: number): Clients {
     const held = newest.get(tunnel)
     if (held?.minute === minute) return held.clients
@@ -82,23 +86,26 @@ export function createClientCounts(db: DatabaseSync): ClientCounts {
     return clients
   }
 
-  /** Reading an hour at once is what makes a week fast; one without its row is read by its minutes. */
+  /**
+   * Writes the sum of an hour that is over. Reading whole hours makes the statistics of a week fast; an hour without its sum is
+   * read by minutes.
+   */
   function closeHour(tunnel: number, before: number, now: number): void {
     const hour = hourOf(before)
     if (hour === hourOf(now)) return
     const clients: Clients = new Map()
     for (const row of readHour.all(tunnel, hour, hour + HOUR_MINUTES)) addClients(clients, String(row.clients))
-    writeHour.run(tunnel, hour, clientsText(clients, WRITTEN_OF_HOUR))
+    writeHour.run(tunnel, hour, clientsText(clients, HOUR_ADDRESSES))
   }
 
   function addTo(tunnel: number, minute: number, ips: readonly string[]): void {
     const held = newest.get(tunnel)
-    // Its hour may have been put together already, by this process or a former one: the sum is not true any more.
+    // The hour may have a sum already, from this or an earlier process: the sum is outdated now.
     if (!held || hourOf(held.minute) !== hourOf(minute)) dropHour.run(tunnel, hourOf(minute))
     const clients = clientsOf(tunnel, minute)
     for (const ip of ips) clients.set(ip, (clients.get(ip) ?? 0) + 1)
-    if (clients.size > MOST) for (const [ip] of topOf(clients, clients.size).slice(KEPT)) clients.delete(ip)
-    write.run(tunnel, minute, clientsText(clients, WRITTEN))
+    if (clients.size > HELD_ADDRESSES) for (const [ip] of topOf(clients, clients.size).slice(KEPT_ADDRESSES)) clients.delete(ip)
+    write.run(tunnel, minute, clientsText(clients, MINUTE_ADDRESSES))
   }
 
   return {
@@ -107,7 +114,7 @@ export function createClientCounts(db: DatabaseSync): ClientCounts {
       let group: { readonly tunnel: number; readonly minute: number; readonly ips: string[] } | undefined
       for (const { tunnel, time, ip } of requests) {
         const minute = Math.floor(time / MINUTE_MS)
-        // Mostly it is that of the request before.
+        // Mostly it is the previous request's group.
         if (group?.tunnel !== tunnel || group.minute !== minute) {
           const key = `${tunnel} ${minute}`
           group = groups.get(key) ?? { tunnel, minute, ips: [] }

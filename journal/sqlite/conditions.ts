@@ -1,8 +1,8 @@
 import type { SQLInputValue } from 'node:sqlite'
 
-/** Conditions of a query that all must hold, with the values for their parameters. */
+/** Conditions of a query, joined with AND, and the values of their parameters. */
 export interface Conditions {
-  /** Adds one; none when there is no value. */
+  /** Adds a condition, unless the value is undefined. */
   and(sql: string, value: SQLInputValue | undefined): Conditions
   readonly where: string
   readonly values: readonly SQLInputValue[]

@@ -12,13 +12,13 @@ const namespace = 'crash'
 
 type Said = Record<'request' | 'connect' | 'disconnect' | 'audit', string[]>
 
-/** Runs the writer on the file until it has said `lines` lines, then kills it; adds all that it said. */
+/** Runs the writer on the file until it has printed `lines` lines, then kills it. Adds its output to `said`. */
 async function killedAfter(lines: number, path: string, said: Said): Promise<void> {
   const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'pipe', 'inherit'] })
   const exit = once(child, 'exit')
   let count = 0
   for await (const line of createInterface({ input: child.stdout })) {
-    // The last line may have been cut off.
+    // The last line may be truncated.
     const [, what, id = ''] = /^(request|connect|disconnect|audit) (\S+)\.$/.exec(line) ?? []
     if (what) said[what as keyof Said].push(id)
     count += 1
@@ -52,7 +52,7 @@ const missing = (said: readonly string[], found: readonly { readonly id: string 
   return said.filter((id) => !ids.has(id))
 }
 
-test('what was kept before kill -9 is there afterwards, summed up to the last one, time and again', async () => {
+test('records kept before kill -9 are there and summed up afterwards, time and again', async () => {
   await using place = await openTemporaryJournal()
   await place.journal[Symbol.asyncDispose]()
   const said: Said = { request: [], connect: [], disconnect: [], audit: [] }
@@ -66,7 +66,7 @@ test('what was kept before kill -9 is there afterwards, summed up to the last on
     const stats = await journal.stats(tunnel, { from: Date.now() - 3_600_000, to: Date.now() + 60_000 })
     expect(stats.requests).toBe(requests.length)
 
-    // What a killed edge leaves open is found, and closed by whoever starts next.
+    // The next start finds and closes the sessions of a killed edge.
     const ended = new Set(connections.filter(({ type }) => type === 'disconnect').map(({ sessionId }) => sessionId))
     const open = connections.filter(({ type, sessionId }) => type === 'connect' && !ended.has(sessionId))
     const found = await journal.openSessions()

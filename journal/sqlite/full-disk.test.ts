@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { smallDisk } from '../../test/support/postgresql/small-disk.ts'
-import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { keepRequests } from '../../test/conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { openSqliteJournal } from '../sqlite.ts'
 import { silent } from '../../test/support/journal/temporary-journal.ts'
@@ -9,7 +9,7 @@ import { silent } from '../../test/support/journal/temporary-journal.ts'
 const tunnel = 'full'
 const path = `/${'x'.repeat(2_000)}`
 
-test('a full disk stops nobody: acknowledgements wait, requests wait until there are too many, and all goes on by itself', async () => {
+test('on a full disk acknowledgements wait, requests wait up to a bound, and all continue once there is space', async () => {
   await using disk = await smallDisk(8)
   const file = join(disk.dir, 'journal.db')
   const spoolBytes = 1_000_000

@@ -4,21 +4,21 @@ import { bytesOfId } from './record-id.ts'
 import type { TunnelNumbers } from './tunnel-numbers.ts'
 
 export interface EventKeeper {
-  /** Each within a transaction; what is there already stays as it is. */
+  /** Keep one record each, within a transaction. A record that exists already stays unchanged. */
   readonly connection: (json: string) => void
   readonly audit: (json: string) => void
 }
 
-/** The half of the writing thread that keeps connections and audit entries. Their ids were checked before. */
+/** Creates the part of the writing thread that keeps connections and audit entries. Their ids must be valid. */
 export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): EventKeeper {
   const addConnection = db.prepare(`
     INSERT OR IGNORE INTO connections (tunnel, id, at, type, ip, method, session, fingerprint, password, reason, ms, edge)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-  // An edge may ship what it kept through a fault late: the end of a session before its beginning.
+  // An edge may ship records late after a fault: the end of a session before its beginning.
   const opens = db.prepare(`
     INSERT OR IGNORE INTO open_sessions (session, tunnel, id) SELECT ?1, ?2, ?3
     WHERE NOT EXISTS (SELECT 1 FROM connections WHERE session = ?1 AND type = 'disconnect')`)
-  const came = db.prepare('UPDATE tunnels SET connected_at = max(coalesce(connected_at, 0), ?) WHERE number = ?')
+  const connected = db.prepare('UPDATE tunnels SET connected_at = max(coalesce(connected_at, 0), ?) WHERE number = ?')
   const closes = db.prepare('DELETE FROM open_sessions WHERE session = ?')
   const addAudit = db.prepare(`
     INSERT OR IGNORE INTO audit
@@ -27,7 +27,7 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
     WHERE ?6 <> 'unknown' OR NOT EXISTS (
       SELECT 1 FROM audit WHERE resource = ?9 AND (generation = ?14 OR (?14 IS NULL AND action = 'delete'))
     )`)
-  const outdo = db.prepare(`
+  const replaceUnknown = db.prepare(`
     DELETE FROM audit WHERE via = 'unknown' AND resource = ?1 AND (generation = ?2 OR (?2 IS NULL AND ?3 = 'delete' AND action = 'delete'))`)
 
   function connection(json: string): void {
@@ -39,7 +39,7 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
     const isNew = addConnection.run(tunnel, id, at, type, clientIp, ...about).changes === 1
     if (isNew && type === 'connect') {
       opens.run(sessionId, tunnel, id)
-      came.run(at, tunnel)
+      connected.run(at, tunnel)
     }
     if (isNew && type === 'disconnect') closes.run(sessionId)
   }
@@ -49,7 +49,7 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
     const { namespace, at, actor, via, action, resource, changes, sourceIp, requestId, generation } = record
     const who = [actor?.name ?? null, actor?.kind ?? null, via]
     const what = [action, resource.kind, resource.id, resource.name, JSON.stringify(changes)]
-    if (via !== 'unknown') outdo.run(resource.id, generation, action)
+    if (via !== 'unknown') replaceUnknown.run(resource.id, generation, action)
     addAudit.run(namespace, idOf(record), at, ...who, ...what, sourceIp, requestId, generation, resource.hostname ?? null)
   }
 
@@ -58,6 +58,6 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
 
 function idOf({ id }: { readonly id: string }): Uint8Array {
   const bytes = bytesOfId(id)
-  if (!bytes) throw new TypeError('the id of a record is no UUIDv7')
+  if (!bytes) throw new TypeError('record id must be a UUIDv7')
   return bytes
 }

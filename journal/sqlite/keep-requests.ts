@@ -8,15 +8,15 @@ import type { TunnelNumbers } from './tunnel-numbers.ts'
 
 export interface RequestKeeper {
   /**
-   * Keeps those batches that are not there yet, each as request-text.ts has it, and sums them up. Within a transaction. Returns how many
-   * requests are no records, or of no time that is kept.
+   * Keeps the batches that are new, each in the format of request-text.ts, and sums them up. Call it within a transaction.
+   * Returns the number of requests that are invalid or of a time that is not kept.
    */
   keep(batches: readonly Uint8Array[], now: number): number
-  /** After a rollback: what was prepared for it counts no more. */
+  /** Discards the state in memory, after a rollback. */
   forget(): void
 }
 
-/** The half of the writing thread that keeps requests. */
+/** Creates the part of the writing thread that keeps requests. */
 export function createRequestKeeper(db: DatabaseSync, tunnels: TunnelNumbers): RequestKeeper {
   const sums = createSums(db)
   const clients = createClientCounts(db)
@@ -27,17 +27,17 @@ export function createRequestKeeper(db: DatabaseSync, tunnels: TunnelNumbers): R
     const known = statements.get(day)
     if (known) return known
     if (!isDay.get(day)) db.exec(makeDay(day))
-    // The id is given as text, the text as bytes.
+    // The id is passed as text, the lines as bytes.
     const made = db.prepare(
       `INSERT INTO ${dayTable(day)} (tunnel, id, records) VALUES (?, unhex(?, '-'), CAST(? AS TEXT)) ON CONFLICT DO NOTHING`,
     )
-    // A few days of records can come at once; what is older is of tables that are gone.
+    // Records of a few days can arrive together; older statements belong to tables that are gone.
     if (statements.size > REQUEST_DAYS + 2) statements.clear()
     statements.set(day, made)
     return made
   }
 
-  /** Whether it was not there yet. */
+  /** Inserts a chunk. Returns whether it is new. */
   const insert = ({ day, tunnel, id, text }: Chunk): boolean => insertInto(day).run(tunnel, id, text).changes === 1
 
   function keep(batches: readonly Uint8Array[], now: number): number {

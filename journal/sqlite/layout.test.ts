@@ -1,7 +1,7 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { keepRequests } from '../../test/conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import type { RequestRecord } from '../port.ts'
 import { openSqliteJournal } from '../sqlite.ts'
@@ -11,7 +11,7 @@ import { openTemporaryJournal, silent } from '../../test/support/journal/tempora
 const NAMELESS_TUNNELS = 'DROP INDEX audit_by_hostname; ALTER TABLE audit DROP COLUMN hostname;'
 const NAMELESS_GENERATIONS = `${NAMELESS_TUNNELS} DROP INDEX audit_by_resource; ALTER TABLE audit DROP COLUMN generation;`
 
-test('a file from before connections named their edge is taken over: there was only one', async () => {
+test('layout 1 is upgraded: its connections get the only edge', async () => {
   await using place = await openTemporaryJournal()
   const record = connectionRecord({ tunnel: 't' })
   await place.journal.connection(record)
@@ -25,7 +25,7 @@ test('a file from before connections named their edge is taken over: there was o
   expect(await journal.connections({ tunnel: 't', refused: false }, { limit: 5 })).toEqual([later, record])
 })
 
-test('a file from before entries named a generation is taken over: nobody knows theirs', async () => {
+test('layout 2 is upgraded: its audit entries have no generation', async () => {
   await using place = await openTemporaryJournal()
   const record = auditRecord({ namespace: 'n' })
   await place.journal.audit(record)
@@ -39,7 +39,7 @@ test('a file from before entries named a generation is taken over: nobody knows 
   expect(await journal.auditEntries({ namespace: 'n' }, { limit: 5 })).toEqual([later, { ...record, generation: null }])
 })
 
-test('a file from before entries had the hostname of their tunnel is taken over, and later entries name those before', async () => {
+test('layout 4 is upgraded: earlier audit entries get the hostname from later ones', async () => {
   await using place = await openTemporaryJournal()
   const record = auditRecord({ namespace: 'n' })
   await place.journal.audit(record)
@@ -55,7 +55,7 @@ test('a file from before entries had the hostname of their tunnel is taken over,
   expect(await journal.auditEntries({ namespace: 'n' }, { limit: 5 })).toEqual([later, { ...record, resource }])
 })
 
-/** A day's table as it was in layout 3. */
+/** Creates a day's table of layout 3. */
 function singleRows(db: DatabaseSync, day: number, records: readonly RequestRecord[]): void {
   db.exec(`CREATE TABLE requests_${day} (
     tunnel INTEGER NOT NULL, id BLOB NOT NULL, at INTEGER NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,
@@ -71,7 +71,7 @@ function singleRows(db: DatabaseSync, day: number, records: readonly RequestReco
   }
 }
 
-test('a file with a row for each request is taken over', async () => {
+test('layout 3, with a row for each request, is upgraded', async () => {
   await using place = await openTemporaryJournal()
   const now = Date.now()
   const day = Math.floor(now / 86_400_000)
@@ -100,7 +100,7 @@ test('a file with a row for each request is taken over', async () => {
   expect((await journal.requests({ tunnel: 'one' }, { limit: 1 }))[0]).toEqual(later)
 })
 
-test('a file whose sums of response times include the answers of the edge is taken over once: their part goes', async () => {
+test('layout 5 is upgraded once: its sums of response times lose the share of edge responses', async () => {
   await using place = await openTemporaryJournal()
   const at = Math.floor(Date.now() / 60_000) * 60_000 - 1
   const edge = { origin: 'edge', status: 403 } as const
@@ -121,7 +121,7 @@ test('a file whose sums of response times include the answers of the edge is tak
   }
 })
 
-test('a file that is not taken over is not kept open', async () => {
+test('a file of a newer layout is closed again', async () => {
   await using place = await openTemporaryJournal()
   await place.journal[Symbol.asyncDispose]()
   const db = new DatabaseSync(place.path)
@@ -136,7 +136,7 @@ function openFiles(): readonly string[] {
     try {
       return [readlinkSync(`/proc/self/fd/${fd}`)]
     } catch {
-      // That of the listing itself.
+      // The descriptor of the listing itself.
       return []
     }
   })

@@ -3,20 +3,21 @@ import { DatabaseSync } from 'node:sqlite'
 import { MooringError } from '../../shared/errors.ts'
 import { packRequests } from './pack-requests.ts'
 
-/** Layout of the file; a file of a newer one is refused rather than misread. */
+/** Layout of the file; a file of a newer layout is rejected. */
 const LAYOUT = 6
 const LOG_BYTES = 64 * 1024 * 1024
-/** The one who brings the log back into the file holds up the one who writes, and he it, for no longer than a disk takes. */
+/** Maximum wait for a lock in milliseconds. A checkpoint and a write wait for each other no longer than the disk takes. */
 const BUSY_MS = 10_000
 
 export const DAY_MS = 86_400_000
 export const MINUTE_MS = 60_000
 
 /**
- * Rows are kept by tunnel, then id, in the order that they are read in; a request is in the table of the day of its id, which is dropped
- * whole, and shares a row there with others of its batch (chunks.ts). `minutes` sums requests up by the minute of their id (`ms`: the response
- * times of the backend alone), and says of each minute which times it holds; `client_minutes` has the addresses with most of them, `client_hours` those of hours that are over.
- * `connected_at` is when a tunnel's last client came.
+ * Tables of the file. Rows are sorted by tunnel, then id, as they are read. A request is in the table of its day, which is
+ * dropped as a whole, and shares a row with others of its batch (chunks.ts). `minutes` sums requests up by the minute of their
+ * id, with the first and last time of its requests; its `ms` sums the response times of the backend. `client_minutes` holds the
+ * addresses with most requests, `client_hours` those of hours that are over. `connected_at` is the time of a tunnel's last
+ * connect.
  */
 const TABLES = `
   CREATE TABLE tunnels (number INTEGER PRIMARY KEY, uid TEXT NOT NULL UNIQUE, connected_at INTEGER);
@@ -54,38 +55,41 @@ const TABLES = `
   CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;
 `
 
-/** From layout 1, whose only edge was that of the process. */
-const NAMES_EDGES = "ALTER TABLE connections ADD COLUMN edge TEXT NOT NULL DEFAULT 'embedded';"
-/** From layout 2, whose entries did not say which generation they led to. */
-const NAMES_GENERATIONS = `
+/** Upgrades layout 1, whose only edge was that of the process. */
+const ADD_EDGE = "ALTER TABLE connections ADD COLUMN edge TEXT NOT NULL DEFAULT 'embedded';"
+/** Upgrades layout 2, whose entries lack the generation after the write. */
+const ADD_GENERATION = `
   ALTER TABLE audit ADD COLUMN generation INTEGER;
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);`
-/** From layout 4, whose entries did not have the hostname of their tunnel. */
-const NAMES_HOSTNAMES = `
+/** Upgrades layout 4, whose entries lack the hostname of their tunnel. */
+const ADD_HOSTNAME = `
   ALTER TABLE audit ADD COLUMN hostname TEXT;
   CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;`
 /**
- * From layout 5, whose `ms` included the answers of the edge. Their part is not known any more: each answer of a minute is taken to have lasted as long as
- * the others.
+ * Upgrades layout 5, whose `ms` includes responses of the edge. Their share is unknown: each response of a minute counts as
+ * equally long.
  */
 const BACKEND_TIMES = 'UPDATE minutes SET ms = ms * (requests - edge) / requests WHERE edge > 0;'
 
-/** Each makes the next layout out of the one before; the first is of layout 1. SQL is one transaction; a function may be interrupted and runs again. */
+/**
+ * Steps of the layout; each builds the next layout from the previous one, beginning with layout 1. SQL runs in one transaction; a
+ * function may be interrupted, and runs again then.
+ */
 const STEPS: readonly (string | ((db: DatabaseSync) => void))[] = [
-  NAMES_EDGES,
-  NAMES_GENERATIONS,
+  ADD_EDGE,
+  ADD_GENERATION,
   packDays,
-  NAMES_HOSTNAMES,
+  ADD_HOSTNAME,
   BACKEND_TIMES,
 ]
 
 export const dayTable = (day: number): string => `requests_${day}`
 
-/** From layout 3, which had a row for each request: one day after the other, so that the log need not hold them all. */
+/** Upgrades layout 3, which has a row for each request, day by day, so that the write-ahead log need not hold all days. */
 function packDays(db: DatabaseSync): void {
   for (const { day } of db.prepare('SELECT day FROM days').all()) {
     const table = dayTable(Number(day))
-    // It was packed before a start that did not come to its end.
+    // The table was packed by an earlier, interrupted start.
     if (db.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = 'records'").get(table)) continue
     db.exec(`BEGIN IMMEDIATE; ALTER TABLE ${table} RENAME TO single; ${createDay(Number(day))}`)
     packRequests(db, 'single', table)
@@ -93,16 +97,16 @@ function packDays(db: DatabaseSync): void {
   }
 }
 
-/** `id`: the lowest of those in `records`, which is text as `rowsOfTunnel` of request-text.ts reads it. */
+/** SQL that creates the table of a day. `id` is the lowest id in `records`, which `rowsOfTunnel` of request-text.ts reads. */
 const createDay = (day: number): string =>
   `CREATE TABLE ${dayTable(day)} (tunnel INTEGER NOT NULL, id BLOB NOT NULL, records TEXT NOT NULL, PRIMARY KEY (tunnel, id)) WITHOUT ROWID`
 
-/** SQL that makes the table of a day. */
+/** SQL that creates and registers the table of a day. */
 export const makeDay = (day: number): string => `${createDay(day)}; INSERT INTO days (day) VALUES (${day})`
 
 /**
- * Opens or makes the file, readable by its owner alone, for the one connection that writes. A commit reaches the system, so that it
- * outlives this process; whoever promises more syncs the log. Nothing is checkpointed here: see reader-worker.ts.
+ * Opens or creates the file, readable by its owner alone, for the one connection that writes. A commit reaches the operating
+ * system, so that it survives a crash of this process; log-sync.ts makes it durable. Checkpoints run in reader-worker.ts.
  * @throws MooringError `newer_layout`; the errors of node:sqlite
  */
 export function openForWriting(path: string): DatabaseSync {
@@ -111,7 +115,7 @@ export function openForWriting(path: string): DatabaseSync {
   try {
     db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
       PRAGMA journal_size_limit = ${LOG_BYTES}; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384`)
-    layOut(db, path)
+    migrate(db, path)
     return db
   } catch (error) {
     db.close()
@@ -119,13 +123,13 @@ export function openForWriting(path: string): DatabaseSync {
   }
 }
 
-/** Makes the tables, or brings those of an earlier layout into this one. */
-function layOut(db: DatabaseSync, path: string): void {
+/** Creates the tables, or upgrades those of an earlier layout. */
+function migrate(db: DatabaseSync, path: string): void {
   const layout = Number(db.prepare('PRAGMA user_version').get()?.user_version)
-  if (layout > LAYOUT) throw new MooringError('newer_layout', `the journal in ${path} was written by a newer version`)
+  if (layout > LAYOUT) throw new MooringError('newer_layout', `the journal in ${path} was written by a newer version of Mooring`)
   if (layout === 0) {
     db.exec(`BEGIN IMMEDIATE; ${TABLES} PRAGMA user_version = ${LAYOUT}; COMMIT`)
-    // Once the log was synced by SQLite itself, its name in the directory is durable too.
+    // After SQLite itself has synced the log, its name in the directory is durable too.
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
   for (const [index, step] of STEPS.entries()) {
@@ -139,7 +143,7 @@ function layOut(db: DatabaseSync, path: string): void {
   }
 }
 
-/** Opens the file that {@link openForWriting} made, for reads and checkpoints. */
+/** Opens the file that {@link openForWriting} created, for reads and checkpoints. */
 export function openForReading(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: BUSY_MS })
   db.exec(`PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES};

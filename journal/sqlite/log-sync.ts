@@ -1,22 +1,23 @@
 import { open } from 'node:fs/promises'
 
-/** Makes what was committed durable, from outside the thread that writes: an fsync holds up no other commit. */
+/** Makes commits durable from outside the writing thread: an fsync does not delay other commits. */
 export interface LogSync {
-  /** Resolves when all that was committed before the call is on the disk. Calls that wait share one fsync. */
+  /** Resolves when all commits before the call are on disk. Waiting calls share one fsync. */
   readonly sync: () => Promise<void>
 }
 
 /**
- * Of the file at `path`. A commit in WAL mode is whole once the log is on the disk, which is what `synchronous = FULL` adds to NORMAL
- * (https://www.sqlite.org/pragma.html#pragma_synchronous): here it is done by a descriptor of our own. What a checkpoint has moved into
- * the file meanwhile was synced by SQLite. There are no locks on the log that closing the descriptor would give back.
+ * Creates the sync of the file at `path`. A commit in WAL mode is durable once the log is on disk. `synchronous = FULL` would
+ * sync it within each commit (https://www.sqlite.org/pragma.html#pragma_synchronous); here a descriptor of our own does it.
+ * SQLite itself syncs what a checkpoint moves into the file. Closing the descriptor releases no locks: SQLite holds none on the
+ * log.
  */
 export function createLogSync(path: string): LogSync {
   let current: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
 
   async function after(before: Promise<void>): Promise<void> {
-    // Its failure is that of those who waited for it.
+    // Its callers handle its failure.
     await Promise.allSettled([before])
     next = undefined
     current = syncFile(`${path}-wal`)
@@ -31,7 +32,7 @@ async function syncFile(log: string): Promise<void> {
     await using file = await open(log, 'r+')
     await file.datasync()
   } catch (error) {
-    // The last connection was closed, as when a thread died: it brought the whole log into the file, and synced that.
+    // The last connection has closed, as after a crash of a thread: it moved the whole log into the file, and synced the file.
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
   }
 }

@@ -11,15 +11,15 @@ import type {
   WholeSpan,
 } from '../port.ts'
 
-/** What the thread that writes is asked. Each gets exactly one reply. */
+/** Question to the writing thread. Each gets exactly one reply. */
 export type WriterRequest =
   | {
       readonly type: 'keep'
-      /** Milliseconds since the epoch: what is past its retention already is not kept. */
+      /** Time in milliseconds since the epoch: records past their retention at this time are not kept. */
       readonly now: number
-      /** Batches as request-text.ts has them, UTF-8. */
+      /** Batches in the format of request-text.ts, UTF-8. */
       readonly requests: readonly Uint8Array[]
-      /** Each as JSON. */
+      /** Connections and audit entries, each as JSON. */
       readonly connections: readonly string[]
       readonly audit: readonly string[]
     }
@@ -27,18 +27,18 @@ export type WriterRequest =
   | { readonly type: 'close' }
 
 export type WriterReply =
-  /** `refused`: requests that no day table may take, or that are no records. */
+  /** `refused` is the number of requests that are invalid or of a day that is not kept. */
   | { readonly type: 'kept'; readonly refused: number }
   | { readonly type: 'swept'; readonly more: boolean }
   | { readonly type: 'closed' }
 
-/** What the port tells of a tunnel's clients. */
+/** Presence of a tunnel's clients, as the port returns it. */
 export interface Presence {
   readonly sessions: number
   readonly lastConnectedAt: number
 }
 
-/** What the thread that reads is asked. */
+/** Question to the reading thread. Each gets exactly one reply. */
 export type ReaderRequest =
   | { readonly type: 'requests'; readonly filter: RequestFilter; readonly page: Page }
   | { readonly type: 'connections'; readonly filter: ConnectionFilter; readonly page: Page }

@@ -5,8 +5,8 @@ import { RequestLines } from '../request-lines.ts'
 import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
 import { idOfBytes, timeOfId } from './record-id.ts'
 
-/** What a row has instead of the uid of its tunnel: it has its number. */
-const OF_ROW = ''
+/** Uid in the lines of a row, which has the number of its tunnel instead. */
+const NO_UID = ''
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -17,13 +17,13 @@ interface Chunk {
   length: number
 }
 
-/** Takes a day's requests from a table that has a row for each to one that has them in chunks (chunks.ts). */
+/** Moves a day's requests from a table with a row for each to a table with chunks (chunks.ts). */
 export function packRequests(db: DatabaseSync, from: string, to: string): void {
   const insert = db.prepare(`INSERT INTO ${to} (tunnel, id, records) VALUES (?, ?, CAST(? AS TEXT))`)
   const put = ({ tunnel, id, texts }: Chunk) => insert.run(tunnel, id, Buffer.concat(texts))
-  const lines = new RequestLines(OF_ROW)
+  const lines = new RequestLines(NO_UID)
   let chunk: Chunk | undefined
-  // One row at a time: a day may have more than memory holds.
+  // Reads one row at a time: a day may exceed the memory.
   for (const row of db.prepare(`SELECT * FROM ${from} ORDER BY tunnel, id`).iterate()) {
     const [tunnel, id] = [row.tunnel as number, row.id as Uint8Array]
     lines.add(recordOf(row))
@@ -44,7 +44,7 @@ const periodOf = (id: Uint8Array): number => Math.floor(timeOfId(id) / CHUNK_MS)
 function recordOf(row: Row): RequestRecord {
   return {
     id: idOfBytes(row.id as Uint8Array),
-    tunnel: OF_ROW,
+    tunnel: NO_UID,
     at: row.at as number,
     method: row.method as string,
     path: row.path as string,

@@ -13,15 +13,15 @@ export interface EventReader {
   presence(tunnels: readonly string[]): ReadonlyMap<string, Presence>
 }
 
-/** The half of the reading thread that reads connections and audit entries, newest first. */
+/** Creates the part of the reading thread that reads connections and audit entries, newest first. */
 export function createEventReader(db: DatabaseSync): EventReader {
   const all = (sql: string, values: readonly SQLInputValue[]): readonly EventRow[] => db.prepare(sql).all(...values)
 
   const present = db.prepare(`
     SELECT connected_at AS lastConnectedAt, (SELECT count(*) FROM open_sessions WHERE tunnel = number) AS sessions
     FROM tunnels WHERE uid = ? AND connected_at IS NOT NULL`)
-  const led = db.prepare('SELECT 1 FROM audit WHERE resource = ? AND generation = ? LIMIT 1')
-  const ended = db.prepare("SELECT 1 FROM audit WHERE resource = ? AND generation IS NULL AND action = 'delete' LIMIT 1")
+  const findGeneration = db.prepare('SELECT 1 FROM audit WHERE resource = ? AND generation = ? LIMIT 1')
+  const findDeletion = db.prepare("SELECT 1 FROM audit WHERE resource = ? AND generation IS NULL AND action = 'delete' LIMIT 1")
 
   return {
     connections({ tunnel, type, clientIp, refused, from, to }, { limit, before }) {
@@ -53,7 +53,7 @@ export function createEventReader(db: DatabaseSync): EventReader {
     },
     audited: (changes) =>
       changes.filter(({ resource, generation }) =>
-        generation === null ? ended.get(resource) !== undefined : led.get(resource, generation) !== undefined,
+        generation === null ? findDeletion.get(resource) !== undefined : findGeneration.get(resource, generation) !== undefined,
       ),
     openSessions: () =>
       all(
@@ -71,7 +71,7 @@ export function createEventReader(db: DatabaseSync): EventReader {
   }
 }
 
-/** Ids below this come after `before`; an id that is none is before all. */
+/** Upper bound of the ids on a page after `before`. An invalid id sorts before all others, so that its page is empty. */
 export const startOf = (before: string | undefined): Uint8Array =>
   before === undefined ? HIGHEST_ID : (bytesOfId(before) ?? new Uint8Array(16))
 

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
-import { passes } from '../passes.ts'
+import { matchesFilter } from '../matches-filter.ts'
 import type { Page, RequestFilter, RequestRecord } from '../port.ts'
 import { rowsOfTunnel } from '../request-text.ts'
 import type { Range } from '../search-ranges.ts'
@@ -11,21 +11,21 @@ import { CHUNK_MS } from './chunk-bounds.ts'
 import { idOfBytes, lowestId, timeOfId } from './record-id.ts'
 import { searchPlan } from './search-plan.ts'
 
-/** Searches a tunnel's request log, newest first, range by range; other questions are answered in between. */
+/** Searches a tunnel's request log, newest first, range by range. Other questions get a turn between two ranges. */
 export function createRequestReader(db: DatabaseSync): (filter: RequestFilter, page: Page) => Promise<RequestRecord[]> {
-  const numberOf = db.prepare('SELECT number FROM tunnels WHERE uid = ?')
+  const findNumber = db.prepare('SELECT number FROM tunnels WHERE uid = ?')
   const isDay = db.prepare('SELECT 1 FROM days WHERE day = ?')
 
   return async function requests(filter, { limit, before }) {
-    const number = numberOf.get(filter.tunnel)?.number
+    const number = findNumber.get(filter.tunnel)?.number
     if (number === undefined) return []
     const end = startOf(before)
     const found: RequestRecord[] = []
     for (const range of searchPlan(db, Number(number), filter, timeOfId(end))) {
-      inOneView(db, () => {
+      inTransaction(db, () => {
         if (!isDay.get(range.day)) return
         for (const records of periods(db, Number(number), { ...range, filter, end })) {
-          found.push(...records.filter((record) => passes(record, filter)))
+          found.push(...records.filter((record) => matchesFilter(record, filter)))
           if (found.length >= limit) break
         }
       })
@@ -36,8 +36,8 @@ export function createRequestReader(db: DatabaseSync): (filter: RequestFilter, p
   }
 }
 
-/** A day's table that is there at the beginning is there at the end. */
-function inOneView<T>(db: DatabaseSync, read: () => T): T {
+/** Runs `read` in one transaction, during which no day's table disappears. */
+function inTransaction<T>(db: DatabaseSync, read: () => T): T {
   db.exec('BEGIN')
   try {
     return read()
@@ -46,14 +46,14 @@ function inOneView<T>(db: DatabaseSync, read: () => T): T {
   }
 }
 
-interface Stretch extends Range {
+interface SearchRange extends Range {
   readonly filter: RequestFilter
-  /** Ids must sort before this. */
+  /** Exclusive upper bound of ids. */
   readonly end: Uint8Array
 }
 
-/** What the text of a row must have for it to hold a request that passes: most rows need not be read then. */
-function mayPass({ method, status, sourceIp, pathPrefix, reason }: RequestFilter): Conditions {
+/** SQL conditions on the text of a row that may hold a match: most rows need not be parsed then. */
+function mayMatch({ method, status, sourceIp, pathPrefix, reason }: RequestFilter): Conditions {
   const has = 'instr(records, ?)'
   return createConditions()
     .and(has, method && `\n${method}\n`)
@@ -63,17 +63,20 @@ function mayPass({ method, status, sourceIp, pathPrefix, reason }: RequestFilter
     .and(has, reason && `\n${reason}\n`)
 }
 
-/** What may pass of a stretch of a tunnel's log, newest first, in parts: those of a {@link CHUNK_MS} are in no order in the file. */
+/**
+ * Yields possible matches in part of a tunnel's log, newest first, one {@link CHUNK_MS} at a time. Within a period the file has
+ * no order.
+ */
 function* periods(
   db: DatabaseSync,
   number: number,
-  { day, from, to, filter, end }: Stretch,
+  { day, from, to, filter, end }: SearchRange,
 ): Generator<readonly RequestRecord[]> {
   const high = Buffer.compare(lowestId(to), end) < 0 ? lowestId(to) : end
   const [lowText, highText] = [idOfBytes(lowestId(from)), idOfBytes(high)]
-  // A row has the lowest of its ids.
+  // A row is stored under the lowest of its ids.
   const low = lowestId(Math.floor(from / CHUNK_MS) * CHUNK_MS)
-  const { where, values } = mayPass(filter)
+  const { where, values } = mayMatch(filter)
   const sql = `SELECT id, records FROM ${dayTable(day)} WHERE tunnel = ? AND id >= ? AND id < ? AND ${where} ORDER BY id DESC`
   let records: RequestRecord[] = []
   let period: number | undefined

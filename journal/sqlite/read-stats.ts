@@ -1,12 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { averageOf, type Stats, type WholeSpan } from '../port.ts'
-import { HOUR_MINUTES, topOf } from './client-counts.ts'
+import { addClients, type Clients, HOUR_MINUTES, topOf } from './client-counts.ts'
 import { DAY_MS, MINUTE_MS } from './layout.ts'
-import { createClientReader } from './read-clients.ts'
 
 const TOP_CLIENTS = 10
 
-/** Sums of a tunnel over the minutes that a span touches. */
+/** Sums up the requests of a tunnel over the minutes that a span touches. */
 export function createStatsReader(db: DatabaseSync): (tunnel: string, span: WholeSpan) => Stats {
   const numberOf = db.prepare('SELECT number FROM tunnels WHERE uid = ?')
   const totals = db.prepare(`
@@ -44,9 +43,31 @@ export function createStatsReader(db: DatabaseSync): (tunnel: string, span: Whol
 
 interface Totals extends Record<'s1' | 's2' | 's3' | 's4' | 's5', number> {
   readonly requests: number
-  /** Of the backend's answers. */
+  /** Sum of the backend's response times, in milliseconds. */
   readonly ms: number
   readonly edge: number
   readonly bytesIn: number
   readonly bytesOut: number
+}
+
+/** Creates a reader of a tunnel's requests by address, over the minutes from `first` to before `end`. */
+export function createClientReader(db: DatabaseSync): (tunnel: number, first: number, end: number) => Clients {
+  const hours = db.prepare('SELECT minute, clients FROM client_hours WHERE tunnel = ? AND minute >= ? AND minute < ?')
+  const minutes = db.prepare('SELECT clients FROM client_minutes WHERE tunnel = ? AND minute >= ? AND minute < ?')
+
+  return function clientsOf(tunnel, first, end) {
+    const clients: Clients = new Map()
+    const addMinutes = (from: number, to: number) => {
+      for (const row of minutes.all(tunnel, from, to)) addClients(clients, String(row.clients))
+    }
+    // Reads the sums of whole hours, and the minutes between them.
+    let next = first
+    for (const { minute, clients: text } of hours.all(tunnel, first, end - HOUR_MINUTES + 1)) {
+      addMinutes(next, Number(minute))
+      addClients(clients, String(text))
+      next = Number(minute) + HOUR_MINUTES
+    }
+    addMinutes(next, end)
+    return clients
+  }
 }

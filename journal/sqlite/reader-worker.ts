@@ -7,8 +7,8 @@ import { createStatsReader } from './read-stats.ts'
 import { type Answer, serveThread } from '../thread/serve-thread.ts'
 
 /**
- * Thread of the connection that reads, so that a long search holds up no writer. It also brings the log back into the file: the fsync of
- * that is what the writer must not wait for. `workerData` is the path.
+ * Runs the thread of the connection that reads, so that a long search does not delay writes. It also runs checkpoints, whose
+ * fsync must not delay the writer. `workerData` is the path of the file.
  */
 function openReader(path: string): Answer<ReaderRequest, ReaderReply> {
   const db = openForReading(path)
@@ -16,7 +16,10 @@ function openReader(path: string): Answer<ReaderRequest, ReaderReply> {
   const events = createEventReader(db)
   const stats = createStatsReader(db)
 
-  /** The long part beside the writer; then the rest, for which he waits, since only a log that is brought back whole begins anew. */
+  /**
+   * Copies most of the log while the writer goes on, then the rest while it waits: only a log that is copied completely starts
+   * over.
+   */
   function checkpoint(): ReaderReply {
     db.exec('PRAGMA wal_checkpoint(PASSIVE)')
     db.exec('PRAGMA wal_checkpoint(RESTART)')

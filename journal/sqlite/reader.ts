@@ -4,7 +4,7 @@ import type { ReaderReply, ReaderRequest } from './messages.ts'
 
 type Ask = (question: ReaderRequest) => Promise<ReaderReply>
 
-/** The reads of a journal, as questions to its reading thread. */
+/** Creates the reading side of a journal, which asks the reading thread. */
 export function createSqliteReader(ask: Ask): Omit<JournalReader, 'follow'> {
   async function read<T extends ReaderReply['type']>(
     type: T,

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { bytesOfId, idOfBytes, timeOfId } from './record-id.ts'
-import { NO_IDS } from '../../test/support/journal/wrong-ids.ts'
+import { WRONG_IDS } from '../../test/support/journal/wrong-ids.ts'
 
 test.each([randomUUIDv7(), '00000000-0000-7000-8000-000000000000', 'ffffffff-ffff-7fff-bfff-ffffffffffff'])(
   'the bytes of %s are its text and its time',
@@ -12,4 +12,4 @@ test.each([randomUUIDv7(), '00000000-0000-7000-8000-000000000000', 'ffffffff-fff
   },
 )
 
-test.each(NO_IDS)('%j is no id of a record', (text) => expect(bytesOfId(text)).toBeUndefined())
+test.each(WRONG_IDS)('%j is not an id of a record', (text) => expect(bytesOfId(text)).toBeUndefined())

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requestRecord } from '../../test/conformance/journal/records.ts'
-import { passes } from '../passes.ts'
+import { matchesFilter } from '../matches-filter.ts'
 import type { RequestFilter, RequestRecord } from '../port.ts'
 import { requestBatch } from '../request-lines.ts'
 import { createRequestKeeper, type RequestKeeper } from './keep-requests.ts'
@@ -11,10 +11,10 @@ import { openTemporaryJournal, type TemporaryJournal } from '../../test/support/
 import { createRequestReader } from './read-requests.ts'
 import { createTunnelNumbers } from './tunnel-numbers.ts'
 
-/** Requests are kept many to a row, and in the order in which they ended: what reads them must not show that. */
+/** Requests share rows, in the order in which they ended, and no search may reveal that. */
 
 const NOW = 20_000 * DAY_MS
-/** Two periods of 256 ms that meet at midnight, one that two minutes share, one of another day. */
+/** Two periods of 256 ms that meet at midnight, one across two minutes, and one of another day. */
 const STARTS = [NOW - 256, NOW, NOW + 59_904, NOW - 2 * DAY_MS]
 
 let place: TemporaryJournal
@@ -64,7 +64,7 @@ const filters = fc.record(
   { requiredKeys: [] },
 )
 
-/** All of it, page by page. */
+/** Reads all pages. */
 async function pages(filter: RequestFilter, limit: number): Promise<readonly RequestRecord[]> {
   const found: RequestRecord[] = []
   for (;;) {
@@ -75,20 +75,20 @@ async function pages(filter: RequestFilter, limit: number): Promise<readonly Req
   }
 }
 
-test('a search gives what passes, newest first, in pages of any size', async () => {
+test('a search returns the matches, newest first, in pages of any size', async () => {
   const run = async (given: readonly (readonly Partial<RequestRecord>[])[], by: Omit<RequestFilter, 'tunnel'>, limit: number) => {
     const tunnel = freshTunnel()
     const made = given.map((batch) => batch.map((about) => requestRecord({ tunnel, ...about })))
     for (const batch of made) keeper.keep([requestBatch(batch)], NOW)
     const filter = { tunnel, ...by }
-    expect(await pages(filter, limit)).toEqual(newestFirst(made.flat().filter((record) => passes(record, filter))))
+    expect(await pages(filter, limit)).toEqual(newestFirst(made.flat().filter((record) => matchesFilter(record, filter))))
   }
   await fc.assert(fc.asyncProperty(batches, filters, fc.integer({ min: 1, max: 9 }), run), { numRuns: 200 })
 })
 
-test('a busy minute, which is searched in pieces, is given once, too', async () => {
+test('a busy minute, searched in several ranges, is returned once', async () => {
   const tunnel = freshTunnel()
-  // Each batch has some of every second.
+  // Each batch has requests of every second.
   const made = Array.from({ length: 30 }, (_, batch) =>
     Array.from({ length: 1_500 }, (_, index) => requestRecord({ tunnel, at: NOW + index * 39 + batch })),
   )
@@ -97,7 +97,7 @@ test('a busy minute, which is searched in pieces, is given once, too', async () 
   expect(ids).toEqual(newestFirst(made.flat()).map(({ id }) => id))
 })
 
-test('a batch that is shipped again adds nothing, alone or with others', async () => {
+test('a batch shipped again adds no record, alone or with others', async () => {
   const tunnel = freshTunnel()
   const [one, two] = [0, 1].map(() => STARTS.map((at) => requestRecord({ tunnel, at }))) as [RequestRecord[], RequestRecord[]]
   keeper.keep([requestBatch(one)], NOW)

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { keepRequests } from '../../test/conformance/journal/place.ts'
+import { keepRequests } from '../../test/conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../test/conformance/journal/records.ts'
 import { openTemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
 
@@ -18,7 +18,7 @@ function tablesOf(path: string): string[] {
   }
 }
 
-test('records go when their time has come, and not before', async () => {
+test('records are removed past their retention, and not before', async () => {
   const start = Math.floor(Date.now() / DAY_MS) * DAY_MS
   let now = start
   await using place = await openTemporaryJournal({ now: () => now })
@@ -57,7 +57,7 @@ test('records go when their time has come, and not before', async () => {
   expect(tablesOf(path)).toEqual([])
 })
 
-test('a record that comes past its time, or from a time to come, is counted and not kept', async () => {
+test('a record past its retention or from the future is counted and not kept', async () => {
   await using place = await openTemporaryJournal()
   const { journal } = place
   const tunnel = 'one'
@@ -70,7 +70,7 @@ test('a record that comes past its time, or from a time to come, is counted and 
   expect(journal.dropped()).toBe(4)
 })
 
-test('a tunnel that comes again after all of it had gone starts anew', async () => {
+test('a tunnel whose records were all removed starts from zero', async () => {
   let now = Date.now()
   await using place = await openTemporaryJournal({ now: () => now })
   await keepRequests(place.journal, [requestRecord({ tunnel: 'one', at: now })])

@@ -3,22 +3,22 @@ import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../ret
 import { DAY_MS, dayTable, MINUTE_MS } from './layout.ts'
 import { lowestId } from './record-id.ts'
 
-/** Rows that one step removes: it holds up what is to be kept for some milliseconds. */
+/** Maximum number of rows that one step removes: a step delays writes by some milliseconds. */
 const STEP_ROWS = 2_000
 const STEP_TUNNELS = 100
 
 type Step = () => void
 
 /**
- * What is past its retention at `now`, removed in small steps: each value is one, to be run in a transaction of its own. Ends when
- * nothing is left.
+ * Yields the steps that remove all records past their retention at `now`, in milliseconds since the epoch. Run each step in a
+ * transaction of its own.
  */
 export function* retentionSteps(db: DatabaseSync, now: number): Generator<Step, void, undefined> {
   yield* oldDays(db, Math.floor(now / DAY_MS) - REQUEST_DAYS)
   const events = lowestId(now - EVENT_DAYS * DAY_MS)
-  // A session that is still open is known by its connect alone.
-  yield* inPieces(db, 'connections', `id < ? AND session NOT IN (SELECT session FROM open_sessions)`, [events])
-  yield* inPieces(db, 'audit', 'id < ?', [lowestId(now - AUDIT_DAYS * DAY_MS)])
+  // An open session is known by its connect record alone.
+  yield* inSteps(db, 'connections', `id < ? AND session NOT IN (SELECT session FROM open_sessions)`, [events])
+  yield* inSteps(db, 'audit', 'id < ?', [lowestId(now - AUDIT_DAYS * DAY_MS)])
   yield* ofTunnels(db, now)
 }
 
@@ -26,13 +26,13 @@ function* oldDays(db: DatabaseSync, first: number): Generator<Step, void, undefi
   const days = db.prepare('SELECT day FROM days WHERE day < ? ORDER BY day').all(first)
   for (const { day } of days) {
     const table = dayTable(Number(day))
-    // Emptied first: to drop a table of millions of rows at once takes as long as to read it.
-    yield* inPieces(db, table, 'true', [])
+    // The table is emptied first: dropping a table of millions of rows takes as long as reading it.
+    yield* inSteps(db, table, 'true', [])
     yield () => db.exec(`DROP TABLE ${table}; DELETE FROM days WHERE day = ${Number(day)}`)
   }
 }
 
-function* inPieces(
+function* inSteps(
   db: DatabaseSync,
   table: string,
   condition: string,

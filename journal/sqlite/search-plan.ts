@@ -4,12 +4,12 @@ import { createConditions } from './conditions.ts'
 import { type MinuteOfLog, type Range, rangesOf } from '../search-ranges.ts'
 import { MINUTE_MS } from './layout.ts'
 
-/** Minutes that are looked at together. */
+/** Number of minutes read at once. */
 const MINUTES = 256
 
 /**
- * Where in a tunnel's log a search has to look, newest first: the sums tell of each minute whether it can hold anything that passes. A
- * search for last week's 502 reads some minutes instead of millions of rows.
+ * Yields the ranges of a tunnel's log that may hold matches, newest first. The sums of each minute show whether it can hold one:
+ * a search for last week's 502 responses reads some minutes instead of millions of rows.
  */
 export function* searchPlan(db: DatabaseSync, number: number, filter: RequestFilter, newestMs: number): Generator<Range> {
   const narrow = narrowing(filter)
@@ -27,14 +27,14 @@ export function* searchPlan(db: DatabaseSync, number: number, filter: RequestFil
   }
 }
 
-/** What the sums of a minute must be for it to hold a request that passes. */
+/** Conditions on the sums of a minute that holds a match. */
 function narrowing({ from, to, status, statusClass, origin }: RequestFilter): ReturnType<typeof createConditions> {
-  const kind = statusClass ?? (status === undefined ? undefined : Math.floor(status / 100))
-  const isClass = kind !== undefined && kind >= 1 && kind <= 5
+  const statusDigit = statusClass ?? (status === undefined ? undefined : Math.floor(status / 100))
+  const isClass = statusDigit !== undefined && statusDigit >= 1 && statusDigit <= 5
   return createConditions()
     .and('last_at >= ?', from)
     .and('first_at < ?', to)
-    .and(`s${kind ?? ''} > ?`, isClass ? 0 : undefined)
+    .and(`s${statusDigit ?? ''} > ?`, isClass ? 0 : undefined)
     .and('edge > ?', origin === 'edge' ? 0 : undefined)
     .and('requests - edge > ?', origin === 'backend' ? 0 : undefined)
 }

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { MINUTE_MS } from './layout.ts'
 
-/** A request that is new in the file. */
+/** Request that was added to the file. */
 export interface KeptRequest {
   readonly tunnel: number
-  /** When its id was made, in milliseconds since the epoch. */
+  /** Creation time of its id, in milliseconds since the epoch. */
   readonly time: number
   readonly at: number
   readonly status: number
@@ -15,14 +15,14 @@ export interface KeptRequest {
   readonly ip: string
 }
 
-/** What the requests of one tunnel in one minute come to. */
+/** Sum of a tunnel's requests in one minute. */
 export interface MinuteSum {
   readonly tunnel: number
   readonly minute: number
   requests: number
-  /** Of the backend's answers. */
+  /** Sum of the backend's response times, in milliseconds. */
   durationMs: number
-  /** Requests by the first digit of their status: 1xx first. */
+  /** Number of requests by the first digit of their status, 1 to 5. */
   readonly classes: [number, number, number, number, number]
   edge: number
   bytesIn: number
@@ -37,7 +37,7 @@ export function sumsOf(requests: readonly KeptRequest[]): readonly MinuteSum[] {
   let sum: MinuteSum | undefined
   for (const request of requests) {
     const minute = Math.floor(request.time / MINUTE_MS)
-    // Mostly it is that of the request before.
+    // Mostly it is the previous request's sum.
     if (sum?.tunnel !== request.tunnel || sum.minute !== minute) {
       const key = `${request.tunnel} ${minute}`
       sum = sums.get(key) ?? emptySum(request, minute)
@@ -59,13 +59,13 @@ function add(sum: MinuteSum, { at, status, durationMs, bytesIn, bytesOut, edge }
   sum.bytesOut += bytesOut
   if (edge) sum.edge += 1
   else sum.durationMs += durationMs
-  const place = Math.min(Math.max(1, Math.floor(status / 100)), 5) - 1
-  sum.classes[place] = (sum.classes[place] ?? 0) + 1
+  const index = Math.min(Math.max(1, Math.floor(status / 100)), 5) - 1
+  sum.classes[index] = (sum.classes[index] ?? 0) + 1
   sum.firstAt = Math.min(sum.firstAt, at)
   sum.lastAt = Math.max(sum.lastAt, at)
 }
 
-/** Adds sums to those in the file. Within a transaction. */
+/** Adds sums to those in the file. Call `add` within a transaction. */
 export function createSums(db: DatabaseSync): { add(sums: readonly MinuteSum[]): void } {
   const put = db.prepare(`
     INSERT INTO minutes (tunnel, minute, requests, ms, s1, s2, s3, s4, s5, edge, bytes_in, bytes_out, first_at, last_at)

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 
-/** Small numbers for the uids of tunnels, which every row would else repeat. */
+/** Small numbers for the uids of tunnels, which every row would repeat otherwise. */
 export interface TunnelNumbers {
-  /** The number of a tunnel, given out now if it has none. Within a transaction. */
+  /** Returns the number of a tunnel, and assigns one if it has none. Call it within a transaction. */
   of(uid: string): number
-  /** What was given out since the last commit may not be so any more. */
+  /** Discards the numbers in memory, after a rollback. */
   forget(): void
 }
 

@@ -7,7 +7,7 @@ import { retentionSteps } from './retention.ts'
 import { type Answer, serveThread } from '../thread/serve-thread.ts'
 import { createTunnelNumbers } from './tunnel-numbers.ts'
 
-/** Thread of the one connection that writes; `workerData` is the path. */
+/** Runs the thread of the one connection that writes. `workerData` is the path of the file. */
 function openWriter(path: string): Answer<WriterRequest, WriterReply> {
   const db = openForWriting(path)
   const tunnels = createTunnelNumbers(db)
@@ -22,7 +22,7 @@ function openWriter(path: string): Answer<WriterRequest, WriterReply> {
       db.exec('COMMIT')
       return result
     } catch (error) {
-      // SQLite itself has rolled back after some errors (disk full), but not after all.
+      // SQLite has rolled back by itself after some errors (disk full), but not after all.
       if (db.isTransaction) db.exec('ROLLBACK')
       tunnels.forget()
       requests.forget()
@@ -47,7 +47,7 @@ function openWriter(path: string): Answer<WriterRequest, WriterReply> {
     }
     try {
       inTransaction(value)
-      // The last step gives numbers back.
+      // The last step removes numbers.
       tunnels.forget()
     } catch (error) {
       sweeping = undefined

@@ -1,4 +1,4 @@
-/** `again`: the same may work later (no room, an error of the disk); else it never will. */
+/** Error of a thread. `again` says that a later attempt may succeed, as after a full disk or a disk error. */
 export interface Failure {
   readonly type: 'failed'
   readonly code: string
@@ -6,7 +6,7 @@ export interface Failure {
   readonly again: boolean
 }
 
-/** Question and answer as they cross between threads; the first answer of a thread, to question 0, is whether it could begin. */
+/** Question or answer, as posted between threads. The first answer of a thread, number 0, reports whether it could start. */
 export interface Envelope<T> {
   readonly number: number
   readonly content: T

@@ -3,11 +3,11 @@ import { MooringError } from '../../shared/errors.ts'
 import type { Envelope, Failure } from './messages.ts'
 import { isSystemError } from './system-error.ts'
 
-/** Result codes of SQLite that say that this very data will never be taken: TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
-const NEVER = new Set([18, 19, 20, 25])
-const PRIMARY = 0xff
+/** SQLite result codes for data that can never be kept: TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
+const PERMANENT = new Set([18, 19, 20, 25])
+const PRIMARY_CODE_MASK = 0xff
 
-/** What a thread's program does with a question. `close` ends the thread. */
+/** Answers a question of the main thread. The question `close` ends the thread. */
 export type Answer<Q, A> = (question: Q) => A | Promise<A>
 
 function failure(error: unknown): Failure {
@@ -17,11 +17,14 @@ function failure(error: unknown): Failure {
   }
   if (error instanceof MooringError) return { type: 'failed', code: error.code, message, again: false }
   if (isSystemError(error)) return { type: 'failed', code: 'unavailable', message, again: true }
-  const errcode = error instanceof Error && 'errcode' in error ? Number(error.errcode) & PRIMARY : undefined
-  return { type: 'failed', code: 'unavailable', message, again: errcode !== undefined && !NEVER.has(errcode) }
+  const errcode = error instanceof Error && 'errcode' in error ? Number(error.errcode) & PRIMARY_CODE_MASK : undefined
+  return { type: 'failed', code: 'unavailable', message, again: errcode !== undefined && !PERMANENT.has(errcode) }
 }
 
-/** The loop of a thread: opens, says so, then answers each question once. Questions may overlap when answers take several turns. */
+/**
+ * Runs the loop of a thread: calls `open`, reports that, then answers each question once. Questions may overlap when answers are
+ * asynchronous.
+ */
 export function serveThread<Q extends { readonly type: string }, A>(open: () => Answer<Q, A>): void {
   const reply = (number: number, content: A | Failure | { readonly type: 'opened' }) =>
     parentPort?.postMessage({ number, content } satisfies Envelope<unknown>)

@@ -8,7 +8,7 @@ interface Message {
   readonly type: string
 }
 
-test('a thread that dies fails what it was asked and is started anew, as soon as that is possible', async () => {
+test('a crashed thread rejects its questions, and is restarted as soon as possible', async () => {
   await using place = await openTemporaryJournal()
   const path = `${place.path}-blocked`
   const thread = await superviseThread<Message, Message>({ program, path, log: silent })
@@ -23,12 +23,12 @@ test('a thread that dies fails what it was asked and is started anew, as soon as
   await thread.close({ type: 'close' })
 })
 
-test('a thread that cannot begin at first says why', async () => {
+test('the error of a failed first start has its reason', async () => {
   await using place = await openTemporaryJournal()
   await expect(superviseThread({ program, path: place.path, log: silent })).rejects.toMatchObject({ message: 'not now' })
 })
 
-test('a thread that goes on dying is started anew ever more seldom, and told of seldom', async () => {
+test('a thread that keeps crashing is restarted with growing delays, and logged rarely', async () => {
   await using place = await openTemporaryJournal()
   const waits: number[] = []
   let lines = 0
@@ -51,7 +51,7 @@ test('a thread that goes on dying is started anew ever more seldom, and told of 
   await thread.close({ type: 'close' })
 })
 
-test('an error of the file system may pass', async () => {
+test('an error of the file system is retryable', async () => {
   await using place = await openTemporaryJournal()
   const thread = await superviseThread<Message, Message>({ program, path: `${place.path}-blocked`, log: silent })
   await expect(thread.ask({ type: 'read' })).rejects.toMatchObject({ code: 'unavailable', again: true })

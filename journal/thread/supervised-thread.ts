@@ -3,10 +3,10 @@ import { backoffMs } from '../../shared/backoff.ts'
 import { createLogLimit } from '../log-limit.ts'
 import { JournalFileError, startThread, type Thread } from './thread.ts'
 
-/** Between two starts; the first comes at once. */
+/** Delay between two starts; the first restart comes at once. */
 const BACK_OFF = { baseMs: 250, maxMs: 15_000 }
-/** A thread that has lived for so long did not die of what it was started with. */
-const WELL_MS = 30_000
+/** Lifetime in milliseconds after which a crash no longer counts towards the delay. */
+const STABLE_MS = 30_000
 const LOG_MS = 60_000
 
 interface Warner {
@@ -17,20 +17,20 @@ export interface SupervisedThreadDeps {
   readonly program: URL
   readonly path: string
   readonly log: Warner
-  /** Waits so many milliseconds, or until the signal aborts; for tests. */
+  /** Waits the given milliseconds, or until the signal aborts; replaced in tests. */
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
 export interface SupervisedThread<Q, A> {
-  /** @throws JournalFileError; `again` while there is no thread */
+  /** Asks the thread. @throws JournalFileError, with `again: true` while no thread runs */
   ask(question: Q): Promise<A>
-  /** Puts `last` to the thread, which ends by it. */
+  /** Sends `last` to the thread, which ends the thread. */
   close(last: Q): Promise<void>
 }
 
 /**
- * A thread that is started anew when it dies: at once, and ever more seldom if it goes on dying.
- * @throws JournalFileError when it could not be started at first
+ * Starts a thread, and starts it again when it crashes: at once, then with growing delays.
+ * @throws JournalFileError when the first start fails
  */
 export async function superviseThread<Q, A extends { readonly type: string }>(
   deps: SupervisedThreadDeps,
@@ -47,8 +47,8 @@ export async function superviseThread<Q, A extends { readonly type: string }>(
     await ended
     thread = undefined
     if (closing.signal.aborted) return
-    if (performance.now() - since > WELL_MS) failures = 0
-    ofDeaths(() => log.warn({ err: failure(), path }, 'a thread of the journal has died and is started anew'))
+    if (performance.now() - since > STABLE_MS) failures = 0
+    ofDeaths(() => log.warn({ err: failure(), path }, 'journal thread crashed; restarting it'))
     watching = restart()
   }
 
@@ -62,7 +62,7 @@ export async function superviseThread<Q, A extends { readonly type: string }>(
         watching = watch(thread)
         return
       } catch (error) {
-        ofStarts(() => log.warn({ err: error, path }, 'a thread of the journal cannot be started'))
+        ofStarts(() => log.warn({ err: error, path }, 'journal thread cannot be started; retrying'))
       }
     }
   }
@@ -70,22 +70,22 @@ export async function superviseThread<Q, A extends { readonly type: string }>(
   return {
     async ask(question) {
       if (thread) return thread.ask(question)
-      throw new JournalFileError({ code: 'unavailable', message: 'the journal is being opened anew', again: true })
+      throw new JournalFileError({ code: 'unavailable', message: 'journal thread is restarting', again: true })
     },
     async close(last) {
       closing.abort()
       const asked = thread
       await end(asked, last)
       await watching
-      // One that was being started then.
+      // A restart may have been under way.
       if (thread !== asked) await end(thread, last)
       await thread?.ended
     },
   }
 
   async function end(running: Thread<Q, A> | undefined, last: Q): Promise<void> {
-    // One that has died meanwhile has ended too.
-    await running?.ask(last).catch((error: unknown) => log.warn({ err: error }, 'the journal was not closed in order'))
+    // A thread that has crashed meanwhile needs no close.
+    await running?.ask(last).catch((error: unknown) => log.warn({ err: error }, 'journal was not closed cleanly'))
   }
 }
 

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { MooringError } from '../../shared/errors.ts'
 import type { Envelope, Failure } from './messages.ts'
 
-/** Why the file did not do what it was asked. `again`: the same may work later. */
+/** Error of a journal file. `again` says that a later attempt may succeed. */
 export class JournalFileError extends MooringError {
   readonly again: boolean
 
@@ -13,13 +13,13 @@ export class JournalFileError extends MooringError {
   }
 }
 
-/** A thread that has the file open, asked by messages. */
+/** Thread that has the journal's file open and answers messages. */
 export interface Thread<Q, A> {
-  /** @throws JournalFileError what the file says; `again` when the thread has ended */
+  /** Asks the thread. @throws JournalFileError of the file; with `again: true` when the thread has ended */
   ask(question: Q): Promise<A>
-  /** Resolves when the thread has ended, for whatever reason; never rejects. */
+  /** Resolves when the thread has ended, for any reason; never rejects. */
   readonly ended: Promise<void>
-  /** What it ended of, once it has. */
+  /** Returns the reason of the end, once the thread has ended. */
   readonly failure: () => JournalFileError | undefined
 }
 
@@ -28,11 +28,11 @@ export interface Thread<Q, A> {
  * @throws JournalFileError when it could not open the file
  */
 export async function startThread<Q, A extends { readonly type: string }>(program: URL, path: string): Promise<Thread<Q, A>> {
-  // Flags of this process (an inspector, a loader, --eval) are not for the thread.
+  // The thread does not inherit flags of this process (an inspector, a loader, --eval).
   const worker = new Worker(program, { workerData: path, execArgv: [] })
   const waiting = new Map<number, PromiseWithResolvers<A>>()
   let asked = 0
-  let gone: JournalFileError | undefined
+  let endError: JournalFileError | undefined
 
   function settle({ number, content }: Envelope<A | Failure>): void {
     const question = waiting.get(number)
@@ -41,8 +41,8 @@ export async function startThread<Q, A extends { readonly type: string }>(progra
     else question?.resolve(content)
   }
   function end(message: string): void {
-    gone ??= new JournalFileError({ code: 'unavailable', message, again: true })
-    for (const question of waiting.values()) question.reject(gone)
+    endError ??= new JournalFileError({ code: 'unavailable', message, again: true })
+    for (const question of waiting.values()) question.reject(endError)
     waiting.clear()
   }
   function expect(number: number): Promise<A> {
@@ -51,7 +51,7 @@ export async function startThread<Q, A extends { readonly type: string }>(progra
     return question.promise
   }
   async function ask(content: Q): Promise<A> {
-    if (gone) throw gone
+    if (endError) throw endError
     asked += 1
     worker.postMessage({ number: asked, content } satisfies Envelope<Q>)
     return expect(asked)
@@ -59,13 +59,13 @@ export async function startThread<Q, A extends { readonly type: string }>(progra
 
   worker.on('message', settle)
   worker.on('error', (error: Error) => end(error.message))
-  worker.on('exit', () => end('its thread has ended'))
+  worker.on('exit', () => end('journal thread has ended'))
   const ended = once(worker, 'exit').then(
     () => undefined,
     () => undefined,
   )
   await expect(0)
-  return { ask, ended, failure: () => gone }
+  return { ask, ended, failure: () => endError }
 }
 
 function isFailure(content: { readonly type: string }): content is Failure {

@@ -180,5 +180,5 @@ test('a password, a privilege or the schema changed by hand is restored', async 
     await expect.poll(works).toBe(false)
     await expect.poll(works, { timeout: 15_000 }).toBe(true)
   }
-  await running.untilWorks(await running.loginOf('reader'))
+  await running.expectLogin(await running.loginOf('reader'))
 }, 60_000)

@@ -2,7 +2,7 @@ import { Namespace, Secret } from '../../crds/core.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { JOURNAL_DATABASE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { JournalLogin } from '../../journal/postgresql.ts'
-import { dialling } from '../../journal/postgresql/login.ts'
+import { connectionConfig } from '../../journal/postgresql/login.ts'
 import type { JournalRoles } from '../../journal/postgresql/owner.ts'
 import type { Store } from '../../store/port.ts'
 import { decodeSecret } from '../secret-data.ts'
@@ -59,7 +59,7 @@ export function createLocationFinder({ store, server, logins, ca, outside }: Loc
 
   async function elsewhere(name: string): Promise<JournalLocation> {
     const owner = await givenLogin(store, name)
-    const config = dialling(owner)
+    const config = connectionConfig(owner)
     const installation = await installationOf(store)
     if (admitted?.uri !== owner.uri) {
       // Users get no login to a database that another installation owns.
@@ -103,7 +103,7 @@ async function givenLogin(store: Store, name: string): Promise<JournalLogin> {
 
 function addressIn({ uri, ca = '' }: JournalLogin): DatabaseAddress {
   const { hostname, port, search } = new URL(uri)
-  const { database } = dialling({ uri })
+  const { database } = connectionConfig({ uri })
   return { host: hostname, port: Number(port || 5_432), database, options: search, ca, roleOf: (user) => roleOf(user, database) }
 }
 

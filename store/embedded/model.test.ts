@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { instance, placeIn } from '../../test/conformance/store/place.ts'
+import { instance, testStoreIn } from '../../test/conformance/store/test-store.ts'
 import { reader } from '../../test/conformance/store/reader.ts'
 import { StoreError } from '../errors.ts'
 import type { Store } from '../port.ts'
@@ -117,7 +117,7 @@ test('any sequence of writes has the results of a simple model, and a watch from
   const { store } = temporary
   await fc.assert(
     fc.asyncProperty(steps, async (sequence) => {
-      await using place = await placeIn({ store, [Symbol.asyncDispose]: () => Promise.resolve() })
+      await using place = await testStoreIn({ store, [Symbol.asyncDispose]: () => Promise.resolve() })
       const { namespace } = place
       const state: State = new Map()
       const selections = [undefined, { on: 'x' }]

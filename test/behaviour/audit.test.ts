@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 /** The audit log: who did what, by the names of the API, and never a secret. */
 
@@ -16,7 +16,7 @@ afterAll(() => deployment[Symbol.asyncDispose]())
 async function entriesOf(query: string, count: number) {
   return vi.waitFor(
     async () => {
-      const { body } = await succeed(acme.as('viewer')('GET', `${acme.path}/audit?${query}`))
+      const { body } = await expectSuccess(acme.as('viewer')('GET', `${acme.path}/audit?${query}`))
       expect(body.data.entries).toHaveLength(count)
       return { text: JSON.stringify(body), entries: body.data.entries }
     },
@@ -28,7 +28,7 @@ test('a database: who made, changed, rotated, emptied and deleted it, and never 
   const instance = await acme.instance({ identifier: 'orders' })
   const { id } = instance
   const editor = (method: string, path = '', body?: object) =>
-    succeed(acme.as('editor')(method, `/v1/instances/${id}${path}`, body && { body }))
+    expectSuccess(acme.as('editor')(method, `/v1/instances/${id}${path}`, body && { body }))
   await editor('PATCH', '', { identifier: 'shop', isEnabled: false })
   const rotated = (await editor('POST', '/password')).body.data.instance
   await editor('POST', '/reset')
@@ -60,8 +60,8 @@ test('a database: who made, changed, rotated, emptied and deleted it, and never 
 
 test('an API token: who made and revoked it, and neither the token nor its hash', async () => {
   const body = { name: 'ci', role: 'viewer' }
-  const { apiToken } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body }))).body.data
-  await succeed(acme.as('admin')('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
+  const { apiToken } = (await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body }))).body.data
+  await expectSuccess(acme.as('admin')('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
   const { entries, text } = await entriesOf(`kind=ApiToken&id=${apiToken.id}`, 2)
   const resource = { kind: 'ApiToken', name: 'ci' }
   expect(entries).toMatchObject([
@@ -81,7 +81,7 @@ test('an API token: who made and revoked it, and neither the token nor its hash'
 test('a tunnel: found by its id and by its hostname, which its entries have, also when it is gone', async () => {
   const { id, hostname } = await acme.tunnel({ httpsOnly: true })
   const path = `${acme.path}/tunnels/${id}`
-  await succeed(acme.as('editor')('PATCH', path, { body: { name: 'shop', config: { httpsOnly: false } } }))
+  await expectSuccess(acme.as('editor')('PATCH', path, { body: { name: 'shop', config: { httpsOnly: false } } }))
   const resource = { kind: 'Tunnel', id, hostname }
   const created = { action: 'create', resource: { ...resource, name: 'web' } }
   const updated = {
@@ -96,7 +96,7 @@ test('a tunnel: found by its id and by its hostname, which its entries have, als
     expect((await entriesOf(query, 2)).entries).toMatchObject([updated, created])
   const paths = (await entriesOf(`id=${id}&action=create`, 1)).entries[0]?.changes.map((change) => change.path)
   expect(paths).toEqual(expect.arrayContaining(['name', 'regionId', 'config']))
-  await succeed(acme.as('editor')('DELETE', path))
+  await expectSuccess(acme.as('editor')('DELETE', path))
   for (const query of [`id=${id}`, `id=${hostname}`])
     expect((await entriesOf(query, 3)).entries).toMatchObject([{ action: 'delete', resource }, updated, created])
 })
@@ -109,7 +109,7 @@ describe('values of headers, which may be secrets,', () => {
     id = (await acme.tunnel(config(SECRET))).id
   })
   const read = async (role: 'viewer' | 'editor' | 'admin', path: string) =>
-    (await succeed(acme.as(role)('GET', `${acme.path}/tunnels${path}`))).body.data
+    (await expectSuccess(acme.as(role)('GET', `${acme.path}/tunnels${path}`))).body.data
 
   test.each(['editor', 'admin'] as const)('are shown to an %s', async (role) => {
     expect((await read(role, `/${id}`)).tunnel.config).toMatchObject(config(SECRET))
@@ -127,7 +127,7 @@ describe('values of headers, which may be secrets,', () => {
 
   test('are a digest in the audit log, which tells another value and nothing else', async () => {
     const patch = (value: string) =>
-      succeed(acme.as('editor')('PATCH', `${acme.path}/tunnels/${id}`, { body: { config: config(value) } }))
+      expectSuccess(acme.as('editor')('PATCH', `${acme.path}/tunnels/${id}`, { body: { config: config(value) } }))
     await patch(`${SECRET}-2`)
     await patch('')
     await patch(SECRET)
@@ -147,8 +147,8 @@ test('a member: who gave, changed and took the role', async () => {
   const subject = `local:${freshSlug()}`
   const path = `${acme.path}/members/${encodeURIComponent(subject)}`
   const admin = acme.as('admin')
-  for (const role of ['viewer', 'viewer', 'admin']) await succeed(admin('PUT', path, { body: { role } }))
-  await succeed(admin('DELETE', path))
+  for (const role of ['viewer', 'viewer', 'admin']) await expectSuccess(admin('PUT', path, { body: { role } }))
+  await expectSuccess(admin('DELETE', path))
   const resource = { kind: 'Member', id: subject, name: subject }
   const { entries } = await entriesOf(`kind=Member&id=${encodeURIComponent(subject)}`, 3)
   expect(entries).toMatchObject([
@@ -169,17 +169,17 @@ test('a member: who gave, changed and took the role', async () => {
 test('an organization and its namespaces: who made and deleted them, also when they are gone', async () => {
   const slug = freshSlug()
   const admin = deployment.admin()
-  const post = (path: string, body: object) => succeed(admin('POST', path, { body, headers: { 'Idempotency-Key': slug } }))
+  const post = (path: string, body: object) => expectSuccess(admin('POST', path, { body, headers: { 'Idempotency-Key': slug } }))
   for (let times = 0; times < 2; times++) {
     await post('/v1/organizations', { slug, name: 'Zeta' })
     await post(`/v1/organizations/${slug}/namespaces`, { slug: 'dev', name: 'Development' })
   }
-  const ofNamespace = (await succeed(admin('GET', `/v1/organizations/${slug}/namespaces/dev/audit?kind=TenantNamespace`))).body
-    .data
+  const ofNamespace = (await expectSuccess(admin('GET', `/v1/organizations/${slug}/namespaces/dev/audit?kind=TenantNamespace`)))
+    .body.data
   expect(ofNamespace.entries).toMatchObject([{ action: 'create', resource: { kind: 'TenantNamespace', name: `${slug}/dev` } }])
-  await succeed(admin('DELETE', `/v1/organizations/${slug}/namespaces/dev`))
-  await succeed(admin('DELETE', `/v1/organizations/${slug}`))
-  const { entries } = (await succeed(admin('GET', `/v1/organizations/${slug}/audit`))).body.data
+  await expectSuccess(admin('DELETE', `/v1/organizations/${slug}/namespaces/dev`))
+  await expectSuccess(admin('DELETE', `/v1/organizations/${slug}`))
+  const { entries } = (await expectSuccess(admin('GET', `/v1/organizations/${slug}/audit`))).body.data
   expect(entries.map(({ action, resource }) => `${action} ${resource.kind} ${resource.name}`)).toEqual([
     `delete Organization ${slug}`,
     `delete TenantNamespace ${slug}/dev`,

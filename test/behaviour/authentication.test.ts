@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { codeOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 const { tokens } = deployment
@@ -122,7 +122,7 @@ describe.each(LISTENERS)('the %s listener', (on) => {
 
   test('takes an API token', async () => {
     const { apiToken } = (
-      await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'ci', role: 'viewer' } }))
+      await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'ci', role: 'viewer' } }))
     ).body.data
     const { status, body } = await deployment.call('GET', '/v1/me', { on, token: apiToken.token })
     expect(status).toBe(200)
@@ -138,34 +138,35 @@ describe.each(LISTENERS)('the %s listener', (on) => {
 
 test('an API token stops being good with its deletion, and one typo makes it bad', async () => {
   const admin = acme.as('admin')
-  const { apiToken } = (await succeed(admin('POST', `${acme.path}/api-tokens`, { body: { name: 'short', role: 'admin' } }))).body
-    .data
+  const { apiToken } = (await expectSuccess(admin('POST', `${acme.path}/api-tokens`, { body: { name: 'short', role: 'admin' } })))
+    .body.data
   const { token } = apiToken
   const typo = token.slice(0, -1) + (token.endsWith('a') ? 'b' : 'a')
   expect((await deployment.call('GET', '/v1/me', { token })).status).toBe(200)
   expect((await deployment.call('GET', '/v1/me', { token: typo })).status).toBe(401)
-  await succeed(admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
+  await expectSuccess(admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
   expect((await deployment.call('GET', '/v1/me', { token })).status).toBe(401)
 })
 
 test('a stream ends soon after the token that it was asked for with', { timeout: 60_000 }, async () => {
   const admin = acme.as('admin')
   const body = { name: 'stream', role: 'viewer' }
-  const { apiToken } = (await succeed(admin('POST', `${acme.path}/api-tokens`, { body }))).body.data
+  const { apiToken } = (await expectSuccess(admin('POST', `${acme.path}/api-tokens`, { body }))).body.data
   const { id } = await acme.tunnel()
   const { sharedUrl, ca } = deployment.installation
   const headers = { Authorization: `Bearer ${apiToken.token}` }
   const asked = request(`${sharedUrl}${acme.path}/tunnels/${id}/requests?follow=true`, { ca, headers }).end()
   const [stream] = (await once(asked, 'response')) as [IncomingMessage]
   expect(stream.statusCode).toBe(200)
-  await succeed(admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
+  await expectSuccess(admin('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
   await once(stream.resume(), 'end')
 })
 
 test('an API token is good in its own namespace alone', async () => {
   const other = await deployment.namespace()
-  const { token } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'own', role: 'admin' } })))
-    .body.data.apiToken
+  const { token } = (
+    await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'own', role: 'admin' } }))
+  ).body.data.apiToken
   expect((await deployment.call('GET', acme.path, { token })).status).toBe(200)
   expect((await deployment.call('GET', other.path, { token })).status).toBe(404)
   expect((await deployment.call('GET', '/v1/instances', { token, headers: { 'Mooring-Namespace': other.home } })).status).toBe(

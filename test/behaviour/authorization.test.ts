@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, type Instance } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import type { Call } from '../support/api/answers.ts'
-import { type Role, succeed, type Tenant } from '../support/api/tenant.ts'
+import { type Role, expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -127,10 +127,10 @@ test('an editor deletes what another editor made', async () => {
 test('an admin of one namespace is nobody in another of the same organization', async () => {
   const slug = freshSlug()
   const path = `/v1/organizations/${acme.organization}/namespaces`
-  await succeed(deployment.call('POST', path, { body: { slug, name: 'Staging' } }))
+  await expectSuccess(deployment.call('POST', path, { body: { slug, name: 'Staging' } }))
   for (const below of ['', '/members', '/api-tokens']) {
     expect(codeOf(await callers.admin('GET', `${path}/${slug}${below}`))).toBe('404 not_found')
   }
   expect((await callers.admin('GET', path)).body.data.namespaces.map((namespace) => namespace.slug)).toEqual([acme.namespace])
-  await succeed(deployment.call('DELETE', `${path}/${slug}`))
+  await expectSuccess(deployment.call('DELETE', `${path}/${slug}`))
 })

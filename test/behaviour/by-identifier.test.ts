@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf, type Instance } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 /** What a pipeline does: one database an identifier, however often it is asked for. */
 
@@ -18,7 +18,8 @@ const body = (more: object = {}) => ({ region: deployment.installation.region.id
 const put = (identifier: string, more: object = {}) => acme.as('editor')('PUT', pathOf(identifier), { body: body(more) })
 const remove = (identifier: string) => acme.as('editor')('DELETE', pathOf(identifier))
 const listed = async (identifier: string) =>
-  (await succeed(acme.as('viewer')('GET', `/v1/instances?identifier=${encodeURIComponent(identifier)}`))).body.data.instances
+  (await expectSuccess(acme.as('viewer')('GET', `/v1/instances?identifier=${encodeURIComponent(identifier)}`))).body.data
+    .instances
 
 test('PUT makes a database that works, then gives the same one; DELETE takes it away, however often', async () => {
   const first = await put('pr-1', { ttl: 3600 })
@@ -104,7 +105,7 @@ describe('the time of a database', () => {
     const { id } = await acme.instance({ ttl: 60 })
     const patch = (change: object) => acme.as('editor')('PATCH', `/v1/instances/${id}`, { body: change })
     const before = Date.now()
-    const { expiresAt } = (await succeed(patch({ ttl: 7200 }))).body.data.instance
+    const { expiresAt } = (await expectSuccess(patch({ ttl: 7200 }))).body.data.instance
     expect(Date.parse(expiresAt ?? '') - before).toBeGreaterThanOrEqual(7_200_000)
     expect(Date.parse(expiresAt ?? '') - Date.now()).toBeLessThanOrEqual(7_200_000)
     for (const end of ['2030-01-01T00:00:00Z', null]) {
@@ -150,13 +151,13 @@ describe('credentials', () => {
   })
 
   test.each(['editor', 'admin'] as const)('are given to an %s who asks for them', async (role) => {
-    const { body: answer } = await succeed(read(role, '?include=credentials'))
+    const { body: answer } = await expectSuccess(read(role, '?include=credentials'))
     expect(answer.data.instance).toEqual(made)
     expect(await query(answer.data.instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
   test('are not given without being asked for', async () => {
-    const { instance } = (await succeed(read('admin', ''))).body.data
+    const { instance } = (await expectSuccess(read('admin', ''))).body.data
     expect([instance.password, instance.uri, instance.tls.ca]).toEqual([null, null, null])
   })
 
@@ -175,10 +176,10 @@ describe('credentials', () => {
   })
 
   test('are in the audit log with who read them, by GET and by PUT, and not what they are', async () => {
-    await succeed(put('secret'))
+    await expectSuccess(put('secret'))
     await vi.waitFor(
       async () => {
-        const { body: answer } = await succeed(acme.as('viewer')('GET', `${acme.path}/audit?id=${made.id}&action=read`))
+        const { body: answer } = await expectSuccess(acme.as('viewer')('GET', `${acme.path}/audit?id=${made.id}&action=read`))
         const { entries } = answer.data
         expect(entries.map(({ actor }) => actor?.name.replace(/-[0-9a-f-]{36}$/, ''))).toEqual([
           'local:editor',

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { succeed } from '../support/api/tenant.ts'
+import { expectSuccess } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 afterAll(() => deployment[Symbol.asyncDispose]())
@@ -50,7 +50,8 @@ const Metadata = z.strictObject({
   addons: z.array(z.strictObject({ id: z.string(), name: z.string(), engines: z.array(z.string()) })),
 })
 
-const get = async (path: string, on: 'shared' | 'dedicated') => (await succeed(deployment.call('GET', path, { on }))).body.data
+const get = async (path: string, on: 'shared' | 'dedicated') =>
+  (await expectSuccess(deployment.call('GET', path, { on }))).body.data
 
 describe('GET /v1/regions', () => {
   test.each(['shared', 'dedicated'] as const)('lists on the %s listener each region and what it runs', async (on) => {

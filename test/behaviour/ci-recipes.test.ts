@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 // The jobs of docs/ci.md, as a runner executes them: each step by a shell that ends at the first failure.
 
@@ -70,7 +70,7 @@ test.each([
 ])('the jobs for $runner create the database once, find it again, and delete it', async ({ jobs, identifier }) => {
   const scripts = await jobs()
   const listed = async (): Promise<readonly string[]> => {
-    const { instances } = (await succeed(acme.as('viewer')('GET', '/v1/instances?limit=200'))).body.data
+    const { instances } = (await expectSuccess(acme.as('viewer')('GET', '/v1/instances?limit=200'))).body.data
     return instances.filter((each) => each.identifier === identifier).map(({ id }) => id)
   }
   expect(await runJob(scripts.test, identifier)).toContain('(1 row)')

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { codeOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 /** What a reader of the document pastes works as it stands. */
 
@@ -118,7 +118,7 @@ describe('the groups at /docs', () => {
 })
 
 test('the region of the examples is one that is there', async () => {
-  const { regions } = (await succeed(deployment.call('GET', '/v1/regions'))).body.data
+  const { regions } = (await expectSuccess(deployment.call('GET', '/v1/regions'))).body.data
   const { CreateInstance } = document.components.schemas
   const [example] = z.array(z.looseObject({ region: z.string(), motor: z.string() })).parse(CreateInstance?.examples)
   const region = regions.find(({ id }) => id === example?.region)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -21,7 +21,7 @@ const install = (id: string, name: unknown, role: 'viewer' | 'editor' = 'editor'
 test('POST …/extensions installs one of those that GET lists, and a migration that asks for it passes', async () => {
   const instance = await acme.instance()
   await expect(query(instance, 'CREATE EXTENSION citext')).rejects.toMatchObject({ code: '42501' })
-  const before = (await succeed(acme.as('viewer')('GET', `/v1/instances/${instance.id}/extensions`))).body.data.extensions
+  const before = (await expectSuccess(acme.as('viewer')('GET', `/v1/instances/${instance.id}/extensions`))).body.data.extensions
   expect(before.map(({ name }) => name)).toEqual([
     ...['btree_gin', 'btree_gist', 'citext', 'fuzzystrmatch', 'hstore', 'ltree'],
     ...['pg_trgm', 'pgcrypto', 'tablefunc', 'unaccent', 'uuid-ossp'],
@@ -43,7 +43,7 @@ test('POST /v1/instances makes a database with extensions, which a reset keeps a
   ])
   const copy = await acme.instance({ template: instance.id })
   expect(await query(copy, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
-  await succeed(acme.as('editor')('POST', `/v1/instances/${instance.id}/reset`))
+  await expectSuccess(acme.as('editor')('POST', `/v1/instances/${instance.id}/reset`))
   expect(await query(instance, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
 })
 
@@ -53,9 +53,9 @@ test('PUT by identifier makes a database with extensions, and adds those that it
     acme.as('editor')('PUT', `/v1/instances/by-identifier/${identifier}`, {
       body: { region: instanceBody.region, motor: instanceBody.motor, extensions },
     })
-  const first = await succeed(put(['citext']))
+  const first = await expectSuccess(put(['citext']))
   expect(first.status).toBe(201)
-  const again = await succeed(put(['citext', 'hstore']))
+  const again = await expectSuccess(put(['citext', 'hstore']))
   expect(again.status).toBe(200)
   expect(await query(again.body.data.instance, `SELECT 'a=>1'::hstore -> 'a' AS a, 'B'::citext = 'b' AS b`)).toEqual([
     { a: '1', b: true },

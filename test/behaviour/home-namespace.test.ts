@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -24,7 +24,7 @@ describe('the home namespace of a call without slugs', () => {
     member = `local:${freshSlug()}`
     for (const tenant of [acme, zeta]) {
       await tenant.instance({ identifier: tenant.organization })
-      await succeed(
+      await expectSuccess(
         tenant.as('admin')('PUT', `${tenant.path}/members/${encodeURIComponent(member)}`, { body: { role: 'viewer' } }),
       )
     }
@@ -33,7 +33,7 @@ describe('the home namespace of a call without slugs', () => {
 
   async function apiTokenOf(tenant: Tenant): Promise<string> {
     const body = { name: 'x', role: 'viewer' }
-    return (await succeed(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body }))).body.data.apiToken.token
+    return (await expectSuccess(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body }))).body.data.apiToken.token
   }
   const OWN = [
     { of: "an API token's own", tokenFor: () => apiTokenOf(acme) },
@@ -74,7 +74,7 @@ describe('the home namespace of a call without slugs', () => {
 
   test('is the only one where the caller has a role', async () => {
     const only = freshSlug()
-    await succeed(acme.as('admin')('PUT', `${acme.path}/members/local:${only}`, { body: { role: 'viewer' } }))
+    await expectSuccess(acme.as('admin')('PUT', `${acme.path}/members/local:${only}`, { body: { role: 'viewer' } }))
     expect(await identifiers(await deployment.tokens.mint({ subject: only }))).toEqual([acme.organization])
   })
 

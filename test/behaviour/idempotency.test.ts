@@ -3,7 +3,7 @@ import { codeOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import type { Call } from '../support/api/answers.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { regionId, succeed, type Tenant } from '../support/api/tenant.ts'
+import { regionId, expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -77,25 +77,25 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     const again = await call('POST', path(), { body: instanceBody, headers })
     expect([first.status, again.status]).toEqual([201, 201])
     expect(again.body).toEqual(first.body)
-    await succeed(call('DELETE', made(first.body.data)))
+    await expectSuccess(call('DELETE', made(first.body.data)))
     expect(codeOf(await call('DELETE', made(first.body.data)))).toBe('404 not_found')
   })
 
   test('does not mind the order of the fields', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
-    const first = await succeed(call('POST', path(), { body: instanceBody, headers }))
+    const first = await expectSuccess(call('POST', path(), { body: instanceBody, headers }))
     const turned = Object.fromEntries(Object.entries(instanceBody).reverse())
     expect((await call('POST', path(), { body: turned, headers })).body).toEqual(first.body)
-    await succeed(call('DELETE', made(first.body.data)))
+    await expectSuccess(call('DELETE', made(first.body.data)))
   })
 
   test('and another body is 422', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
-    const first = await succeed(call('POST', path(), { body: instanceBody, headers }))
+    const first = await expectSuccess(call('POST', path(), { body: instanceBody, headers }))
     expect(codeOf(await call('POST', path(), { body: { ...instanceBody, ...other }, headers }))).toBe(
       '422 idempotency_key_reused',
     )
-    await succeed(call('DELETE', made(first.body.data)))
+    await expectSuccess(call('DELETE', made(first.body.data)))
   })
 
   test('sent five times at once makes one', async () => {
@@ -103,16 +103,16 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', path(), { body: instanceBody, headers })))
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
     for (const { body: each } of answers) expect(each).toEqual(answers[0]?.body)
-    await succeed(call('DELETE', made((await call('POST', path(), { body: instanceBody, headers })).body.data)))
+    await expectSuccess(call('DELETE', made((await call('POST', path(), { body: instanceBody, headers })).body.data)))
   })
 
   test('may be sent anew once its resource is gone', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
-    const first = await succeed(call('POST', path(), { body: instanceBody, headers }))
-    await succeed(call('DELETE', made(first.body.data)))
-    const anew = await succeed(call('POST', path(), { body: { ...instanceBody, ...other }, headers }))
+    const first = await expectSuccess(call('POST', path(), { body: instanceBody, headers }))
+    await expectSuccess(call('DELETE', made(first.body.data)))
+    const anew = await expectSuccess(call('POST', path(), { body: { ...instanceBody, ...other }, headers }))
     expect(anew.status).toBe(201)
-    await succeed(call('DELETE', made(anew.body.data)))
+    await expectSuccess(call('DELETE', made(anew.body.data)))
   })
 
   test.each(['a b', 'ä', '', 'x'.repeat(256)])('of %j is 400', async (key) => {
@@ -127,7 +127,7 @@ test.each([42, 0, -1, 9_999_999_999])(
   async (regionId) => {
     const [editor, headers] = [acme.as('editor'), withKey()]
     const post = (body: object) => editor('POST', `${acme.path}/tunnels`, { body: { name: 'x', ...body }, headers })
-    await succeed(post({ regionId: region }))
+    await expectSuccess(post({ regionId: region }))
     expect(codeOf(await post({ regionId }))).toBe('422 idempotency_key_reused')
   },
 )
@@ -136,7 +136,7 @@ test('a key is its own for each caller and each namespace', async () => {
   const other = await deployment.namespace()
   const headers = withKey()
   const post = async (call: Call) =>
-    (await succeed(call('POST', '/v1/instances', { body: deployment.instanceBody(), headers }))).body.data.instance
+    (await expectSuccess(call('POST', '/v1/instances', { body: deployment.instanceBody(), headers }))).body.data.instance
   const ids = [await post(acme.as('editor')), await post(acme.as('editor')), await post(other.as('editor'))].map(({ id }) => id)
   expect(new Set(ids).size).toBe(3)
 })
@@ -145,8 +145,8 @@ test('the password of a repeated answer is the one in force, after a rotation to
   const editor = acme.as('editor')
   const headers = withKey()
   const create = async () =>
-    (await succeed(editor('POST', '/v1/instances', { body: deployment.instanceBody(), headers }))).body.data.instance
+    (await expectSuccess(editor('POST', '/v1/instances', { body: deployment.instanceBody(), headers }))).body.data.instance
   const { id } = await create()
-  await succeed(editor('POST', `/v1/instances/${id}/password`))
+  await expectSuccess(editor('POST', `/v1/instances/${id}/password`))
   expect(await query(await create(), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 })

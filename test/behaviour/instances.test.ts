@@ -4,7 +4,7 @@ import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { shownInstance } from '../support/api/shown-instance.ts'
 import { login, query } from '../support/postgresql/sql.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -191,13 +191,13 @@ describe('POST /v1/instances/{id}/reset', () => {
     const copy = await acme.instance({ template: source.id })
     const call = acme.as('editor')
     const path = `/v1/instances/${copy.id}`
-    await succeed(call('DELETE', `/v1/instances/${source.id}`))
+    await expectSuccess(call('DELETE', `/v1/instances/${source.id}`))
     const refused = await call('POST', `${path}/reset`)
     expect([codeOf(refused), refused.body.msg]).toEqual(['409 conflict', expect.stringContaining('template')])
-    expect((await succeed(call('PATCH', path, { body: { isEnabled: false } }))).status).toBe(200)
+    expect((await expectSuccess(call('PATCH', path, { body: { isEnabled: false } }))).status).toBe(200)
     await expect(query(copy, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
-    expect((await succeed(call('PATCH', path, { body: { isEnabled: true } }))).status).toBe(200)
-    const { instance } = (await succeed(call('POST', `${path}/password`))).body.data
+    expect((await expectSuccess(call('PATCH', path, { body: { isEnabled: true } }))).status).toBe(200)
+    const { instance } = (await expectSuccess(call('POST', `${path}/password`))).body.data
     expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
@@ -213,18 +213,18 @@ describe('POST /v1/instances/{id}/reset', () => {
     try {
       await vi.waitFor(
         async () => {
-          const { entries } = (await succeed(call('GET', `${acme.path}/audit?id=${copy.id}&action=update`))).body.data
+          const { entries } = (await expectSuccess(call('GET', `${acme.path}/audit?id=${copy.id}&action=update`))).body.data
           expect(entries).toMatchObject([{ changes: [{ path: 'resetVersion', to: 1 }] }])
         },
         { timeout: 20_000 },
       )
       expect(codeOf(await patch(copy.id, { isEnabled: false }))).toBe('200 OK')
       await expect(query(copy, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
-      expect((await succeed(patch(copy.id, { isEnabled: true }))).status).toBe(200)
-      const { instance } = (await succeed(call('POST', `${path}/password`))).body.data
+      expect((await expectSuccess(patch(copy.id, { isEnabled: true }))).status).toBe(200)
+      const { instance } = (await expectSuccess(call('POST', `${path}/password`))).body.data
       expect(await query(instance, 'SELECT i FROM t')).toEqual([{ i: 2 }])
       await inTheWay.end()
-      expect((await succeed(resetting)).body.data.instance.isEnabled).toBe(true)
+      expect((await expectSuccess(resetting)).body.data.instance.isEnabled).toBe(true)
       await vi.waitFor(async () => expect(await query(instance, 'SELECT i FROM t')).toEqual([{ i: 1 }]), { timeout: 20_000 })
     } finally {
       await inTheWay.end()
@@ -243,7 +243,7 @@ test('changes at the same moment leave an instance that is as the last of them s
   ]
   for (const answer of await Promise.all(asked)) expect(codeOf(answer)).toBe('200 OK')
   expect((await patch(id, { isEnabled: true })).body.data.instance).toMatchObject({ isEnabled: true, identifier: 'renamed' })
-  const { instance } = (await succeed(editor('POST', `${path}/password`))).body.data
+  const { instance } = (await expectSuccess(editor('POST', `${path}/password`))).body.data
   expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 })
 
@@ -282,7 +282,7 @@ describe('DELETE /v1/instances/{id}', () => {
     const source = await acme.instance()
     await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
     const copy = await acme.instance({ template: source.id })
-    await succeed(acme.as('editor')('DELETE', `/v1/instances/${source.id}`))
+    await expectSuccess(acme.as('editor')('DELETE', `/v1/instances/${source.id}`))
     expect(await query(copy, 'SELECT i FROM t')).toEqual([{ i: 1 }])
   })
 })

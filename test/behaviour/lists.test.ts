@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, codeOf, fieldsOf, type Instance } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => deployment[Symbol.asyncDispose]())
 
-const list = (query: string): Promise<Answer> => succeed(acme.as('viewer')('GET', `/v1/instances${query}`))
+const list = (query: string): Promise<Answer> => expectSuccess(acme.as('viewer')('GET', `/v1/instances${query}`))
 const idsOf = (instances: readonly Instance[]) => instances.map(({ id }) => id)
 
 /** All pages, one after the other. */
@@ -21,7 +21,7 @@ async function pages(path: string, limit: number): Promise<readonly Answer[]> {
   const call = acme.as('viewer')
   let cursor: string | null = ''
   while (cursor !== null) {
-    const answer = await succeed(call('GET', `${path}?limit=${limit}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`))
+    const answer = await expectSuccess(call('GET', `${path}?limit=${limit}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`))
     answers.push(answer)
     cursor = answer.body.data.nextCursor
   }
@@ -61,7 +61,7 @@ describe('GET /v1/instances', () => {
     const seen = [...idsOf(first.body.data.instances), ...idsOf(rest.body.data.instances)]
     expect(new Set(seen).size).toBe(seen.length)
     expect(seen).toEqual(expect.arrayContaining(idsOf(made)))
-    await succeed(call('DELETE', `/v1/instances/${newer.id}`))
+    await expectSuccess(call('DELETE', `/v1/instances/${newer.id}`))
   })
 
   test.each([
@@ -110,7 +110,7 @@ describe('every other list', () => {
     { plural: 'apiTokens', path: () => `${acme.path}/api-tokens` },
     { plural: 'regions', path: () => '/v1/regions' },
   ])('is paged, too: $plural', async ({ plural, path }) => {
-    const { body } = await succeed(acme.as('admin')('GET', `${path()}?limit=1`))
+    const { body } = await expectSuccess(acme.as('admin')('GET', `${path()}?limit=1`))
     expect(Object.keys(body.data).sort()).toEqual(['nextCursor', plural].sort())
     expect((await acme.as('admin')('GET', `${path()}?limit=201`)).status).toBe(400)
     expect((await acme.as('admin')('GET', `${path()}?cursor=x`)).status).toBe(400)
@@ -119,8 +119,8 @@ describe('every other list', () => {
   test('has each member and API token once, page by page', async () => {
     const admin = acme.as('admin')
     for (const name of ['a', 'b', 'c']) {
-      await succeed(admin('PUT', `${acme.path}/members/corp:${name}`, { body: { role: 'viewer' } }))
-      await succeed(admin('POST', `${acme.path}/api-tokens`, { body: { name, role: 'viewer' } }))
+      await expectSuccess(admin('PUT', `${acme.path}/members/corp:${name}`, { body: { role: 'viewer' } }))
+      await expectSuccess(admin('POST', `${acme.path}/api-tokens`, { body: { name, role: 'viewer' } }))
     }
     const members = (await pages(`${acme.path}/members`, 2)).flatMap(({ body }) => body.data.members)
     expect(members.map(({ subject }) => subject).sort()).toEqual(['corp:a', 'corp:b', 'corp:c'])

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Instance } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { login, query } from '../support/postgresql/sql.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -18,10 +18,11 @@ beforeAll(async () => {
   instance = await acme.instance({ identifier: 'observed' })
   secrets.push(instance.password)
   secrets.push((await acme.instance({ identifier: 'copied', template: instance.id })).password)
-  secrets.push((await succeed(editor('POST', `/v1/instances/${instance.id}/password`))).body.data.instance.password)
-  await succeed(editor('POST', `/v1/instances/${instance.id}/reset`))
-  const { token } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'editor' } })))
-    .body.data.apiToken
+  secrets.push((await expectSuccess(editor('POST', `/v1/instances/${instance.id}/password`))).body.data.instance.password)
+  await expectSuccess(editor('POST', `/v1/instances/${instance.id}/reset`))
+  const { token } = (
+    await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'editor' } }))
+  ).body.data.apiToken
   secrets.push(token)
   await deployment.call('GET', '/v1/me', { token })
   const refused = await deployment.tokens.sign({ ...deployment.tokens.claims({ subject: 'ada' }), aud: 'another' })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -98,8 +98,8 @@ describe('namespaces', () => {
     const tenant = await deployment.namespace()
     const { id } = await tenant.instance()
     expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')
-    await succeed(tenant.as('editor')('DELETE', `/v1/instances/${id}`))
-    await succeed(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
+    await expectSuccess(tenant.as('editor')('DELETE', `/v1/instances/${id}`))
+    await expectSuccess(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
     expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')
   })
 
@@ -138,7 +138,7 @@ describe('members', () => {
     const put = (role: string, version: string) => admin('PUT', who, { body: { role }, headers: { 'If-Match': version } })
     expect(codeOf(await put('viewer', '*'))).toBe('409 conflict')
     expect(codeOf(await admin('DELETE', who))).toBe('404 not_found')
-    const { etag } = (await succeed(admin('PUT', who, { body: { role: 'viewer' } }))).headers
+    const { etag } = (await expectSuccess(admin('PUT', who, { body: { role: 'viewer' } }))).headers
     expect(codeOf(await put('editor', '"1"'))).toBe('409 conflict')
     const changed = await put('editor', String(etag))
     expect([codeOf(changed), changed.body.data.member.role]).toEqual(['200 OK', 'editor'])
@@ -151,12 +151,12 @@ describe('members', () => {
     const token = await deployment.tokens.mint({ subject: 'grace' })
     const grace = (method: string, path: string, body?: unknown) => deployment.call(method, path, { token, body })
     expect(codeOf(await grace('GET', acme.path))).toBe('404 not_found')
-    await succeed(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'viewer' } }))
+    await expectSuccess(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'viewer' } }))
     expect((await grace('GET', acme.path)).status).toBe(200)
     expect(codeOf(await grace('POST', '/v1/instances', deployment.instanceBody()))).toBe('403 forbidden')
-    await succeed(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'editor' } }))
-    const { id } = (await succeed(grace('POST', '/v1/instances', deployment.instanceBody()))).body.data.instance
-    await succeed(acme.as('admin')('DELETE', at('local:grace')))
+    await expectSuccess(acme.as('admin')('PUT', at('local:grace'), { body: { role: 'editor' } }))
+    const { id } = (await expectSuccess(grace('POST', '/v1/instances', deployment.instanceBody()))).body.data.instance
+    await expectSuccess(acme.as('admin')('DELETE', at('local:grace')))
     expect(codeOf(await grace('GET', `/v1/instances/${id}`))).toBe('404 not_found')
   })
 
@@ -214,7 +214,7 @@ describe('API tokens', () => {
     const utc = new Date(Date.now() + 7 * DAY_MS)
     const expiresAt = `${new Date(utc.getTime() + 7_200_000).toISOString().slice(0, -1)}+02:00`
     const body = { name: 'x', role: 'viewer', expiresAt }
-    const { apiToken } = (await succeed(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body }))).body.data
+    const { apiToken } = (await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body }))).body.data
     const { expiresAt: ends } = await acme.instance({ expiresAt })
     expect([apiToken.expiresAt, ends]).toEqual([utc.toISOString(), utc.toISOString()])
   })
@@ -249,7 +249,9 @@ describe('API tokens', () => {
 
   test("of a neighbour's id are not found", async () => {
     const other = await deployment.namespace()
-    const created = await succeed(other.as('admin')('POST', `${other.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
+    const created = await expectSuccess(
+      other.as('admin')('POST', `${other.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }),
+    )
     const { id } = created.body.data.apiToken
     expect(codeOf(await acme.as('admin')('DELETE', `${acme.path}/api-tokens/${id}`))).toBe('404 not_found')
     expect(codeOf(await acme.as('admin')('DELETE', `${other.path}/api-tokens/${id}`))).toBe('404 not_found')

@@ -9,7 +9,7 @@ import { type Running, running } from '../support/edge/ssh-programs.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { startLocalServer } from '../support/postgresql/local-server.ts'
 import { writeSsh } from '../support/edge/ssh-for-path.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { visit } from '../support/edge/visitor.ts'
 
 /** The commands that the API gives for a tunnel, run as they stand by a shell. */
@@ -41,7 +41,7 @@ type Commands = Data['connect'] & Pick<Tunnel, 'sshCommand'>
 
 async function newTunnel(): Promise<{ readonly tunnel: Tunnel; readonly commands: Commands }> {
   const tunnel = await acme.tunnel({ authorizedKeys: [publicKey] })
-  const { body } = await succeed(acme.as('viewer')('GET', `${acme.path}/tunnels/${tunnel.id}/connect`))
+  const { body } = await expectSuccess(acme.as('viewer')('GET', `${acme.path}/tunnels/${tunnel.id}/connect`))
   return { tunnel, commands: { ...body.data.connect, sshCommand: tunnel.sshCommand } }
 }
 

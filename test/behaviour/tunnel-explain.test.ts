@@ -3,7 +3,7 @@ import { codeOf, fieldsOf, type Tunnel } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer } from '../support/postgresql/local-server.ts'
 import { person, type Person } from '../support/edge/stock-ssh.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 
 /** What the edge is said to do, beside what it does. */
@@ -24,7 +24,7 @@ let clientIp: string
 const call: ReturnType<Tenant['as']> = (method, path, options) =>
   acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
 const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [someone.publicKey], ...config })
-const explain = async ({ id }: Tunnel, body: object) => (await succeed(call('POST', `/${id}/explain`, { body }))).body.data
+const explain = async ({ id }: Tunnel, body: object) => (await expectSuccess(call('POST', `/${id}/explain`, { body }))).body.data
 const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(deployment.installation.ca, tunnel, path, options)
 
 beforeAll(async () => {
@@ -159,7 +159,7 @@ describe('a login ends as was explained', () => {
   ])('$does', async ({ config, authMethod, hasPassword, reason }) => {
     const tunnel = await makeTunnel(config?.())
     const issued =
-      hasPassword && (await succeed(call('POST', `/${tunnel.id}/passwords`, { body: {} }))).body.data.password.password
+      hasPassword && (await expectSuccess(call('POST', `/${tunnel.id}/passwords`, { body: {} }))).body.data.password.password
     const { answer, steps } = await explain(tunnel, { ssh: { sourceIp: clientIp, authMethod } })
     expect(answer).toEqual({ status: null, reason: reason ?? null })
     expect(steps.at(-1)?.verdict).toBe(reason === undefined ? 'pass' : 'stop')

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { person, type Person } from '../support/edge/stock-ssh.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/edge/visitor.ts'
 
 /** Requests that are under way while the settings of their tunnel change. */
@@ -64,7 +64,8 @@ async function busyTunnel() {
   const socket = await beginUpgrade(ca, tunnel, '/echo')
   cleanup.defer(() => void socket.destroy())
   await vi.waitFor(() => expect(held.size).toBe(4), SOON)
-  const patch = (config: object) => succeed(acme.as('editor')('PATCH', `${acme.path}/tunnels/${tunnel.id}`, { body: { config } }))
+  const patch = (config: object) =>
+    expectSuccess(acme.as('editor')('PATCH', `${acme.path}/tunnels/${tunnel.id}`, { body: { config } }))
   return { at, patch, downloads, waiting, socket }
 }
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { scratch } from '../support/postgresql/scratch.ts'
-import { regionId, succeed, type Tenant } from '../support/api/tenant.ts'
+import { regionId, expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 /** What section 5 of the API takes and refuses. */
 
@@ -163,7 +163,7 @@ describe('PATCH', () => {
 
   test('puts every default back for a config of null, and changes nothing without a field', async () => {
     const { id, config: defaults } = await makeTunnel()
-    const patch = (body: object) => succeed(call('PATCH', `/${id}`, { body }))
+    const patch = (body: object) => expectSuccess(call('PATCH', `/${id}`, { body }))
     const instanceBody = { httpsOnly: true, sshIPWhitelist: ['::1'], target: 'localhost:80' }
     const set = (await patch({ config: instanceBody })).body.data.tunnel.config
     expect(set).toEqual({ ...defaults, ...instanceBody })
@@ -197,8 +197,8 @@ describe('temporary passwords', () => {
     const refused = await acme.as('editor')('POST', `${path}/passwords`)
     expect(codeOf(refused)).toBe('409 conflict')
     expect(refused.body.msg).toContain('{"config":{"authMode":"both"}}')
-    await succeed(acme.as('editor')('PATCH', path, { body: { config: { authMode: 'both' } } }))
-    await succeed(acme.as('editor')('POST', `${path}/passwords`))
+    await expectSuccess(acme.as('editor')('PATCH', path, { body: { config: { authMode: 'both' } } }))
+    await expectSuccess(acme.as('editor')('POST', `${path}/passwords`))
   })
 
   test('an Idempotency-Key gives the same password again; a call needs no body', async () => {

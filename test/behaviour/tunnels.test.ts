@@ -3,7 +3,7 @@ import { codeOf, type Tunnel } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer } from '../support/postgresql/local-server.ts'
 import { person, type Person } from '../support/edge/stock-ssh.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 
 /** Tunnels by stock ssh, from a POST to a page. */
@@ -83,7 +83,7 @@ describe('live config', () => {
     const tunnel = await makeTunnel()
     await using client = await someone.forward(tunnel, localPort)
     await serves(tunnel)
-    const patch = (config: object) => succeed(call('PATCH', `/${tunnel.hostname}`, { body: { config } }))
+    const patch = (config: object) => expectSuccess(call('PATCH', `/${tunnel.hostname}`, { body: { config } }))
     const soon = (holds: () => Promise<void>) => vi.waitFor(holds, SOON)
 
     const modifications = [
@@ -115,7 +115,7 @@ describe('live config', () => {
     const tunnel = await makeTunnel()
     await using client = await someone.forward(tunnel, localPort)
     await serves(tunnel)
-    await succeed(call('PATCH', `/${tunnel.hostname}`, { body: { config: { sshIPWhitelist: ['203.0.113.7'] } } }))
+    await expectSuccess(call('PATCH', `/${tunnel.hostname}`, { body: { config: { sshIPWhitelist: ['203.0.113.7'] } } }))
     expect(await client.exited).not.toBe(0)
     expect(client.said()).toContain('Mooring: the tunnel no longer takes connections from your address.')
   })
@@ -123,10 +123,10 @@ describe('live config', () => {
 
 test('a temporary password opens the tunnel until it is revoked, which ends its sessions', async () => {
   const tunnel = await makeTunnel({ authorizedKeys: [] })
-  const { password } = (await succeed(call('POST', `/${tunnel.id}/passwords`, { body: {} }))).body.data
+  const { password } = (await expectSuccess(call('POST', `/${tunnel.id}/passwords`, { body: {} }))).body.data
   await using client = await someone.forward(tunnel, localPort, password.password)
   await serves(tunnel)
-  await succeed(call('DELETE', `/${tunnel.id}/passwords/${password.id}`))
+  await expectSuccess(call('DELETE', `/${tunnel.id}/passwords/${password.id}`))
   expect(await client.exited).not.toBe(0)
   await using again = await someone.forward(tunnel, localPort, password.password)
   expect(await again.exited).not.toBe(0)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Answer, codeOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { succeed, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 /** A PATCH that asks for what is so already writes nothing: no version, no time, no entry of the audit log. */
 
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => deployment[Symbol.asyncDispose]())
 
 async function actionsOf(id: string): Promise<readonly string[]> {
-  const { entries } = (await succeed(acme.as('viewer')('GET', `${acme.path}/audit?id=${id}`))).body.data
+  const { entries } = (await expectSuccess(acme.as('viewer')('GET', `${acme.path}/audit?id=${id}`))).body.data
   return entries.map(({ action }) => action)
 }
 
@@ -34,7 +34,7 @@ async function holds(id: string, { path, bodies, another, of }: Patched): Promis
   const patch = (body: object, version?: string) =>
     acme.as('editor')('PATCH', path, { body, headers: version === undefined ? {} : { 'If-Match': version } })
   const [first = {}] = bodies
-  const changed = await succeed(patch(first))
+  const changed = await expectSuccess(patch(first))
   const etag = String(changed.headers.etag)
   for (const body of bodies) {
     const again = await patch(body)
@@ -42,7 +42,7 @@ async function holds(id: string, { path, bodies, another, of }: Patched): Promis
   }
   expect(codeOf(await patch(first, etag))).toBe('200 OK')
   expect(codeOf(await patch(first, '"1"'))).toBe('409 conflict')
-  expect((await succeed(acme.as('viewer')('GET', path))).headers.etag).toBe(etag)
+  expect((await expectSuccess(acme.as('viewer')('GET', path))).headers.etag).toBe(etag)
   expect(codeOf(await patch(another, etag))).toBe('200 OK')
   await untilActions(id, ['update', 'update', 'create'])
 }

@@ -14,22 +14,22 @@ import type { Kubernetes } from '../cluster/setup/kubectl.ts'
 import type { Call } from '../support/api/answers.ts'
 import { metric } from './metrics.ts'
 
-/** A Mooring in a cluster, with a tenant of the measure's own. */
+/** Mooring in a cluster, with a tenant for one measure. */
 export interface BenchCluster extends AsyncDisposable {
   readonly clients: Kubernetes
   readonly installation: Installation
   readonly tenant: Tenant
   /** Name of the tenant's Namespace. */
   readonly namespace: string
-  /** With the rights of the kubeconfig. */
+  /** Clients with the rights of the kubeconfig. */
   readonly store: KubernetesStore
-  /** Absent where the cluster does not show it. */
+  /** Audit log; undefined when the cluster does not offer it. */
   readonly auditLog: AuditLog | undefined
-  /** Sum of a metric over all pods of Mooring. */
+  /** Returns the sum of a metric over all pods of Mooring. */
   metric(name: string): Promise<number>
 }
 
-/** The cluster that `KUBECONFIG` names, with the release that is there or one made for this; else one on this machine. */
+/** Opens the cluster that `KUBECONFIG` names, with its release or a new one; without it a cluster on this machine. */
 export async function benchCluster(): Promise<BenchCluster> {
   await using started = new AsyncDisposableStack()
   const { clients, cluster } = started.use(await startCluster())

@@ -7,10 +7,10 @@ import type { Key } from '../../store/port.ts'
 import type { FreshCluster } from './fresh-cluster.ts'
 import { timed } from './statistics.ts'
 
-/** Nobody's address (RFC 5737): a list of it alone lets no visitor in. */
+/** Documentation address (RFC 5737): an allow list with it alone rejects all visitors. */
 const NOBODY = ['192.0.2.1']
 
-/** @returns what an edge answers a visitor of that host over plain HTTP */
+/** Sends a request over plain HTTP to an edge. @returns the status */
 async function statusAt(address: string, host: string): Promise<number> {
   const asked = request({ host: address, port: EDGE_PORTS.http, headers: { Host: host }, agent: false }).end()
   const [answer] = (await once(asked, 'response')) as [IncomingMessage]
@@ -19,8 +19,8 @@ async function statusAt(address: string, host: string): Promise<number> {
 }
 
 /**
- * Has a tunnel let nobody in, or everybody, again and again. Visitors are asked to come by HTTPS, so that none waits for a client.
- * @returns milliseconds from before each change to the first answer of the slowest edge that goes by it
+ * Makes a tunnel reject and admit all visitors in turn. The tunnel redirects to HTTPS, so that no request waits for a client.
+ * @returns the milliseconds from each change until the slowest edge applies it
  */
 export async function timesToForce(
   { store, clients }: FreshCluster,

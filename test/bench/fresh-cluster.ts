@@ -10,14 +10,14 @@ import { installRelease, REGION } from '../cluster/setup/release.ts'
 import { startSecondCluster } from '../cluster/setup/second-cluster.ts'
 import { watchReady } from './ready-watch.ts'
 
-/** A cluster on this machine with nothing in it but the images, whatever `KUBECONFIG` says: for what cannot be taken away again. */
+/** Cluster on this machine with nothing but the images, whatever `KUBECONFIG` names, for measures that cannot be undone. */
 export interface FreshCluster extends AsyncDisposable {
   readonly clients: Kubernetes
   readonly store: KubernetesStore
   install(): Promise<void>
-  /** Makes a tenant's namespace. @returns its name */
+  /** Creates a tenant's namespace. @returns its name */
   namespace(): Promise<string>
-  /** Makes a namespace and one instance in it, and waits until that is ready. */
+  /** Creates a namespace with one instance, and waits until the instance is ready. */
   firstInstance(): Promise<SharedInstance>
 }
 
@@ -61,7 +61,7 @@ export async function freshCluster(): Promise<FreshCluster> {
 const OPERATOR = ['deployment/mooring-operator', '--namespace', SYSTEM_NAMESPACE]
 const PODS = ['--namespace', SYSTEM_NAMESPACE, '--selector', 'app.kubernetes.io/component=operator']
 
-/** Resolves when there is none any more, or one that answers as ready. */
+/** Scales the operator. Resolves when no pod is left, or when one is ready. */
 export async function scaleOperator({ clients: { kubectl } }: Pick<FreshCluster, 'clients'>, replicas: 0 | 1): Promise<void> {
   await kubectl(['scale', ...OPERATOR, '--replicas', `${replicas}`])
   if (replicas === 0) await kubectl(['wait', 'pods', ...PODS, '--for=delete', '--timeout=60s'])

@@ -5,15 +5,16 @@ import { load, report, type Result } from './report.ts'
 const GROUPS = ['embedded', 'tunnel', 'cluster'] as const
 const ALL = GROUPS.flatMap((group) => MEASURES[group])
 
-/** The measures that a word on the command line stands for: one by its name, or all of a group. */
+/** Returns the measures for an argument: one by its name, or all of a group. */
 function named(word: string): readonly Measure[] {
   const group = GROUPS.find((known) => known === word)
   return group ? MEASURES[group] : ALL.filter(({ name }) => name === word)
 }
 
 /**
- * `npm run bench -- [names]`: runs the measures of the embedded home, or those named (`cluster`: all of the other home; `tunnel`: an edge beside sshd with nginx), and prints their
- * results as Markdown. Exit 1 when a target is missed.
+ * Program of `npm run bench -- [names]`. It runs the measures of embedded mode, or the named ones (`cluster`: all of cluster
+ * mode; `tunnel`: an edge compared with sshd behind nginx), and prints their results as Markdown. It exits with 1 when a target
+ * is missed.
  */
 async function main(words: readonly string[]): Promise<0 | 1 | 2> {
   const unknown = words.filter((word) => named(word).length === 0)

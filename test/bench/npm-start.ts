@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { delimiter } from 'node:path'
 
-/** The environment of somebody who types `npm start` into a shell: npm's own additions to ours are taken out. */
+/** Returns the environment of a user's shell, without the variables that npm adds. */
 function shellEnvironment(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_') && !name.startsWith('MOORING_'))
   const path = (process.env.PATH ?? '').split(delimiter).filter((folder) => !/node_modules|node-gyp-bin/.test(folder))
@@ -17,14 +17,14 @@ export interface NpmStart {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Runs `npm start` as from a shell, until it says that it is ready, and stops it again. Resolves with the seconds until ready. */
+/** Runs `npm start` as from a shell until it prints that it is ready, and stops it. Resolves with the seconds until ready. */
 export async function npmStart({ directory, dataDir, env = {} }: NpmStart): Promise<number> {
   const started = performance.now()
   const child = spawn('npm', ['start', '--', '--data-dir', dataDir, ...PORTS], {
     cwd: directory,
     env: { ...shellEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own, so that a Ctrl-C reaches npm and Mooring as it does in a terminal.
+    // A process group of its own, so that Ctrl-C reaches npm and Mooring as in a terminal.
     detached: true,
   })
   const ended = once(child, 'exit')

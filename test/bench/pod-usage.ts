@@ -3,23 +3,23 @@ import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { Kubernetes } from '../cluster/setup/kubectl.ts'
 import { cpuSecondsIn } from './process-usage.ts'
 
-/** What the one process of a pod uses. */
+/** Resource usage of the single process of a pod. */
 export interface PodUsage {
   readonly pod: string
   readonly cpuSeconds: number
-  /** Resident, in MB (10⁶ bytes). */
+  /** Resident memory in MB (10⁶ bytes). */
   readonly memoryMb: number
 }
 
 export type Component = 'operator' | 'apiserver' | 'edge'
 
 const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
-/** The pod's one process is the first in its namespace. */
+/** Files of the pod's single process, the first in its namespace. */
 const LOOK = `for (const file of ['stat', 'status']) console.log(require('node:fs').readFileSync('/proc/1/' + file, 'utf8'))`
 
-/** Looks into /proc of each pod of a component. */
+/** Reads /proc in each pod of a component. */
 export async function podUsage({ kubectl }: Kubernetes, component: Component): Promise<readonly PodUsage[]> {
-  // The chart makes the others, the operator makes edges.
+  // The operator creates edges, the chart the other components.
   const selector = component === 'edge' ? 'app.kubernetes.io/name=mooring-edge' : `app.kubernetes.io/component=${component}`
   const wanted = ['--selector', selector, '--output', 'name']
   const pods = (await kubectl(['get', 'pods', ...IN_SYSTEM, ...wanted])).split('\n')

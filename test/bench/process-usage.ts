@@ -13,7 +13,7 @@ const fieldsOf = (text: string): readonly number[] =>
 
 const stat = async (pid: number): Promise<readonly number[]> => fieldsOf(await readFile(`/proc/${pid}/stat`, 'utf8'))
 
-/** Seconds of processor time that the process has used, its threads included and its children not, by what /proc/{pid}/stat says. */
+/** Returns the processor time of a process in seconds, with its threads and without its children, from /proc/{pid}/stat. */
 export function cpuSecondsIn(text: string): number {
   const fields = fieldsOf(text)
   return ((fields[11] ?? 0) + (fields[12] ?? 0)) / TICKS
@@ -23,7 +23,10 @@ export async function cpuSeconds(pid: number): Promise<number> {
   return cpuSecondsIn(await readFile(`/proc/${pid}/stat`, 'utf8'))
 }
 
-/** The same of all its descendants, also of those that have ended: what these used was added to their parents' (`cutime`, `cstime`). */
+/**
+ * Returns the processor time of all descendants in seconds, including ended ones, whose time was added to their parents'
+ * (`cutime`, `cstime`).
+ */
 export async function descendantsCpuSeconds(pid: number): Promise<number> {
   const used = await Promise.all(
     (await descendants(pid)).map(async (below) => {
@@ -34,18 +37,18 @@ export async function descendantsCpuSeconds(pid: number): Promise<number> {
   return used.reduce((sum, seconds) => sum + seconds, 0)
 }
 
-/** Resident memory in MB (10⁶ bytes); `Pss` shares out what several processes have in common. */
+/** Returns the resident memory in MB (10⁶ bytes); `Pss` divides shared memory among its processes. */
 export async function memoryMb(pid: number, kind: 'Rss' | 'Pss'): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
   return Number(new RegExp(`^${kind}: +(\\d+) kB`, 'm').exec(text)?.[1]) / KIB_PER_MB
 }
 
-/** Every process that descends from `pid`, but not itself. */
+/** Returns all descendants of `pid`, without itself. */
 export async function descendants(pid: number): Promise<readonly number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const parents = new Map<number, number>()
   for (const other of pids) {
-    // One that ended while we looked has no parent.
+    // A process that ended meanwhile has no parent.
     const fields = await stat(other).catch(() => [])
     parents.set(other, fields[1] ?? 0)
   }

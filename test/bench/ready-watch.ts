@@ -2,11 +2,11 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { isReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 
-/** Sees instances of a namespace become ready, as a client does that watches. */
+/** Watch of a namespace's instances, as a client would use. */
 export interface ReadyWatch extends AsyncDisposable {
-  /** Resolves when the watch says that the instance of that name is ready, or has said so. */
+  /** Resolves when the watch has reported the instance of this name as ready. */
   ready(name: string): Promise<void>
-  /** Resolves when it says that it is gone. */
+  /** Resolves when the watch has reported its deletion. */
   gone(name: string): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export async function watchReady(store: Store, namespace: string): Promise<Ready
     }
   }
   const following = follow()
-  /** A watch that broke would leave everybody waiting. */
+  /** Rejects all waiting calls when the watch breaks. */
   const orBroken = async (awaited: Promise<undefined>): Promise<void> => {
     await Promise.race([awaited, following.then(() => Promise.reject(new Error('the watch ended')))])
   }

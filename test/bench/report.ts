@@ -1,7 +1,7 @@
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import type { Finding, Measure } from './measure.ts'
 
-/** A measure that was run, with the machine's load average over one minute before and after. */
+/** Result of a measure, with the machine's load average over one minute before and after. */
 export interface Result {
   readonly measure: Measure
   readonly findings: readonly Finding[]
@@ -10,7 +10,7 @@ export interface Result {
 
 const GIB = 1024 ** 3
 
-/** What the figures depend on: processors, memory, kernel, Node. */
+/** Describes the machine: processors, memory, kernel, Node. */
 export function machine(): string {
   const processors = cpus()
   const model = processors[0]?.model.replaceAll(/\s+/g, ' ').trim() ?? 'unknown processor'
@@ -20,11 +20,11 @@ export function machine(): string {
 
 export const load = (): number => loadavg()[0] ?? 0
 
-function verdict({ holds }: Finding): string {
+function resultOf({ holds }: Finding): string {
   return holds === undefined ? '' : holds ? 'yes' : '**no**'
 }
 
-/** The results as a Markdown table, under a line with date and machine. Pure but for both of these. */
+/** Formats the results as a Markdown table under a line with date and machine. Pure except for the machine. */
 export function report(results: readonly Result[], date: Date): string {
   const rows = results.flatMap(({ measure, findings, load: { before, after } }) =>
     findings.map((finding) =>
@@ -33,7 +33,7 @@ export function report(results: readonly Result[], date: Date): string {
         finding.what,
         finding.result,
         finding.target ?? '',
-        verdict(finding),
+        resultOf(finding),
         `${before.toFixed(1)} → ${after.toFixed(1)}`,
       ].join(' | '),
     ),

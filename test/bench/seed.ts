@@ -11,15 +11,16 @@ import { openState } from './state.ts'
 const AT_ONCE = 500
 
 /**
- * Copies the one instance of a Mooring that is not running, with its Secret and its settled status, until there are `count`. All of
- * them say that they live on its server. @returns their database names
+ * Copies the single instance of a stopped Mooring, with its Secret and settled status, until there are `count`. All copies refer
+ * to its server.
+ * @returns the names of their databases
  */
 export async function copyInstance(dataDir: string, count: number): Promise<readonly string[]> {
   await using store = await openState(dataDir)
   return await copyInstanceIn(store, count)
 }
 
-/** The same in any store, on which no operator is at work. */
+/** Copies the single instance in any store that no operator uses. */
 export async function copyInstanceIn(store: Store, count: number): Promise<readonly string[]> {
   const [model] = (await store.list(SharedInstance)).items
   const secret = model && (await store.get(Secret, { namespace: model.metadata.namespace, name: secretName(model) }))
@@ -64,15 +65,15 @@ function uriOf(secret: Secret, name: string): string {
 }
 
 /**
- * Enters the databases and their logins into the catalog of a running server, copied from `model`, which has both. There are no files, so
- * nobody can use them; whoever reads the catalog sees what ten thousand real ones would show.
+ * Adds the databases and their logins to the catalog of a running server, copied from `model`. They have no files and cannot be
+ * used, but the catalog looks as with ten thousand real ones.
  */
 export async function enterDatabases(server: pg.ClientConfig, model: string, names: readonly string[]): Promise<void> {
   const client = new pg.Client({ ...server, database: 'postgres' })
   await client.connect()
   for (const table of ['pg_database', 'pg_authid'] as const) {
     const column = table === 'pg_database' ? 'datname' : 'rolname'
-    // The first OIDs that a server gives out itself are far above these.
+    // The first OIDs that a server assigns itself are far above these.
     await client.query(
       `INSERT INTO ${table} SELECT (jsonb_populate_record(row, jsonb_build_object('oid', 10000000 + number, '${column}', name))).*
        FROM ${table} row, unnest($2::text[]) WITH ORDINALITY AS given (name, number) WHERE row.${column} = $1`,

@@ -5,10 +5,10 @@ import { adminSecretName } from '../../operator/server/credentials.ts'
 import { decodeSecret } from '../../operator/secret-data.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../../store/embedded.ts'
 
-/** The store of a Mooring that is not running. */
+/** Opens the store of a stopped Mooring. */
 export const openState = (dataDir: string): Promise<EmbeddedStore> => createEmbeddedStore({ path: join(dataDir, 'state.db') })
 
-/** How the admin logs in to the one database server of a Mooring that is not running. */
+/** Returns the admin's login of the single database server of a stopped Mooring. */
 export async function adminOf(dataDir: string): Promise<{ user: string; password: string }> {
   await using store = await openState(dataDir)
   const [server] = (await store.list(DatabaseServer)).items

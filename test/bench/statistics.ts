@@ -1,12 +1,15 @@
-/** Figures of one series of samples, in the samples' unit. */
+/** Median and spread of a series of samples, in their unit. */
 export interface Summary {
   readonly median: number
   readonly p99: number
-  /** Median absolute deviation from the median: how far a typical sample is from it, whatever a few outliers do. */
+  /** Median absolute deviation from the median: the distance of a typical sample, independent of outliers. */
   readonly mad: number
 }
 
-/** The smallest sample that at least `share` (0 to 1) of all samples do not exceed: nearest rank. @throws RangeError without samples */
+/**
+ * Returns the smallest sample that at least `share` (0 to 1) of all samples do not exceed: nearest rank. @throws RangeError
+ * without samples
+ */
 export function quantile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b)
   const found = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]
@@ -21,7 +24,7 @@ export function summary(samples: readonly number[]): Summary {
   return { median: middle, p99: quantile(samples, 0.99), mad: median(samples.map((sample) => Math.abs(sample - middle))) }
 }
 
-/** A ratio of two series measured in turns: the median over blocks of rounds, and the lowest and highest block. */
+/** Ratio of two series measured in turns: the median over blocks of rounds, and the lowest and highest block. */
 export interface Ratio {
   readonly median: number
   readonly low: number
@@ -29,8 +32,8 @@ export interface Ratio {
 }
 
 /**
- * Compares the medians of two interleaved series, a block of rounds at a time: what disturbs the machine for a while disturbs both sides
- * of a block, and the blocks show how much the ratio itself can be trusted. A rest shorter than a block is left out.
+ * Compares the medians of two interleaved series, one block of rounds at a time: a temporary disturbance of the machine affects
+ * both sides of a block, and the spread of the blocks shows how reliable the ratio is. An incomplete last block is left out.
  */
 export function ratio(of: readonly number[], to: readonly number[], block: number): Ratio {
   const ratios: number[] = []
@@ -40,7 +43,7 @@ export function ratio(of: readonly number[], to: readonly number[], block: numbe
   return { median: median(ratios), low: Math.min(...ratios), high: Math.max(...ratios) }
 }
 
-/** Milliseconds that `work` takes. */
+/** Returns the duration of `work` in milliseconds. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
   await work()

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A new directory, on the disk that holds the system's temporary files, which is removed at the end. */
+/** Creates a directory on the disk of the system's temporary files, removed on disposal. */
 export async function temporaryDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'mooring-bench-'))
   return {
     path,
-    // Retried: a database server that was killed may be writing for a moment yet.
+    // Retried, since a killed database server may still write for a moment.
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }),
   }
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Namespace } from '../../crds/core.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { type Cache, createCache } from '../../store/cache.ts'
-import { instance, refusalOf, unique } from '../conformance/store/place.ts'
+import { instance, expectStoreError, unique } from '../conformance/store/test-store.ts'
 import { StoreError } from '../../store/errors.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
@@ -72,8 +72,8 @@ describe('an API server that dies and comes back', () => {
     await make('goes')
     await using follower = await following(direct)
     await plane.apiServer.stop('SIGKILL')
-    expect((await refusalOf(direct.get(SharedInstance, { namespace, name: 'stays' }))).code).toBe('unavailable')
-    expect((await refusalOf(make('late'))).code).toBe('unavailable')
+    expect((await expectStoreError(direct.get(SharedInstance, { namespace, name: 'stays' }))).code).toBe('unavailable')
+    expect((await expectStoreError(make('late'))).code).toBe('unavailable')
     await plane.apiServer.start()
     await plane.ready()
     await direct.delete(SharedInstance, { namespace, name: 'goes' })
@@ -121,7 +121,7 @@ describe('a connection that drops packets', () => {
     proxy.silence('existing')
     expect((await store.get(SharedInstance, { namespace, name: 'read-again' }))?.metadata.name).toBe('read-again')
     proxy.silence('existing')
-    expect((await refusalOf(make('written', store))).code).toBe('unavailable')
+    expect((await expectStoreError(make('written', store))).code).toBe('unavailable')
     expect((await make('written-again', store)).metadata.name).toBe('written-again')
   })
 
@@ -130,9 +130,9 @@ describe('a connection that drops packets', () => {
     const store = plane.store({ config: plane.config(proxy.server), pingMs: 300, connectMs: 300, timeoutMs: 1_000 })
     await store.list(SharedInstance, { namespace })
     proxy.silence('all')
-    expect((await refusalOf(store.list(SharedInstance, { namespace }))).code).toBe('unavailable')
+    expect((await expectStoreError(store.list(SharedInstance, { namespace }))).code).toBe('unavailable')
     const watch = store.watch(SharedInstance, { resourceVersion: '1', signal: new AbortController().signal })
-    expect((await refusalOf(Array.fromAsync(watch))).code).toBe('unavailable')
+    expect((await expectStoreError(Array.fromAsync(watch))).code).toBe('unavailable')
   })
 })
 
@@ -239,7 +239,7 @@ test('a token that is replaced in the pod is taken up', async () => {
   await writeFile(join(directory, 'token'), 'outdated\n')
   const env = { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(plane.port) }
   const store = plane.store({ config: await loadClusterConfig(env, directory) })
-  expect((await refusalOf(store.list(SharedInstance, { namespace }))).code).toBe('unavailable')
+  expect((await expectStoreError(store.list(SharedInstance, { namespace }))).code).toBe('unavailable')
   await writeFile(join(directory, 'token'), `${token}\n`)
   expect((await store.list(SharedInstance, { namespace })).resourceVersion).toMatch(/^\d+$/)
   await rm(directory, { recursive: true })

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { Http1Connection } from '../../edge/proxy/http1/http1-connection.ts'
 import { PROXY_LIMITS } from '../../edge/proxy/limits.ts'
 import { http2Client } from '../support/edge/http2-client.ts'
-import { openMeshHome, startMeshEdge } from '../support/edge/mesh-edges.ts'
+import { openMeshFixture, startMeshEdge } from '../support/edge/mesh-edges.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { selfSigned } from '../support/edge/self-signed.ts'
@@ -98,7 +98,7 @@ test('what an edge says the date is follows the clock', async () => {
 })
 
 test('a whole edge keeps a connection that waits, whatever the machine’s clock is set to', async () => {
-  await using home = await openMeshHome()
+  await using home = await openMeshFixture()
   await using edge = await startMeshEdge(home, 'edge-a')
   const visitor = rawVisitor(edge.ports.http, 'GET /first HTTP/1.1\r\nHost: x\r\n\r\n')
   await visitor.sees('404 Not Found')

@@ -14,7 +14,7 @@ import { encodeSecret } from '../../operator/secret-data.ts'
 import { serveStore } from '../support/edge/api-facade.ts'
 import { type EdgeProcess, startEdgeProcess } from '../support/edge/edge-process.ts'
 import { makeKey, visit } from '../support/edge/mesh-client.ts'
-import { DOMAIN, ENDPOINT, openMeshHome } from '../support/edge/mesh-edges.ts'
+import { DOMAIN, ENDPOINT, openMeshFixture } from '../support/edge/mesh-edges.ts'
 import { freePort } from '../support/free-port.ts'
 
 /** The certificate for unknown hosts in an edge of its own process, from its Secret to the visitor. */
@@ -22,7 +22,7 @@ import { freePort } from '../support/free-port.ts'
 const soon = { timeout: 15_000, interval: 20 }
 const STRANGE = 'f'.repeat(16)
 const secretKey = { namespace: SYSTEM_NAMESPACE, name: unknownHostsSecret(ENDPOINT) }
-const home = await openMeshHome()
+const home = await openMeshFixture()
 const kubeconfig = join(home.directory, 'kubeconfig')
 const api = await serveStore(home.store, kubeconfig)
 let edge: EdgeProcess

@@ -79,7 +79,7 @@ async function expectServed(tunnel: TunnelRecord): Promise<void> {
 test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
   'after kill -9 at %s the same request gets the tunnel, with the hostname that was drawn and one certificate',
   async (step) => {
-    expect(await mooring.killedAt(step, () => post(step))).toBeUndefined()
+    expect(await mooring.expectKilledAt(step, () => post(step))).toBeUndefined()
     const before = await state()
     const drawn = before.hostnames.get(step)
     await mooring.start()

@@ -7,16 +7,16 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'mooring-tests')
 
-/** Programs that are not installed, and run from where they were unpacked. */
+/** Programs that run from an unpacked package, without installation. */
 export interface UnpackedPackages {
   readonly root: string
-  /** The command that runs a program of theirs with the libraries of theirs, to be followed by its arguments. */
+  /** Returns the command that runs a program with the libraries of the packages; its arguments follow. */
   command(path: string): readonly string[]
 }
 
 /**
- * Unpacks packages of a Debian suite beside those of this machine, once: they stay in the user's cache. Their dependencies must be named too.
- * @throws Error when they cannot be had, which says why
+ * Unpacks packages of a Debian suite once, into the user's cache. Their dependencies must be listed too.
+ * @throws Error with the reason when they are not available
  */
 export async function unpackedPackages(suite: string, packages: readonly string[]): Promise<UnpackedPackages> {
   const root = join(CACHE, `${suite}-${packages[0] ?? ''}`)
@@ -58,7 +58,7 @@ async function unpack(suite: string, packages: readonly string[], root: string):
     }
     await rename(inside('root'), root)
   } catch (error) {
-    throw new Error(`packages of Debian ${suite} cannot be had: they are needed to test with clients of another age`, {
+    throw new Error(`packages of Debian ${suite} are not available: the tests need these versions of clients`, {
       cause: error,
     })
   } finally {
@@ -68,10 +68,10 @@ async function unpack(suite: string, packages: readonly string[], root: string):
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
-/** Where this machine has its own packages of Debian from, as the beginning of a line of `sources.list`. */
+/** Returns the package source of this machine, as the beginning of a line of `sources.list`. */
 async function mirror(): Promise<string> {
   const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Label: Debian'])
   const [uri = ''] = stdout.split('\n')
-  if (uri === '') throw new Error('no package source of this machine is Debian’s')
+  if (uri === '') throw new Error('this machine has no package source of Debian')
   return `deb [signed-by=${KEYRING}] ${uri}`
 }

@@ -1,13 +1,13 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Takes all of an installation away: others have connections open. */
+/** Test file that removes a whole installation, while other files have connections open: it runs alone. */
 const LAST = '/test/cluster/faults/api-server-away.test.ts'
-/** Files that take long begin first, so that in the end nobody waits for one of them. */
+/** Long test files, which start first to shorten the whole run. */
 const FIRST = /\/test\/cluster\/(lifecycle|chart|database-server|engines-in-containers)\.test\.ts$/
 
 const place = ({ moduleId }: TestSpecification): number => Number(moduleId.endsWith(LAST)) - Number(FIRST.test(moduleId))
 
-/** Vitest's own order, but for these. */
+/** Vitest's own order, except for the files above. */
 export class OwnOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

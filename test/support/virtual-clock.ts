@@ -1,10 +1,10 @@
 import type { Clock } from '../../store/clock.ts'
 
-/** A clock that stands still until told to move. */
+/** Clock that stands still until a test advances it. */
 export interface VirtualClock extends Clock {
-  /** Moves time on, firing what falls due in order and letting all that follows from each settle first. */
+  /** Advances the time, fires due timers in order, and lets the consequences of each settle first. */
   advance(ms: number): Promise<void>
-  /** Timers that are set. */
+  /** Number of active timers. */
   pending(): number
 }
 
@@ -44,7 +44,7 @@ export function createVirtualClock(): VirtualClock {
   }
 }
 
-/** Lets every promise that can go on without a timer or I/O do so. */
+/** Lets all promises settle that wait for neither a timer nor I/O. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

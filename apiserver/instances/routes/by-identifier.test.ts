@@ -4,7 +4,7 @@ import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Store } from '../../../store/port.ts'
 import { REGION_ID } from '../../../test/builders/shared-instance.ts'
 import { type CallOptions, type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { created, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
+import { expectCreated, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
 
 const { identifier, ...body } = instanceBody
 const PATH = `/v1/instances/by-identifier/${identifier}`
@@ -37,7 +37,7 @@ test('many simultaneous PUTs create one database, and only one answers 201', asy
 test('PUT returns a database created by POST, and waits for one that POST is creating', async () => {
   await using api = await startInstanceApi()
   api.operator.pause()
-  const posting = created(api)
+  const posting = expectCreated(api)
   await expect.poll(async () => (await stored(api)).length).toBe(1)
   const putting = put(api)
   api.operator.resume()
@@ -140,8 +140,8 @@ test.each([
 
 test('PUT and DELETE are 409 and change nothing when two databases have the identifier', async () => {
   await using api = await startInstanceApi()
-  await created(api)
-  await created(api)
+  await expectCreated(api)
+  await expectCreated(api)
   for (const answer of [await put(api), await remove(api)]) {
     expect(codeOf(answer)).toBe('409 conflict')
     expect(answer.body.msg).toBe('2 databases have the identifier pr-42; name one of them by its id')

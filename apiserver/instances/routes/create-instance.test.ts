@@ -6,7 +6,7 @@ import type { Store } from '../../../store/port.ts'
 import { region } from '../../../test/builders/region.ts'
 import { REGION_ID } from '../../../test/builders/shared-instance.ts'
 import { type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { created, instanceOf, keyed, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
+import { expectCreated, instanceOf, keyed, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
 import { INSTANCE_LIMITS } from '../instance-deps.ts'
 
 afterEach(() => {
@@ -62,8 +62,8 @@ test.each([
 
 test('a template must be of the same namespace, region and motor', async () => {
   await using api = await startInstanceApi()
-  const { id: template } = await created(api)
-  const copy = await created(api, { template })
+  const { id: template } = await expectCreated(api)
+  const copy = await expectCreated(api, { template })
   const copied = (await stored(api)).find(({ metadata }) => metadata.uid === copy.id)
   const original = (await stored(api)).find(({ metadata }) => metadata.uid === template)
   expect(copied?.spec.templateRef).toEqual({ name: original?.metadata.name })
@@ -127,7 +127,7 @@ test.each([
 
 test('a repeated POST gets the first answer although its template is deleted and its expiry is near', async () => {
   await using api = await startInstanceApi()
-  const { id: template } = await created(api)
+  const { id: template } = await expectCreated(api)
   const body = { ...instanceBody, template }
   const first = await api.call('POST /v1/instances', { body, ...keyed('k') })
   expect((await api.call(`DELETE /v1/instances/${template}`)).status).toBe(200)

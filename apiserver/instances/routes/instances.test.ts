@@ -5,7 +5,7 @@ import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { conditionOf } from '../../../store/conditions.ts'
 import { REGION_ID } from '../../../test/builders/shared-instance.ts'
 import { type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { created, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
+import { expectCreated, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
 import type { InstanceView } from '../instance-view.ts'
 
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
@@ -21,7 +21,7 @@ async function applied(api: InstanceApi): Promise<string> {
 
 test('a creation, a rename and a deletion show at once, without credentials', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   const got = instanceOf(await api.call(`GET /v1/instances/${id}`))
   expect(got).toMatchObject({ id, name: 'n', password: null, uri: null })
   await api.call(`PATCH /v1/instances/${id}`, { body: { identifier: 'pr-43' } })
@@ -32,7 +32,7 @@ test('a creation, a rename and a deletion show at once, without credentials', as
 
 test('an instance of another tenant is 404, and a viewer can read but not change', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   const calls = [`GET /v1/instances/${id}`, `DELETE /v1/instances/${id}`, `POST /v1/instances/${id}/password`]
   for (const what of calls) expect((await api.call(what, { as: 'olaf' })).status, what).toBe(404)
   expect((await api.call(`PATCH /v1/instances/${id}`, { as: 'olaf', body: { isEnabled: false } })).status).toBe(404)
@@ -45,8 +45,8 @@ test('an instance of another tenant is 404, and a viewer can read but not change
 
 test('a list is filtered, paged, newest first and without credentials', async () => {
   await using api = await startInstanceApi()
-  for (const identifier of ['a', 'b', 'b']) await created(api, { identifier })
-  await created(api, { identifier: 'b', motor: 'postgresql-14.4.0' })
+  for (const identifier of ['a', 'b', 'b']) await expectCreated(api, { identifier })
+  await expectCreated(api, { identifier: 'b', motor: 'postgresql-14.4.0' })
   type List = { instances: InstanceView[]; nextCursor: string | null }
   const list = async (query: string) => (await api.call(`GET /v1/instances${query}`)).body.data as List
   expect((await list('')).instances).toHaveLength(4)
@@ -66,7 +66,7 @@ test('a list is filtered, paged, newest first and without credentials', async ()
 
 test('a disabled instance shows as disabled when the answer is sent', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   const off = await api.call(`PATCH /v1/instances/${id}`, { body: { isEnabled: false } })
   expect(off.status).toBe(200)
   expect(instanceOf(off).isEnabled).toBe(false)
@@ -84,14 +84,14 @@ test('a switch that takes too long is 202', async () => {
 
 test('a null expiresAt removes it', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api, { ttl: 3600 })
+  const { id } = await expectCreated(api, { ttl: 3600 })
   expect(instanceOf(await api.call(`PATCH /v1/instances/${id}`, { body: { expiresAt: null } })).expiresAt).toBeNull()
   expect((await stored(api))[0]?.spec).not.toHaveProperty('expiresAt')
 })
 
 test('If-Match with an older version is a conflict and changes nothing', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   const etag = (await api.call(`GET /v1/instances/${id}`)).headers.get('ETag') ?? ''
   const patch = (identifier: string) =>
     api.call(`PATCH /v1/instances/${id}`, { body: { identifier }, headers: { 'If-Match': etag } })
@@ -104,7 +104,7 @@ test('If-Match with an older version is a conflict and changes nothing', async (
 
 test('If-Match with an older version prevents a password rotation and a reset', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   for (const what of ['password', 'reset']) {
     const call = (version: string) => api.call(`POST /v1/instances/${id}/${what}`, { headers: { 'If-Match': version } })
     const etag = (await api.call(`GET /v1/instances/${id}`)).headers.get('ETag') ?? ''
@@ -118,8 +118,8 @@ test('If-Match with an older version prevents a password rotation and a reset', 
 
 test('a reset without its template is 409 and does not change the resource', async () => {
   await using api = await startInstanceApi()
-  const template = await created(api)
-  const { id } = await created(api, { template: template.id })
+  const template = await expectCreated(api)
+  const { id } = await expectCreated(api, { template: template.id })
   const reset = () => api.call(`POST /v1/instances/${id}/reset`)
   expect((await reset()).status).toBe(200)
   const before = (await stored(api)).find(({ metadata }) => metadata.uid === template.id)
@@ -136,7 +136,7 @@ test('a reset without its template is 409 and does not change the resource', asy
 
 test('a rotation answers with the new password, and two simultaneous ones count twice', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   const rotate = () => api.call(`POST /v1/instances/${id}/password`)
   const answer = await rotate()
   expect(answer.status).toBe(200)
@@ -154,7 +154,7 @@ test('a rotation that takes too long is 503', async () => {
 
 test('a reset is counted and completed, and its answer has no credentials', async () => {
   await using api = await startInstanceApi()
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   const answer = await api.call(`POST /v1/instances/${id}/reset`)
   expect(answer.status).toBe(200)
   expect(instanceOf(answer).password).toBeNull()
@@ -163,7 +163,7 @@ test('a reset is counted and completed, and its answer has no credentials', asyn
 
 test('a deletion that takes too long is 202; the instance can be read but not changed; a second DELETE joins', async () => {
   await using api = await startInstanceApi({ deleteMs: 50 })
-  const { id } = await created(api)
+  const { id } = await expectCreated(api)
   api.operator.pause()
   const slow = await api.call(`DELETE /v1/instances/${id}`)
   expect(slow.status).toBe(202)

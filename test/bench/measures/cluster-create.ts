@@ -1,7 +1,7 @@
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { sequentialWrites } from '../../support/api/audit-log.ts'
 import type { Call } from '../../support/api/answers.ts'
-import { succeed } from '../../support/api/tenant.ts'
+import { expectSuccess } from '../../support/api/tenant.ts'
 import { type BenchCluster, benchCluster } from '../cluster.ts'
 import { type Finding, finding, type Measure } from '../measure.ts'
 import { until } from '../metrics.ts'
@@ -46,8 +46,8 @@ function byRest(bench: BenchCluster, editor: Call): Promise<Sample> {
   const body = { identifier: 'bench', region: region.id, motor }
   let id = ''
   return sample(bench, {
-    make: async () => ({ id } = (await succeed(editor('POST', '/v1/instances', { body }))).body.data.instance),
-    remove: () => succeed(editor('DELETE', `/v1/instances/${id}`)),
+    make: async () => ({ id } = (await expectSuccess(editor('POST', '/v1/instances', { body }))).body.data.instance),
+    remove: () => expectSuccess(editor('DELETE', `/v1/instances/${id}`)),
   })
 }
 

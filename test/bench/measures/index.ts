@@ -19,7 +19,7 @@ import { tunnelMemory } from './tunnel-memory.ts'
 import { tunnelConnections, tunnelMany, tunnelRequests } from './tunnel-requests.ts'
 import { tunnelStart } from './tunnel-start.ts'
 
-/** All measures of a home, in the order they run. One more is one file and one line here. */
+/** Measures of each group, in the order in which they run. A new measure is one file and one line here. */
 export const MEASURES: Readonly<Record<'embedded' | 'cluster' | 'tunnel', readonly Measure[]>> = {
   embedded: [createInstance, createMany, warmStart, coldStart, idle, tenThousand],
   tunnel: [

@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { requestRecord } from '../../conformance/journal/records.ts'
 import { createPostgresqlReader } from '../../../journal/postgresql.ts'
-import { spoolPlace } from '../../support/journal/temporary-spool.ts'
+import { temporarySpool } from '../../support/journal/temporary-spool.ts'
 import { silent } from '../../support/journal/temporary-journal.ts'
 import { type JournalServer, startJournalServer } from '../../support/store/journal-server.ts'
 import { type Finding, finding, type Measure } from '../measure.ts'
@@ -15,7 +15,7 @@ const DAY_MINUTES = 1_440
 const READS = 50
 
 async function keepWhileServing(server: JournalServer): Promise<readonly Finding[]> {
-  await using place = await spoolPlace()
+  await using place = await temporarySpool()
   await place.setLogin(server.logins.edge)
   await using spool = await place.open()
   const like = requestRecord({ tunnel: randomUUIDv7() })

@@ -2,11 +2,11 @@ import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, child, listening, type Program } from './programs.ts'
 
-/** Bytes of the large file, and of the small answer. */
+/** Sizes of the large file and of the small response, in bytes. */
 export const LARGE_BYTES = 64 * 1024 * 1024
 const SMALL = 'hello, this is the backend\n'
 
-/** An nginx of one worker with these servers. */
+/** Starts an nginx with one worker and these servers. */
 export async function startNginx(
   nginx: Program,
   directory: string,
@@ -41,7 +41,7 @@ http {
   return started
 }
 
-/** What both sides lead to: a small answer, and a large file. */
+/** Starts the backend of both sides: a small response, and a large file. */
 export async function startOrigin(nginx: Program, directory: string, port: number): Promise<Child> {
   await mkdir(directory, { recursive: true, mode: 0o755 })
   await writeFile(join(directory, 'large'), Buffer.alloc(LARGE_BYTES, 'x'), { mode: 0o644 })
@@ -56,12 +56,12 @@ export async function startOrigin(nginx: Program, directory: string, port: numbe
 interface Front {
   readonly http: number
   readonly https: number
-  /** Ports that sshd listens on for its clients: one a tunnel. */
+  /** Ports on which sshd listens for its clients, one for each tunnel. */
   readonly tunnels: readonly number[]
   readonly certificate: { readonly key: string; readonly cert: string }
 }
 
-/** nginx before sshd, as a user would set it up by hand: one name a tunnel, connections to it kept. */
+/** Starts nginx in front of sshd, as a user would configure it: one name for each tunnel, with keep-alive connections. */
 export async function startFront(nginx: Program, directory: string, front: Front): Promise<Child> {
   await mkdir(directory, { recursive: true })
   const [key, cert] = [join(directory, 'tls.key'), join(directory, 'tls.crt')]

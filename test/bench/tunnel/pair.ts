@@ -15,20 +15,20 @@ import { type Child, child, listening, type Program, program } from './programs.
 const NOBODY = 65_534
 const PATIENCE_MS = 20_000
 
-/** One of two ways to the same backend. */
+/** One of two paths to the same backend: the edge, or sshd behind nginx. */
 export interface Side {
   readonly name: 'edge' | 'peer'
   readonly httpPort: number
   readonly httpsPort: number
-  /** Names of its tunnels, for `Host`. */
+  /** Host names of its tunnels. */
   readonly hosts: readonly string[]
-  /** Seconds of processor time that its servers have used; its ssh clients are no part of it. */
+  /** Returns the processor time of its servers in seconds, without its ssh clients. */
   cpu(): Promise<number>
-  /** Starts one more ssh client, and resolves when its tunnel answers; says how long that took in milliseconds. */
+  /** Starts another ssh client. Resolves with the milliseconds until its tunnel responds. */
   connectAnew(): Promise<number>
 }
 
-/** Both ways, each with as many tunnels, one ssh client each, that lead to one backend. */
+/** Both paths, each with the same number of tunnels and one ssh client for each, to one backend. */
 export interface Pair extends AsyncDisposable {
   readonly edge: Side
   readonly peer: Side
@@ -37,7 +37,7 @@ export interface Pair extends AsyncDisposable {
   readonly originPort: number
 }
 
-/** Waits until the tunnel answers 200; asks again at once, as whoever waits for it would. @throws Error after 20 s */
+/** Sends requests until the tunnel responds with 200. @throws Error after 20 s */
 export async function answers(port: number, host: string, what: () => string): Promise<void> {
   const end = performance.now() + PATIENCE_MS
   for (;;) {
@@ -154,13 +154,13 @@ async function startPeerSide({ directory, nginx, originPort, tunnels, user, stac
   }
 }
 
-/** OpenSSH's server, which lets one user in; as root it would want an installation, so it is not root. */
+/** Starts OpenSSH's server for one user. It does not run as root, which would require an installation. */
 async function startSshd(directory: string, user: SshUser): Promise<{ process: Child; port: number }> {
   const found = await program('sshd', ['openssh-server', 'libwrap0', 'libnsl2', 'libtirpc3'])
   const port = await freePort()
   await mkdir(directory, { mode: 0o755 })
   const inside = (name: string) => join(directory, name)
-  // It starts itself anew for each client, from a place that whoever it is may read.
+  // sshd executes itself for each client, from a directory that every user may read.
   await copyFile(found.path, inside('sshd'))
   await chmod(inside('sshd'), 0o755)
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', inside('host_key')])
@@ -197,7 +197,7 @@ async function startSshd(directory: string, user: SshUser): Promise<{ process: C
   return { process: started, port }
 }
 
-/** Libraries that were unpacked are in a home that others may not look into. */
+/** Copies unpacked libraries out of the cache, which is in a home directory that other users cannot read. */
 async function readable({ env }: Program, directory: string): Promise<Readonly<Record<string, string>>> {
   const copy = join(directory, 'lib')
   for (const from of (env.LD_LIBRARY_PATH ?? '').split(delimiter)) {

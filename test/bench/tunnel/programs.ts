@@ -8,16 +8,16 @@ import { unpackedPackages } from '../../support/debian-packages.ts'
 
 const LOOK_MS = 20
 const PATIENCE_MS = 10_000
-/** Debian has moved them from the one to the other. */
+/** Directories of system programs; Debian has moved programs from one to the other. */
 const LIBRARIES = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu']
 
-/** Where a program is: installed, else out of its packages, which are then unpacked once. */
+/** Program: installed, or unpacked once from its packages. */
 export interface Program {
   readonly path: string
   readonly env: Readonly<Record<string, string>>
 }
 
-/** @throws Error when it can be had neither way */
+/** Finds a program. @throws Error when it is neither installed nor available as a package */
 export async function program(name: string, packages: readonly string[]): Promise<Program> {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
   for (const folder of folders) {
@@ -41,7 +41,7 @@ async function codename(): Promise<string> {
   return name
 }
 
-/** A process of a measure, ended with it. */
+/** Process of a measure, ended with it. */
 export interface Child extends AsyncDisposable {
   readonly pid: number
   readonly said: () => string
@@ -49,7 +49,7 @@ export interface Child extends AsyncDisposable {
 
 interface Options {
   readonly env?: Readonly<Record<string, string>>
-  /** Whom it runs as. */
+  /** Id of the user that it runs as. */
   readonly uid?: number
 }
 
@@ -72,7 +72,7 @@ export function child([path = '', ...args]: readonly string[], { env = {}, uid }
   }
 }
 
-/** Resolves when the port takes connections. @throws Error when it does not in ten seconds, with what the process said */
+/** Resolves when the port accepts connections. @throws Error after ten seconds, with the output of the process */
 export async function listening(port: number, { said }: Pick<Child, 'said'>): Promise<void> {
   const end = performance.now() + PATIENCE_MS
   while (!(await taken(port))) {

@@ -3,9 +3,9 @@ import { median, ratio } from '../statistics.ts'
 import type { Side } from './pair.ts'
 import { type Load, type Loaded, wrk } from './wrk.ts'
 
-/** One side under load for a while. */
+/** Measurement of one side under load. */
 export interface Sample extends Loaded {
-  /** Processor time of its servers a request, in microseconds. */
+  /** Processor time of its servers for each request, in microseconds. */
   readonly cpuMicroseconds: number
 }
 
@@ -17,10 +17,10 @@ export async function sample(side: Side, load: Load): Promise<Sample> {
   return { ...loaded, cpuMicroseconds: (((await side.cpu()) - before) / loaded.requests) * 1e6 }
 }
 
-/** What was taken of the edge and of its peer. */
+/** Samples of the edge and of its peer. */
 export type Both<T> = readonly [readonly T[], readonly T[]]
 
-/** The two sides in turn, in alternating order; a first turn of each is not counted. */
+/** Measures the two sides in turn, in alternating order; a first round is not counted. */
 export async function rounds<T>(sides: readonly [Side, Side], count: number, take: (side: Side) => Promise<T>): Promise<Both<T>> {
   const taken: readonly [T[], T[]] = [[], []]
   for (const side of sides) await take(side)
@@ -30,20 +30,20 @@ export async function rounds<T>(sides: readonly [Side, Side], count: number, tak
   return taken
 }
 
-/** The ratio of the two medians, in blocks of rounds. */
+/** Returns the ratio of the two medians, in blocks of rounds. */
 export function compared([edge, peer]: Both<number>, block: number): Figure {
   const { median: value, low, high } = ratio(edge, peer, block)
   return { value, unit: '×', digits: 2, spread: `${low.toFixed(2)}–${high.toFixed(2)}` }
 }
 
-/** The median of the edge, with that of its peer beside it. */
+/** Returns the median of the edge, followed by that of its peer. */
 export function beside([edge, peer]: Both<number>, unit: string, digits = 1): Figure {
   return { value: median(edge), unit, digits, spread: `sshd + nginx ${median(peer).toFixed(digits)}` }
 }
 
 export const each = <T>([edge, peer]: Both<T>, of: (taken: T) => number): Both<number> => [edge.map(of), peer.map(of)]
 
-/** A figure that is to be at least this. */
+/** Returns the finding for a figure that must be at least `limit`. */
 export function atLeast(what: string, figure: Figure, limit: number): Finding {
   return {
     ...finding(what, figure),

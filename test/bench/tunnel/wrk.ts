@@ -9,11 +9,11 @@ export interface Load {
   readonly seconds: number
   readonly path?: string
   readonly scheme?: 'http' | 'https'
-  /** Which of its tunnels is asked. */
+  /** Index of the requested tunnel. */
   readonly host?: string
-  /** Whether each request has a connection of its own. */
+  /** Whether each request uses a new connection. */
   readonly closes?: boolean
-  /** Lua that makes the requests. */
+  /** Lua script that creates the requests. */
   readonly script?: string
 }
 
@@ -24,15 +24,15 @@ export interface Loaded {
   /** Milliseconds. */
   readonly p50: number
   readonly p99: number
-  /** Answers other than 2xx and 3xx, and connections that broke. */
+  /** Number of responses other than 2xx and 3xx, and of broken connections. */
   readonly failed: number
   readonly output: string
 }
 
-/** Runs wrk with one thread against a side. @throws Error when it cannot be run */
+/** Runs wrk with one thread against a side. @throws Error when it fails */
 export async function wrk(side: Pick<Side, 'httpPort' | 'httpsPort' | 'hosts'>, load: Load): Promise<Loaded> {
   const { connections, seconds, path = '/', scheme = 'http', host = side.hosts[0] ?? '', closes = false, script } = load
-  // The name is the server's, the address loopback: wrk takes the Host that it is given, and sends it as SNI no more than an address.
+  // The URL has the loopback address: wrk sends a given Host, but an address never as SNI.
   const url = `${scheme}://127.0.0.1:${scheme === 'http' ? side.httpPort : side.httpsPort}${path}`
   const args = [
     '-t',
@@ -65,7 +65,7 @@ const UNITS: Readonly<Record<string, number>> = {
   GB: 1_024 ** 3,
 }
 
-/** A number with its unit, in milliseconds or bytes. */
+/** Parses a number with its unit, in milliseconds or bytes. */
 function measure(text: string, pattern: RegExp): number {
   const [, value = '0', unit = ''] = pattern.exec(text) ?? []
   return Number(value) * (UNITS[unit] ?? 1)

@@ -3,7 +3,7 @@ import { namespaceName } from '../../../crds/names.ts'
 import type { Answer, Instance } from '../../support/api/answers.ts'
 import { type Deployment, openDeployment } from '../../support/deployment/deployment.ts'
 import type { Call } from '../../support/api/answers.ts'
-import { succeed, type Tenant } from '../../support/api/tenant.ts'
+import { expectSuccess, type Tenant } from '../../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from '../setup/kubectl.ts'
 import { type Components, componentsOf } from './components.ts'
 import { type Engines, openEngines } from './engines.ts'
@@ -49,7 +49,7 @@ export async function openFaultBench(): Promise<FaultBench> {
   return {
     ...{ clients, engines, deployment, tenant, namespace, editor, create },
     components: componentsOf(clients),
-    granted: (identifier) => vi.waitFor(async () => (await succeed(create(identifier))).body.data.instance, PATIENT),
+    granted: (identifier) => vi.waitFor(async () => (await expectSuccess(create(identifier))).body.data.instance, PATIENT),
     async expectOneOfEach() {
       await expect.poll(() => engines.amiss(), PATIENT).toEqual([])
       await expect.poll(() => engines.strayCredentials(namespace), PATIENT).toEqual([])

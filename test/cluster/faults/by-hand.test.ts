@@ -5,7 +5,7 @@ import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
 import { decodeSecret } from '../../../operator/secret-data.ts'
 import { query } from '../../support/postgresql/sql.ts'
-import { succeed } from '../../support/api/tenant.ts'
+import { expectSuccess } from '../../support/api/tenant.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
 /** The operator looks at all Secrets once a minute. */
@@ -44,7 +44,9 @@ describe.concurrent('by kubectl', () => {
       const { call, installation } = bench.deployment
       const { organization } = bench.tenant
       const doomed = { slug: 'doomed', name: namespaceName(organization, 'doomed') }
-      await succeed(call('POST', `/v1/organizations/${organization}/namespaces`, { body: { slug: doomed.slug, name: 'Doomed' } }))
+      await expectSuccess(
+        call('POST', `/v1/organizations/${organization}/namespaces`, { body: { slug: doomed.slug, name: 'Doomed' } }),
+      )
       const wishes = Array.from({ length: 20 }, (_, index) => ({
         apiVersion: 'mooring.dev/v1alpha1',
         kind: 'SharedInstance',

@@ -148,7 +148,7 @@ describe('an operator killed, of tunnels,', () => {
 
 /** Before the resource is what was asked for, which is all the same to the API whatever the operator is at, and after. */
 describe('the API killed', () => {
-  async function killedAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined> {
+  async function expectKilledAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined> {
     const [pod] = await bench.components.pods('apiserver')
     const pid = await mainProcess(pod?.containerId ?? '')
     const answer = await operator.killingAt({ step, pid }, () => act().catch(lost))
@@ -166,12 +166,12 @@ describe('the API killed', () => {
     'at %s of a POST: the same request, asked again, gets the one database',
     async (step) => {
       const identifier = `api-${step}`
-      await expectGranted(identifier, await killedAt(step, () => bench.create(identifier)))
+      await expectGranted(identifier, await expectKilledAt(step, () => bench.create(identifier)))
     },
   )
 
   test.each(['delete.drop', 'delete.release'])('at %s of a DELETE: the deletion is finished all the same', async (step) => {
-    await expectDeleted(`api-${step}`, (remove) => killedAt(step, remove))
+    await expectDeleted(`api-${step}`, (remove) => expectKilledAt(step, remove))
   })
 })
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { codeOf } from '../../support/api/answers.ts'
 import { openDeployment } from '../../support/deployment/deployment.ts'
-import { succeed } from '../../support/api/tenant.ts'
+import { expectSuccess } from '../../support/api/tenant.ts'
 import { openTunnelBench, type TunnelBench, type Visit } from '../tunnels/bench.ts'
 import { type Edges, edgesOf } from '../tunnels/edges.ts'
 import { recordsOf, type TunnelRecords } from '../tunnels/records.ts'
@@ -164,7 +164,7 @@ test('a journal that is made anew is told who is connected, though nobody comes 
   const operator = await bench.kubectl(['get', 'pods', '--namespace', SYSTEM_NAMESPACE, ...selector])
   await bench.kubectl(['exec', operator, '--namespace', SYSTEM_NAMESPACE, '--', 'node', '--eval', DROP, uri])
   const known = async () => {
-    const { body } = await succeed(deployment.call('GET', records.path))
+    const { body } = await expectSuccess(deployment.call('GET', records.path))
     return {
       connected: body.data.tunnel.connected,
       sessions: body.data.tunnel.sessions,

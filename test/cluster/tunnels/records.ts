@@ -1,6 +1,6 @@
 import type { Data } from '../../support/api/answers.ts'
 import type { Deployment } from '../../support/deployment/deployment.ts'
-import { succeed } from '../../support/api/tenant.ts'
+import { expectSuccess } from '../../support/api/tenant.ts'
 import type { TunnelBench } from './bench.ts'
 
 /** What the journal has of a tunnel, as a platform admin reads it by REST: oldest first. */
@@ -24,7 +24,7 @@ export async function recordsOf(bench: TunnelBench, { call }: Deployment, name: 
   async function all<Key extends 'requests' | 'connections' | 'entries'>(from: string, key: Key): Promise<Data[Key]> {
     const pages: Data[Key][number][] = []
     for (let cursor: string | null = ''; cursor !== null;) {
-      const answer = await succeed(call('GET', `${from}limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`))
+      const answer = await expectSuccess(call('GET', `${from}limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`))
       pages.push(...answer.body.data[key])
       cursor = answer.body.data.nextCursor
     }

@@ -3,7 +3,7 @@ import type { AuditRecord, ConnectionRecord, RequestRecord } from '../../../jour
 
 let last = 0n
 
-/** A UUIDv7 of that time; of two of one millisecond the later made sorts later. */
+/** Returns a UUIDv7 of a time. Of two ids of one millisecond the later one sorts later. */
 export function idAt(atMs: number): string {
   last += 1n
   const time = atMs.toString(16).padStart(12, '0')

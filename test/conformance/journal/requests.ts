@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { RequestFilter, RequestRecord } from '../../../journal/port.ts'
-import { keepRequests, type Open, someTunnel } from './place.ts'
+import { keepRequests, type Open, newTunnel } from './test-journal.ts'
 import { requestRecord } from './records.ts'
 
 const HOUR_MS = 3_600_000
@@ -8,29 +8,29 @@ const pathsOf = (records: readonly RequestRecord[]) => records.map(({ path }) =>
 
 export function requestClauses(open: Open): void {
   describe('the request log', () => {
-    test('gives back what it was given, newest first, of the one tunnel', async () => {
-      await using place = await open()
-      const tunnel = someTunnel()
+    test('returns the requests of one tunnel, newest first', async () => {
+      await using opened = await open()
+      const tunnel = newTunnel()
       const edge = { origin: 'edge', status: 403, reason: 'ip_denied', protocol: 'h2', durationMs: 0.25 } as const
       const records = [
         requestRecord({ tunnel, path: '/first' }),
         requestRecord({ tunnel, path: '/älter/☃', ...edge }),
         requestRecord({ tunnel, path: '/third', bytesOut: 2 ** 40, sourceIp: '2001:db8::1' }),
       ]
-      await keepRequests(place.journal, [...records, requestRecord({ tunnel: someTunnel() })])
-      expect(await place.journal.requests({ tunnel }, { limit: 10 })).toEqual(records.toReversed())
+      await keepRequests(opened.journal, [...records, requestRecord({ tunnel: newTunnel() })])
+      expect(await opened.journal.requests({ tunnel }, { limit: 10 })).toEqual(records.toReversed())
     })
 
-    test('gives pages that neither repeat nor leave out, also across days and hours without requests', async () => {
-      await using place = await open()
-      const tunnel = someTunnel()
+    test('returns pages without duplicates or gaps, also across days and hours without requests', async () => {
+      await using opened = await open()
+      const tunnel = newTunnel()
       const now = Date.now()
       const ages = [0, 0, 1, 1, 2, 26, 26, 27, 49, 70]
       const records = ages.map((hours, index) => requestRecord({ tunnel, at: now - hours * HOUR_MS, path: `/${index}` }))
-      await keepRequests(place.journal, records)
+      await keepRequests(opened.journal, records)
       const seen: RequestRecord[] = []
       for (;;) {
-        const page = await place.journal.requests({ tunnel }, { limit: 3, before: seen.at(-1)?.id })
+        const page = await opened.journal.requests({ tunnel }, { limit: 3, before: seen.at(-1)?.id })
         if (page.length === 0) break
         seen.push(...page)
       }
@@ -67,39 +67,42 @@ export function requestClauses(open: Open): void {
       { does: 'several at once', by: { statusClass: 5, origin: 'backend' }, finds: ['/app%2fc'] },
       { does: 'what nothing has', by: { status: 418 }, finds: [] },
     ]
-    test.each(filters)('is searched by $does', async ({ by, finds }) => {
-      await using place = await open()
-      const tunnel = someTunnel()
+    test.each(filters)('filters by $does', async ({ by, finds }) => {
+      await using opened = await open()
+      const tunnel = newTunnel()
       await keepRequests(
-        place.journal,
+        opened.journal,
         log.map((about) => requestRecord({ tunnel, ...about })),
       )
-      expect(pathsOf(await place.journal.requests({ tunnel, ...by }, { limit: 10 }))).toEqual(finds)
+      expect(pathsOf(await opened.journal.requests({ tunnel, ...by }, { limit: 10 }))).toEqual(finds)
     })
 
-    test('tells followers of their tunnel’s requests once they are kept, until they stop', async () => {
-      await using place = await open()
-      const [tunnel, other] = [someTunnel(), someTunnel()]
+    test('delivers kept requests of their tunnel to followers, until they stop', async () => {
+      await using opened = await open()
+      const [tunnel, other] = [newTunnel(), newTunnel()]
       const heard: string[] = []
-      const stop = place.journal.follow(tunnel, ({ path }) => heard.push(path))
-      await keepRequests(place.journal, [requestRecord({ tunnel, path: '/1' }), requestRecord({ tunnel: other, path: '/other' })])
+      const stop = opened.journal.follow(tunnel, ({ path }) => heard.push(path))
+      await keepRequests(opened.journal, [
+        requestRecord({ tunnel, path: '/1' }),
+        requestRecord({ tunnel: other, path: '/other' }),
+      ])
       await vi.waitFor(() => expect(heard).toEqual(['/1']), { timeout: 10_000 })
-      await keepRequests(place.journal, [requestRecord({ tunnel, path: '/2' })])
+      await keepRequests(opened.journal, [requestRecord({ tunnel, path: '/2' })])
       await vi.waitFor(() => expect(heard).toEqual(['/1', '/2']), { timeout: 10_000 })
       stop()
-      await keepRequests(place.journal, [requestRecord({ tunnel, path: '/3' })])
+      await keepRequests(opened.journal, [requestRecord({ tunnel, path: '/3' })])
       expect(heard).toEqual(['/1', '/2'])
     })
 
-    test('takes any text of a visitor', async () => {
-      await using place = await open()
-      const tunnel = someTunnel()
+    test('keeps any text of a visitor', async () => {
+      await using opened = await open()
+      const tunnel = newTunnel()
       const paths = ['/\n/broken\n1\n', `/${'x'.repeat(100_000)}`, '/"\'\\\0', '']
       await keepRequests(
-        place.journal,
+        opened.journal,
         paths.map((path) => requestRecord({ tunnel, path, method: 'A\nB' })),
       )
-      const kept = await place.journal.requests({ tunnel }, { limit: 10 })
+      const kept = await opened.journal.requests({ tunnel }, { limit: 10 })
       expect(kept.map(({ status }) => status)).toEqual([200, 200, 200, 200])
       expect(Math.max(...kept.map(({ path }) => path.length))).toBe(2_048)
     })

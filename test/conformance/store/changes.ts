@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { instance, type Open, openPlace, refusalOf } from './place.ts'
+import { instance, type Open, openTestStore, expectStoreError } from './test-store.ts'
 import { reader } from './reader.ts'
 
 function patches(open: Open): void {
-  test('a merge patch replaces lists whole, and null removes', async () => {
-    await using at = await openPlace(open)
+  test('a merge patch replaces whole lists, and null removes a field', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const metadata = { labels: { a: '1', b: '2' }, annotations: { c: '3' }, finalizers: ['mooring.dev/x', 'mooring.dev/y'] }
     await at.store.create(SharedInstance, instance(key, { metadata, spec: { expiresAt: '2100-01-01T00:00:00Z' } }))
@@ -22,15 +22,15 @@ function patches(open: Open): void {
     await at.store.mergePatch(SharedInstance, key, { metadata: { finalizers: null } })
   })
 
-  test('removing a field that has a default brings the default back', async () => {
-    await using at = await openPlace(open)
+  test('removing a field with a default restores the default', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(SharedInstance, instance(key, { spec: { enabled: false } }))
     expect((await at.store.mergePatch(SharedInstance, key, { spec: { enabled: null } })).spec.enabled).toBe(true)
   })
 
-  test('replace puts the whole object in place of the old one', async () => {
-    await using at = await openPlace(open)
+  test('replace replaces the whole object', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const made = await at.store.create(SharedInstance, instance(key, { metadata: { labels: { a: '1' } } }))
     const metadata = { ...made.metadata, labels: {} }
@@ -40,8 +40,8 @@ function patches(open: Open): void {
     expect(replaced.metadata).toMatchObject({ uid: made.metadata.uid, creationTimestamp: made.metadata.creationTimestamp })
   })
 
-  test('a write that changes nothing bumps nothing and emits nothing', async () => {
-    await using at = await openPlace(open)
+  test('a write without a change leaves the resourceVersion and emits no event', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const key = { namespace, name: 'a' }
     await store.create(SharedInstance, instance(key, { metadata: { labels: { a: '1' } } }))
@@ -57,8 +57,8 @@ function patches(open: Open): void {
     expect((await watch.next()).object).toEqual(changed)
   })
 
-  test('generation moves when the spec changes, and only then', async () => {
-    await using at = await openPlace(open)
+  test('generation increases when the spec changes, and only then', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const generations = [
       await at.store.create(SharedInstance, instance(key)),
@@ -73,7 +73,7 @@ function patches(open: Open): void {
 
 function status(open: Open): void {
   test('create, replace and mergePatch ignore status', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const forged = { status: { host: 'forged' } }
     const made = await at.store.create(SharedInstance, { ...instance(key), ...forged })
@@ -89,8 +89,8 @@ function status(open: Open): void {
     expect(current.spec.identifier).toBe('conformance')
   })
 
-  test('patchStatus merges into the status and touches nothing else', async () => {
-    await using at = await openPlace(open)
+  test('patchStatus merges into the status and changes nothing else', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const made = await at.store.create(SharedInstance, instance(key, { metadata: { labels: { a: '1' } } }))
     await at.store.patchStatus(SharedInstance, key, { host: 'h', port: 1, serverRef: { name: 's' } })
@@ -100,8 +100,8 @@ function status(open: Open): void {
     expect(patched.metadata).toEqual({ ...made.metadata, resourceVersion: patched.metadata.resourceVersion })
   })
 
-  test('conditions, a list, are replaced whole', async () => {
-    await using at = await openPlace(open)
+  test('the list of conditions is replaced as a whole', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(SharedInstance, instance(key))
     const condition = { status: 'True', reason: 'Claimed', message: '', lastTransitionTime: '2030-01-01T00:00:00Z' } as const
@@ -114,13 +114,13 @@ function status(open: Open): void {
 
 function validation(open: Open): void {
   const fieldsOf = async (promise: Promise<unknown>): Promise<string[]> => {
-    const { code, fields } = await refusalOf(promise)
+    const { code, fields } = await expectStoreError(promise)
     expect(code).toBe('invalid')
     return fields.map(({ field }) => field)
   }
 
-  test('an unknown field is refused by name, at any depth, and nothing is stored', async () => {
-    await using at = await openPlace(open)
+  test('an unknown field at any depth is rejected by name, and nothing is stored', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const spec = { ingressIpWhitelist: [], templateRef: { name: 'a', nmae: 'b' } }
     const fields = await fieldsOf(at.store.create(SharedInstance, instance(key, { spec })))
@@ -128,16 +128,16 @@ function validation(open: Open): void {
     expect(await at.store.get(SharedInstance, key)).toBeUndefined()
   })
 
-  test('wrong values are named all at once', async () => {
-    await using at = await openPlace(open)
+  test('the error names all invalid values', async () => {
+    await using at = await openTestStore(open)
     const wrong = { motor: 'oracle-1', enabled: 'yes', passwordVersion: 0 }
     const draft = instance({ namespace: at.namespace, name: 'a' }, { spec: wrong as never })
     const fields = await fieldsOf(at.store.create(SharedInstance, draft))
     expect(fields).toEqual(expect.arrayContaining(['spec.motor', 'spec.enabled', 'spec.passwordVersion']))
   })
 
-  test('every kind of write is checked', async () => {
-    await using at = await openPlace(open)
+  test('every kind of write is validated', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const made = await at.store.create(SharedInstance, instance(key))
     const replacing = at.store.replace(SharedInstance, { ...made, spec: { ...made.spec, identifier: '' } })
@@ -151,14 +151,14 @@ function validation(open: Open): void {
     { does: 'changed', patch: { motor: 'mysql-8.0.29' }, field: 'spec.motor' },
     { does: 'added', patch: { templateRef: { name: 't' } }, field: 'spec.templateRef' },
   ])('an immutable field cannot be $does', async ({ patch, field }) => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(SharedInstance, instance(key))
     expect(await fieldsOf(at.store.mergePatch(SharedInstance, key, { spec: patch }))).toEqual([field])
   })
 
   test('an immutable field cannot be removed', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(SharedInstance, instance(key, { spec: { templateRef: { name: 't' } } }))
     expect(await fieldsOf(at.store.mergePatch(SharedInstance, key, { spec: { templateRef: null } }))).toEqual([
@@ -166,8 +166,8 @@ function validation(open: Open): void {
     ])
   })
 
-  test('immutable fields of Kubernetes’ own kinds are kept too', async () => {
-    await using at = await openPlace(open)
+  test('immutable fields of Kubernetes’ own kinds cannot be changed', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(Secret, { metadata: key })
     expect(await fieldsOf(at.store.mergePatch(Secret, key, { type: 'mooring.dev/other' }))).toEqual(['type'])
@@ -178,15 +178,15 @@ function validation(open: Open): void {
     { what: 'label', metadata: { labels: { a: 'not a value' } }, field: 'metadata.labels' },
     { what: 'annotation', metadata: { annotations: { 'not a name': 'x' } }, field: 'metadata.annotations' },
     { what: 'size of annotations', metadata: { annotations: { a: 'x'.repeat(256 * 1024) } }, field: 'metadata.annotations' },
-  ])('a $what that Kubernetes refuses is refused', async ({ metadata, field }) => {
-    await using at = await openPlace(open)
+  ])('a $what that Kubernetes rejects is rejected', async ({ metadata, field }) => {
+    await using at = await openTestStore(open)
     const draft = instance({ namespace: at.namespace, name: 'a' }, { metadata })
     const fields = await fieldsOf(at.store.create(SharedInstance, draft))
     expect(fields.every((each) => each.startsWith(field))).toBe(true)
   })
 }
 
-/** Clauses about what a write does to an object, and what it may not do. */
+/** Clauses about the effect of a write on an object, and about rejected writes. */
 export function changeClauses(open: Open): void {
   describe('changing', () => patches(open))
   describe('status', () => status(open))

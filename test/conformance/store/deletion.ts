@@ -3,22 +3,32 @@ import { Namespace, Secret } from '../../../crds/core.ts'
 import type { OwnerReference } from '../../../crds/kind.ts'
 import { Region } from '../../../crds/region.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { aRegion, finalizer, instance, type Open, openPlace, type Place, refusalOf, unique, whenGone } from './place.ts'
+import {
+  aRegion,
+  finalizer,
+  instance,
+  type Open,
+  openTestStore,
+  type TestStore,
+  expectStoreError,
+  unique,
+  expectGone,
+} from './test-store.ts'
 import { reader } from './reader.ts'
 
 const held = { metadata: { finalizers: [finalizer] } }
 
 function finalizers(open: Open): void {
   test('without finalizers an object is gone when delete resolves', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(SharedInstance, instance(key))
     await at.store.delete(SharedInstance, key)
     expect(await at.store.get(SharedInstance, key)).toBeUndefined()
   })
 
-  test('with finalizers it is only marked, once, and goes with the last of them', async () => {
-    await using at = await openPlace(open)
+  test('with finalizers an object is marked once, and deleted with the last of them', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const key = { namespace, name: 'a' }
     const made = await store.create(
@@ -38,7 +48,7 @@ function finalizers(open: Open): void {
   })
 
   test('replace can remove the last finalizer, too', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(SharedInstance, instance(key, held))
     await at.store.delete(SharedInstance, key)
@@ -47,8 +57,8 @@ function finalizers(open: Open): void {
     expect(await at.store.get(SharedInstance, key)).toBeUndefined()
   })
 
-  test('while it is being deleted it can be changed, but gains no finalizer', async () => {
-    await using at = await openPlace(open)
+  test('an object under deletion can be changed, but gets no new finalizer', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const key = { namespace, name: 'a' }
     await store.create(SharedInstance, instance(key, held))
@@ -56,32 +66,32 @@ function finalizers(open: Open): void {
     expect((await store.mergePatch(SharedInstance, key, { spec: { identifier: 'x' } })).spec.identifier).toBe('x')
     expect((await store.patchStatus(SharedInstance, key, { host: 'h' })).status?.host).toBe('h')
     const more = { metadata: { finalizers: [finalizer, 'mooring.dev/late'] } }
-    expect((await refusalOf(store.mergePatch(SharedInstance, key, more))).code).toBe('invalid')
-    expect((await refusalOf(store.create(SharedInstance, instance(key)))).code).toBe('already_exists')
+    expect((await expectStoreError(store.mergePatch(SharedInstance, key, more))).code).toBe('invalid')
+    expect((await expectStoreError(store.create(SharedInstance, instance(key)))).code).toBe('already_exists')
     await store.mergePatch(SharedInstance, key, { metadata: { finalizers: null } })
   })
 }
 
 function namespaces(open: Open): void {
-  test('a deleted Namespace takes along what is in it, then goes', async () => {
-    await using at = await openPlace(open)
+  test('a deleted Namespace deletes its content, then itself', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     await store.create(SharedInstance, instance({ namespace, name: 'a' }))
     await store.create(Secret, { metadata: { namespace, name: 'b' } })
     await store.delete(Namespace, { name: namespace })
-    await whenGone(store, Namespace, { name: namespace })
+    await expectGone(store, Namespace, { name: namespace })
     expect(await store.get(SharedInstance, { namespace, name: 'a' })).toBeUndefined()
     expect(await store.get(Secret, { namespace, name: 'b' })).toBeUndefined()
   })
 
-  test('it stays, terminating and closed to new objects, until the last finalizer in it is gone', async () => {
-    await using at = await openPlace(open)
+  test('a Namespace stays terminating and rejects new objects until its last finalizer is removed', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const key = { namespace, name: 'a' }
     await store.create(SharedInstance, instance(key, held))
     await store.create(Secret, { metadata: { namespace, name: 'b' } })
     await store.delete(Namespace, { name: namespace })
-    await whenGone(store, Secret, { namespace, name: 'b' })
+    await expectGone(store, Secret, { namespace, name: 'b' })
     await vi.waitFor(
       async () => {
         expect((await store.get(SharedInstance, key))?.metadata.deletionTimestamp).toBeDefined()
@@ -91,36 +101,36 @@ function namespaces(open: Open): void {
     const terminating = await store.get(Namespace, { name: namespace })
     expect(terminating?.metadata.deletionTimestamp).toBeDefined()
     expect(terminating?.status?.phase).toBe('Terminating')
-    expect((await refusalOf(store.create(SharedInstance, instance({ namespace, name: 'late' })))).code).toBe('forbidden')
+    expect((await expectStoreError(store.create(SharedInstance, instance({ namespace, name: 'late' })))).code).toBe('forbidden')
     await store.delete(Namespace, { name: namespace })
     await store.mergePatch(SharedInstance, key, { metadata: { finalizers: null } })
-    await whenGone(store, Namespace, { name: namespace })
+    await expectGone(store, Namespace, { name: namespace })
   })
 }
 
 function owners(open: Open): void {
-  async function owner({ store, namespace }: Place, name: string): Promise<OwnerReference> {
+  async function owner({ store, namespace }: TestStore, name: string): Promise<OwnerReference> {
     const { apiVersion, kind, metadata } = await store.create(SharedInstance, instance({ namespace, name }))
     return { apiVersion, kind, name, uid: metadata.uid }
   }
-  const dependant = ({ store, namespace }: Place, name: string, ownerReferences: OwnerReference[]): Promise<unknown> =>
+  const dependant = ({ store, namespace }: TestStore, name: string, ownerReferences: OwnerReference[]): Promise<unknown> =>
     store.create(Secret, { metadata: { namespace, name, ownerReferences } })
 
-  test('dependants follow their owner, and theirs follow them', async () => {
-    await using at = await openPlace(open)
+  test('dependants are deleted with their owner, recursively', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     await dependant(at, 'child', [await owner(at, 'a')])
     const child = await store.get(Secret, { namespace, name: 'child' })
     await dependant(at, 'grandchild', [{ apiVersion: 'v1', kind: 'Secret', name: 'child', uid: child?.metadata.uid ?? '' }])
     await dependant(at, 'stranger', [])
     await store.delete(SharedInstance, { namespace, name: 'a' })
-    await whenGone(store, Secret, { namespace, name: 'child' })
-    await whenGone(store, Secret, { namespace, name: 'grandchild' })
+    await expectGone(store, Secret, { namespace, name: 'child' })
+    await expectGone(store, Secret, { namespace, name: 'grandchild' })
     expect(await store.get(Secret, { namespace, name: 'stranger' })).toBeDefined()
   })
 
-  test('a dependant of two stays until the last of them goes', async () => {
-    await using at = await openPlace(open)
+  test('a dependant of two owners stays until both are deleted', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const [one, two] = [await owner(at, 'one'), await owner(at, 'two')]
     const key = { namespace, name: 'child' }
@@ -133,36 +143,36 @@ function owners(open: Open): void {
       { timeout: 60_000, interval: 20 },
     )
     await store.delete(SharedInstance, { namespace, name: 'two' })
-    await whenGone(store, Secret, key)
+    await expectGone(store, Secret, key)
   })
 
-  test('an owner with finalizers keeps its dependants until it is really gone', async () => {
-    await using at = await openPlace(open)
+  test('an owner with finalizers keeps its dependants until it is deleted', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const key = { namespace, name: 'a' }
     const made = await store.create(SharedInstance, instance(key, held))
     await dependant(at, 'child', [{ apiVersion: made.apiVersion, kind: made.kind, name: 'a', uid: made.metadata.uid }])
     await dependant(at, 'orphan', [{ apiVersion: made.apiVersion, kind: made.kind, name: 'b', uid: aRegion }])
     await store.delete(SharedInstance, key)
-    await whenGone(store, Secret, { namespace, name: 'orphan' })
+    await expectGone(store, Secret, { namespace, name: 'orphan' })
     expect(await store.get(Secret, { namespace, name: 'child' })).toBeDefined()
     await store.mergePatch(SharedInstance, key, { metadata: { finalizers: null } })
-    await whenGone(store, Secret, { namespace, name: 'child' })
+    await expectGone(store, Secret, { namespace, name: 'child' })
   })
 
-  test('a dependant whose owner is gone already, or is another of that name, is collected', async () => {
-    await using at = await openPlace(open)
+  test('a dependant whose owner is deleted, or has another uid, is collected', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const first = await owner(at, 'a')
     await store.delete(SharedInstance, { namespace, name: 'a' })
     await owner(at, 'a')
     await dependant(at, 'child', [first])
-    await whenGone(store, Secret, { namespace, name: 'child' })
+    await expectGone(store, Secret, { namespace, name: 'child' })
     expect(await store.get(SharedInstance, { namespace, name: 'a' })).toBeDefined()
   })
 
-  test('a dependant of a cluster-scoped owner follows it', async () => {
-    await using at = await openPlace(open)
+  test('a dependant of a cluster-scoped owner is deleted with it', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const name = unique()
     const { apiVersion, kind, metadata } = await store.create(Region, {
@@ -172,11 +182,11 @@ function owners(open: Open): void {
     await dependant(at, 'child', [{ apiVersion, kind, name, uid: metadata.uid }])
     expect(await store.get(Secret, { namespace, name: 'child' })).toBeDefined()
     await store.delete(Region, { name })
-    await whenGone(store, Secret, { namespace, name: 'child' })
+    await expectGone(store, Secret, { namespace, name: 'child' })
   })
 }
 
-/** Clauses about how objects end. */
+/** Clauses about deletion. */
 export function deletionClauses(open: Open): void {
   describe('finalizers', () => finalizers(open))
   describe('Namespaces', () => namespaces(open))

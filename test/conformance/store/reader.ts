@@ -4,10 +4,10 @@ import type { ListOptions, Store, WatchEvent } from '../../../store/port.ts'
 
 type Change<K extends Kind> = Exclude<WatchEvent<K>, { type: 'bookmark' }>
 
-/** A watch that is read event by event. Bookmarks are passed over, and checked: nothing older may follow one. */
+/** Watch that a test reads event by event. It skips bookmarks, and expects that no older event follows one. */
 export interface Reader<K extends Kind> extends AsyncDisposable {
   next(): Promise<Change<K>>
-  /** The next `count` events as `type name`. */
+  /** Returns the next `count` events as `type name`. */
   take(count: number): Promise<string[]>
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Store } from '../../../store/port.ts'
-import { instance, type Open, openPlace, placeIn, refusalOf } from './place.ts'
+import { instance, type Open, openTestStore, testStoreIn, expectStoreError } from './test-store.ts'
 import { reader, revisionOf } from './reader.ts'
 
 async function revision(store: Store, namespace: string): Promise<string> {
@@ -10,8 +10,8 @@ async function revision(store: Store, namespace: string): Promise<string> {
 }
 
 function following(open: Open): void {
-  test('a watch replays what came after its revision, then follows', async () => {
-    await using at = await openPlace(open)
+  test('a watch replays the events after its revision, then follows new ones', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     await store.create(SharedInstance, instance({ namespace, name: 'before' }))
     const resourceVersion = await revision(store, namespace)
@@ -24,8 +24,8 @@ function following(open: Open): void {
     expect(await watch.take(2)).toEqual(['modified a', 'deleted before'])
   })
 
-  test('a watch from the revision of any event goes on right after it', async () => {
-    await using at = await openPlace(open)
+  test('a watch from the revision of an event continues right after it', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const objects = []
     for (const name of ['a', 'b', 'c']) objects.push(await store.create(SharedInstance, instance({ namespace, name })))
@@ -35,8 +35,8 @@ function following(open: Open): void {
     }
   })
 
-  test('while many write, a watch has every change once, in the order of revisions', async () => {
-    await using at = await openPlace(open)
+  test('a watch delivers each of many concurrent changes once, in the order of revisions', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const resourceVersion = await revision(store, namespace)
     const names = Array.from({ length: 30 }, (_, index) => `i${index}`)
@@ -56,9 +56,9 @@ function following(open: Open): void {
     }
   })
 
-  test('a watch has its own kind and namespace alone', async () => {
-    await using at = await openPlace(open)
-    await using other = await placeIn(at)
+  test('a watch delivers its own kind and namespace only', async () => {
+    await using at = await openTestStore(open)
+    await using other = await testStoreIn(at)
     const { store, namespace } = at
     await using watch = reader(store, SharedInstance, { namespace, resourceVersion: await revision(store, namespace) })
     await store.create(Secret, { metadata: { namespace, name: 'secret' } })
@@ -67,9 +67,9 @@ function following(open: Open): void {
     expect(await watch.take(1)).toEqual(['added mine'])
   })
 
-  test('a watch without a namespace has them all', async () => {
-    await using one = await openPlace(open)
-    await using two = await placeIn(one)
+  test('a watch without a namespace delivers all namespaces', async () => {
+    await using one = await openTestStore(open)
+    await using two = await testStoreIn(one)
     const { store } = one
     const labels = { set: one.namespace }
     await using watch = reader(store, SharedInstance, { labels, resourceVersion: await revision(store, one.namespace) })
@@ -82,8 +82,8 @@ function following(open: Open): void {
 }
 
 function details(open: Open): void {
-  test('objects of events are those that get returned', async () => {
-    await using at = await openPlace(open)
+  test('objects of events equal those that get returns', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const resourceVersion = await revision(store, namespace)
     const made = await store.create(SharedInstance, instance({ namespace, name: 'a' }))
@@ -92,7 +92,7 @@ function details(open: Open): void {
   })
 
   test('a deleted event carries the last object at a newer revision', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const made = await store.create(SharedInstance, instance({ namespace, name: 'a' }))
     await using watch = reader(store, SharedInstance, { namespace, resourceVersion: made.metadata.resourceVersion })
@@ -104,8 +104,8 @@ function details(open: Open): void {
     expect(object).toEqual({ ...made, metadata: { ...made.metadata, resourceVersion } })
   })
 
-  test('to a watch by labels an object comes and goes with its labels', async () => {
-    await using at = await openPlace(open)
+  test('a watch by labels reports an object as added and deleted when its labels change', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const key = { namespace, name: 'a' }
     const resourceVersion = await revision(store, namespace)
@@ -126,7 +126,7 @@ function details(open: Open): void {
   })
 
   test('an aborted watch ends without an error', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     const abort = new AbortController()
     const options = { namespace, resourceVersion: await revision(store, namespace), signal: abort.signal }
@@ -141,22 +141,22 @@ function details(open: Open): void {
     expect(types.filter((type) => type !== 'bookmark')).toEqual(['added'])
   })
 
-  test('a revision that was compacted is gone', async () => {
-    await using at = await openPlace(open)
+  test('a watch from a compacted revision fails with gone', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     if (!at.compact) return
     const resourceVersion = await revision(store, namespace)
     await store.create(SharedInstance, instance({ namespace, name: 'a' }))
     await at.compact()
     await using old = reader(store, SharedInstance, { namespace, resourceVersion })
-    expect((await refusalOf(old.next())).code).toBe('gone')
+    expect((await expectStoreError(old.next())).code).toBe('gone')
     await using watch = reader(store, SharedInstance, { namespace, resourceVersion: await revision(store, namespace) })
     await store.create(SharedInstance, instance({ namespace, name: 'b' }))
     expect(await watch.take(1)).toEqual(['added b'])
   })
 }
 
-/** Clauses about watches. That bookmarks do not run ahead of events is checked by every reader. */
+/** Clauses about watches. Every reader checks that bookmarks do not run ahead of events. */
 export function watchClauses(open: Open): void {
   describe('watching', () => following(open))
   describe('events', () => details(open))

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { Region } from '../../../crds/region.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { aRegion, instance, type Open, openPlace, placeIn, refusalOf, unique } from './place.ts'
+import { aRegion, instance, type Open, openTestStore, testStoreIn, expectStoreError, unique } from './test-store.ts'
 import { revisionOf } from './reader.ts'
 
 function isDeepFrozen(value: unknown): boolean {
@@ -11,7 +11,7 @@ function isDeepFrozen(value: unknown): boolean {
 
 function creation(open: Open): void {
   test('create fills in metadata and defaults, and get returns the same', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const made = await at.store.create(SharedInstance, instance(key, { metadata: { labels: { tier: 'x' } } }))
     expect(made).toMatchObject({
@@ -26,21 +26,21 @@ function creation(open: Open): void {
     expect(await at.store.get(SharedInstance, key)).toEqual(made)
   })
 
-  test('get of what is not there is undefined', async () => {
-    await using at = await openPlace(open)
+  test('get of a missing object returns undefined', async () => {
+    await using at = await openTestStore(open)
     expect(await at.store.get(SharedInstance, { namespace: at.namespace, name: 'none' })).toBeUndefined()
   })
 
   test('objects are deeply frozen', async () => {
-    await using at = await openPlace(open)
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const made = await at.store.create(SharedInstance, instance(key, { metadata: { labels: { a: 'b' } } }))
     const listed = await at.store.list(SharedInstance, { namespace: at.namespace })
     expect([made, await at.store.get(SharedInstance, key), ...listed.items].map(isDeepFrozen)).toEqual([true, true, true])
   })
 
-  test('what a caller does to its draft afterwards changes nothing', async () => {
-    await using at = await openPlace(open)
+  test('changing a draft after its creation has no effect', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const labels = { a: 'before' }
     const creating = at.store.create(SharedInstance, instance(key, { metadata: { labels } }))
@@ -49,11 +49,11 @@ function creation(open: Open): void {
     expect((await at.store.get(SharedInstance, key))?.metadata.labels).toEqual({ a: 'before' })
   })
 
-  test('a name is taken once in a namespace and kind, and made anew it has another uid', async () => {
-    await using at = await openPlace(open)
+  test('a name is unique in a namespace and kind, and a recreated object has another uid', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const first = await at.store.create(SharedInstance, instance(key))
-    expect((await refusalOf(at.store.create(SharedInstance, instance(key)))).code).toBe('already_exists')
+    expect((await expectStoreError(at.store.create(SharedInstance, instance(key)))).code).toBe('already_exists')
     await at.store.create(Secret, { metadata: key })
     await at.store.delete(SharedInstance, key)
     const second = await at.store.create(SharedInstance, instance(key))
@@ -61,21 +61,21 @@ function creation(open: Open): void {
     expect(second.metadata.generation).toBe(1)
   })
 
-  test('of many creations of one name at once exactly one succeeds', async () => {
-    await using at = await openPlace(open)
+  test('exactly one of many concurrent creations of a name succeeds', async () => {
+    await using at = await openTestStore(open)
     const draft = instance({ namespace: at.namespace, name: 'a' })
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => at.store.create(SharedInstance, draft)))
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 
-  test('nothing can be created in a namespace that is not there', async () => {
+  test('creation in a missing namespace is rejected', async () => {
     await using subject = await open()
     const draft = instance({ namespace: unique(), name: 'a' })
-    expect((await refusalOf(subject.store.create(SharedInstance, draft))).code).toBe('not_found')
+    expect((await expectStoreError(subject.store.create(SharedInstance, draft))).code).toBe('not_found')
   })
 
-  test('Secrets are objects like others', async () => {
-    await using at = await openPlace(open)
+  test('Secrets can be created, read and listed like other objects', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(Secret, { metadata: key, data: { password: 'aHVudGVy' } })
     const changed = await at.store.mergePatch(Secret, key, { data: { user: 'YW5u' } })
@@ -90,8 +90,8 @@ function creation(open: Open): void {
 }
 
 function lists(open: Open): void {
-  test('one revision runs through all kinds, and a list has the newest', async () => {
-    await using at = await openPlace(open)
+  test('all kinds share one revision counter, and a list has the newest revision', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const one = await at.store.create(SharedInstance, instance(key))
     const two = await at.store.create(Secret, { metadata: key })
@@ -103,8 +103,8 @@ function lists(open: Open): void {
   })
 
   test('a list is ordered by namespace, then name', async () => {
-    await using one = await openPlace(open)
-    await using two = await placeIn(one)
+    await using one = await openTestStore(open)
+    await using two = await testStoreIn(one)
     const set = { labels: { set: unique() } }
     const [low = '', high = ''] = [one.namespace, two.namespace].sort()
     for (const [namespace, name] of [
@@ -126,8 +126,8 @@ function lists(open: Open): void {
     expect(inLow.items.map(({ metadata }) => metadata.name)).toEqual(['a', 'b', 'c'])
   })
 
-  test('a list can be narrowed by labels, all of which must be equal', async () => {
-    await using at = await openPlace(open)
+  test('a list by labels returns the objects with all of them', async () => {
+    await using at = await openTestStore(open)
     const { store, namespace } = at
     await store.create(SharedInstance, instance({ namespace, name: 'a' }, { metadata: { labels: { x: '1', y: '1' } } }))
     await store.create(SharedInstance, instance({ namespace, name: 'b' }, { metadata: { labels: { x: '1', y: '2' } } }))
@@ -154,7 +154,7 @@ function concurrency(open: Open): void {
   test.each(['replace', 'mergePatch', 'patchStatus', 'delete'] as const)(
     '%s is refused at an old resourceVersion',
     async (write) => {
-      await using at = await openPlace(open)
+      await using at = await openTestStore(open)
       const key = { namespace: at.namespace, name: 'a' }
       const old = await at.store.create(SharedInstance, instance(key))
       const newest = await at.store.mergePatch(SharedInstance, key, { spec: { enabled: false } })
@@ -165,13 +165,13 @@ function concurrency(open: Open): void {
         patchStatus: () => at.store.patchStatus(SharedInstance, key, { host: 'late' }, { resourceVersion }),
         delete: () => at.store.delete(SharedInstance, key, { resourceVersion }),
       }
-      expect((await refusalOf(writes[write]())).code).toBe('conflict')
+      expect((await expectStoreError(writes[write]())).code).toBe('conflict')
       expect(await at.store.get(SharedInstance, key)).toEqual(newest)
     },
   )
 
-  test.each(['replace', 'mergePatch', 'patchStatus', 'delete'] as const)('%s is refused for another uid', async (write) => {
-    await using at = await openPlace(open)
+  test.each(['replace', 'mergePatch', 'patchStatus', 'delete'] as const)('%s with another uid is rejected', async (write) => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     const made = await at.store.create(SharedInstance, instance(key))
     const { uid, resourceVersion } = { uid: aRegion, resourceVersion: made.metadata.resourceVersion }
@@ -186,14 +186,14 @@ function concurrency(open: Open): void {
       patchStatus: () => at.store.patchStatus(SharedInstance, key, { host: 'x' }, { uid }),
       delete: () => at.store.delete(SharedInstance, key, { uid }),
     }
-    expect((await refusalOf(writes[write]())).code).toBe('conflict')
+    expect((await expectStoreError(writes[write]())).code).toBe('conflict')
     expect(await at.store.get(SharedInstance, key)).toEqual(made)
   })
 
   test.each(['replace', 'mergePatch', 'patchStatus', 'delete'] as const)(
     '%s of what is not there is not_found',
     async (write) => {
-      await using at = await openPlace(open)
+      await using at = await openTestStore(open)
       const key = { namespace: at.namespace, name: 'a' }
       const made = await at.store.create(SharedInstance, instance(key))
       await at.store.delete(SharedInstance, key)
@@ -203,12 +203,12 @@ function concurrency(open: Open): void {
         patchStatus: () => at.store.patchStatus(SharedInstance, key, {}),
         delete: () => at.store.delete(SharedInstance, key),
       }
-      expect((await refusalOf(writes[write]())).code).toBe('not_found')
+      expect((await expectStoreError(writes[write]())).code).toBe('not_found')
     },
   )
 
-  test('with resourceVersion as precondition no update of many is lost', async () => {
-    await using at = await openPlace(open)
+  test('concurrent updates with resourceVersion as precondition lose none', async () => {
+    await using at = await openTestStore(open)
     const key = { namespace: at.namespace, name: 'a' }
     await at.store.create(SharedInstance, instance(key))
     async function increment(): Promise<void> {
@@ -222,7 +222,7 @@ function concurrency(open: Open): void {
   })
 }
 
-/** Clauses about objects, lists and who may overwrite whom. */
+/** Clauses about creation, lists and optimistic concurrency. */
 export function writeClauses(open: Open): void {
   describe('creating', () => creation(open))
   describe('listing', () => lists(open))

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { createCa, issueCertificate } from '../../../operator/certificates/local-ca.ts'
 import { connectClient, makeKey, visit } from '../../support/edge/mesh-client.ts'
-import { DOMAIN, type MeshEdge, openMeshHome, startMeshEdge } from '../../support/edge/mesh-edges.ts'
+import { DOMAIN, type MeshEdge, openMeshFixture, startMeshEdge } from '../../support/edge/mesh-edges.ts'
 import { freePort } from '../../support/free-port.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
@@ -42,7 +42,7 @@ async function wire(port: number) {
 }
 
 async function home() {
-  const opened = await openMeshHome()
+  const opened = await openMeshFixture()
   onTestFinished(() => opened[Symbol.asyncDispose]())
   return { home: opened, key: await makeKey(opened) }
 }

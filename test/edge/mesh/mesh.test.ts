@@ -6,11 +6,11 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { connectClient, makeKey, visit } from '../../support/edge/mesh-client.ts'
-import { DOMAIN, openMeshHome, startMeshEdge } from '../../support/edge/mesh-edges.ts'
+import { DOMAIN, openMeshFixture, startMeshEdge } from '../../support/edge/mesh-edges.ts'
 import { freePort } from '../../support/free-port.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
-const home = await openMeshHome()
+const home = await openMeshFixture()
 const key = await makeKey(home)
 const left = await startMeshEdge(home, 'edge-a')
 const right = await startMeshEdge(home, 'edge-b')

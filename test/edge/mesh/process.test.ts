@@ -10,11 +10,11 @@ import { Tunnel } from '../../../crds/tunnel.ts'
 import { serveStore } from '../../support/edge/api-facade.ts'
 import { type EdgeProcess, startEdgeProcess } from '../../support/edge/edge-process.ts'
 import { connectClient, makeKey, visit } from '../../support/edge/mesh-client.ts'
-import { DOMAIN, openMeshHome } from '../../support/edge/mesh-edges.ts'
+import { DOMAIN, openMeshFixture } from '../../support/edge/mesh-edges.ts'
 import { freePort } from '../../support/free-port.ts'
 
 const soon = { timeout: 15_000, interval: 20 }
-const home = await openMeshHome()
+const home = await openMeshFixture()
 const kubeconfig = join(home.directory, 'kubeconfig')
 const api = await serveStore(home.store, kubeconfig)
 const key = await makeKey(home)

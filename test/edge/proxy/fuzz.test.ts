@@ -154,14 +154,14 @@ function frames(host: string): readonly [Buffer, ...Buffer[]] {
 describe.concurrent('the edge neither dies nor grows, and serves others, while chance speaks to', () => {
   let before: Awaited<ReturnType<WholeEdge['usage']>>
   beforeAll(async () => {
-    await other.isServed()
+    await other.expectServed()
     before = await edge.usage()
   })
   const seed = Date.now()
 
   /** Whatever was left open is closed by now, and what it took is given back. */
   const over = async () => {
-    await other.isServed()
+    await other.expectServed()
     await vi.waitFor(async () => expect((await edge.usage()).visitors).toBeLessThan(3 * AT_ONCE), {
       timeout: 20_000,
       interval: 200,

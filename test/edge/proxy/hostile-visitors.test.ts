@@ -68,7 +68,7 @@ test('a thousand who send a head byte by byte are closed in time, and others are
   })
   await Promise.all(connected)
   expect((await memoryOf()) - before).toBeLessThan(32 * MIB)
-  await other.isServed()
+  await other.expectServed()
   await Promise.all(closed)
   for (const dribble of dribbles) clearInterval(dribble)
   await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), soon)
@@ -80,7 +80,7 @@ test('two hundred whose bodies stop half way are closed in time, and cost their 
   const answers = Array.from({ length: 200 }, () =>
     answered(edge.ports.http, `POST / HTTP/1.1\r\nHost: ${hostOf(own)}\r\nContent-Length: 1000\r\n\r\nhalf`),
   )
-  await other.isServed()
+  await other.expectServed()
   for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1.1 408 /)
   await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), soon)
 })
@@ -109,7 +109,7 @@ test('a hundred who download and do not read cost less than 64 MB', async () => 
   } while (backend.received.length < 100 || (await edge.usage()).visitors > 0)
   expect(most).toBeLessThan(64_000_000)
   expect(resident).toBeLessThan(96_000_000)
-  await other.isServed()
+  await other.expectServed()
   for (const reader of readers) reader.destroy()
 })
 
@@ -168,7 +168,7 @@ test.each(TRANSPORTS)(
     let last = -1
     while (last !== sender.taken() || last === 0) {
       last = sender.taken()
-      for (let count = 0; count < 5; count++) await other.isServed()
+      for (let count = 0; count < 5; count++) await other.expectServed()
     }
     // What was only on its way is collected soon.
     await vi.waitFor(async () => expect((await memoryOf()) - before).toBeLessThan(4_000_000), soon)
@@ -199,7 +199,7 @@ test('who reset streams as fast as they open them are shown out', async () => {
     await flood.closed
   })
   await Promise.all(floods)
-  await other.isServed()
+  await other.expectServed()
   expect((await memoryOf()) - before).toBeLessThan(32 * MIB)
 })
 
@@ -226,7 +226,7 @@ test('who never end their head fill no memory, in CONTINUATION frames or in one 
     /^HTTP\/1.1 431 /,
   )
   expect((await memoryOf()) - before).toBeLessThan(16 * MIB)
-  await other.isServed()
+  await other.expectServed()
 })
 
 test('who ask a hundred times in one connection of HTTP/2 and read nothing are held', async () => {
@@ -247,6 +247,6 @@ test('who ask a hundred times in one connection of HTTP/2 and read nothing are h
   flood.socket.write(Buffer.concat([widestWindow, ...Array.from({ length: 100 }, (_, index) => headers(2 * index + 1, fields))]))
   flood.socket.pause()
   await vi.waitFor(() => expect(backend.received).toHaveLength(100), soon)
-  await other.isServed()
+  await other.expectServed()
   expect((await memoryOf()) - before).toBeLessThan(64_000_000)
 })

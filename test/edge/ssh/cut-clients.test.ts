@@ -109,6 +109,6 @@ describe.each(Object.keys(CUTS))('a client that goes with %s leaves nothing behi
     const before = sessions
     cut(await reach())
     await vi.waitFor(async () => expect((await edge.usage()).sessions).toBeLessThanOrEqual(before), soon)
-    await other.isServed()
+    await other.expectServed()
   })
 })

@@ -61,7 +61,7 @@ describe('a client costs others nothing', () => {
           ? Buffer.concat([text('a'), number(80), text('b'), number(1)])
           : Buffer.alloc(0)
       for (let id = 0; id < 10_000; id++) sendMessage(hostile.client, channelOpen(type, id, Buffer.concat([rest, origin])))
-      await other.isServed()
+      await other.expectServed()
       expect((await memoryOf()) - before).toBeLessThan(16 * MIB)
     },
   )
@@ -83,7 +83,7 @@ describe('a client costs others nothing', () => {
       else await new Promise(setImmediate)
     }
     expect(most).toBeLessThan(48 * MIB)
-    await other.isServed()
+    await other.expectServed()
   })
 
   test('that takes no byte of what its visitors send: it holds them back', async () => {
@@ -99,7 +99,7 @@ describe('a client costs others nothing', () => {
       for (let count = 0; count < 20; count++) visitor.write(body)
       return visitor
     })
-    await other.isServed()
+    await other.expectServed()
     await vi.waitFor(() => expect(visitors.every(({ writableNeedDrain }) => writableNeedDrain)).toBe(true), soon)
     expect((await memoryOf()) - before).toBeLessThan(48 * MIB)
     for (const visitor of visitors) visitor.destroy()
@@ -167,7 +167,7 @@ describe('a client costs others nothing', () => {
     }
     await heard()
     expect((await memoryOf()) - before).toBeLessThan(16 * MIB)
-    await other.isServed()
+    await other.expectServed()
     visitor.destroy()
   })
 
@@ -177,7 +177,7 @@ describe('a client costs others nothing', () => {
       protocolOf(hostile.client).rekey()
       await vi.waitFor(() => expect(protocolOf(hostile.client)._kexinit).toBeUndefined(), { ...soon, interval: 1 })
     }
-    await other.isServed()
+    await other.expectServed()
   })
 })
 

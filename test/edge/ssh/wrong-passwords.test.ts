@@ -136,7 +136,7 @@ test('100,000 wrong passwords from some addresses cost an edge no memory, its jo
     expect(await logIn(edge, { from: OWNER, username: hostname, passwords: [password] })).toEqual({ sent: 1, said: 'in' })
     const [guesser = ''] = SOURCES
     expect(await logIn(edge, { from: guesser, username: hostname, passwords: [password] })).toEqual({ sent: 1, said: 'in' })
-    await other.isServed()
+    await other.expectServed()
     // They did not have to wait for the others.
     expect(ended).toBeLessThan(until)
     used.push(await memory())

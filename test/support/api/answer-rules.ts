@@ -14,18 +14,21 @@ const Refusal = z.strictObject({
   }),
 })
 
-/** What holds for every answer of the API, whatever was asked (surface, section 2). @returns its body @throws Error when it does not */
-export function checkedBody({ status, headers, text }: Incoming): unknown {
+/**
+ * Expects the common form of all responses of the API (docs/api.md, "Errors"). @returns the body @throws Error when the response
+ * violates the form
+ */
+export function expectValidBody({ status, headers, text }: Incoming): unknown {
   const requestId = headers['x-request-id']
-  if (typeof requestId !== 'string' || requestId === '') throw new Error(`an answer ${status} has no X-Request-Id`)
-  if (status < 300 && ![200, 201, 202].includes(status)) throw new Error(`an answer ${status} is none of this API`)
+  if (typeof requestId !== 'string' || requestId === '') throw new Error(`response ${status} has no X-Request-Id`)
+  if (status < 300 && ![200, 201, 202].includes(status)) throw new Error(`response ${status} is not a status of this API`)
   if (!/^application\/json\b/.test(String(headers['content-type']))) {
-    throw new Error(`an answer ${status} is ${String(headers['content-type'])}, not JSON: ${text}`)
+    throw new Error(`response ${status} is ${String(headers['content-type'])}, not JSON: ${text}`)
   }
   const body: unknown = JSON.parse(text)
   const result = status < 300 ? Success.safeParse(body) : Refusal.safeParse(body)
-  if (!result.success) throw new Error(`an answer ${status} has another envelope: ${text}: ${result.error.message}`)
+  if (!result.success) throw new Error(`response ${status} has another form: ${text}: ${result.error.message}`)
   const { data } = result
-  if ('error' in data && data.error.requestId !== requestId) throw new Error(`two request ids in one answer: ${text}`)
+  if ('error' in data && data.error.requestId !== requestId) throw new Error(`two request ids in one response: ${text}`)
   return body
 }

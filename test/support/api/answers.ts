@@ -1,19 +1,21 @@
 export type Listener = 'shared' | 'dedicated'
 
 export interface CallOptions {
-  /** Default: of a platform admin, another one in each call, since each has an allowance of requests of their own. Null: none. */
+  /**
+   * Token of the caller. Default: a platform admin's, a new one for each call, since each has its own rate limit. Null: no token.
+   */
   readonly token?: string | null | undefined
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON; bytes as they are. */
+  /** Body, sent as JSON; bytes are sent as they are. */
   readonly body?: unknown
-  /** Default: shared. */
+  /** Listener that is called. Default: shared. */
   readonly on?: Listener
 }
 
-/** One call of the API. Each answer is held to what holds for all of them, and to the listener's OpenAPI document. */
+/** Calls the API. Each response is checked against the common form and the listener's OpenAPI document. */
 export type Call = (method: string, path: string, options?: CallOptions) => Promise<Answer>
 
-/** What the tests read of answers: success has `data`, refusal `error`, and a test knows which it asked for. */
+/** Body of a response: a success has `data`, an error `error`, and each test knows which one it expects. */
 export interface Body {
   readonly msg: string
   readonly data: Data
@@ -24,7 +26,7 @@ export interface Body {
   }
 }
 
-/** Everything that some call gives; each call gives its part. */
+/** Data of all calls; each call returns its part. */
 export interface Data {
   readonly instance: Instance
   readonly instances: readonly Instance[]
@@ -41,7 +43,7 @@ export interface Data {
   readonly tunnel: Tunnel
   readonly tunnels: readonly Tunnel[]
   readonly certificate: Certificate
-  /** A temporary password of a tunnel. */
+  /** Temporary password of a tunnel. */
   readonly password: { readonly id: string; readonly password: string; readonly expiresAt: string }
   readonly requests: readonly {
     readonly id: string
@@ -65,7 +67,7 @@ export interface Data {
     readonly changes: readonly { readonly path: string; readonly from: unknown; readonly to: unknown }[]
   }[]
   readonly connect: Readonly<Record<'ssh' | 'loop' | 'autossh' | 'systemd', string>> & { readonly knownHosts: readonly string[] }
-  /** What the edge would decide. */
+  /** Decision of the edge about a hypothetical request. */
   readonly steps: readonly { readonly check: string; readonly verdict: string; readonly detail: string }[]
   readonly answer: { readonly status: number | null; readonly reason: string | null }
   readonly nextCursor: string | null
@@ -152,8 +154,8 @@ export interface Answer {
   readonly body: Body
 }
 
-/** `404 not_found`, `200 OK`. */
+/** Returns status and code of a response: `404 not_found`, `200 OK`. */
 export const codeOf = ({ status, body }: Answer): string => `${status} ${status < 300 ? body.msg : body.error.code}`
 
-/** The fields that a refusal names, sorted. */
+/** Returns the fields that an error names, sorted. */
 export const fieldsOf = ({ body }: Answer): readonly string[] => body.error.details.map(({ field }) => field).toSorted()

@@ -3,26 +3,26 @@ import { stat } from 'node:fs/promises'
 import { inject } from 'vitest'
 import { z } from 'zod'
 
-/** One write that the Kubernetes API server carried out: what reached etcd, or would have. */
+/** Write that the Kubernetes API server carried out. */
 export interface ApiWrite {
   readonly user: string
-  /** Whose token it came with, where it was a service account's. */
+  /** Name of the pod whose service account token was used, if any. */
   readonly pod: string | undefined
   readonly verb: string
-  /** `sharedinstances`, `sharedinstances/status` */
+  /** Resource of the write: `sharedinstances`, `sharedinstances/status`. */
   readonly resource: string
   readonly namespace: string | undefined
   readonly name: string | undefined
   readonly code: number
-  /** When the request came in and when it was answered, in milliseconds since 1970. */
+  /** Times of the request and of its response, in milliseconds since 1970. */
   readonly from: number
   readonly to: number
 }
 
 export interface AuditLog {
-  /** Where the log ends now. */
+  /** Returns the current end of the log. */
   mark(): Promise<AuditMark>
-  /** Writes answered since, in order of their answers. The log is written before an answer goes out. */
+  /** Returns the writes answered since a mark, in the order of their responses. The log is written before a response is sent. */
   writesSince(mark: AuditMark): Promise<readonly ApiWrite[]>
 }
 
@@ -31,17 +31,17 @@ export interface AuditMark {
 }
 
 const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection'])
-/** Questions and connections that are asked for with a POST, and stored nowhere. */
+/** Resources of requests and connections that are made by POST, and stored nowhere. */
 const NOT_STORED =
   /^((self|local)?subject(access|rules)?reviews|selfsubjectaccessreviews|tokenreviews|serviceaccounts\/token|pods\/(exec|attach|portforward|log)|bindings)$/
 
-/** "Bound service account tokens": of which pod the token is. */
+/** Key of the pod that a token is bound to (Kubernetes documentation, "Bound service account tokens"). */
 const POD = 'authentication.kubernetes.io/pod-name'
 
 const Line = z.object({
   stage: z.string(),
   verb: z.string(),
-  // Empty for whom the API server does not know, as an edge whose service account somebody has deleted.
+  // Empty for a caller that the API server does not know, such as an edge whose service account is deleted.
   user: z.object({ username: z.string().default(''), extra: z.record(z.string(), z.array(z.string())).default({}) }),
   objectRef: z
     .object({
@@ -56,23 +56,23 @@ const Line = z.object({
   stageTimestamp: z.string(),
 })
 
-/** The audit log of the cluster that the suite runs on. @throws Error where the cluster does not show it */
+/** Opens the audit log of the cluster under test. @throws Error when the cluster does not offer it */
 export function openAuditLog(file: string | undefined = inject('cluster').auditLog): AuditLog {
-  if (file === undefined) throw new Error('the audit log of this cluster is not to be had: run the suite without KUBECONFIG')
+  if (file === undefined) throw new Error('the audit log of this cluster is not available: run the suite without KUBECONFIG')
   return {
     mark: async () => ({ bytes: (await stat(file)).size }),
     async writesSince({ bytes }) {
       let since = ''
       const text: AsyncIterable<string> = createReadStream(file, { start: bytes, encoding: 'utf8' })
       for await (const chunk of text) since += chunk
-      // After the last line's end there may be the beginning of one that is being written.
+      // The last line may be incomplete while it is written.
       const lines = since.split('\n').slice(0, -1)
       return lines.flatMap((line) => writeOf(line) ?? [])
     },
   }
 }
 
-/** What a line of the log says, when it is of a write that was answered. */
+/** Parses a line of the log. Returns undefined unless it is an answered write. */
 export function writeOf(line: string): ApiWrite | undefined {
   const event = Line.parse(JSON.parse(line))
   if (event.stage !== 'ResponseComplete' || !WRITES.has(event.verb) || !event.objectRef) return undefined
@@ -88,7 +88,7 @@ export function writeOf(line: string): ApiWrite | undefined {
   }
 }
 
-/** How many of these had to wait for each other: the longest chain in which each came in after the one before was answered. */
+/** Returns the length of the longest chain of writes in which each request was received after the previous one was answered. */
 export function sequentialWrites(writes: readonly ApiWrite[]): number {
   let count = 0
   let until = Number.NEGATIVE_INFINITY

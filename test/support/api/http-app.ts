@@ -4,14 +4,14 @@ import { createServer, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { answerClientError } from '../../../apiserver/http/client-error.ts'
 
-/** A parsed answer. `body` is its JSON, an empty object when there is none. */
+/** Parsed response. `body` is its JSON, an empty object without any. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly body: AnswerBody
 }
 
-/** The envelope of success and error in one, as a test reads it. */
+/** Body of a success or of an error, as a test reads it. */
 export interface AnswerBody {
   readonly msg?: string
   readonly data?: Readonly<Record<string, unknown>>
@@ -22,16 +22,16 @@ export interface AnswerBody {
   }
 }
 
-/** `404 not_found`, `200 OK`. */
+/** Returns status and code of a response: `404 not_found`, `200 OK`. */
 export const codeOf = ({ status, body }: Answer): string => `${status} ${body.error?.code ?? 'OK'}`
 
-/** The fields that an error names. */
+/** Returns the fields that an error names. */
 export const fieldsOf = ({ body }: Answer): readonly string[] | undefined => body.error?.details.map(({ field }) => field)
 
 export interface CallOptions {
   readonly token?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON; a string or bytes as they are. */
+  /** Body, sent as JSON; a string or bytes are sent as they are. */
   readonly body?: unknown
 }
 
@@ -39,13 +39,13 @@ export interface HttpApp extends AsyncDisposable {
   readonly url: string
   readonly port: number
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  /** Sends bytes as they are; resolves with all that came back once the server has closed. */
+  /** Sends bytes as they are. Resolves with all bytes of the response once the server has closed the connection. */
   raw(text: string): Promise<string>
-  /** Sends the parts of a body chunked, without a length. */
+  /** Sends the parts of a body as chunks, without Content-Length. */
   chunked(path: string, parts: readonly string[], headers: Readonly<Record<string, string>>): Promise<number>
 }
 
-/** Serves an app by HTTP on a free port until disposed. */
+/** Serves an app over HTTP on a free port until disposed. */
 export async function serveApp(app: Express): Promise<HttpApp> {
   const server = createServer(app).on('clientError', answerClientError).listen(0, '127.0.0.1')
   await once(server, 'listening')

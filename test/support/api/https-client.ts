@@ -1,15 +1,15 @@
 import { Agent, request } from 'node:https'
 
-/** A request as it goes over the wire. */
+/** Request as it is sent. */
 export interface Outgoing {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | undefined
-  /** Address to call from, one of this machine's. */
+  /** Source address, one of this machine. */
   readonly from?: string | undefined
 }
 
-/** An answer as it came, its body as text. */
+/** Response as received, with its body as text. */
 export interface Incoming {
   readonly status: number
   readonly headers: NodeJS.Dict<string | string[]>
@@ -20,7 +20,7 @@ export interface HttpsClient extends Disposable {
   send(url: string, outgoing: Outgoing): Promise<Incoming>
 }
 
-/** Keeps its connections; trusts `ca` alone. */
+/** Creates a client that reuses its connections and trusts `ca` alone. */
 export function createHttpsClient(ca: string): HttpsClient {
   const agent = new Agent({ ca, keepAlive: true })
 

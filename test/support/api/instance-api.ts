@@ -36,7 +36,7 @@ const MEMBERS: Readonly<Record<string, { readonly namespace: string; readonly ro
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  // The tests look into it with matchers.
+  // Untyped, since the tests use matchers on it.
   readonly body: { readonly msg: string; readonly data?: unknown; readonly error?: { readonly code: string } }
 }
 
@@ -50,13 +50,13 @@ export interface CallOptions {
 export interface InstanceApi extends AsyncDisposable {
   readonly store: Awaited<ReturnType<typeof createEmbeddedStore>>
   readonly operator: InstancePlayer
-  /** Waits until the API sees an instance as wanted. */
+  /** Waits until the API's cache has an instance that meets a condition. */
   untilInstance(key: Key, wanted: (instance: SharedInstance | undefined) => boolean): Promise<void>
-  /** `call('GET /v1/instances')`, by erin on the shared listener unless told otherwise. */
+  /** Calls the API: `call('GET /v1/instances')`, by default as erin on the shared listener. */
   call(what: string, options?: CallOptions): Promise<Answer>
 }
 
-/** The rules of the roles as they are, over fixed members. */
+/** Access by the real rules of roles, over fixed members. */
 const access: Access = {
   async may({ user }, { verb, resource, namespace }) {
     const member = MEMBERS[user]
@@ -70,13 +70,13 @@ const access: Access = {
   },
 }
 
-/** What a test wants different from the API as it is. */
+/** Settings that a test overrides. */
 export interface InstanceApiOptions extends Partial<InstanceLimits> {
-  /** Stands between the routes and the store. */
+  /** Wraps the store that the routes use. */
   readonly between?: (store: Store) => Store
 }
 
-/** The express app with the routes of instances and the catalog, over an EmbeddedStore, with a played operator. */
+/** Starts the express app with the routes of instances and of the catalog, over an EmbeddedStore and a simulated operator. */
 export async function startInstanceApi({ between = (store) => store, ...limits }: InstanceApiOptions = {}): Promise<InstanceApi> {
   await using opened = new AsyncDisposableStack()
   const dir = await mkdtemp(join(tmpdir(), 'mooring-test-'))

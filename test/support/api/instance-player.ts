@@ -5,13 +5,13 @@ import { ready, withCondition } from '../../../store/conditions.ts'
 import { isStoreError } from '../../../store/errors.ts'
 import type { Key, Store } from '../../../store/port.ts'
 
-/** Plays the operator: writes what it would, but has no database behind it. */
+/** Simulated operator: writes the status that the operator would write, without a database. */
 export interface InstancePlayer {
-  /** From now on nothing is carried out. */
+  /** Stops reconciling. */
   pause(): void
-  /** Carries out all that was left, and what comes. */
+  /** Reconciles all waiting changes, and those to come. */
   resume(): void
-  /** Reasons for which an instance with this identifier is refused. */
+  /** Reasons of rejection, by the identifier of the instance. */
   refuse(identifier: string, reason: string): void
 }
 
@@ -33,8 +33,8 @@ export function playOperator(store: Store, instances: Cache<typeof SharedInstanc
     }
     const refusal = refusals.get(spec.identifier)
     const stamp = { type: 'Ready', generation: metadata.generation, now: new Date() }
-    const verdict = refusal ? ({ status: 'False', reason: refusal, message: 'refused' } as const) : ready('Claimed', 'it works')
-    const conditions = withCondition(instance.status?.conditions, verdict, stamp)
+    const condition = refusal ? ({ status: 'False', reason: refusal, message: 'refused' } as const) : ready('Claimed', 'it works')
+    const conditions = withCondition(instance.status?.conditions, condition, stamp)
     const secret = { namespace: key.namespace, name: `${key.name}-credentials` }
     const done = refusal ? {} : await claim(instance, secret)
     await store.patchStatus(SharedInstance, key, { ...done, observedGeneration: metadata.generation, conditions })
@@ -61,7 +61,7 @@ export function playOperator(store: Store, instances: Cache<typeof SharedInstanc
       working = working
         .then(() => carryOut(key))
         .catch((error: unknown) => {
-          // Level-triggered like the real one: whatever got in the way, it is looked at again. Gone objects are done.
+          // Level-triggered like the operator: after any error the object is reconciled again. Deleted objects are done.
           if (isStoreError(error, 'conflict')) left.set(id, key)
         })
     }

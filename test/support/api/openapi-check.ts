@@ -14,20 +14,20 @@ const Document = z.looseObject({
 })
 type Document = z.output<typeof Document>
 
-/** An answer to one request, as far as a document speaks of it. */
+/** Request and response, as far as an OpenAPI document describes them. */
 export interface Exchange {
   readonly method: string
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string
   readonly status: number
   readonly body: unknown
 }
 
-/** @throws Error when the document does not allow the answer */
-export type OpenApiCheck = (exchange: Exchange) => void
+/** Expects that the document allows a response. @throws Error when it does not */
+export type OpenApiExpectation = (exchange: Exchange) => void
 
-/** Makes the check of an OpenAPI 3.1 document. Paths and methods that it does not name are not its matter. */
-export function createOpenApiCheck(json: unknown): OpenApiCheck {
+/** Creates the expectation for an OpenAPI 3.1 document. It ignores paths and methods that the document does not describe. */
+export function createOpenApiExpectation(json: unknown): OpenApiExpectation {
   const document = Document.parse(json)
   const paths = literalFirst(Object.keys(document.paths)).map((template) => ({
     matches: matcherOf(template),
@@ -46,17 +46,18 @@ export function createOpenApiCheck(json: unknown): OpenApiCheck {
     return schema
   }
 
-  return function check({ method, path, status, body }) {
+  return function expectAllowed({ method, path, status, body }) {
     const operation = paths.find(({ matches }) => matches(path))?.operations[method.toLowerCase()]
     if (!operation) return
     const schema = schemaOf(operation, status)
-    if (!schema) throw new Error(`OpenAPI knows no ${status} of ${operation.operationId}`)
+    if (!schema) throw new Error(`OpenAPI does not describe ${status} of ${operation.operationId}`)
     const result = schema.safeParse(body)
-    if (!result.success) throw new Error(`OpenAPI has ${operation.operationId} ${status} otherwise: ${result.error.message}`)
+    if (!result.success)
+      throw new Error(`OpenAPI describes ${operation.operationId} ${status} differently: ${result.error.message}`)
   }
 }
 
-/** `/v1/instances/{id}` */
+/** Returns a matcher of paths for a template such as `/v1/instances/{id}`. */
 function matcherOf(template: string): (path: string) => boolean {
   const pattern = new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
   return (path) => pattern.test(path)
@@ -66,11 +67,11 @@ function resolve({ components }: Document, response: z.output<typeof Response>):
   if ('content' in response) return response
   const name = response.$ref.split('/').at(-1) ?? ''
   const found = components.responses[name]
-  if (!found) throw new Error(`OpenAPI refers to ${response.$ref}, which is not there`)
+  if (!found) throw new Error(`OpenAPI refers to ${response.$ref}, which does not exist`)
   return found
 }
 
-/** The document's schemas become `$defs`, where JSON Schema alone looks for them. */
+/** Compiles a schema. The document's schemas become `$defs`, the only location that JSON Schema resolves. */
 function compile({ components }: Document, { content }: z.output<typeof Media>): z.ZodType {
   const whole = { ...content['application/json'].schema, $defs: components.schemas }
   const text = JSON.stringify(whole).replaceAll('"#/components/schemas/', '"#/$defs/')

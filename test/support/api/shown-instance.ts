@@ -4,7 +4,10 @@ import type { Installation } from '../deployment/installation.ts'
 
 const text = expect.stringMatching(/./) as string
 
-/** An instance exactly as the contract has it, without its credentials; `known` takes the place of what may be anything. */
+/**
+ * Matcher of an instance in the exact form of docs/api.md ("Instances"), without its credentials. `known` replaces the matchers
+ * of single fields.
+ */
 export const shownInstance = ({ region, motor }: Installation, known: Partial<Instance>) => ({
   id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/) as string,
   ...{ name: text, user: text, password: null, uri: null },

@@ -27,12 +27,12 @@ import type { Store } from '../../../store/port.ts'
 import { bindingIndexes, createRoleAccess } from '../../../store/role-access.ts'
 import { serveRoutes } from './toy-app.ts'
 
-/** Users by token. Whoever is not listed is a user of that name without groups. */
+/** Users by token. An unlisted token stands for a user of that name without groups. */
 const USERS: Readonly<Record<string, Principal>> = { root: { user: 'local:root', groups: [PLATFORM_ADMIN_GROUP] } }
 
 /**
- * The routes of organizations, namespaces, members and API tokens over a real store and real roles. Users are told by name; `root` is
- * platform admin. Of the operator, what looks after organizations and namespaces runs too.
+ * Serves the routes of organizations, namespaces, members and API tokens over a real store and real roles. A token is the name of
+ * a user; `root` is platform admin. The reconcilers of organizations and namespaces run too.
  */
 export async function serveTenancy(options: { readonly now?: () => Date } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-tenancy-'))
@@ -86,8 +86,8 @@ export async function serveTenancy(options: { readonly now?: () => Date } = {}) 
 }
 
 /**
- * {@link serveTenancy} with an organization `acme` and its namespace `prod`, whose admin, editor and viewer are called so; `eve` is
- * nobody there.
+ * Runs {@link serveTenancy} with an organization `acme` and its namespace `prod`. The users `admin`, `editor` and `viewer` have
+ * these roles in it; `eve` has none.
  */
 export async function serveAcme(options?: Parameters<typeof serveTenancy>[0]): Promise<Awaited<ReturnType<typeof serveTenancy>>> {
   const app = await serveTenancy(options)
@@ -101,7 +101,7 @@ export async function serveAcme(options?: Parameters<typeof serveTenancy>[0]): P
 
 type Reconciled = Parameters<typeof namespaceWatches>[0] & { readonly apiTokens: Cache<typeof ApiToken> }
 
-/** The operator's part in it. */
+/** Runs the reconcilers of organizations and namespaces. */
 async function reconcile(store: Store, caches: Reconciled, signal: AbortSignal): Promise<void> {
   const about = { report: createReporter({ store, now: () => new Date() }) }
   const common = { concurrency: 2, log: pino({ level: 'silent' }) }

@@ -1,23 +1,23 @@
 import { importJWK, type JWTPayload, SignJWT } from 'jose'
 import type { Installation } from '../deployment/installation.ts'
 
-/** What a good token says beside who issued it. */
+/** Claims of a valid token besides its issuer. */
 export interface Holder {
   readonly subject: string
-  /** As `acme/prod`. */
+  /** Namespace as `acme/prod`. */
   readonly namespace?: string | undefined
   readonly role?: string | undefined
   readonly groups?: readonly string[] | undefined
   readonly ttlSeconds?: number | undefined
 }
 
-/** Tokens of the installation's own issuer. */
+/** Signer of tokens with the key of the installation's own issuer. */
 export interface Tokens {
-  /** One that is good for an hour unless said otherwise. */
+  /** Signs a valid token, by default for one hour. */
   mint(holder: Holder): Promise<string>
-  /** One that says exactly this: for what must be refused although it is signed well. */
+  /** Signs a token with exactly these claims, for tests of rejected claims with a valid signature. */
   sign(claims: JWTPayload): Promise<string>
-  /** The claims of a good token, to change. */
+  /** Returns the claims of a valid token, for a test to change. */
   claims(holder: Holder): JWTPayload
 }
 

@@ -7,7 +7,7 @@ import type { AnyRoute } from '../../../apiserver/http/route.ts'
 import { type HttpApp, serveApp } from './http-app.ts'
 
 export interface ToyApp extends HttpApp {
-  /** All log lines so far, parsed. */
+  /** Log lines so far, parsed. */
   readonly lines: readonly Readonly<Record<string, unknown>>[]
   readonly metrics: ReturnType<typeof createMetrics>
 }
@@ -18,7 +18,7 @@ export function createLines(): { log: Logger; lines: Record<string, unknown>[] }
   return { log: pino({ level: 'debug' }, { write }), lines }
 }
 
-/** Serves `routes` on the shared listener. The token is the user's name; `bad` is refused. */
+/** Serves `routes` on the shared listener. A token is the user's name; the token `bad` is rejected. */
 export async function serveRoutes(routes: readonly AnyRoute[], changes: Partial<AppDeps> = {}): Promise<ToyApp> {
   const metrics = createMetrics()
   const { log, lines } = createLines()

@@ -2,18 +2,18 @@ import { z } from 'zod'
 import { type AnyRoute, type Reply, route, type RouteRequest } from '../../../apiserver/http/route.ts'
 
 const Toy = z.object({ name: z.string(), size: z.int().optional(), tags: z.array(z.object({ key: z.string() })).optional() })
-/** Of a route of the shared listener. */
+/** Listeners of a route on the shared listener. */
 export const on = ['shared'] as const
 export const ok = { 200: z.object({}) }
 
-/** Answers with what it was given. */
+/** Responds with its input. */
 const echo = async ({ params, query, body, idempotencyKey, ifMatch, namespaceHeader }: RouteRequest): Promise<Reply> => ({
   status: 200,
   data: { params, query, body, idempotencyKey, ifMatch, namespaceHeader },
   etag: '42',
 })
 
-/** Routes of every sort that answer with what they were given. */
+/** Routes of each kind, which respond with their input. */
 export const toys: readonly AnyRoute[] = [
   route({
     ...{ method: 'get', path: '/v1/toys', on, id: 'listToys', summary: '', replies: ok, handle: echo },

@@ -13,7 +13,10 @@ import { createCacheSet } from '../../../store/cache-set.ts'
 
 type Given = Pick<TunnelWiring, 'store' | 'scopes' | 'journal' | 'audit'>
 
-/** What the routes of tunnels work with, over caches that know what is in the store by now and follow it until the stack is disposed of. */
+/**
+ * Opens the dependencies of the routes of tunnels. The caches are synced with the store, and follow it until the stack is
+ * disposed.
+ */
 export async function openTunnelDeps(opened: AsyncDisposableStack, given: Given): Promise<TunnelDeps> {
   const set = createCacheSet({ store: given.store, onError: (error) => expect.fail(String(error)) })
   const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]

@@ -18,24 +18,27 @@ import type { OwnServer } from '../../../operator/journal/own-server.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../postgresql/postgres.ts'
 import { settableCache } from '../store/settable-cache.ts'
 
-/** Id of the tunnel that most records are of. */
+/** Uid of the tunnel of most records. */
 export const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
 
-/** A PostgreSQL that offers TLS, in place of Mooring’s own or as one outside. */
+/** PostgreSQL with TLS, as Mooring's own server or as an outside one. */
 export interface JournalPostgres extends AsyncDisposable {
   readonly server: ThrowAwayPostgres
   readonly certificate: EngineCertificate
-  /** A journal with a store of its own, that is looked after until it is disposed. `outside`: it is kept there, and on `server` unless given. */
+  /**
+   * Starts a journal with its own store, maintained until it is disposed. `outside` is the login of the server that holds the
+   * journal; default: `server`.
+   */
   start(outside?: JournalLogin, lines?: Logged[]): Promise<Running>
 }
 
 export interface Running extends AsyncDisposable {
   readonly store: Store
   readonly journal: ClusterJournal
-  /** What a user's Secret says, once it is there. */
+  /** Returns the login in a user's Secret, once the Secret exists. */
   loginOf(user: string): Promise<JournalLogin>
-  /** Waits for a login to be let in. */
-  untilWorks(login: JournalLogin): Promise<void>
+  /** Waits until a login is accepted. */
+  expectLogin(login: JournalLogin): Promise<void>
 }
 
 export interface Logged {
@@ -43,23 +46,23 @@ export interface Logged {
   readonly message: string
 }
 
-/** How many of the lines have this in their message. */
+/** Counts the lines whose message includes `part`. */
 export const messages = (lines: readonly Logged[], part: string): number =>
   lines.filter(({ message }) => message.includes(part)).length
 
 export const readerBy = (login: JournalLogin) => createPostgresqlReader({ login: () => Promise.resolve(login), log: silent })
 export const writerBy = (login: JournalLogin) => createPostgresqlWriter({ login: () => Promise.resolve(login), log: silent })
 
-/** What the journal has of a session, newest first. */
+/** Returns the records of a session, newest first. */
 export async function recordsOf(journal: Journal, { sessionId }: ConnectionRecord): Promise<readonly ConnectionRecord[]> {
   const records = await journal.connections({ tunnel, refused: false }, { limit: 50 })
   return records.filter((record) => record.sessionId === sessionId)
 }
 
-/** Fails unless an edge writes, and an API server reads. */
+/** Expects that an edge can write and an API server can read. */
 export async function expectToWork(running: Running): Promise<void> {
   const [edge, reader] = [await running.loginOf('edge'), await running.loginOf('reader')]
-  await running.untilWorks(reader)
+  await running.expectLogin(reader)
   await using writer = writerBy(edge)
   await using reading = readerBy(reader)
   const record = requestRecord({ tunnel })
@@ -75,7 +78,7 @@ const neverThere: OwnServer = {
   admin: () => Promise.resolve(undefined),
 }
 
-/** `databases`: which any role may connect to, but for that of Mooring’s own journal. */
+/** Starts a PostgreSQL for journals. Any role may connect to `databases`, but not to the database of Mooring's own journal. */
 export async function startJournalPostgres(databases: readonly string[] = []): Promise<JournalPostgres> {
   const certificate = await makeCertificate()
   const server = await startPostgres('15', { own: [JOURNAL_DATABASE, ...databases], tls: certificate })
@@ -133,14 +136,14 @@ async function start({ server, certificate, outside, lines }: Start): Promise<Ru
       const { data = {} } = (await secretOf(user)) ?? {}
       return { uri: decodeSecret(data, 'uri') ?? '', ca: decodeSecret(data, 'ca.crt') }
     },
-    async untilWorks(login) {
+    async expectLogin(login) {
       await using reader = readerBy(login)
-      const look = () =>
+      const isAccepted = () =>
         reader.openSessions().then(
           () => true,
           () => false,
         )
-      await expect.poll(look, { timeout: 15_000 }).toBe(true)
+      await expect.poll(isAccepted, { timeout: 15_000 }).toBe(true)
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }

@@ -10,21 +10,21 @@ import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { type RunningCluster, startCluster } from '../../cluster/setup/cluster.ts'
 import type { Kubernetes } from '../../cluster/setup/kubectl.ts'
 import { REGION } from '../../cluster/setup/release.ts'
-import type { Installation, StartedHome } from './installation.ts'
+import type { Installation, StartedInstallation } from './installation.ts'
 
 const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
 const OURS = ['--selector', 'app.kubernetes.io/instance=mooring']
 
-/** The cluster home: brings up what `KUBECONFIG` and `DOCKER_HOST` do not name, and takes it down at the end. */
-export async function startClusterHome(): Promise<StartedHome> {
+/** Starts the cluster deployment: creates what `KUBECONFIG` and `DOCKER_HOST` do not name, and removes it at the end. */
+export async function startClusterInstallation(): Promise<StartedInstallation> {
   await using started = new AsyncDisposableStack()
   const home = started.use(await installationIn(started.use(await startCluster())))
   const ownership = started.move()
   return { installation: home.installation, [Symbol.asyncDispose]: () => ownership.disposeAsync() }
 }
 
-/** The Mooring that is installed in a cluster, for the behaviour suite: reached at a node's address, its metrics by port-forward. */
-export async function installationIn({ clients }: Pick<RunningCluster, 'clients'>): Promise<StartedHome> {
+/** Describes the Mooring that is installed in a cluster: its API at a node's address, its metrics by port-forward. */
+export async function installationIn({ clients }: Pick<RunningCluster, 'clients'>): Promise<StartedInstallation> {
   await using started = new AsyncDisposableStack()
   const directory = await mkdtemp(join(tmpdir(), 'mooring-suite-'))
   started.defer(() => rm(directory, { recursive: true, force: true }))
@@ -94,7 +94,7 @@ async function secretValue(clients: Kubernetes, name: string, key: string): Prom
   return Buffer.from(value, 'base64').toString()
 }
 
-/** A kubectl that runs until it is disposed of. */
+/** Runs kubectl until disposed. */
 function kubectl({ kubeconfig }: Kubernetes, args: readonly string[]) {
   const child = spawn('kubectl', args, { env: { ...process.env, KUBECONFIG: kubeconfig }, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
@@ -118,11 +118,14 @@ function forward(clients: Kubernetes, pod: string, port: number): AsyncDisposabl
   return { origin: originOf(forwarding.stdout), [Symbol.asyncDispose]: () => forwarding[Symbol.asyncDispose]() }
 }
 
-/** kubectl says `Forwarding from 127.0.0.1:40001 -> 9464`, and then a line a connection, which have to be read away. */
+/**
+ * Returns the address that kubectl prints in `Forwarding from 127.0.0.1:40001 -> 9464`. It reads all further output: kubectl
+ * prints a line for each connection, and would block.
+ */
 async function originOf(stdout: NodeJS.ReadableStream): Promise<string> {
   const lines = createInterface({ input: stdout })
   const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string?]
   const address = line === undefined ? undefined : /127\.0\.0\.1:\d+/.exec(line)?.[0]
-  if (address === undefined) throw new Error('kubectl does not forward a port')
+  if (address === undefined) throw new Error('kubectl did not forward a port')
   return `http://${address}`
 }

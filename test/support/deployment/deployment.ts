@@ -1,34 +1,34 @@
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { checkedBody } from '../api/answer-rules.ts'
+import { expectValidBody } from '../api/answer-rules.ts'
 import type { Body, Call, CallOptions, Listener } from '../api/answers.ts'
 import { createHttpsClient, type Incoming } from '../api/https-client.ts'
 import type { Installation } from './installation.ts'
-import { createOpenApiCheck, type OpenApiCheck } from '../api/openapi-check.ts'
+import { createOpenApiExpectation, type OpenApiExpectation } from '../api/openapi-check.ts'
 import { createTenant, type Tenant } from '../api/tenant.ts'
 import { createTokens, type Tokens } from '../api/tokens.ts'
 
-/** Mooring as the suite sees it, whichever home it runs in. */
+/** Mooring under test, in either deployment mode. */
 export interface Deployment extends AsyncDisposable {
   readonly installation: Installation
   readonly tokens: Tokens
   readonly call: Call
-  /** Calls as a platform admin, all of these as the same one. */
+  /** Calls the API as one platform admin. */
   admin(): Call
-  /** What is not of the API's form: documents, pages, health. */
+  /** Requests documents, pages and health checks, which do not have the form of the API's responses. */
   page(path: string, options?: Pick<CallOptions, 'on' | 'headers'> & { readonly method?: string }): Promise<Incoming>
-  /** An organization with one namespace, both new. Taken away with all in it when the home is disposed of. */
+  /** Creates an organization with one namespace. Disposing the deployment removes both with their content. */
   namespace(): Promise<Tenant>
-  /** A body for `POST /v1/instances`. */
+  /** Returns a body for `POST /v1/instances`. */
   instanceBody(more?: object): Readonly<Record<string, unknown>>
 }
 
-/** The home that this run of the suite is for. Dispose of it at the end of the file. */
+/** Opens the deployment under test. Dispose of it at the end of the file. */
 export function openDeployment(): Deployment {
   const installation = inject('installation')
   const client = createHttpsClient(installation.ca)
   const tokens = createTokens(installation)
-  const checks = new Map<Listener, Promise<OpenApiCheck>>()
+  const checks = new Map<Listener, Promise<OpenApiExpectation>>()
   const tenants: Tenant[] = []
   const adminToken = () => tokens.mint({ subject: `suite-${freshSlug()}`, role: 'platform-admin' })
 
@@ -36,8 +36,8 @@ export function openDeployment(): Deployment {
   const page: Deployment['page'] = (path, { on = 'shared', method = 'GET', headers = {} } = {}) =>
     client.send(urlOf(on, path), { method, headers })
 
-  function checkOf(on: Listener): Promise<OpenApiCheck> {
-    const known = checks.get(on) ?? page('/openapi.json', { on }).then(({ text }) => createOpenApiCheck(JSON.parse(text)))
+  function checkOf(on: Listener): Promise<OpenApiExpectation> {
+    const known = checks.get(on) ?? page('/openapi.json', { on }).then(({ text }) => createOpenApiExpectation(JSON.parse(text)))
     checks.set(on, known)
     return known
   }
@@ -54,7 +54,7 @@ export function openDeployment(): Deployment {
       body: body instanceof Uint8Array || body === undefined ? body : JSON.stringify(body),
     })
     const { status } = incoming
-    const answer = checkedBody(incoming)
+    const answer = expectValidBody(incoming)
     const check = await checkOf(on)
     check({ method, path: path.replace(/\?.*$/s, ''), status, body: answer })
     return { status, headers: incoming.headers, body: answer as Body }
@@ -84,5 +84,5 @@ export function openDeployment(): Deployment {
   }
 }
 
-/** A slug that nobody else has. */
+/** Returns a unique slug. */
 export const freshSlug = (): string => `t${randomBytes(6).toString('hex')}`

@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Installation, StartedHome } from './installation.ts'
+import type { Installation, StartedInstallation } from './installation.ts'
 import { startMooring } from './mooring.ts'
 
-/** One embedded Mooring for the whole suite. */
-export async function startEmbeddedHome(): Promise<StartedHome> {
+/** Starts one embedded Mooring for the whole suite. */
+export async function startEmbeddedInstallation(): Promise<StartedInstallation> {
   const outside = await mkdtemp(join(tmpdir(), 'mooring-suite-'))
   const logFile = join(outside, 'log')
   const mooring = await startMooring({ logFile, args: ['--failed-auth-per-minute', '1000000', '--log-level', 'debug'] })

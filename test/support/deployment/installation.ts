@@ -1,32 +1,32 @@
 import type { JWK } from 'jose'
 
 /**
- * A running Mooring that the behaviour suite is put to: plain data, because one process starts it and others test it. The suite makes
- * its own organizations and tokens in it and takes them away again, so nothing else has to be fresh, and others may use it meanwhile.
- * It must be installed with `failedAuthPerMinute` out of the way: the suite fails to authenticate a lot, all from one address.
+ * Running Mooring under test by the behaviour suite. It is plain data, because one process starts it and others test it. The
+ * suite creates its own organizations and tokens and removes them again, so that the installation may be in use by other tests.
+ * It must have a high `failedAuthPerMinute`: the suite fails to authenticate often, always from one address.
  */
 export interface Installation {
   readonly kind: 'embedded' | 'cluster'
-  /** `https://…`, without a path. */
+  /** URL of the API: `https://…`, without a path. */
   readonly sharedUrl: string
   readonly dedicatedUrl: string
-  /** PEM of the CA that both URLs are checked by. */
+  /** PEM of the CA of both URLs. */
   readonly ca: string
-  /** Id and name of a region that runs `motor`. */
+  /** Id and name of a region that serves `motor`. */
   readonly region: { readonly id: string; readonly name: string }
   readonly motor: string
-  /** Mooring's own issuer with its private key: the suite signs its tokens, good and forged, itself. */
+  /** Mooring's own issuer with its private key, with which the suite signs valid and forged tokens. */
   readonly issuer: { readonly issuer: string; readonly privateKey: JWK }
-  /** Where Prometheus would scrape each component, over plain HTTP. */
+  /** Metrics URL of each component, over plain HTTP. */
   readonly metricsUrls: readonly string[]
-  /** Files that hold the log of each component. */
+  /** Log files of each component. */
   readonly logFiles: readonly string[]
 }
 
-/** What starts a home: `startEmbeddedHome` of embedded-home.ts, `startClusterHome` of cluster-home.ts. */
-export type StartHome = () => Promise<StartedHome>
+/** Function that starts an installation: `startEmbeddedInstallation` of embedded.ts or `startClusterInstallation` of cluster.ts. */
+export type StartInstallation = () => Promise<StartedInstallation>
 
-export interface StartedHome extends AsyncDisposable {
+export interface StartedInstallation extends AsyncDisposable {
   readonly installation: Installation
 }
 

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { Trap } from './step-trap.ts'
 
 /**
- * For `node --import`: when the step that the trap file names is announced (store/steps.ts), once, kills (SIGKILL) the process that it names,
- * this one unless it says another. Nothing runs between the step and the kill.
+ * Preloaded by `node --import`: when the step in the trap file is announced (store/steps.ts), it kills (SIGKILL) the process that
+ * the file names, by default this one, once. Nothing runs between the step and the kill.
  */
 const file = z.string().parse(process.env.STEP_TRAP_FILE)
 

@@ -9,13 +9,13 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** An embedded Mooring that may not come up. */
+/** Embedded Mooring whose start may fail. */
 export interface MooringRun {
   readonly process: ChildProcess
   readonly ended: Promise<Ended>
 }
 
-/** Runs it with these arguments and nothing else. */
+/** Runs an embedded Mooring with exactly these arguments. */
 export function runMooring(args: readonly string[]): MooringRun {
   const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
@@ -24,5 +24,5 @@ export function runMooring(args: readonly string[]): MooringRun {
   return { process: child, ended }
 }
 
-/** `auto` for each of these ports. */
+/** Returns the arguments that set each of these ports to `auto`. */
 export const freePorts = (...names: readonly string[]): readonly string[] => names.flatMap((name) => [`--${name}-port`, 'auto'])

@@ -30,7 +30,7 @@ export interface Ready {
   readonly httpsPort: number
 }
 
-/** A real embedded Mooring of its own, in its own process and data directory, on free ports. */
+/** Embedded Mooring in its own process and data directory, on free ports. */
 export interface Mooring extends AsyncDisposable {
   readonly ready: Ready
   readonly process: ChildProcess
@@ -40,21 +40,21 @@ export interface Mooring extends AsyncDisposable {
     path: string,
     options?: { body?: unknown; token?: string; headers?: Record<string, string> },
   ): Promise<Answer>
-  /** What it wrote to stdout and stderr so far. */
+  /** Returns stdout and stderr so far. */
   output(): string
 }
 
 export interface MooringOptions {
   readonly dataDir?: string
   readonly args?: readonly string[]
-  /** Arguments of Node itself. */
+  /** Arguments for Node itself. */
   readonly node?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Where its log, which is its stderr, is copied to: stdout is the welcome to whoever started it, with a token. */
+  /** File that receives a copy of stderr, which has the log. Stdout has the welcome message, with a token. */
   readonly logFile?: string
 }
 
-/** Starts it and waits for its ready file. `dataDir` is removed at the end unless it was given. */
+/** Starts Mooring and waits for its ready file. `dataDir` is removed at the end unless the caller passed it. */
 export async function startMooring(options: MooringOptions = {}): Promise<Mooring> {
   const own = options.dataDir === undefined
   const dataDir = options.dataDir ?? (await newDataDir())
@@ -111,7 +111,7 @@ export async function startMooring(options: MooringOptions = {}): Promise<Moorin
   }
 }
 
-/** In which servers are made as they are once there has been one of their version: by a copy. */
+/** Creates a data directory in which servers are copies of prepared ones, as after the first server of a version. */
 async function newDataDir(): Promise<string> {
   const dataDir = await mkdtemp(join(await scratch(), 'mooring-'))
   await mkdir(join(dataDir, 'servers'), { mode: 0o700 })

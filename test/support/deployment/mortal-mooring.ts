@@ -4,29 +4,29 @@ import type { Answer } from '../api/answers.ts'
 import { type Mooring, startMooring } from './mooring.ts'
 import { createStepTrap } from './step-trap.ts'
 
-/** An embedded Mooring that is killed (SIGKILL) at named steps and started again, over one data directory. */
+/** Embedded Mooring that is killed (SIGKILL) at named steps and started again on the same data directory. */
 export interface MortalMooring extends AsyncDisposable {
   readonly dataDir: string
-  /** The one that is up now. */
+  /** Returns the running Mooring. */
   living(): Mooring
   readonly call: Mooring['call']
-  /** The whole process dies at that step of what `act` sets going. @returns the answer, when it was out before the end */
-  killedAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined>
-  /** Starts the next. */
+  /** Calls `act`, and expects that the process dies at the step. @returns the response, if it arrived before */
+  expectKilledAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined>
+  /** Starts Mooring again. */
   start(): Promise<void>
-  /** {@link killedAt}; the next one is up when this resolves. */
+  /** Runs {@link MortalMooring.expectKilledAt}, then starts Mooring again. @returns the response, if it arrived before */
   dieAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined>
 }
 
 export async function startMortal(): Promise<MortalMooring> {
   await using started = new AsyncDisposableStack()
   const trap = started.use(await createStepTrap())
-  // Its disposal, the last, takes the data directory away.
+  // Disposed of last, since its disposal removes the data directory.
   let living = started.use(await startMooring(trap.options))
   const { dataDir } = living
   const ownership = started.move()
 
-  async function killedAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined> {
+  async function expectKilledAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined> {
     const ended = once(living.process, 'exit')
     await trap.arm({ step })
     const answer = await act().catch(() => undefined)
@@ -39,11 +39,11 @@ export async function startMortal(): Promise<MortalMooring> {
   }
 
   return {
-    ...{ dataDir, killedAt, start },
+    ...{ dataDir, expectKilledAt, start },
     living: () => living,
     call: (...about) => living.call(...about),
     async dieAt(step, act) {
-      const answer = await killedAt(step, act)
+      const answer = await expectKilledAt(step, act)
       await start()
       return answer
     },

@@ -1,8 +1,8 @@
 import type { TestProject } from 'vitest/node'
-import { startEmbeddedHome } from './embedded.ts'
-import type { StartHome } from './installation.ts'
+import { startEmbeddedInstallation } from './embedded.ts'
+import type { StartInstallation } from './installation.ts'
 
-/** Where the cluster home is started; only loaded when it is asked for. */
+/** Module that starts a cluster deployment, loaded only when it is needed. */
 const CLUSTER = new URL('./cluster.ts', import.meta.url).href
 
 /** Starts Mooring in the deployment mode that `MOORING_TEST_MODE` names (`embedded`, the default, or `cluster`), once for all files of the suite. */
@@ -13,9 +13,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => home[Symbol.asyncDispose]()
 }
 
-async function startOf(kind: string): Promise<StartHome> {
-  if (kind === 'embedded') return startEmbeddedHome
+async function startOf(kind: string): Promise<StartInstallation> {
+  if (kind === 'embedded') return startEmbeddedInstallation
   if (kind !== 'cluster') throw new Error(`MOORING_TEST_MODE must be embedded or cluster, not ${kind}`)
-  const { startClusterHome } = (await import(CLUSTER)) as { startClusterHome: StartHome }
-  return startClusterHome
+  const { startClusterInstallation } = (await import(CLUSTER)) as { startClusterInstallation: StartInstallation }
+  return startClusterInstallation
 }

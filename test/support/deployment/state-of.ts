@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/port.ts'
 
-/** All resources of a data directory as they are on disk, in a copy: its owner, dead or alive, has them to itself. */
+/** Copy of the state in a data directory, for reading while its owner, running or dead, keeps the lock. */
 export interface StateCopy extends AsyncDisposable {
   readonly store: Store
 }

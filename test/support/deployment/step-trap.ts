@@ -7,19 +7,19 @@ import { z } from 'zod'
 const PRELOAD = fileURLToPath(new URL('kill-at-step.ts', import.meta.url))
 
 export const Trap = z.object({
-  /** A name of store/steps.ts, e.g. `claim.secret`. */
+  /** Name of a step, from store/steps.ts: `claim.secret`. */
   step: z.string(),
-  /** Who dies; the process itself when absent. */
+  /** Id of the process to kill; default: the process itself. */
   pid: z.int().min(2).optional(),
 })
 export type Trap = z.output<typeof Trap>
 
-/** Kills a process at a named step of a Mooring that is started with these options. */
+/** Trap that kills a process at a named step of a Mooring started with `options`. */
 export interface StepTrap extends AsyncDisposable {
   readonly options: { readonly node: readonly string[]; readonly env: Record<string, string> }
-  /** The next time that step is done, and once. */
+  /** Arms the trap for the next time that the step is done, once. */
   arm(trap: Trap): Promise<void>
-  /** It has been armed and has killed since. */
+  /** Whether the armed trap has killed the process. */
   isSprung(): Promise<boolean>
 }
 

@@ -8,13 +8,13 @@ import { createCa, issueCertificate } from '../../../operator/certificates/local
 import { isStoreError } from '../../../store/errors.ts'
 import type { Store } from '../../../store/port.ts'
 
-/** A Kubernetes API server in front of a store, which other processes read by a kubeconfig; it may go away and come back. */
+/** Kubernetes API server in front of a store, for processes with a kubeconfig. It can stop and start again. */
 export interface ApiFacade extends AsyncDisposable {
-  /** Ends all connections, and listens no more. */
+  /** Closes all connections and stops listening. */
   leave(): Promise<void>
-  /** Listens again, at the same address. */
+  /** Listens again on the same address. */
   comeBack(): Promise<void>
-  /** Reads of Secrets that were answered. */
+  /** Number of answered reads of Secrets. */
   readonly secretReads: () => readonly string[]
 }
 
@@ -38,7 +38,7 @@ function parse(path: string): Asked | undefined {
 const labelsOf = (selector: string | null) =>
   selector === null ? undefined : Object.fromEntries(selector.split(',').map((pair) => pair.split('=') as [string, string]))
 
-/** Reads alone: edges write nothing. The kubeconfig is written to `kubeconfig`. */
+/** Serves the store for reading only, since edges write nothing. Writes the kubeconfig to the file `kubeconfig`. */
 export async function serveStore(store: Store, kubeconfig: string): Promise<ApiFacade> {
   const ca = await createCa(new Date())
   const pair = await issueCertificate({ ca, names: ['127.0.0.1'], now: new Date() })

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { pipeline } from 'node:stream'
 
-/** A balancer on loopback that passes bytes on, after a header of the test's. */
+/** Balancer on loopback, which sends a header and then forwards bytes. */
 export interface Balancer extends AsyncDisposable {
   readonly port: number
 }
 
-/** @param from address that the edge sees it come from */
+/** Starts a balancer. @param from source address of its connections to the edge */
 export async function startBalancer(edgePort: number, header: Buffer, from = '127.0.0.1'): Promise<Balancer> {
   const sockets = new Set<Socket>()
   const keep = (socket: Socket) => {
@@ -19,7 +19,7 @@ export async function startBalancer(edgePort: number, header: Buffer, from = '12
     const edge = keep(connect({ port: edgePort, host: '127.0.0.1', localAddress: from, allowHalfOpen: true }))
     keep(client)
     if (header.length > 0) edge.write(header)
-    // When one side is lost, the other is: that is all there is to say of an error.
+    // An error on one side closes the other.
     pipeline(client, edge, () => undefined)
     pipeline(edge, client, () => undefined)
   })
@@ -35,16 +35,16 @@ export async function startBalancer(edgePort: number, header: Buffer, from = '12
   }
 }
 
-/** A header of version 1 for a client of IPv4 or IPv6. */
+/** Returns a PROXY protocol header of version 1 for an IPv4 or IPv6 client. */
 export const lineFor = (address: string, port: number): Buffer =>
   address.includes(':')
     ? Buffer.from(`PROXY TCP6 ${address} ::1 ${port} 443\r\n`)
     : Buffer.from(`PROXY TCP4 ${address} 127.0.0.1 ${port} 443\r\n`)
 
 interface Binary {
-  /** LOCAL is 0, PROXY 1. */
+  /** Command: 0 is LOCAL, 1 is PROXY. */
   readonly command?: number
-  /** Family and transport. */
+  /** Byte of address family and transport. */
   readonly protocol?: number
   readonly addresses?: Buffer
   readonly tlvs?: Buffer
@@ -52,7 +52,7 @@ interface Binary {
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
-/** A header of version 2; by default for TCP over IPv4. */
+/** Returns a PROXY protocol header of version 2, by default for TCP over IPv4. */
 export function binaryHeader({
   command = 1,
   protocol = 0x11,
@@ -63,6 +63,6 @@ export function binaryHeader({
   return Buffer.concat([SIGNATURE, Buffer.from([0x20 | command, protocol, rest.length >> 8, rest.length & 0xff]), rest])
 }
 
-/** Source and destination as version 2 has them. */
+/** Returns source and destination in the format of version 2. */
 export const ipv4Of = (source: string, port: number): Buffer =>
   Buffer.from([...source.split('.').map(Number), 127, 0, 0, 1, port >> 8, port & 0xff, 0, 22])

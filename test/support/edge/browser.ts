@@ -9,9 +9,9 @@ const run = promisify(execFile)
 const PACKAGES = { 'chromium-headless-shell': 'chromium-headless-shell', certutil: 'libnss3-tools' }
 
 /**
- * Headless Chromium of somebody new, who trusts a CA (a PEM file) and opens a page. Names below `localhost` lead it to this machine. It stays open until it is
- * disposed of, with what it has kept.
- * @throws Error when a program is missing, which names the package that has it
+ * Starts headless Chromium with an empty profile that trusts a CA (a PEM file), and opens a page. Names below `localhost` resolve
+ * to this machine. Disposing closes it and removes its profile.
+ * @throws Error when a program is missing, with the name of its package
  */
 export async function openBrowser(url: string, ca: string): Promise<Running> {
   for (const [program, name] of Object.entries(PACKAGES)) {
@@ -24,7 +24,7 @@ export async function openBrowser(url: string, ca: string): Promise<Running> {
   await mkdir(database, { recursive: true })
   await run('certutil', ['-d', `sql:${database}`, '-N', '--empty-password'])
   await run('certutil', ['-d', `sql:${database}`, '-A', '-n', 'Mooring', '-t', 'C,,', '-i', ca])
-  // Its sandbox does not run as root, and needs what many containers forbid; the page is one of ours.
+  // The sandbox does not run as root, and needs rights that many containers lack; the page is our own.
   const settings = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', `--user-data-dir=${join(home, 'profile')}`]
   const browser = running(['chromium-headless-shell', ...settings, url], { HOME: home })
   return {

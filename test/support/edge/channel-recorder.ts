@@ -1,7 +1,7 @@
 import type { Channel, ChannelEvents } from '../../../edge/channels/channel.ts'
 import type { Session } from '../../../edge/session.ts'
 
-/** A channel with all that it says, in order. */
+/** Channel that records its events in order. */
 export interface RecordedChannel {
   readonly channel: Channel
   readonly said: readonly string[]
@@ -11,7 +11,7 @@ export interface RecordedChannel {
 
 const ORIGIN = { address: '203.0.113.9', port: 4321 }
 
-/** Opens a channel; ends its side when the target has ended its own. */
+/** Opens a channel, and ends its own side when the target has ended the other. */
 export function openChannel(session: Session, on: Partial<ChannelEvents> = {}): RecordedChannel {
   const said: string[] = []
   const chunks: Buffer[] = []

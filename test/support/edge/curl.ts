@@ -3,13 +3,13 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** How visitors come: HTTP/1.1 in the clear and over TLS, HTTP/2 over TLS. An edge speaks no HTTP/2 in the clear. */
+/** Transports of visitors: HTTP/1.1 with and without TLS, and HTTP/2 over TLS. The edge does not support HTTP/2 without TLS. */
 export type Transport = 'http' | 'https' | 'h2'
 export const TRANSPORTS: readonly Transport[] = ['http', 'https', 'h2']
 
 export interface CurlAnswer {
   readonly status: number
-  /** The value of `Mooring-Error`. */
+  /** Value of `Mooring-Error`. */
   readonly reason: string | undefined
   readonly header: (name: string) => string | undefined
   readonly body: string
@@ -17,22 +17,22 @@ export interface CurlAnswer {
 
 interface Asked {
   readonly transport: Transport
-  /** Name that is visited, and named in the TLS handshake. */
+  /** Host name in the request and in the TLS handshake. */
   readonly host: string
   readonly path?: string
-  /** Address of the edge; that of the loopback unless given. */
+  /** Address of the edge; default: loopback. */
   readonly address?: string
-  /** File with the certificate of the only authority that is trusted; none is asked for unless given. */
+  /** File with the certificate of the only trusted CA; without it no certificate is verified. */
   readonly ca?: string
-  /** Makes of curl's command the one that is run, as in another network. */
+  /** Wraps curl's command, for example to run it in another network. */
   readonly inside?: (command: readonly string[]) => readonly string[]
-  /** Of curl. */
+  /** Further arguments of curl. */
   readonly args?: readonly string[]
-  /** Its standard input. */
+  /** Standard input of curl. */
   readonly input?: string
 }
 
-/** Visits an edge on this machine with curl. @throws when there is no answer */
+/** Sends a request to an edge on this machine with curl. @throws Error without a response */
 export async function curl(
   { httpPort, httpsPort }: { readonly httpPort: number; readonly httpsPort: number },
   asked: Asked,
@@ -43,7 +43,7 @@ export async function curl(
   running.child.stdin?.end(asked.input)
   const { stdout } = await running
   const parts = stdout.split('\r\n\r\n')
-  // Interim answers come before.
+  // Interim responses come first.
   const last = parts.findLastIndex((part) => part.startsWith('HTTP/'))
   const [head = '', body = ''] = parts.slice(last)
   const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1]?.trim()

@@ -5,18 +5,18 @@ import { freshHostname, startBackend, startSshEdge } from './ssh-edge.ts'
 
 const never = new AbortController().signal
 
-/** The SSH side of an edge, and stock clients whose tunnels lead to a backend that says what it hears. */
+/** Starts the SSH side of an edge, and stock clients whose tunnels lead to an echo server. */
 export async function startEchoTunnels() {
   const edge = await startSshEdge()
   const echo = await startBackend((socket) => socket.pipe(socket))
 
   async function sessionOf(hostname: string): Promise<Session> {
     const session = await edge.sessions.waitFor(hostname, 10_000, never)
-    if (!session) throw new Error('no session came')
+    if (!session) throw new Error('no session within 10 s')
     return session
   }
 
-  /** A tunnel that takes the user's key, and a client that serves it until the test ends. */
+  /** Creates a tunnel that accepts the user's key, and a client that serves it until the test ends. */
   async function served(args: readonly string[] = ['-N'], config = {}) {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })

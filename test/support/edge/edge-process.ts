@@ -4,19 +4,19 @@ import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { MeshHome } from './mesh-edges.ts'
+import type { MeshFixture } from './mesh-edges.ts'
 import { ENDPOINT } from './mesh-edges.ts'
 
 const MAIN = fileURLToPath(new URL('../../../edge/main.ts', import.meta.url))
 
-/** `edge/main.ts` as its pod runs it, on free ports of this machine. */
+/** Process of `edge/main.ts`, started as its pod does, on free ports of this machine. */
 export interface EdgeProcess extends AsyncDisposable {
   readonly name: string
   readonly pid: number
   readonly dataDir: string
   readonly ports: Readonly<Record<'ssh' | 'http' | 'https' | 'mesh', number>>
   readonly metricsPort: number
-  /** What it has logged. */
+  /** Returns its log so far. */
   readonly logged: () => string
   kill(signal: NodeJS.Signals): void
   readonly exited: Promise<number | null>
@@ -25,13 +25,13 @@ export interface EdgeProcess extends AsyncDisposable {
 interface Options {
   readonly name: string
   readonly kubeconfig: string
-  /** What outlives its container; a new one unless given. */
+  /** Directory that outlives its container; default: a new one. */
   readonly dataDir?: string
   readonly metricsPort: number
   readonly drainSeconds?: number
 }
 
-export async function startEdgeProcess(home: MeshHome, options: Options): Promise<EdgeProcess> {
+export async function startEdgeProcess(home: MeshFixture, options: Options): Promise<EdgeProcess> {
   const { name, kubeconfig, metricsPort, drainSeconds = 8 } = options
   const dataDir = options.dataDir ?? (await mkdtemp(join(home.directory, 'data-')))
   const settings = {

@@ -1,35 +1,35 @@
 import { connect, type OutgoingHttpHeaders } from 'node:http2'
 import { text } from 'node:stream/consumers'
 
-/** What a visitor who speaks HTTP/2 was answered; fields are names and values in turn, as they came. */
+/** Response to an HTTP/2 request. Fields are names and values in turn, in the order received. */
 export interface Http2Answer {
-  /** Of interim answers, in their order. */
+  /** Statuses of interim responses, in order. */
   readonly interim: readonly (readonly string[])[]
   readonly status: number
   readonly fields: readonly string[]
   readonly body: string
   readonly trailers: readonly string[]
-  /** Why the stream was closed (RFC 9113, section 7). */
+  /** Error code of the closed stream (RFC 9113, section 7). */
   readonly code: number | undefined
 }
 
 interface Sent {
   readonly body?: string
-  /** A body that waits for 100. */
+  /** Body that is sent after a response 100. */
   readonly onContinue?: string
   readonly trailers?: OutgoingHttpHeaders
 }
 
 export interface Http2Client extends AsyncDisposable {
-  /** Sends a request: GET / of its host, unless the fields say otherwise. @throws when there is no answer */
+  /** Sends a request, by default `GET /` of its host. @throws Error without a response */
   ask(fields?: readonly string[], sent?: Sent): Promise<Http2Answer>
 }
 
-/** Node's own client of HTTP/2, on one connection to this machine. */
+/** Opens an HTTP/2 connection to this machine with Node's own client. */
 export function http2Client(port: number, host: string): Http2Client {
   const large = { maxSendHeaderBlockLength: 1_000_000 }
   const session = connect(`https://127.0.0.1:${port}`, { servername: host, rejectUnauthorized: false, ...large })
-  // Each stream says so itself.
+  // Each stream reports the error itself.
   session.on('error', () => undefined)
 
   async function ask(fields: readonly string[] = [], { body, onContinue, trailers }: Sent = {}): Promise<Http2Answer> {

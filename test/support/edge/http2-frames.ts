@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:tls'
 
-/** Types of frames (RFC 9113, section 6). */
+/** Frame types (RFC 9113, section 6). */
 export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, goaway: 7, continuation: 9 } as const
 const END_STREAM = 1
 const END_HEADERS = 4
@@ -21,7 +21,7 @@ function frame(type: number, flags: number, stream: number, payload: Buffer): Bu
   return Buffer.concat([head, payload])
 }
 
-/** A length, or a size, with seven bits of prefix (RFC 7541, section 5.1). */
+/** Encodes a string literal: its length with a prefix of seven bits, then its bytes (RFC 7541, section 5.1). */
 function prefixed(text: string): Buffer {
   const bytes = Buffer.from(text, 'latin1')
   if (bytes.length < 127) return Buffer.concat([Buffer.from([bytes.length]), bytes])
@@ -33,7 +33,7 @@ function prefixed(text: string): Buffer {
   return Buffer.concat([Buffer.from([127, ...rest]), bytes])
 }
 
-/** Each field as a literal that no table knows: whatever is in it, nothing checks it. */
+/** Encodes fields as literals without indexing. Nothing validates their content. */
 export const block = (fields: readonly (readonly [string, string])[]): Buffer =>
   Buffer.concat(fields.flatMap(([name, value]) => [Buffer.from([0]), prefixed(name), prefixed(value)]))
 
@@ -44,19 +44,19 @@ export const continuation = (stream: number, fields: Buffer): Buffer => frame(FR
 export const data = (stream: number, text: string): Buffer => frame(FRAME.data, END_STREAM, stream, Buffer.from(text, 'latin1'))
 export const reset = (stream: number): Buffer => frame(FRAME.reset, 0, stream, Buffer.from([0, 0, 0, 8]))
 
-/** SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE: each stream, and the connection, may be sent all there is. */
+/** SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE with the maximum window for each stream and for the connection. */
 export const widestWindow: Buffer = Buffer.concat([
   frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])),
   frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0, 0])),
 ])
 
-/** How every connection begins (RFC 9113, section 3.4). */
+/** Connection preface (RFC 9113, section 3.4). */
 export const PREFACE: Buffer = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
   frame(FRAME.settings, 0, 0, Buffer.alloc(0)),
 ])
 
-/** A visitor who writes frames. */
+/** Opens an HTTP/2 connection on which a test writes raw frames. */
 export async function http2Visitor(port: number, servername: string) {
   const socket = connect({ port, host: '127.0.0.1', servername, ALPNProtocols: ['h2'], rejectUnauthorized: false })
   const seen: Frame[] = []

@@ -5,7 +5,7 @@ import { mkdtemp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { DOMAIN, type MeshHome } from './mesh-edges.ts'
+import { DOMAIN, type MeshFixture } from './mesh-edges.ts'
 
 const run = promisify(execFile)
 
@@ -14,7 +14,7 @@ export interface Key {
   readonly publicKey: string
 }
 
-export async function makeKey({ directory }: MeshHome): Promise<Key> {
+export async function makeKey({ directory }: MeshFixture): Promise<Key> {
   const file = join(await mkdtemp(join(directory, 'user-')), 'id')
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'test', '-f', file])
   return { file, publicKey: (await readFile(`${file}.pub`, 'utf8')).trim() }
@@ -23,13 +23,13 @@ export async function makeKey({ directory }: MeshHome): Promise<Key> {
 export interface StockClient extends AsyncDisposable {
   readonly said: () => string
   readonly exited: Promise<number | null>
-  /** It is there, and does nothing any more. */
+  /** Suspends the client: it stays connected and does nothing. */
   freeze(): void
 }
 
-/** Starts the machine's ssh, which forwards the tunnel from this port to a port of this machine. */
+/** Starts the machine's ssh client, which forwards the tunnel to a port of this machine. */
 export async function connectClient(
-  home: MeshHome,
+  home: MeshFixture,
   {
     sshPort,
     hostname,
@@ -63,16 +63,16 @@ export interface Visit {
   readonly body: string
 }
 
-interface Wanted {
+interface VisitOptions {
   readonly port: number
   readonly hostname: string
   readonly path?: string
-  /** PEM of the CA; plain HTTP without one. */
+  /** PEM of the CA; plain HTTP without it. */
   readonly ca?: string | undefined
 }
 
-/** One request over a connection of its own. */
-export async function visit({ port, hostname, path = '/', ca }: Wanted): Promise<Visit> {
+/** Sends a request on a new connection. */
+export async function visit({ port, hostname, path = '/', ca }: VisitOptions): Promise<Visit> {
   const host = `${hostname}.${DOMAIN}`
   const about = { host: '127.0.0.1', port, path, headers: { Host: host }, agent: false as const }
   const request = ca === undefined ? httpRequest(about) : httpsRequest({ ...about, servername: host, ca })

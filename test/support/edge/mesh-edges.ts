@@ -29,24 +29,24 @@ const TENANT = 'acme--prod'
 const hostKeys = generateHostKeys()
 const MESH_SERVICE = { 'kubernetes.io/service-name': `edge-${ENDPOINT}-mesh` }
 
-/** What edges of one endpoint share: resources, and files as their pods have them. */
-export interface MeshHome extends AsyncDisposable {
+/** Resources and files that edges of one endpoint share, as in their pods. */
+export interface MeshFixture extends AsyncDisposable {
   readonly store: TemporaryStore['store']
   readonly directory: string
   readonly meshFiles: string
   readonly hostKeyFiles: string
-  /** Authority of the tunnels' certificates. */
+  /** CA of the tunnels' certificates. */
   readonly ca: KeyPair
-  /** A tunnel that takes the key, with its certificate. */
+  /** Creates a tunnel that accepts the key, with its certificate. */
   tunnel(publicKey: string, config?: object): Promise<{ readonly hostname: string; readonly name: string }>
-  /** Puts an edge among the peers. */
+  /** Adds an edge to the peers. */
   announce(name: string, port: number): Promise<void>
   withdraw(name: string): Promise<void>
   renewMeshCertificate(): Promise<void>
   knownHosts(ports: readonly number[]): Promise<string>
 }
 
-export async function openMeshHome(): Promise<MeshHome> {
+export async function openMeshFixture(): Promise<MeshFixture> {
   const opened = await openTemporaryStore()
   const { store } = opened
   const directory = await mkdtemp(join(tmpdir(), 'mooring-mesh-'))
@@ -119,7 +119,7 @@ export async function openMeshHome(): Promise<MeshHome> {
   }
 }
 
-/** A whole edge in this process. */
+/** Whole edge in this process. */
 export interface MeshEdge extends AsyncDisposable {
   readonly name: string
   readonly edge: Edge
@@ -132,12 +132,12 @@ export interface MeshEdge extends AsyncDisposable {
 
 interface Options {
   readonly limits?: Partial<MeshLimits>
-  /** Where its peers find it, when that is not its own port; undefined: where they were told already. */
+  /** Port at which its peers find it, if not its own; undefined: the peers are configured already. */
   readonly announce?: (port: number) => Promise<number | undefined>
 }
 
 export async function startMeshEdge(
-  home: MeshHome,
+  home: MeshFixture,
   name: string,
   { limits, announce = async (port) => port }: Options = {},
 ): Promise<MeshEdge> {

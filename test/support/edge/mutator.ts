@@ -1,14 +1,14 @@
-/** Bytes by chance, the same ones for the same seed. */
+/** Pseudo-random mutations of bytes, the same ones for the same seed. */
 export interface Mutator {
-  /** At least 0, below `bound`. */
+  /** Returns an integer from 0 to below `bound`. */
   readonly below: (bound: number) => number
   readonly pick: <T>(from: readonly [T, ...T[]]) => T
   readonly bytes: (length: number) => Buffer
-  /** The bytes with some flipped, cut out, doubled, or put in. */
+  /** Returns the bytes with some flipped, removed, doubled or inserted. */
   readonly mutate: (bytes: Buffer) => Buffer
 }
 
-/** mulberry32: enough chance for bytes, and no more. */
+/** Creates a generator of pseudo-random numbers, mulberry32, which is good enough for test data. */
 function generator(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -19,7 +19,7 @@ function generator(seed: number): () => number {
   }
 }
 
-/** What trips readers more often than chance does. */
+/** Bytes that cause errors in parsers more often than random ones. */
 const TELLING = [
   '\r\n',
   '\n',

@@ -10,19 +10,19 @@ const ip = async (...args: string[]) => (await run('ip', args)).stdout
 export type Family = 'ipv4' | 'ipv6'
 type Addresses = Readonly<Record<Family, string>>
 
-/** A link between two networks. */
+/** Addresses of a virtual link between two networks. */
 interface Link {
-  /** Addresses of this machine. */
+  /** Addresses of this machine's end. */
   readonly host: Addresses
-  /** Those at the other end. */
+  /** Addresses of the other end. */
   readonly own: Addresses
-  /** The ranges that both are in, and nobody else. */
+  /** Address ranges of the link, which nothing else uses. */
   readonly cidr: Addresses
 }
 
-/** A network of its own, as another machine has, with a link to this one. Disposing takes all of it away. */
+/** Network namespace, which stands for another machine, with a link to this one. Disposing removes it. */
 export interface NetworkNamespace extends Link, AsyncDisposable {
-  /** The command that runs another one in it. */
+  /** Returns the command that runs another command in the namespace. */
   readonly inside: (command: readonly string[]) => readonly string[]
 }
 
@@ -30,21 +30,21 @@ const NEEDS =
   'This test makes network namespaces and links them to this machine. It needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN, ' +
   '`ip` (iproute2), `nsenter` (util-linux), and a kernel with veth and IPv6.'
 
-/** Of a namespace and of our end of its link; interfaces have names of 15 characters at the most. */
+/** Prefix of the names of the namespace and of our end of the link. Interface names have at most 15 characters. */
 const nameOf = (index: number) => `mrg-${process.pid}-${index}`
 const NAME = /^mrg-(\d+)-\d+$/
 let made = 0
 
 /**
- * Makes one, and takes away those of processes that were killed.
- * @throws Error that says what is needed, when this user or this machine cannot; nothing is left then
+ * Creates a network namespace, and removes those of killed processes.
+ * @throws Error with the missing requirement when this user or machine cannot; nothing is left then
  */
 export async function makeNetworkNamespace(): Promise<NetworkNamespace> {
   const name = nameOf(made++)
   const remains = new AsyncDisposableStack()
   try {
     await removeLeftovers()
-    // Of an earlier process that had our id.
+    // Removes the namespace of an earlier process with our id.
     await remove(name)
     const link = linkOf(await freeBlock())
     remains.defer(() => remove(name))
@@ -60,11 +60,11 @@ export async function makeNetworkNamespace(): Promise<NetworkNamespace> {
   }
 }
 
-/** 198.18.0.0/15 is set aside for tests of networks (RFC 2544, appendix C.2.2); it has so many parts. */
+/** Number of blocks in 198.18.0.0/15, which is reserved for network tests (RFC 2544, appendix C.2.2). */
 const BLOCKS = 512
 const prefixOf = (block: number) => `198.${18 + Math.floor(block / 256)}.${block % 256}`
 
-/** One that nothing on this machine leads to. */
+/** Returns a block to which this machine has no route. */
 async function freeBlock(): Promise<number> {
   const block = randomInt(BLOCKS)
   return (await ip('-4', 'route', 'show', 'root', `${prefixOf(block)}.0/24`)) === '' ? block : freeBlock()
@@ -89,12 +89,12 @@ async function make(name: string, { host, own }: Link): Promise<void> {
 
 async function bringUp(device: string, { ipv4, ipv6 }: Addresses, ...where: string[]): Promise<void> {
   await ip(...where, 'address', 'add', `${ipv4}/24`, 'dev', device)
-  // In use at once: there is nobody who might have it already.
+  // Without duplicate address detection, since the link has no other hosts.
   await ip(...where, 'address', 'add', `${ipv6}/64`, 'dev', device, 'nodad')
   await ip(...where, 'link', 'set', device, 'up')
 }
 
-/** The link first: a program that still runs inside keeps the namespace, and that its end of the link. */
+/** Removes the link first: a running program inside would keep the namespace, and with it its end of the link. */
 async function remove(name: string): Promise<void> {
   if (existsSync(`/sys/class/net/${name}`)) await ip('link', 'delete', name)
   if (existsSync(`/run/netns/${name}`)) await ip('netns', 'delete', name)

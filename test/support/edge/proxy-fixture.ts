@@ -14,7 +14,7 @@ export const DOMAIN = 't.test'
 
 type Config = Partial<TunnelConfig>
 
-/** A tunnel as an edge serves it, without the resources that it comes from. */
+/** Returns the route of a tunnel, without the resources behind it. */
 export function routeTo(hostname: string, config: Config = {}): Route {
   const whole = TunnelConfig.parse(config)
   return {
@@ -40,7 +40,7 @@ interface Options {
   readonly clock?: EdgeClock
 }
 
-/** A proxy on loopback with tunnels that are only said to be there; what it writes to the journal is in `records`. */
+/** Starts a proxy on loopback with simulated tunnels. `records` has what it writes to the journal. */
 export async function startProxy(options: Options = {}) {
   const { limits, contextFor = async () => undefined, unknownHosts, trusted, challenge, clock = systemClock } = options
   const routes = new Map<string, Route>()
@@ -81,7 +81,7 @@ export async function startProxy(options: Options = {}) {
     failures,
     httpPort,
     httpsPort,
-    /** Says that the tunnel is there, or has other settings; a client that forwards to `port` connects. */
+    /** Adds or changes a tunnel, with a client that forwards to `port`. */
     serve(hostname: string, port: number | undefined, config: Config = {}) {
       const route = routeTo(hostname, config)
       routes.set(hostname, route)
@@ -89,7 +89,7 @@ export async function startProxy(options: Options = {}) {
       if (port !== undefined) sessions.connect(hostname, port)
       return route
     },
-    /** Says that the tunnel is not there any more; its client stays. */
+    /** Removes the tunnel; its client stays connected. */
     withdraw(hostname: string) {
       routes.delete(hostname)
       tell(hostname)

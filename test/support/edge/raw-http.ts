@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A backend that answers bytes as a test says, and keeps what it was sent. */
+/** Backend that sends raw responses, and records what it receives. */
 export interface RawBackend extends AsyncDisposable {
   readonly port: number
-  /** All bytes of each connection, latin1, in the order of the connections. */
+  /** Received bytes of each connection as latin1, in the order of the connections. */
   readonly received: string[]
 }
 
-/** `answer` is called with all that a connection has sent so far, whenever more comes. */
+/** Starts a backend. `answer` is called with all bytes of a connection so far, whenever more arrive. */
 export async function rawBackend(answer: (received: string, socket: Socket) => void): Promise<RawBackend> {
   const received: string[] = []
   const sockets = new Set<Socket>()
@@ -36,14 +36,14 @@ export async function rawBackend(answer: (received: string, socket: Socket) => v
   }
 }
 
-/** A visitor who writes bytes. */
+/** Connection of a visitor that sends raw bytes. */
 export interface RawVisitor {
   readonly socket: Socket
-  /** All that has come so far, latin1. */
+  /** Returns all bytes received so far, as latin1. */
   readonly text: () => string
-  /** Resolves with all that came, once the other side has closed. */
+  /** Resolves with all received bytes once the other side has closed. */
   readonly over: Promise<string>
-  /** Resolves once what came holds this text. */
+  /** Resolves once the received bytes contain this text. */
   sees(text: string): Promise<void>
 }
 
@@ -77,5 +77,5 @@ export function rawVisitor(port: number, first = ''): RawVisitor {
   }
 }
 
-/** What a visitor gets who sends these bytes, until the edge closes. */
+/** Sends these bytes, and resolves with all bytes received until the edge closes. */
 export const answered = (port: number, bytes: string): Promise<string> => rawVisitor(port, bytes).over

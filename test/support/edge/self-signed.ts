@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSecureContext, type SecureContext } from 'node:tls'
 
-/** A TLS context for all names below the domain, which nobody has signed. */
+/** Returns a TLS context with a self-signed certificate for all names below the domain. */
 export const selfSigned = (domain: string): SecureContext => createSecureContext(selfSignedPem(domain))
 
-/** The same as PEM; who takes the certificate for an authority's trusts it. */
+/** Returns the same certificate as PEM. A client that trusts it as a CA accepts it. */
 export function selfSignedPem(domain: string): { readonly key: string; readonly cert: string } {
   const folder = mkdtempSync(join(tmpdir(), 'self-signed-'))
   try {

@@ -1,12 +1,12 @@
 import type { EdgeClock } from '../../../edge/clock.ts'
 
-/** A clock that stands still, from this moment, until a test moves it. */
+/** Clock that stands still at its creation time until a test changes it. */
 export interface SettableClock extends EdgeClock {
-  /** Time passes. */
+  /** Advances the time. */
   pass(ms: number): void
-  /** Somebody sets the machine's clock: no time passes. */
+  /** Sets the wall clock; no time passes. */
   step(ms: number): void
-  /** How often it was read. */
+  /** Number of times that it was read. */
   readonly reads: number
 }
 

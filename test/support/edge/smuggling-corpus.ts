@@ -1,25 +1,26 @@
 /**
- * Requests that hide a second one, or the length of their body, from one of two readers. The families and their names follow the public tools that look for such
- * pairs of readers (defparam/smuggler; PortSwigger's HTTP Request Smuggler, `DesyncBox` and `SmugChunks`), the cases of llhttp's own tests, and RFC 9112, section 11.2.
+ * Request that hides a second one, or the length of its body, from one of two parsers. The families and their names follow public
+ * tools that search for smuggling (defparam/smuggler; PortSwigger's HTTP Request Smuggler, `DesyncBox` and `SmugChunks`), the
+ * cases of llhttp's own tests, and RFC 9112, section 11.2.
  */
 export interface Attack {
   readonly name: string
-  /** Whole: what comes after it on the connection is another request. */
+  /** Whether the request is complete: what follows it on the connection is another request. */
   readonly bytes: string
 }
 
-/** What must never be taken for a request. */
+/** Request that the backend must never receive. */
 export const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: smuggled.test\r\nContent-Length: 0\r\n\r\n'
 
 const range = (from: number, to: number): readonly number[] => Array.from({ length: to - from }, (_, index) => from + index)
-/** Control characters, the blank, and all that is not ASCII. */
+/** Control characters, the space, and all bytes outside ASCII. */
 export const EVERY_ODD_BYTE = [...range(0, 0x21), ...range(0x7f, 0x100)]
 const hex = (code: number): string => code.toString(16).padStart(2, '0')
 
 const request = (host: string, fields: string, body: string): string =>
   `POST /first HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n\r\n${body}`
 
-/** Ways to write `Transfer-Encoding: chunked` that some read and others do not. */
+/** Spellings of `Transfer-Encoding: chunked` that only some parsers accept. */
 function transferEncodings(): readonly (readonly [string, string])[] {
   const everyByte = EVERY_ODD_BYTE.flatMap((code) => {
     const byte = String.fromCharCode(code)
@@ -88,7 +89,10 @@ function transferEncodings(): readonly (readonly [string, string])[] {
   ]
 }
 
-/** Each spelling with a Content-Length before and behind it, and alone; the body is right for one reader and hides a request from the other. */
+/**
+ * Each spelling with a Content-Length before and behind it, and alone. The body is correct for one parser, and hides a request
+ * from the other.
+ */
 function clAgainstTe(host: string): readonly Attack[] {
   const clTe = `0\r\n\r\n${SMUGGLED}`
   const teCl = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`
@@ -152,7 +156,7 @@ function contentLengths(host: string): readonly Attack[] {
   return fields.map((field) => ({ name: `CL ${JSON.stringify(field)}`, bytes: request(host, field, SMUGGLED) }))
 }
 
-/** What a chunk’s line may end with, for some. */
+/** Line ends of chunks that only some parsers accept. */
 const TERMINATORS = ['\n', '\r', '\rX', '\r\r', '\n\r', '\x0b', '']
 
 function chunks(host: string): readonly Attack[] {
@@ -276,7 +280,7 @@ function lines(host: string): readonly Attack[] {
   return heads.map((head) => ({ name: `head ${JSON.stringify(head.replaceAll(host, 'H'))}`, bytes: head + SMUGGLED }))
 }
 
-/** All of them, for requests to this host. */
+/** Returns all attacks for requests to this host, by family. */
 export const smugglingCorpus = (host: string): Readonly<Record<string, readonly Attack[]>> => ({
   'Content-Length against Transfer-Encoding': clAgainstTe(host),
   'the value of Content-Length': contentLengths(host),

@@ -1,18 +1,18 @@
 import { readFile } from 'node:fs/promises'
 
-/** Bytes that the system keeps for one end of a TCP connection over IPv4 on this machine. */
+/** Bytes in the kernel's queues for one end of a TCP connection over IPv4 on this machine. */
 export interface SocketQueues {
   readonly localPort: number
   readonly remotePort: number
-  /** Sent by the program, and not acknowledged by the other end. */
+  /** Bytes sent by the program, and not acknowledged by the other end. */
   readonly toSend: number
-  /** Received, and not read by the program. */
+  /** Bytes received, and not read by the program. */
   readonly received: number
 }
 
 const LINE = /^ *\d+: \w+:(\w+) \w+:(\w+) \w+ (\w+):(\w+) /
 
-/** All of them, as Linux has them now (proc_net_tcp(5)). */
+/** Returns the current queues of all connections (proc_net_tcp(5)). */
 export async function socketQueues(): Promise<readonly SocketQueues[]> {
   const lines = (await readFile('/proc/net/tcp', 'latin1')).split('\n')
   return lines.flatMap((line) => {

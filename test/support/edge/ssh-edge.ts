@@ -19,7 +19,7 @@ import { createSshServer } from '../../../edge/ssh/server.ts'
 import type { ConnectionRecord } from '../../../journal/port.ts'
 
 const DOMAIN = 'tunnel.localhost'
-/** Where visitors are said to come. */
+/** Port in the URLs of tunnels. */
 export const HTTPS_PORT = 28_443
 const hostKeys = generateHostKeys()
 
@@ -27,7 +27,7 @@ type Config = Parameters<typeof TunnelConfig.parse>[0]
 
 export const freshHostname = () => randomBytes(8).toString('hex')
 
-/** Routes that a test may change. */
+/** Creates routes that a test may change. */
 export function routesInMemory() {
   const routes = new Map<string, Route>()
   const keys = new KeyIndex()
@@ -81,7 +81,7 @@ export function routesInMemory() {
   }
 }
 
-/** A password of a tunnel: without one of the caller's, of the form that the API issues. */
+/** Creates a temporary password of a tunnel, by default in the form that the API issues. */
 export function temporaryPassword(
   lifetimeMs = 60_000,
   password = `mt_${randomBytes(16).toString('hex')}`,
@@ -90,7 +90,7 @@ export function temporaryPassword(
   return { password, routed: { id: `pw-${sha256.slice(0, 8)}`, sha256, expiresAt: Date.now() + lifetimeMs } }
 }
 
-/** The SSH side of an edge on a free port, with a key of a user and a backend. */
+/** Starts the SSH side of an edge on a free port, with a user's key and a backend. */
 export async function startSshEdge(
   limits: Partial<SshLimits> = {},
   trusted: readonly string[] = [],
@@ -128,7 +128,7 @@ export async function startSshEdge(
 
   const children = new Set<SshClient>()
 
-  /** Starts the machine's ssh. */
+  /** Starts the machine's ssh client. */
   function ssh({ user, args = [], key = 'id', password, via = port, command }: SshOptions): SshClient {
     const askpass = file('askpass')
     writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$MOORING_TEST_PASSWORD"\n', { mode: 0o700 })
@@ -203,33 +203,33 @@ export async function startSshEdge(
 interface SshOptions {
   readonly user: string
   readonly args?: readonly string[]
-  /** Name of a key that was made. */
+  /** Name of a generated key. */
   readonly key?: string
   readonly password?: string
-  /** Port of this machine that leads to the edge. */
+  /** Port of this machine that forwards to the edge. */
   readonly via?: number
-  /** To be run there. */
+  /** Command to run on the server. */
   readonly command?: string
 }
 
 export interface SshClient {
-  /** What its terminal shows: all of it, and by the way it came. */
+  /** Output of the client: all of it, and by stdout and stderr. */
   readonly output: { readonly text: string; readonly stdout: string; readonly stderr: string }
   readonly exited: Promise<number | null>
-  /** Types it into its terminal. */
+  /** Types a text into the client's terminal. */
   type(text: string): void
-  /** As a service's, whose standard input is empty. */
+  /** Standard input is empty, as for a service. */
   endInput(): void
   kill(signal?: NodeJS.Signals): void
 }
 
-/** A TCP server on a free port of the loopback. */
+/** Starts a TCP server on a free port of loopback. */
 export async function startBackend(serve: (socket: Socket) => void) {
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
-    // A client that is killed resets its connections.
+    // A killed client resets its connections.
     socket.on('error', () => socket.destroy())
     serve(socket)
   })

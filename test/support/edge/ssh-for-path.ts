@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 export interface SshForPath {
-  /** As `IdentityFile=/home/somebody/key`. They come before those of a command, and so win over them (ssh_config(5)). */
+  /** Options such as `IdentityFile=/path/to/key`. They precede those of a command, and so take precedence (ssh_config(5)). */
   readonly options: readonly string[]
-  /** Is forwarded to where a command says port 3000, which somebody else may have on this machine. */
+  /** Local port that replaces port 3000 of a command, which may be in use on this machine. */
   readonly localPort: number
 }
 
 /**
- * Makes a program `ssh` in a directory that is put in PATH, so that commands which are meant for a person run as they are written: the
- * machine's own client, with what a person's ~/.ssh would tell it, and without that of whoever runs the tests.
+ * Creates a program `ssh` in a directory for PATH, so that commands from the documentation run unchanged. It runs the machine's
+ * own client with a given configuration in place of the user's ~/.ssh.
  * @returns its path
  */
 export async function writeSsh(directory: string, { options, localPort }: SshForPath): Promise<string> {

@@ -6,7 +6,7 @@ import { unpackedPackages } from '../debian-packages.ts'
 import { newKey } from './ssh2-client.ts'
 import type { WholeEdge } from './whole-edge.ts'
 
-/** Of a suite that is years ahead of the stable ones, with the libraries that it needs. */
+/** Packages of a newer Debian suite, with the libraries that they need. */
 const [CURRENT_SUITE, ...CURRENT_OPENSSH] = [
   'sid',
   ...[
@@ -24,11 +24,11 @@ const [CURRENT_SUITE, ...CURRENT_OPENSSH] = [
   ],
 ] as const
 
-/** The newest OpenSSH that Debian has, beside the machine's. @throws Error when it cannot be had */
+/** Returns the command of the newest OpenSSH of Debian, beside the machine's. @throws Error when it is not available */
 export const currentOpenSsh = async (): Promise<readonly string[]> =>
   (await unpackedPackages(CURRENT_SUITE, CURRENT_OPENSSH)).command('usr/bin/ssh')
 
-/** One program that runs, and what it says. */
+/** Running program and its output. */
 export interface Running extends AsyncDisposable {
   readonly said: () => string
   readonly exited: Promise<number | null>
@@ -53,20 +53,20 @@ export function running(command: readonly string[], env: Readonly<Record<string,
     exited,
     child,
     async [Symbol.asyncDispose]() {
-      // With all that it has started itself.
+      // Kills the program with all processes that it has started.
       if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
       await exited
     },
   }
 }
 
-/** Somebody who has a key, and knows the edge's. */
+/** User of OpenSSH with a key, who knows the edge's host keys. */
 export interface SshUser extends AsyncDisposable {
   readonly publicKey: string
-  /** File with the private key, as OpenSSH writes it. */
+  /** File with the private key, in the format of OpenSSH. */
   readonly identity: string
   readonly directory: string
-  /** What OpenSSH is told: log in by the key, check the host's, and end when the forward is refused. */
+  /** Options of OpenSSH: log in with the key, verify the host key, and exit when the forward is rejected. */
   readonly options: readonly string[]
 }
 
@@ -88,7 +88,7 @@ export async function sshUser({ knownHosts }: Pick<WholeEdge, 'knownHosts'>): Pr
   }
 }
 
-/** How a tunnel is forwarded to a port of this machine, for OpenSSH and those who take its arguments. */
+/** Returns the arguments that forward a tunnel to a port of this machine, for OpenSSH and compatible clients. */
 export const forwardTo = (edge: Pick<WholeEdge, 'ports'>, hostname: string, port: number): readonly string[] => [
   ...['-p', String(edge.ports.ssh), '-R', `${hostname}:80:127.0.0.1:${port}`, `${hostname}@127.0.0.1`],
 ]

@@ -5,13 +5,13 @@ import { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
 import { openSshPrivateKey, publicLine } from '../../../operator/endpoint/openssh.ts'
 import type { WholeEdge } from './whole-edge.ts'
 
-/** What ssh2's client has inside: the way to say what no honest client says. */
+/** Internal protocol object of ssh2's client, which can send messages that no correct client sends. */
 interface Protocol {
   authPassword(user: string, password: string): void
   tcpipForward(host: string, port: number, wantReply: boolean): void
   ping(): void
   rekey(): void
-  /** Set while keys are being exchanged. */
+  /** State of a running key exchange. */
   readonly _kexinit: Buffer | undefined
   readonly _packetRW: {
     readonly write: {
@@ -28,10 +28,10 @@ const packets = createRequire(import.meta.url)('ssh2/lib/protocol/utils.js') as 
 
 export const protocolOf = (client: Client): Protocol => (client as unknown as { readonly _protocol: Protocol })._protocol
 
-/** The socket below, to be paused or broken. */
+/** Returns the client's socket, for a test to pause or break. */
 export const socketOf = (client: Client): Socket => (client as unknown as { readonly _sock: Socket })._sock
 
-/** What it does on some messages, by the names that ssh2 calls them. */
+/** Handlers of received messages, under ssh2's names. */
 interface Handlers {
   CHANNEL_OPEN(protocol: object, info: { readonly sender: number; readonly window: number }): void
   CHANNEL_WINDOW_ADJUST(protocol: object, channel: number, bytes: number): void
@@ -40,7 +40,7 @@ interface Handlers {
 export const handlersOf = (client: Client): Handlers =>
   (client as unknown as { readonly _protocol: { readonly _handlers: Handlers } })._protocol._handlers
 
-/** Sends one message of the SSH protocol, whatever it says, encrypted as the others are. */
+/** Sends any message of the SSH protocol, encrypted like the others. */
 export function sendMessage(client: Client, payload: Uint8Array): void {
   const protocol = protocolOf(client)
   const { write } = protocol._packetRW
@@ -49,13 +49,13 @@ export function sendMessage(client: Client, payload: Uint8Array): void {
   packets.sendPacket(protocol, write.finalize(packet))
 }
 
-/** A key pair as OpenSSH writes it. One of some 400 that ssh2 generates cannot be read. */
+/** Creates a key pair in the format of OpenSSH. About one in 400 keys that ssh2 generates cannot be read. */
 export function newKey(): { readonly privateKey: string; readonly publicKey: string } {
   const { privateKey } = generateKeyPairSync('ed25519')
   return { privateKey: openSshPrivateKey(privateKey), publicKey: publicLine(privateKey) }
 }
 
-/** One of which many tests can do. */
+/** Key pair that many tests share. */
 export const KEY = newKey()
 
 export interface LoggedIn extends Disposable {
@@ -63,11 +63,13 @@ export interface LoggedIn extends Disposable {
   readonly hostname: string
   /** Resolves when the connection has closed. */
   readonly gone: Promise<void>
-  /** Accepts what it is forwarded, and serves each with this. */
+  /** Accepts forwarded connections, and calls `serve` with each channel. */
   serve(connection: (channel: ClientChannel) => void): Promise<void>
 }
 
-/** A client of ssh2's that is in no hurry to obey, logged in by key to a tunnel of its own. @throws Error when it is not let in */
+/**
+ * Logs in to a new tunnel by key, with a client of ssh2 that a test can make misbehave. @throws Error when the login is rejected
+ */
 export async function logIn(edge: Pick<WholeEdge, 'ports' | 'set'>, options: Partial<ConnectConfig> = {}): Promise<LoggedIn> {
   const hostname = options.username ?? randomBytes(8).toString('hex')
   if (options.username === undefined) await edge.set(hostname, { authorizedKeys: [KEY.publicKey] })

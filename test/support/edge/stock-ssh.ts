@@ -8,15 +8,15 @@ import type { Site } from './visitor.ts'
 
 const run = promisify(execFile)
 
-/** A person with OpenSSH's client and a key, who knows the host keys that a tunnel's record names. */
+/** User with OpenSSH's client and a key, who knows the host keys in a tunnel's record. */
 export interface Person extends AsyncDisposable {
   readonly publicKey: string
-  /** Connects a port of this machine to a tunnel, by the key or by a password; ends with the person. */
+  /** Connects a port of this machine to a tunnel, with the key or with a password. The client ends with the user's disposal. */
   forward(to: Site, localPort: number, password?: string): Promise<Client>
 }
 
 export interface Client extends AsyncDisposable {
-  /** What the terminal shows so far. */
+  /** Returns the terminal output so far. */
   readonly said: () => string
   /** Resolves with the exit code. */
   readonly exited: Promise<number | null>
@@ -32,7 +32,7 @@ export async function person(): Promise<Person> {
 
   async function forward({ hostname, endpoint }: Site, localPort: number, password?: string): Promise<Client> {
     const { sshHost, sshPort, hostKeys } = endpoint
-    // Of its own: another client may read at this moment.
+    // A file of its own, since another client may read its file at the same time.
     const knownHosts = join(dir, `known_hosts-${clientCount++}`)
     await writeFile(knownHosts, knownHostsFile(hostKeys, sshHost, sshPort))
     const how = password === undefined ? [`IdentityFile=${key}`, 'BatchMode=yes'] : ['PreferredAuthentications=password']

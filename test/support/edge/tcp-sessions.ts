@@ -4,17 +4,17 @@ import type { Channel, ChannelEvents } from '../../../edge/channels/channel.ts'
 import type { Origin, Session, Sessions } from '../../../edge/session.ts'
 import { createSessions } from '../../../edge/sessions.ts'
 
-/** Sessions whose channels are TCP connections to a backend on this machine: what an SSH session does, without SSH. */
+/** Sessions whose channels are TCP connections to a backend on this machine: sessions of an edge without SSH. */
 export interface TcpSessions extends Sessions {
-  /** A client connects that forwards to this port. */
+  /** Connects a client that forwards to this port. */
   connect(hostname: string, port: number): Session
-  /** Channels that were ever opened. */
+  /** Number of channels opened so far. */
   readonly opened: number
-  /** Requests that wait for a client. */
+  /** Number of requests that wait for a client. */
   readonly waiting: number
 }
 
-/** A channel over a TCP connection, with back-pressure both ways. */
+/** Opens a channel over a TCP connection, with back-pressure in both directions. */
 function openChannel(port: number, events: ChannelEvents, live: Set<Socket>): Channel {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
   let isOpen = false
@@ -79,7 +79,7 @@ export function createTcpSessions(): TcpSessions {
       }
       const others = sessions.of(hostname)
       sessions.add(session)
-      // They have answered since, as those of live clients do.
+      // Simulated clients are always alive.
       for (const other of others) sessions.confirm(other)
       return session
     },

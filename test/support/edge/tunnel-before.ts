@@ -5,7 +5,7 @@ import { http2Client, type Http2Client } from './http2-client.ts'
 import type { startProxy } from './proxy-fixture.ts'
 import { rawBackend } from './raw-http.ts'
 
-/** A tunnel before a backend that answers as the test says, and a visitor of it who speaks HTTP/2, who connects when first asked for. */
+/** Starts a tunnel to a backend with the test's responses, and an HTTP/2 visitor that connects at its first request. */
 export async function tunnelBefore(
   edge: Awaited<ReturnType<typeof startProxy>>,
   answer: (received: string, socket: Socket) => void,

@@ -16,16 +16,19 @@ export interface VisitOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Where a tunnel is visited, as its record says. */
+/** Fields of a tunnel's record that a visitor needs. */
 export type Site = Pick<Tunnel, 'hostname' | 'endpoint'>
 
-/** Visits a tunnel at its endpoint, as a browser that trusts the CA of the installation (PEM). @throws when there is no answer */
+/**
+ * Sends a request to a tunnel at its endpoint, as a browser that trusts the installation's CA (PEM). @throws Error without a
+ * response
+ */
 export async function visit(ca: string, site: Site, path = '/', options: VisitOptions = {}): Promise<Visit> {
   const answer = await beginVisit(ca, site, path, options)
   return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) }
 }
 
-/** The same up to the head of the answer; its body is still to be read. @throws when there is no answer */
+/** Sends the same request, and resolves at the response head; the body is still to be read. @throws Error without a response */
 export async function beginVisit(ca: string, { hostname, endpoint }: Site, path: string, options: VisitOptions = {}) {
   const request = send(ca, { hostname, endpoint }, path, options)
   return new Promise<IncomingMessage>((resolve, reject) => {
@@ -33,7 +36,7 @@ export async function beginVisit(ca: string, { hostname, endpoint }: Site, path:
   })
 }
 
-/** Changes to the protocol `echo`, and resolves with the connection. @throws when that is refused */
+/** Upgrades to the protocol `echo`, and resolves with the connection. @throws Error when the upgrade is rejected */
 export async function beginUpgrade(ca: string, site: Site, path: string): Promise<Duplex> {
   const request = send(ca, site, path, { headers: { Connection: 'Upgrade', Upgrade: 'echo' } })
   const socket = await new Promise<Duplex>((resolve, reject) => {

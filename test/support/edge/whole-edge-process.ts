@@ -17,18 +17,18 @@ import { openSqliteJournal } from '../../../journal/sqlite.ts'
 import { routesInMemory } from './ssh-edge.ts'
 import { selfSignedPem } from './self-signed.ts'
 
-/** What it is started with, as JSON in its last argument. */
+/** Options of the process, as JSON in its last argument. */
 export interface WholeEdgeOptions {
   readonly directory: string
-  /** Address that it listens on. */
+  /** Address to listen on. */
   readonly host: string
-  /** Milliseconds since the epoch that its clock stands at; without it, the clock goes. */
+  /** Time of a stopped clock in milliseconds since the epoch; default: the real clock. */
   readonly clock: number | undefined
   readonly ssh: Partial<SshLimits>
   readonly proxy: Partial<ProxyLimits>
 }
 
-/** What it is told. Each is answered by one {@link Reply}. */
+/** Command to the process. Each gets one {@link Reply}. */
 export type Order =
   | { readonly do: 'set'; readonly hostname: string; readonly config: object; readonly passwords: readonly RoutedPassword[] }
   | { readonly do: 'usage' }
@@ -36,7 +36,7 @@ export type Order =
   | { readonly do: 'metric'; readonly name: string }
   | { readonly do: 'stop' }
 
-/** Bytes of memory after a collection, and what lives. */
+/** Memory in bytes after a garbage collection, and numbers of live objects. */
 export interface Usage {
   readonly rss: number
   readonly heap: number
@@ -45,25 +45,25 @@ export interface Usage {
   readonly visitors: number
 }
 
-/** What its journal has of one tunnel, newest first: the last hundred of each. */
+/** Records of one tunnel in its journal, newest first, at most a hundred of each kind. */
 export interface Records {
   readonly requests: readonly RequestRecord[]
   readonly connections: readonly ConnectionRecord[]
 }
 
-/** The values of a metric, each with its labels. */
+/** Values of a metric, each with its labels. */
 export type MetricValues = readonly { readonly labels: object; readonly value: number }[]
 
 export interface Ready {
   readonly ports: { readonly ssh: number; readonly http: number; readonly https: number }
   readonly knownHosts: string
-  /** Of its certificate, PEM. */
+  /** CA of its certificate, PEM. */
   readonly ca: string
 }
 
 export type Reply = Ready | Usage | Records | MetricValues | { readonly done: true }
 
-/** Where the clients of most tests connect to. */
+/** Address to which the clients of most tests connect. */
 const LOOPBACK = '127.0.0.1'
 const PAGE = { limit: 100 }
 
@@ -127,7 +127,7 @@ async function main({ directory, host, clock, ssh: sshLimits, proxy: proxyLimits
       if (order.do === 'stop') process.disconnect()
     })
   })
-  // Whoever started it has gone.
+  // The parent process has ended.
   process.on('disconnect', () => process.exit())
   const lines = hostKeys.map((key) => parseHostKey(key).publicLine)
   tell({ ports: { ssh: sshPort, http, https }, knownHosts: knownHostsFile(lines, LOOPBACK, sshPort), ca: pem.cert })

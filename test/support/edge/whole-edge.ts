@@ -10,28 +10,31 @@ import type { MetricValues, Order, Ready, Records, Usage, WholeEdgeOptions } fro
 
 const PROGRAM = new URL('whole-edge-process.ts', import.meta.url)
 
-/** Both sides of an edge with a journal on disk, in a process of its own: what it costs is its own, and what kills it kills nobody else. */
+/** Whole edge with a journal on disk, in a process of its own, so that a test can measure or kill it. */
 export interface WholeEdge extends AsyncDisposable, Ready {
   readonly domain: string
   readonly pid: number
-  /** What it logged at `warn` and above, so far. */
+  /** Returns its log lines of level `warn` and above so far. */
   readonly logged: () => string
-  /** Makes or changes a tunnel. Rejects when the edge has died, as all of these. */
+  /** Creates or changes a tunnel. Rejects when the edge has died, as all methods do. */
   set(hostname: string, config?: object, passwords?: readonly RoutedPassword[]): Promise<void>
   usage(): Promise<Usage>
   records(hostname: string): Promise<Records>
-  /** Empty when there is none of this name. */
+  /** Returns the values of a metric, none for an unknown name. */
   metric(name: string): Promise<MetricValues>
 }
 
 export interface WholeEdgeLimits {
   readonly ssh?: Partial<SshLimits>
   readonly proxy?: Partial<ProxyLimits>
-  /** Where the journal is written; in memory where there is room unless given. */
+  /** Directory of the journal; default: in memory where there is space. */
   readonly folder?: string
-  /** Address that it listens on; that of the loopback unless given. */
+  /** Address to listen on; default: loopback. */
   readonly host?: string
-  /** Milliseconds since the epoch that its clock stands at, for limits of a minute on machines of any speed; it goes unless given. */
+  /**
+   * Time of a stopped clock in milliseconds since the epoch, for tests of limits by the minute on slow machines; default: the
+   * real clock.
+   */
   readonly clock?: number
 }
 
@@ -70,7 +73,7 @@ export async function startWholeEdge(limits: WholeEdgeLimits = {}): Promise<Whol
   }
 }
 
-/** One order after the other; `undefined` waits for what it says unasked. */
+/** Creates a function that sends commands one at a time; `undefined` waits for an unsolicited reply. */
 function asker(child: ChildProcess, logged: () => string): (order: Order | undefined) => Promise<unknown> {
   let last: Promise<unknown> = Promise.resolve()
   const one = (order: Order | undefined) =>

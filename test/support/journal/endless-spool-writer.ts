@@ -3,8 +3,9 @@ import { connectionRecord, requestRecord } from '../../conformance/journal/recor
 import { openSpool } from '../../../journal/spool.ts'
 
 /**
- * A program for the crash test: writes to the spool at `argv[2]`, which ships by the login at `argv[3]`, of the tunnel `argv[4]`, until it is
- * killed. On stdout it says `connect ID.` and `disconnect ID.` of each that is acknowledged, and `request ID.` of each when it was given.
+ * Program for the crash test. It writes records of the tunnel `argv[4]` to the spool at `argv[2]`, which ships with the login at
+ * `argv[3]`, until it is killed. It prints `connect ID.` and `disconnect ID.` for each acknowledged record, and `request ID.` for
+ * each request it has passed on.
  */
 const [, , directory = '', login = '', tunnel = ''] = process.argv
 const journal = await openSpool({ directory, login, log: { warn: () => undefined, info: () => undefined } })

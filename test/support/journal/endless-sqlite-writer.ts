@@ -2,8 +2,8 @@ import { connectionRecord, auditRecord, requestRecord } from '../../conformance/
 import { openSqliteJournal } from '../../../journal/sqlite.ts'
 
 /**
- * A program for the crash test: writes to the journal at `argv[2]` until it is killed. On stdout it says `request ID.` of each request that is
- * kept, `connect ID.`, `disconnect ID.` and `audit ID.` of each that is acknowledged.
+ * Program for the crash test. It writes to the journal at `argv[2]` until it is killed. It prints `request ID.` for each request
+ * that is kept, and `connect ID.`, `disconnect ID.` and `audit ID.` for each acknowledged record.
  */
 const [, , path = ''] = process.argv
 const tunnel = 'crash'

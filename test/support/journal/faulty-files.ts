@@ -1,9 +1,9 @@
 import { diskFiles, type Files } from '../../../journal/spool/files.ts'
 
-/** For tests: a disk of which some calls fail, as long as they are in `failing`, with the code given there. */
+/** Disk whose calls fail with the code given in `failing`, as long as they are listed there. */
 export interface FaultyFiles extends Files {
   readonly failing: Map<keyof Files, string>
-  /** Bytes that can still be appended: one more and the disk is full, in the middle of a frame. */
+  /** Number of bytes that can be appended before the disk is full, possibly in the middle of a frame. */
   room: number
 }
 
@@ -13,7 +13,7 @@ export function faultyFiles(): FaultyFiles {
     const code = failing.get(call)
     if (code !== undefined) throw systemError(call, code)
   }
-  /** A call that fails when it is told to. */
+  /** Wraps a call so that it fails while it is listed. */
   const checked =
     <A extends readonly unknown[], R>(call: keyof Files, act: (...given: A) => R) =>
     (...given: A): R => {

@@ -2,7 +2,10 @@ import { workerData } from 'node:worker_threads'
 import { existsSync, statSync } from 'node:fs'
 import { serveThread } from '../../../journal/thread/serve-thread.ts'
 
-/** A thread for a test: `die` ends it, `fail` and `read` fail, all else is said back. It does not begin while the file `workerData` is there. */
+/**
+ * Thread for a test. `die` ends it, `fail` and `read` fail, and other messages are echoed. It fails to start while the file
+ * `workerData` exists.
+ */
 serveThread<{ readonly type: string }, { readonly type: string }>(() => {
   if (existsSync(String(workerData))) throw new Error('not now')
   return (question) => {

@@ -7,7 +7,7 @@ import { SegmentLog } from '../../../journal/spool/segment-log.ts'
 
 export const MOST = { records: 5, bytes: 200 }
 
-/** For tests of logs: a directory that goes at the end. */
+/** Creates a directory for a test of logs, removed on disposal. */
 export function scratch(): Disposable & { readonly directory: string } {
   const directory = mkdtempSync(join(tmpdir(), 'mooring-segments-'))
   return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true }) }
@@ -18,7 +18,7 @@ export const openDurable = (directory: string, files: Files = diskFiles) =>
   new SegmentLog({ directory, name: 'x', durable: true, files })
 export const frameOf = (text: string, records = 1) => encodeFrame({ kind: 'audit', records, payload: Buffer.from(text) })
 
-/** Takes all there is. */
+/** Takes all frames of a log. */
 export function drain(log: SegmentLog): readonly string[] {
   const texts: string[] = []
   for (let batch = log.read(MOST); batch; batch = log.read(MOST)) {

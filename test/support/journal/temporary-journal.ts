@@ -10,7 +10,7 @@ export interface TemporaryJournal extends AsyncDisposable {
   readonly path: string
 }
 
-/** An empty journal for tests; closed and removed on disposal. */
+/** Opens an empty journal for a test; closed and removed on disposal. */
 export async function openTemporaryJournal(options: Partial<SqliteJournalOptions> = {}): Promise<TemporaryJournal> {
   const dir = await mkdtemp(join(tmpdir(), 'mooring-journal-'))
   const path = join(dir, 'journal.db')

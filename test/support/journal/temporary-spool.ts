@@ -5,16 +5,16 @@ import type { JournalLogin } from '../../../journal/postgresql.ts'
 import { openSpool, type Spool, type SpoolOptions } from '../../../journal/spool.ts'
 import { silent } from './temporary-journal.ts'
 
-/** For tests: a directory for a spool, and one with the login that it ships by. */
-export interface SpoolPlace extends AsyncDisposable {
+/** Directory for a spool, and another one with the login that it ships with. */
+export interface TemporarySpool extends AsyncDisposable {
   readonly directory: string
   readonly login: string
-  /** Puts a login where the spool reads it, as when a Secret is mounted or changes. */
+  /** Writes the login that the spool reads, as when a Secret is mounted or changes. */
   setLogin(login: JournalLogin): Promise<void>
   open(options?: Partial<SpoolOptions>): Promise<Spool>
 }
 
-export async function spoolPlace(): Promise<SpoolPlace> {
+export async function temporarySpool(): Promise<TemporarySpool> {
   const root = await mkdtemp(join(tmpdir(), 'mooring-spool-'))
   const [directory, login] = [join(root, 'spool'), join(root, 'login')]
   await mkdir(login)

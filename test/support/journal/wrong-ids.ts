@@ -1,5 +1,5 @@
-/** What is no UUIDv7 in lower case, for tests: each place is wrong once, and so is the length. */
-export const NO_IDS: readonly string[] = [
+/** Texts that are not a UUIDv7 in lower case: each position is wrong once, and so is the length. */
+export const WRONG_IDS: readonly string[] = [
   '',
   'x',
   '01890000-0000-4000-8000-000000000000',

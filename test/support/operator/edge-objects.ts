@@ -2,7 +2,7 @@ import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { TunnelEndpointSpec } from '../../../crds/tunnel-endpoint.ts'
 import { type EdgePodSettings, EdgePods } from '../../../operator/endpoint/kubernetes/settings.ts'
 
-/** An endpoint with what a test wants different from the defaults. */
+/** Returns an endpoint with the defaults, apart from the given fields. */
 export const endpoint = (spec: object = {}): TunnelEndpoint => ({
   apiVersion: 'mooring.dev/v1alpha1',
   kind: 'TunnelEndpoint',
@@ -15,5 +15,5 @@ export const endpoint = (spec: object = {}): TunnelEndpoint => ({
   }),
 })
 
-/** Settings as the chart gives them. */
+/** Returns the settings of edge pods in the form of the chart. */
 export const settings = (given: object = {}): EdgePodSettings => EdgePods.parse(JSON.stringify({ image: 'mooring:1', ...given }))

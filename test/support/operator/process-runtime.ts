@@ -27,7 +27,7 @@ export const credentials = { user: 'mooring', password: "it's_a_secret_\\_of_24_
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
-/** A CA and a certificate of it for loopback. */
+/** Creates a CA, and a certificate signed by it for loopback. */
 export async function makeCertificate(): Promise<EngineCertificate> {
   const [authority, keys] = await Promise.all([newKeys(), newKeys()])
   const ca = await X509CertificateGenerator.createSelfSigned({
@@ -55,7 +55,9 @@ export interface Scratch extends AsyncDisposable {
   readonly directory: string
 }
 
-/** A directory that goes at the end, after every server in it was stopped. The first server in it is made from scratch. */
+/**
+ * Creates a directory. On disposal it stops all servers in it and removes it. The first server in it is created from scratch.
+ */
 export async function bareScratch(): Promise<Scratch> {
   const directory = await mkdtemp(join(await root(), 'mooring-process-'))
   return {
@@ -68,7 +70,7 @@ export async function bareScratch(): Promise<Scratch> {
   }
 }
 
-/** The same; servers in it are copies. */
+/** Creates the same directory, in which servers are copies of prepared ones. */
 export async function scratch(): Promise<Scratch> {
   const at = await bareScratch()
   await shareBlanks(at.directory)
@@ -77,13 +79,16 @@ export async function scratch(): Promise<Scratch> {
 
 const MEMORY_BYTES = 4 * 1024 ** 3
 
-/** In memory where there is room: a data directory is a thousand files, which some disks take a second to remove. */
+/**
+ * Returns the parent of test directories, in memory where there is space: a data directory has a thousand files, which some disks
+ * take a second to remove.
+ */
 async function root(): Promise<string> {
   const memory = await statfs('/dev/shm').catch(() => undefined)
   return memory && memory.bavail * memory.bsize > MEMORY_BYTES ? '/dev/shm' : tmpdir()
 }
 
-/** What a test wants different. */
+/** Settings that a test overrides. */
 export type RuntimeTraits = Partial<ProcessRuntimeDeps> & Pick<ConfinementDeps, 'kinds'>
 
 export async function runtimeIn(directory: string, { kinds, ...overrides }: RuntimeTraits = {}): Promise<ServerRuntime> {
@@ -118,7 +123,7 @@ export function databaseServer(motor: Motor = 'postgresql-15.4.0', uid: string =
 
 type Phase = ServerState['phase']
 
-/** Does what a reconciler does, ensures at every change, until the server is in that phase. */
+/** Ensures the server at every change, as a reconciler does, until it has reached a phase. */
 export async function reach<P extends Phase>(
   runtime: ServerRuntime,
   server: DatabaseServer,
@@ -139,7 +144,7 @@ export async function reach<P extends Phase>(
 
 const isIn = <P extends Phase>(state: ServerState, phase: P): state is Extract<ServerState, { phase: P }> => state.phase === phase
 
-/** A session of the admin, to be disposed of. */
+/** Opens a session of the admin; dispose of it. */
 export async function connect(port: number, options: pg.ClientConfig = {}): Promise<pg.Client & AsyncDisposable> {
   const client = new pg.Client({ host: '127.0.0.1', port, database: 'postgres', ...credentials, ...options })
   client.on('error', () => undefined)
@@ -147,15 +152,15 @@ export async function connect(port: number, options: pg.ClientConfig = {}): Prom
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }
 
-/** One value out of the first row. */
+/** Returns the first value of the first row. */
 export async function ask(client: pg.Client, sql: string): Promise<unknown> {
   const { rows } = await client.query<Record<string, unknown>>(sql)
   return Object.values(rows[0] ?? {})[0]
 }
 
-/** @throws Error when no process is recorded */
+/** Returns the record of a server. @throws Error when it has no process */
 export async function recordOf(paths: ServerPaths): Promise<ServerRecord & { process: ProcessId }> {
   const record = await readRecord(paths)
-  if (!record?.process) throw new Error('no process is recorded')
+  if (!record?.process) throw new Error('the record has no process')
   return { ...record, process: record.process }
 }

@@ -13,7 +13,7 @@ export const server: DatabaseServer = {
   spec: { motor: 'postgresql-15.4.0', region: '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01', tenancy: 'shared', capacity: 50 },
 }
 
-/** What a test wants different from a shared server behind a ClusterIP. */
+/** Returns the desired state of a shared server behind a ClusterIP, apart from the given fields. */
 export const desired = (traits: Partial<DesiredServer> = {}): DesiredServer => ({
   ...{ server, engine: postgresqlPod, image: 'postgres:15.4', size: POD_SETTINGS.sharedSize, settings: POD_SETTINGS },
   ...{ exposure: 'ClusterIP', host: undefined, nodeSelector: {}, replaced: '/usr/share/postgresql/15/extension' },

@@ -5,8 +5,8 @@ import { blanksIn } from '../../../operator/server/process/files/paths.ts'
 export const SHARED_BLANKS = fileURLToPath(new URL('../../../node_modules/.cache/mooring/blanks', import.meta.url))
 
 /**
- * For tests that are not about how a data directory is made: servers in `directory` are copied from blanks that all tests share, and
- * the next run's. Whoever comes first makes them. `directory` must be there, and have no blanks yet.
+ * Lets servers in `directory` be copies of prepared data directories that all tests and later runs share. The first user creates
+ * those. `directory` must exist, without prepared ones.
  */
 export async function shareBlanks(directory: string): Promise<void> {
   await mkdir(SHARED_BLANKS, { recursive: true, mode: 0o700 })

@@ -9,17 +9,17 @@ import type { ThrowAwayPostgres } from './throw-away-postgres.ts'
 export const LIMITS = { connections: 12 }
 
 /**
- * A hardened PostgreSQL server and its admin, for one `describe`. Its members may be used from within tests only. The server is of the npm
- * packages, or a container where the run has images to test.
+ * Hardened PostgreSQL server and its admin, for one `describe`. Use its members within tests only. The server comes from the npm
+ * packages, or from a container when the run has images to test.
  */
 export interface EngineBench {
   readonly server: ThrowAwayPostgres
   readonly admin: EngineAdmin
-  /** Claims a new tenant of that name. */
+  /** Claims a new tenant with this name. */
   tenant(name: string): Promise<Tenant>
-  /** Logs a tenant in. */
+  /** Opens a session of a tenant. */
   as(tenant: Tenant, database?: string): Promise<pg.Client>
-  /** Calls tidy until it has no more to do. */
+  /** Calls `tidy` until nothing is left to do. */
   settle(size: number): Promise<void>
 }
 
@@ -63,13 +63,13 @@ export function postgresqlBench(series: Series): EngineBench {
 
 const MOTORS_OF = { '14': 'postgresql-14.4.0', '15': 'postgresql-15.4.0' } as const satisfies Record<Series, Motor>
 
-/** Only loaded where it is asked for: the library takes most of a second. */
+/** Loaded on demand: the library takes most of a second. */
 async function startContainer(image: string, motor: Motor): Promise<ThrowAwayPostgres> {
   const { startPostgresContainer } = await import('./postgres-container.ts')
   return startPostgresContainer(image, motor)
 }
 
-/** Waits for a condition that another process brings about. */
+/** Waits until another process has made a condition true. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -19,7 +19,7 @@ async function serverDirectories(dataDir: string): Promise<readonly string[]> {
   return readdir(serversIn(dataDir)).catch(() => [])
 }
 
-/** Every process that holds the data of an engine of `dataDir`, one that is still being made included. */
+/** Returns all processes with the data of a server of `dataDir`, including one that is being created. */
 export async function engineProcesses(dataDir: string): Promise<readonly ProcessId[]> {
   const directories = (await serverDirectories(dataDir)).flatMap((uid) => {
     const { data, unfinished } = serverPaths(serversIn(dataDir), uid)
@@ -28,7 +28,7 @@ export async function engineProcesses(dataDir: string): Promise<readonly Process
   return (await Promise.all(directories.map(holdersOf))).flat()
 }
 
-/** The engines proper: those alive whose parent is no engine process. One a server when all is well. */
+/** Returns the main processes of servers: live ones whose parent is not a server process. Normally one for each server. */
 export async function mainProcesses(dataDir: string): Promise<readonly ProcessId[]> {
   const processes = await engineProcesses(dataDir)
   const parents = await Promise.all(processes.map(({ pid }) => parentOf(pid)))
@@ -39,20 +39,20 @@ export async function mainProcesses(dataDir: string): Promise<readonly ProcessId
   })
 }
 
-/** Undefined once the process has gone. */
+/** Returns the parent's id, undefined once the process has ended. */
 async function parentOf(pid: number): Promise<number | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   return text === undefined ? undefined : Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1])
 }
 
-/** Whether initdb is at work on a server of `dataDir`. */
+/** Whether initdb is running for a server of `dataDir`. */
 export async function isInitialising(dataDir: string): Promise<boolean> {
   const uids = await serverDirectories(dataDir)
   const holders = await Promise.all(uids.map((uid) => holdersOf(serverPaths(serversIn(dataDir), uid).unfinished)))
   return holders.flat().length > 0
 }
 
-/** How the operator gets into each server of `dataDir` that is up. */
+/** Returns the operator's logins of all running servers of `dataDir`. */
 export async function adminTargets(dataDir: string): Promise<readonly AdminTarget[]> {
   await using state = await openStateOf(dataDir)
   const { items } = await state.store.list(DatabaseServer)
@@ -64,6 +64,6 @@ async function targetOf(dataDir: string, store: Store, { metadata }: DatabaseSer
   const record = await readRecord(serverPaths(serversIn(dataDir), metadata.uid))
   const [user, password] = ['username', 'password'].map((key) => decodeSecret(secret?.data ?? {}, key))
   if (user === undefined || password === undefined || !record)
-    throw new Error(`${metadata.name} is said to run, but has no record`)
+    throw new Error(`${metadata.name} has the phase of a running server, but no record`)
   return { host: '127.0.0.1', port: record.port, user, password }
 }

@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What {@link startLocalServer} answers with. */
+/** Request as {@link startLocalServer} received it, in the body of its response. */
 export interface Seen {
   readonly url: string
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A web server on somebody's machine, which answers with the request that it saw, and with a header `X-Secret`. */
+/** Starts a web server that responds with the request it received, and with a header `X-Secret`. */
 export async function startLocalServer(): Promise<AsyncDisposable & { readonly port: number }> {
   const server = createServer((req, res) => {
     res.setHeader('X-Secret', 'inside')

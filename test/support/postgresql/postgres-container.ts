@@ -12,8 +12,8 @@ const USER = POD_SETTINGS.user
 const START_MS = 60_000
 
 /**
- * Runs what a pod of the cluster runs, in its two steps. Process 1 is not the server, so that a server that crashed is brought up again in the
- * same container. Needs of an image no more than docs/images.md names.
+ * Runs the two steps of a pod. Process 1 is not the server, so that a crashed server is restarted in the same container. The
+ * image needs nothing beyond docs/images.md.
  */
 const SCRIPT = `
 umask 022
@@ -25,10 +25,10 @@ ${commandOf(postgresqlPod.initialise)}
 cp -R ${at.replacement}/. "$REPLACED"
 while :; do ${commandOf(postgresqlPod.serve)} || true; done
 `
-/** Leaves the server's process id in `$pid`: the first line of the file that PostgreSQL keeps it in. */
+/** Sets `$pid` to the server's process id, the first line of PostgreSQL's pid file. */
 const READ_PID = `read -r pid <${postgresqlPod.dataMount}/pgdata/postmaster.pid`
 
-/** A server in a container of `image`, which is reached from outside and so with TLS. */
+/** Starts a server in a container of `image`. It is reached from outside, and therefore over TLS. */
 export async function startPostgresContainer(image: string, motor: Motor): Promise<ThrowAwayPostgres> {
   const { info } = await getContainerRuntimeClient()
   const { host } = info.containerRuntime
@@ -65,10 +65,10 @@ export async function startPostgresContainer(image: string, motor: Motor): Promi
     .withStartupTimeout(START_MS)
     .start()
     .catch((cause: unknown) => {
-      throw new Error(`a container of ${image} did not come up: ${log}`, { cause })
+      throw new Error(`container of ${image} did not start: ${log}`, { cause })
     })
   const target = { host, port: container.getMappedPort(postgresqlPod.port), ca: ca.certificate, client, ...ADMIN }
-  // Process 1 starts the server for as long as the container is there.
+  // Process 1 restarts the server for the lifetime of the container.
   const starting = { target, isAlive: () => true, log: () => log }
   await untilReachable(starting)
   const clients = clientsOf(target)
@@ -78,7 +78,7 @@ export async function startPostgresContainer(image: string, motor: Motor): Promi
     log: () => log,
     client: clients.open,
     async crash() {
-      // PostgreSQL's immediate shutdown: no goodbye, no checkpoint, recovery at the next start.
+      // PostgreSQL's immediate shutdown: no checkpoint, and recovery at the next start.
       await shell(container, `${READ_PID}; kill -QUIT "$pid"; while kill -0 "$pid" 2>/dev/null; do :; done`)
       await untilReachable(starting)
     },

@@ -22,13 +22,13 @@ export const SERIES = ['14', '15'] as const
 export type Series = (typeof SERIES)[number]
 
 export interface PostgresOptions {
-  /** Databases that any role may connect to. */
+  /** Databases to which any role may connect. */
   readonly own?: readonly string[]
-  /** Offers TLS, if no client is made to use it. */
+  /** Offers TLS without requiring it. */
   readonly tls?: EngineCertificate
 }
 
-/** A {@link ThrowAwayPostgres} on loopback, from the npm packages. */
+/** Starts a {@link ThrowAwayPostgres} on loopback, from the npm packages. */
 export async function startPostgres(series: Series, { own = [], tls }: PostgresOptions = {}): Promise<ThrowAwayPostgres> {
   const { data, native, user, root } = await dataOf(series)
   const target = { host: '127.0.0.1', port: await freePort(), ...ADMIN }
@@ -58,7 +58,7 @@ export async function startPostgres(series: Series, { own = [], tls }: PostgresO
     version: versionIn(await run(join(native, 'bin/postgres'), ['--version'])),
     client: clients.open,
     async crash() {
-      // PostgreSQL's immediate shutdown: no goodbye, no checkpoint, recovery at the next start.
+      // PostgreSQL's immediate shutdown: no checkpoint, and recovery at the next start.
       await stop(server, 'SIGQUIT')
       server = await start()
     },
@@ -80,14 +80,14 @@ async function certificateFiles({ data, user }: Pick<Data, 'data' | 'user'>, { c
 }
 
 interface Data {
-  /** All that has to go at the end. */
+  /** Directories to remove at the end. */
   readonly root: string
   readonly data: string
   readonly native: string
   readonly user: EngineUser
 }
 
-/** As Mooring makes a server's data, but in a place that the engine can get at by its name. */
+/** Creates the data of a server as Mooring does, in a directory that the server's user can reach by name. */
 async function dataOf(series: Series): Promise<Data> {
   const motor = (['postgresql-14.4.0', 'postgresql-15.4.0'] as const).find((motor) => motor.startsWith(`postgresql-${series}`))
   const binaries = motor && binariesFor(motor, 'nearest')
@@ -110,7 +110,7 @@ async function dataOf(series: Series): Promise<Data> {
   return { root, data: paths.data, native: join(installation, 'native'), user }
 }
 
-/** @returns what it wrote to stdout */
+/** Runs a program. @returns its stdout */
 async function run(file: string, args: readonly string[]): Promise<string> {
   const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''

@@ -5,24 +5,24 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-/** More than any disk of a test has. */
+/** Size beyond that of any test's disk, in bytes. */
 const FILLER_BYTES = 1 << 30
 
-/** A file system of its own, in memory. */
+/** File system in memory for one test. */
 export interface SmallDisk extends AsyncDisposable {
-  /** Its root, for its owner alone. */
+  /** Root of the file system, for its owner alone. */
   readonly dir: string
   grow(mebibytes: number): Promise<void>
-  /** Takes all the room that is left. Returns how to give it back. */
+  /** Fills the free space. Returns a function that frees it. */
   fill(): Promise<() => Promise<void>>
 }
 
-/** @throws when this process may not mount one */
+/** Mounts a file system of this size. @throws Error when this process may not mount */
 export async function smallDisk(mebibytes: number): Promise<SmallDisk> {
   const dir = await mkdtemp(join(tmpdir(), 'mooring-disk-'))
   await run('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m,mode=700`, 'tmpfs', dir]).catch(async (cause: unknown) => {
     await rm(dir, { recursive: true })
-    throw new Error('this test fills a small tmpfs: it needs root, mount(8) and the right to mount', { cause })
+    throw new Error('this test needs root, mount(8) and the right to mount a tmpfs', { cause })
   })
 
   return {
@@ -33,7 +33,7 @@ export async function smallDisk(mebibytes: number): Promise<SmallDisk> {
     async fill() {
       const filler = join(dir, 'filler')
       const full = await fillUp(filler)
-      if (!full) throw new Error(`${dir} is not as small as it should be`)
+      if (!full) throw new Error(`${dir} is larger than ${mebibytes} MiB`)
       return () => rm(filler)
     },
     async [Symbol.asyncDispose]() {

@@ -3,7 +3,7 @@ import type { Instance } from '../api/answers.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** Logs in as an answer says, by TLS with its CA where that is required. The caller ends the client. */
+/** Opens a session with the credentials in a response, over TLS with its CA where required. The caller ends the client. */
 export async function login(instance: Instance, database = instance.name): Promise<pg.Client> {
   const { host, port, user, password, tls } = instance
   const ssl = tls.required ? { ca: tls.ca ?? '' } : false

@@ -3,10 +3,10 @@ import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql
 import { adminTargets } from './engines-of.ts'
 import type { Mooring } from '../deployment/mooring.ts'
 
-/** A tenant whose database and login are both there. */
+/** State of a tenant with database and login. */
 export const WHOLE: TenantState = { database: true, login: LoginState.enabled }
 
-/** What the catalogs of all engines of a data directory have of tenants, by name: all resources and nothing else, when all is well. */
+/** Returns the tenants in the catalogs of all servers of a data directory, by name. They must match the resources exactly. */
 export async function tenantsOf(dataDir: string): Promise<Readonly<Record<string, TenantState>>> {
   const tenants: (readonly [string, TenantState])[] = []
   for (const target of await adminTargets(dataDir)) {
@@ -16,7 +16,7 @@ export async function tenantsOf(dataDir: string): Promise<Readonly<Record<string
   return Object.fromEntries(tenants)
 }
 
-/** What {@link tenantsOf} must say: one whole tenant for each instance that the API lists. */
+/** Returns the expected result of {@link tenantsOf}: one complete tenant for each instance that the API lists. */
 export async function tenantsListed(mooring: Mooring): Promise<Readonly<Record<string, TenantState>>> {
   const { body } = await mooring.call('GET', '/v1/instances?limit=200')
   return Object.fromEntries(body.data.instances.map(({ name }) => [name, WHOLE]))

@@ -5,20 +5,20 @@ import { dialling, TIMEOUTS } from '../../../operator/engines/postgresql/connect
 
 export const ADMIN = { user: 'mooring', password: 'admin-of-a-throw-away-server' }
 
-/** A PostgreSQL server of its own for one test file, set up as Mooring sets up its shared servers. */
+/** PostgreSQL server for one test file, configured like Mooring's shared servers. */
 export interface ThrowAwayPostgres extends AsyncDisposable {
   readonly target: AdminTarget
-  /** What the program itself says it is: `15.4`. */
+  /** Version that the program reports: `15.4`. */
   readonly version: string
-  /** A connected client that ends with the server. Default: the admin in the maintenance database. */
+  /** Connects a client that ends with the server. Default: the admin in the maintenance database. */
   readonly client: (login?: { user?: string; password?: string; database?: string }) => Promise<pg.Client>
-  /** Ends the server at once, as after a crash, and brings it up again on the same port. */
+  /** Kills the server as in a crash, and starts it again on the same port. */
   crash(): Promise<void>
-  /** Everything that the server logged. */
+  /** Returns the log of the server. */
   log(): string
 }
 
-/** Clients of one server that end together. */
+/** Clients of one server, disposed together. */
 export interface Clients {
   readonly open: ThrowAwayPostgres['client']
   end(): Promise<void>
@@ -45,12 +45,12 @@ const START_MS = 30_000
 
 export interface Starting {
   readonly target: AdminTarget
-  /** False once there is no use in waiting. */
+  /** Whether the server still runs, so that waiting makes sense. */
   readonly isAlive: () => boolean
   readonly log: () => string
 }
 
-/** Waits until the admin can log in. @throws Error with the server's log when that does not come about */
+/** Waits until the admin can log in. @throws Error with the server's log when that fails */
 export async function untilReachable({ target, isAlive, log }: Starting): Promise<void> {
   const deadline = Date.now() + START_MS
   while (Date.now() < deadline) {
@@ -58,7 +58,7 @@ export async function untilReachable({ target, isAlive, log }: Starting): Promis
     if (await accepts(target)) return
     await delay(20)
   }
-  throw new Error(`PostgreSQL does not come up: ${log()}`)
+  throw new Error(`PostgreSQL does not accept logins: ${log()}`)
 }
 
 async function accepts(target: AdminTarget): Promise<boolean> {
@@ -73,7 +73,7 @@ async function accepts(target: AdminTarget): Promise<boolean> {
   }
 }
 
-/** `postgres (PostgreSQL) 15.4 (Debian …)` → `15.4` */
+/** Extracts the version: `postgres (PostgreSQL) 15.4 (Debian …)` → `15.4`. */
 export function versionIn(output: string): string {
   const version = /\d+\.\d+/.exec(output)?.[0]
   if (version === undefined) throw new Error(`no version: ${output}`)

@@ -5,11 +5,11 @@ import type { Key, Store } from '../../../store/port.ts'
 
 export interface ConflictingStore {
   readonly store: Store
-  /** The writes that conflicted: `patchStatus SharedInstance acme--prod/a`. */
+  /** Writes that failed with a conflict: `patchStatus SharedInstance acme--prod/a`. */
   readonly conflicts: ReadonlySet<string>
 }
 
-/** Of the writes that do the same to the same object, every other one, from the first on, meets another writer who was quicker. */
+/** Wraps a store so that each first, third, fifth … identical write to an object fails with a conflict. */
 export function createConflictingStore(store: Store): ConflictingStore {
   const conflicts = new Set<string>()
   const due = new Set<string>()

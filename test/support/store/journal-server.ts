@@ -3,7 +3,7 @@ import type { JournalLogin } from '../../../journal/postgresql.ts'
 import { createJournalOwner } from '../../../journal/postgresql.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../postgresql/postgres.ts'
 
-/** A PostgreSQL of its own with an empty, laid-out journal and its three roles. */
+/** PostgreSQL server with an empty journal schema and its three roles. */
 export interface JournalServer extends AsyncDisposable {
   readonly server: ThrowAwayPostgres
   readonly logins: Readonly<Record<'owner' | 'edge' | 'reader', JournalLogin>>

@@ -21,28 +21,28 @@ import { REGION_ID } from '../../builders/shared-instance.ts'
 const MOTOR = 'postgresql-15.4.0'
 const NAMESPACE = 'acme--prod'
 
-/** The whole operator over a real store and one database server that is there already. */
+/** Whole operator over a real store and one existing database server. */
 export interface RunningOperator extends AsyncDisposable {
-  /** As clients use it: nothing stands between. */
+  /** Store as clients use it, without a wrapper. */
   readonly store: Store
   readonly instances: Cache<typeof SharedInstance>
   readonly caches: OperatorCaches
-  /** Wishes for an instance. */
+  /** Creates a SharedInstance. */
   create(name: string, spec?: Partial<SharedInstance['spec']>): Promise<SharedInstance>
-  /** Waits until the cache has it as wanted. */
+  /** Waits until the cache has an object that meets a condition. */
   untilInstance(name: string, wanted: (instance: SharedInstance | undefined) => boolean): Promise<void>
-  /** Name and password of an instance, out of its Secret. */
+  /** Returns name and password of an instance from its Secret. */
   credentialsOf(name: string): Promise<{ readonly user: string; readonly password: string; readonly database: string }>
 }
 
 export interface OperatorOptions {
   readonly target: AdminTarget
-  /** What the operator gets in the store's place. */
+  /** Wraps the store that the operator uses. */
   readonly wrap?: (store: Store) => Store
   readonly settings?: Partial<OperatorSettings>
-  /** In place of a runtime that says of each server that it is the one at `target`. */
+  /** Replaces the runtime, which by default reports the server at `target` for each server. */
   readonly runtime?: ServerRuntime
-  /** A store that stays when the operator ends, for another one to go on with. */
+  /** Store that outlives the operator, for the next one. */
   readonly over?: Store
 }
 
@@ -104,7 +104,7 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
   }
 }
 
-/** What an installation starts with, and the admin password of the server that the fleet is going to make. */
+/** Creates the initial objects of an installation, and the admin password of the server that the operator will create. */
 async function furnish(store: Store, { user, password }: AdminTarget): Promise<void> {
   const tenant = { [labels.organization]: 'acme', [labels.namespace]: 'prod' }
   await store.create(Namespace, { metadata: { name: NAMESPACE, labels: tenant } })
@@ -119,7 +119,7 @@ async function furnish(store: Store, { user, password }: AdminTarget): Promise<v
   })
 }
 
-/** Every server is the one at `target`. */
+/** Creates a runtime in which every server is the one at `target`. */
 export function runtimeAt({ host, port }: AdminTarget): ServerRuntime {
   return {
     motors: () => Promise.resolve(new Map([[MOTOR, { version: '15.4.0' }]])),

@@ -2,7 +2,7 @@ import { type JournalServer, startJournalServer } from './journal-server.ts'
 import { createPostgresqlReader, type PostgresqlReader } from '../../../journal/postgresql.ts'
 import { silent } from '../journal/temporary-journal.ts'
 
-/** For tests: a journal that spools ship to, and who reads what has arrived. */
+/** Journal that spools ship to, with a reader of the shipped records. */
 export interface ReadableJournal extends AsyncDisposable {
   readonly server: JournalServer
   readonly reader: PostgresqlReader

@@ -9,7 +9,7 @@ export interface RunningCache extends AsyncDisposable {
   readonly errors: unknown[]
 }
 
-/** A cache that runs over `store` in virtual time until disposed. */
+/** Runs a cache over `store` in virtual time until disposed. */
 export function startCache(store: Store, options: Partial<CacheDeps<typeof Organization>> = {}): RunningCache {
   const clock = createVirtualClock()
   const errors: unknown[] = []

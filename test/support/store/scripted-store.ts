@@ -7,7 +7,7 @@ type Event = WatchEvent<typeof Organization>
 
 export type ScriptedStore = ReturnType<typeof createScriptedStore>
 
-/** A store of organizations in memory whose list and watches fail and end on demand. */
+/** Creates a store of organizations in memory, whose lists and watches fail and end on demand. */
 export function createScriptedStore() {
   const objects = new Map<string, Organization>()
   const log: { revision: number; event: Event }[] = []
@@ -56,7 +56,7 @@ export function createScriptedStore() {
         seen = at
         yield event
       }
-      // What came while the last event was taken.
+      // Events that arrived while the last one was delivered.
       if (seen < compacted || log.some((entry) => entry.revision > seen)) continue
       await Promise.race([wake.promise, aborted(signal)])
       if (signal.aborted || fault === 'end') return
@@ -76,13 +76,13 @@ export function createScriptedStore() {
   return {
     store: store as unknown as Store,
     calls,
-    /** The revision of each watch that was opened. */
+    /** Revisions from which watches were opened. */
     watchedFrom,
     broken,
     put,
     remove,
     objects,
-    /** Puts any event into the watch, whatever the objects are. */
+    /** Puts an event into the watch, independent of the stored objects. */
     emit: (event: Event) => {
       revision += 1
       log.push({ revision, event })
@@ -92,7 +92,7 @@ export function createScriptedStore() {
       compacted = revision
       log.length = 0
     },
-    /** What every watch that is now open runs into. */
+    /** Ends all open watches with this error. */
     strike: async (what: 'end' | StoreError) => {
       fault = what
       ring()
@@ -115,7 +115,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** An organization in its state of that revision. */
+/** Returns an organization at a revision. */
 export function organization(name: string, uid: string, revision: number | string): Organization {
   const resourceVersion = String(revision)
   const metadata = { name, uid, resourceVersion, generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }

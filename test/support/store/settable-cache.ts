@@ -8,7 +8,7 @@ export interface SettableCache<K extends Kind> {
   remove(object: Resource<K>): void
 }
 
-/** A cache whose content a test sets, for what reads caches and does not wait on them. */
+/** Creates a cache whose content a test sets, for code that reads a cache without waiting. */
 export function settableCache<K extends Kind>(kind: K, indexes?: Indexes<K>): SettableCache<K> {
   const view = createCacheView(indexes)
   return {

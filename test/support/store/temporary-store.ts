@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { createEmbeddedStore, type EmbeddedStore, type EmbeddedStoreOptions } from '../../../store/embedded.ts'
 
 export interface TemporaryDir extends AsyncDisposable {
-  /** Where a store's file may be made. */
+  /** Path for the file of a store. */
   readonly path: string
 }
 
-/** A directory for one test, removed with all that is in it. */
+/** Creates a directory for one test, removed with its content on disposal. */
 export async function temporaryDir(): Promise<TemporaryDir> {
   const dir = await mkdtemp(join(tmpdir(), 'mooring-store-'))
   return { path: join(dir, 'state.db'), [Symbol.asyncDispose]: () => rm(dir, { recursive: true }) }
@@ -19,7 +19,7 @@ export interface TemporaryStore extends AsyncDisposable {
   readonly path: string
 }
 
-/** An empty embedded store for tests; closed and removed on disposal. */
+/** Opens an empty embedded store for a test; closed and removed on disposal. */
 export async function openTemporaryStore(options: Omit<EmbeddedStoreOptions, 'path'> = {}): Promise<TemporaryStore> {
   const dir = await temporaryDir()
   const store = await createEmbeddedStore({ ...options, path: dir.path })

@@ -32,13 +32,13 @@ export const web = inNamespace('web')
 
 interface Options {
   readonly issuer?: (real: CertificateIssuer) => CertificateIssuer
-  /** In place of one edge that answers. */
+  /** Replaces the runtime of one healthy edge. */
   readonly ensure?: EdgeRuntime['ensure']
-  /** Tunnels in the namespace. */
+  /** Maximum number of tunnels in the namespace. */
   readonly max?: number
 }
 
-/** The controllers of tunnels over a real store, with a clock that a test moves on. */
+/** Starts the controllers of tunnels over a real store, with a clock that a test advances. */
 export async function startTunnels(options: Options = {}) {
   const { issuer = (real: CertificateIssuer) => real, ensure = async () => ({ ready: 1 }) } = options
   const { store, ...temporary } = await openTemporaryStore()
@@ -92,8 +92,8 @@ export async function startTunnels(options: Options = {}) {
   return {
     ...{ store, now, until, advance: (ms: number) => clock.advance(ms) },
     /**
-     * From now on Secrets of certificates are looked at without a cause. Returns how to stop that, which resolves once the last look is over:
-     * to move on by days takes long with it.
+     * Starts the periodic check of certificates' Secrets. Returns a function that stops it, and resolves after a running check.
+     * Advancing the clock by days is slow while it runs.
      */
     sweep() {
       const over = new AbortController()
@@ -104,11 +104,11 @@ export async function startTunnels(options: Options = {}) {
         return swept
       }
     },
-    /** Secrets with certificates that reconciles have read. */
+    /** Number of certificates' Secrets that reconciles have read. */
     reads: () => reads,
-    /** Secrets that the sweep has read. */
+    /** Number of Secrets that the sweep has read. */
     looks: () => looks,
-    /** What of each failure is told, in order: kind, reason and note. */
+    /** Events of failures, in order: kind, reason and note. */
     told: () => told.map(({ kind, reason, note }) => `${kind.kind} ${reason}: ${note}`),
     reason: (reason: string, name = 'web') => until(name, (tunnel) => conditionOf(tunnel, 'Ready')?.reason === reason),
     gone: () => tunnels.waitFor(web, (found) => (found ? undefined : { gone: true }), stop.signal),

@@ -6,15 +6,15 @@ import type { SharedInstance } from '../../../crds/shared-instance.ts'
 import { StoreError } from '../../../store/errors.ts'
 import type { Key, Store } from '../../../store/port.ts'
 
-/** A store under test. `compact` makes every revision before now too old to watch from; without it that one clause is not judged. */
-export interface Subject extends AsyncDisposable {
+/** Store under test. `compact` makes all earlier revisions too old for a watch; without it that clause is not tested. */
+export interface StoreUnderTest extends AsyncDisposable {
   readonly store: Store
   readonly compact?: () => Promise<void>
 }
-export type Open = () => Promise<Subject>
+export type Open = () => Promise<StoreUnderTest>
 
-/** A store with a Namespace of its own, which goes with it. */
-export interface Place extends Subject {
+/** Store with a Namespace for one test, which is deleted on disposal. */
+export interface TestStore extends StoreUnderTest {
   readonly namespace: string
 }
 
@@ -22,8 +22,8 @@ export const unique = (): string => `conformance-${randomUUID().slice(0, 13)}`
 export const aRegion = '00000000-0000-4000-8000-000000000001'
 export const finalizer = 'mooring.dev/conformance'
 
-/** A Namespace of its own in the store, which outlives it. */
-export async function placeIn(subject: Subject): Promise<Place> {
+/** Creates a Namespace for one test in a store that outlives it. */
+export async function testStoreIn(subject: StoreUnderTest): Promise<TestStore> {
   const namespace = unique()
   await subject.store.create(Namespace, { metadata: { name: namespace } })
   return {
@@ -36,13 +36,13 @@ export async function placeIn(subject: Subject): Promise<Place> {
   }
 }
 
-export async function openPlace(open: Open): Promise<Place> {
+export async function openTestStore(open: Open): Promise<TestStore> {
   const subject = await open()
-  const place = await placeIn(subject)
+  const opened = await testStoreIn(subject)
   return {
-    ...place,
+    ...opened,
     async [Symbol.asyncDispose]() {
-      await place[Symbol.asyncDispose]()
+      await opened[Symbol.asyncDispose]()
       await subject[Symbol.asyncDispose]()
     },
   }
@@ -50,7 +50,7 @@ export async function openPlace(open: Open): Promise<Place> {
 
 type InstanceDraft = Draft<typeof SharedInstance>
 
-/** A valid SharedInstance; `metadata` and `spec` add to it or replace parts of it. */
+/** Returns a valid SharedInstance; `metadata` and `spec` add fields or replace them. */
 export function instance(
   key: { readonly namespace: string; readonly name: string },
   { metadata, spec }: { metadata?: Partial<InstanceDraft['metadata']>; spec?: Partial<InstanceDraft['spec']> } = {},
@@ -61,8 +61,8 @@ export function instance(
   }
 }
 
-/** The refusal that `promise` ends with. */
-export async function refusalOf(promise: Promise<unknown>): Promise<StoreError> {
+/** Expects that `promise` rejects with a StoreError, and returns it. */
+export async function expectStoreError(promise: Promise<unknown>): Promise<StoreError> {
   const outcome = await promise.then(
     () => 'it was accepted',
     (error: unknown) => error,
@@ -71,8 +71,8 @@ export async function refusalOf(promise: Promise<unknown>): Promise<StoreError> 
   throw new Error('a StoreError was expected', { cause: outcome })
 }
 
-/** Resolves when the object is no longer there: clean-up runs in the background. */
-export async function whenGone(store: Store, kind: Kind, key: Key): Promise<void> {
+/** Waits until an object is deleted: clean-up runs in the background. */
+export async function expectGone(store: Store, kind: Kind, key: Key): Promise<void> {
   await vi.waitFor(
     async () => {
       expect(await store.get(kind, key)).toBeUndefined()

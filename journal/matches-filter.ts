@@ -1,7 +1,7 @@
 import type { RequestFilter, RequestRecord } from './port.ts'
 
-/** Whether a record is one that a search is for. Pure. */
-export function passes(record: RequestRecord, filter: RequestFilter): boolean {
+/** Whether a record matches the filter of a search. Pure. */
+export function matchesFilter(record: RequestRecord, filter: RequestFilter): boolean {
   const { from = -Infinity, to = Infinity, pathPrefix = '', statusClass } = filter
   const same = (['method', 'status', 'sourceIp', 'origin', 'reason'] as const).every(
     (field) => filter[field] === undefined || filter[field] === record[field],

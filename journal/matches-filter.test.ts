@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { requestRecord } from '../test/conformance/journal/records.ts'
 import type { RequestFilter } from './port.ts'
-import { passes } from './passes.ts'
+import { matchesFilter } from './matches-filter.ts'
 
 const record = requestRecord({
   tunnel: 't',
@@ -29,5 +29,5 @@ test.each<{ does: string; by: Omit<RequestFilter, 'tunnel'>; passing: boolean }>
   { does: 'its own moment is the first', by: { from: 1_000, to: 1_001 }, passing: true },
   { does: 'its own moment is past the last', by: { to: 1_000 }, passing: false },
 ])('$does', ({ by, passing }) => {
-  expect(passes(record, { tunnel: 't', ...by })).toBe(passing)
+  expect(matchesFilter(record, { tunnel: 't', ...by })).toBe(passing)
 })

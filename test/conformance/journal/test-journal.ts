@@ -2,17 +2,17 @@ import { randomUUIDv7 } from 'node:crypto'
 import { expect } from 'vitest'
 import type { Journal, RequestRecord } from '../../../journal/port.ts'
 
-/** A journal for one test, which others may be writing to as well. */
-export interface Place extends AsyncDisposable {
+/** Journal for one test. Other tests may write to it at the same time. */
+export interface TestJournal extends AsyncDisposable {
   readonly journal: Journal
 }
-export type Open = () => Promise<Place>
+export type Open = () => Promise<TestJournal>
 
-/** A tunnel that no other test has. */
-export const someTunnel = (): string => randomUUIDv7()
-export const someNamespace = (): string => `test--${randomUUIDv7()}`
+/** Returns a unique uid of a tunnel. */
+export const newTunnel = (): string => randomUUIDv7()
+export const newNamespace = (): string => `test--${randomUUIDv7()}`
 
-/** Hands requests over and waits until the log of each has them all. */
+/** Writes requests, and waits until the logs of their tunnels have all of them. */
 export async function keepRequests(journal: Journal, records: readonly RequestRecord[]): Promise<void> {
   for (const record of records) journal.request(record)
   for (const [tunnel, of = []] of Object.entries(Object.groupBy(records, (record) => record.tunnel))) {

@@ -1,14 +1,14 @@
-interface Unsure {
+interface NumberedFrame {
   readonly number: number
   readonly frame: Buffer
   readonly records: number
 }
 
-/** Frames of which it is not known yet that they are on the disk, in the order in which they were added, by which they are numbered. */
-export class UnsureFrames {
-  #frames: Unsure[] = []
+/** Frames that may not have reached the disk yet, numbered in the order in which they were appended. */
+export class UnsyncedFrames {
+  #frames: NumberedFrame[] = []
 
-  /** Number of the oldest; undefined when there is none. */
+  /** Number of the oldest frame; undefined when there is none. */
   get first(): number | undefined {
     return this.#frames[0]?.number
   }
@@ -21,11 +21,11 @@ export class UnsureFrames {
     return Buffer.concat(this.#frames.map(({ frame }) => frame))
   }
 
-  add(frame: Unsure): void {
+  add(frame: NumberedFrame): void {
     this.#frames.push(frame)
   }
 
-  /** All up to that one are on the disk, or wanted no more. */
+  /** Removes the frames up to number `upTo`, which are on disk or not needed any more. */
   forget(upTo = Infinity): void {
     this.#frames = this.#frames.filter(({ number }) => number > upTo)
   }
