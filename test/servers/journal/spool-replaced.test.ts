@@ -1,0 +1,44 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { readableJournal } from '../../support/store/readable-journal.ts'
+import { connectionRecord } from '../../conformance/journal/records.ts'
+import { createJournalOwner } from '../../../journal/postgresql.ts'
+import { temporarySpool } from '../../support/journal/temporary-spool.ts'
+
+const SOME_LOOKS_MS = 500
+
+test('onReplaced reports a new journal once, and neither an outage nor a repeated migration', async () => {
+  await using journal = await readableJournal()
+  await using place = await temporarySpool()
+  const { server, logins } = journal.server
+  const owner = createJournalOwner({ login: () => Promise.resolve(logins.owner) })
+  const layOut = async () => {
+    await owner.migrate({ edge: 'journal_edge', reader: 'journal_reader' })
+    await owner.sweep()
+  }
+  await place.setLogin(logins.edge)
+  await using spool = await place.open({ identityCheckMs: 50 })
+  const [first, second] = [connectionRecord({ tunnel: randomUUIDv7() }), connectionRecord({ tunnel: randomUUIDv7() })]
+  const open = () => journal.reader.openSessions().catch(() => undefined)
+  const reportConnections = vi.fn(() => void spool.connection(first))
+  spool.onReplaced(reportConnections)
+
+  await spool.connection(first)
+  await spool.shipped(10_000)
+  await server.crash()
+  await layOut()
+  await spool.connection(second)
+  await spool.shipped(10_000)
+  await expect.poll(open, { timeout: 10_000 }).toHaveLength(2)
+  await setTimeout(SOME_LOOKS_MS)
+  expect(reportConnections).not.toHaveBeenCalled()
+
+  // No record is shipped meanwhile, which would fail, and the connection stays.
+  const admin = await server.client({ database: 'journal' })
+  await admin.query('DROP SCHEMA journal CASCADE')
+  await layOut()
+  await expect.poll(open, { timeout: 10_000 }).toEqual([first])
+  await setTimeout(SOME_LOOKS_MS)
+  expect(reportConnections).toHaveBeenCalledTimes(1)
+}, 60_000)

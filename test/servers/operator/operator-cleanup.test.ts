@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Namespace, Secret } from '../../../crds/core.ts'
+import type { Kind } from '../../../crds/kind.ts'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
+import { conditionOf, isReady } from '../../../store/conditions.ts'
+import { StoreError } from '../../../store/errors.ts'
+import type { Key, Store } from '../../../store/port.ts'
+import { type RunningOperator, runtimeAt, startOperator } from '../../support/store/operator.ts'
+import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
+import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
+import type { ServerRuntime } from '../../../operator/server/runtime.ts'
+
+const NAMESPACE = 'acme--prod'
+const MANY = Array.from({ length: 20 }, (_, i) => `i-${i + 1}`)
+
+let server: ThrowAwayPostgres
+beforeAll(async () => {
+  server = await startPostgres('15')
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+})
+
+/** Names of the databases and logins of tenants. */
+async function tenants(): Promise<readonly string[]> {
+  await using admin = postgresqlAdmin(server.target)
+  return [...(await admin.catalog()).tenants.keys()]
+}
+
+const ready = (operator: RunningOperator, name: string) =>
+  operator.untilInstance(name, (now) => now !== undefined && isReady(now))
+const gone = (operator: RunningOperator, name: string) => operator.untilInstance(name, (now) => now === undefined)
+
+/** Store as in a cluster whose namespace controller deleted the operator's RoleBinding first: when `closed`, Secrets are forbidden. */
+function withoutSecrets(store: Store, closed: () => boolean): Store {
+  const refuse = (kind: Kind, key: Key): void => {
+    if (kind === Secret && key.namespace === NAMESPACE && closed()) throw new StoreError('forbidden', 'no right to Secrets here')
+  }
+  return new Proxy(store, {
+    get(target, property: keyof Store) {
+      const method = Reflect.get(target, property) as (kind: Kind, key: Key, ...rest: unknown[]) => unknown
+      if (property === 'watch' || property === 'list') return method.bind(target)
+      return async (kind: Kind, about: Key & { readonly metadata?: Key }, ...rest: unknown[]) => {
+        refuse(kind, about.metadata ?? about)
+        return method.call(target, kind, about, ...rest)
+      }
+    },
+  })
+}
+
+test('a namespace deleted with 20 instances in it leaves no database and no login, though its Secrets went first', async () => {
+  let closed = false
+  await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => closed) })
+  await Promise.all(MANY.map((name) => operator.create(name)))
+  await Promise.all(MANY.map((name) => ready(operator, name)))
+  expect(await tenants()).toHaveLength(20)
+  // Two more instances are being claimed during the deletion.
+  await Promise.all(['late-1', 'late-2'].map((name) => operator.create(name)))
+  closed = true
+  await operator.store.delete(Namespace, { name: NAMESPACE })
+  await Promise.all([...MANY, 'late-1', 'late-2'].map((name) => gone(operator, name)))
+  await expect.poll(() => operator.store.get(Namespace, { name: NAMESPACE })).toBeUndefined()
+  await expect.poll(() => operator.store.get(TenantNamespace, { name: NAMESPACE })).toBeUndefined()
+  expect(await tenants()).toEqual([])
+})
+
+test('an instance in a namespace without permission for Secrets reports that, and is claimed when permission is granted', async () => {
+  let closed = true
+  await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => closed) })
+  await operator.create('outside')
+  await operator.untilInstance('outside', (now) => now !== undefined && conditionOf(now, 'Ready')?.reason === 'NoAccess')
+  closed = false
+  await ready(operator, 'outside')
+  await operator.store.delete(SharedInstance, { namespace: NAMESPACE, name: 'outside' })
+  await gone(operator, 'outside')
+})
+
+test('a TenantNamespace deleted by kubectl deletes its Namespace and the databases in it', async () => {
+  await using operator = await startOperator({ target: server.target })
+  await Promise.all(['a', 'b'].map((name) => operator.create(name)))
+  await Promise.all(['a', 'b'].map((name) => ready(operator, name)))
+  await operator.store.delete(TenantNamespace, { name: NAMESPACE })
+  const look = (now: unknown) => (now === undefined ? { gone: true } : undefined)
+  await operator.caches.tenantNamespaces.waitFor({ name: NAMESPACE }, look, AbortSignal.timeout(15_000))
+  expect(await operator.store.get(Namespace, { name: NAMESPACE })).toBeUndefined()
+  expect(await tenants()).toEqual([])
+})
+
+/** Runtime that reports a given state for every server. */
+function switchable() {
+  const handlers: ((name: string) => void)[] = []
+  let isUp = true
+  const up = runtimeAt(server.target)
+  const runtime: ServerRuntime = {
+    ...up,
+    onChange(handler) {
+      handlers.push(handler)
+    },
+    ensure: async (...args) => (isUp ? up.ensure(...args) : { phase: 'failed', reason: 'Crashed', message: 'no answer' }),
+  }
+  const turn = (to: 'up' | 'down') => {
+    isUp = to === 'up'
+    for (const handler of handlers) handler('postgresql-15-4-0-r1-1')
+  }
+  return { runtime, turn }
+}
+
+const isBlocked = (now: SharedInstance | undefined): boolean =>
+  now !== undefined &&
+  conditionOf(now, 'CleanupBlocked')?.status === 'True' &&
+  conditionOf(now, 'Ready')?.reason === 'CleanupBlocked'
+
+test('a server that is down blocks a deletion, visibly, until it is back or the deletion is forced', async () => {
+  const { runtime, turn } = switchable()
+  await using operator = await startOperator({ target: server.target, runtime })
+  const made = await Promise.all(['waits', 'forced'].map((name) => operator.create(name)))
+  await Promise.all(['waits', 'forced'].map((name) => ready(operator, name)))
+  turn('down')
+  await Promise.all(['waits', 'forced'].map((name) => operator.untilInstance(name, (now) => now !== undefined && !isReady(now))))
+  for (const { metadata } of made) await operator.store.delete(SharedInstance, { namespace: NAMESPACE, name: metadata.name })
+  await Promise.all(['waits', 'forced'].map((name) => operator.untilInstance(name, isBlocked)))
+
+  const annotations = { 'mooring.dev/force-delete': 'true' }
+  await operator.store.mergePatch(SharedInstance, { namespace: NAMESPACE, name: 'forced' }, { metadata: { annotations } })
+  await gone(operator, 'forced')
+  expect(operator.instances.get({ namespace: NAMESPACE, name: 'waits' })).toBeDefined()
+
+  turn('up')
+  await gone(operator, 'waits')
+  // The sweeper removes the database that the forced deletion left.
+  await using admin = postgresqlAdmin(server.target)
+  const left = await tenants()
+  expect(left).toHaveLength(1)
+  for (const name of left) await admin.drop(name)
+})
+
+test('an unreachable server with a ready status blocks a deletion visibly, until the deletion is forced', async () => {
+  const operatorOf = async () => startOperator({ target: server.target })
+  await using operator = await operatorOf()
+  await operator.create('stuck')
+  await ready(operator, 'stuck')
+  const admin = await server.client()
+  const { status } = operator.instances.get({ namespace: NAMESPACE, name: 'stuck' }) ?? {}
+  // A database that is a template cannot be dropped.
+  await admin.query(`ALTER DATABASE "${status?.name ?? ''}" IS_TEMPLATE true`)
+  await operator.store.delete(SharedInstance, { namespace: NAMESPACE, name: 'stuck' })
+  await operator.untilInstance('stuck', isBlocked)
+  const annotations = { 'mooring.dev/force-delete': 'true' }
+  await operator.store.mergePatch(SharedInstance, { namespace: NAMESPACE, name: 'stuck' }, { metadata: { annotations } })
+  await gone(operator, 'stuck')
+  await admin.query(`ALTER DATABASE "${status?.name ?? ''}" IS_TEMPLATE false`)
+  await using engine = postgresqlAdmin(server.target)
+  await engine.drop(status?.name ?? '')
+})

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Secret } from '../../../crds/core.ts'
+import { DatabaseServer } from '../../../crds/database-server.ts'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { conditionOf } from '../../../store/conditions.ts'
+import { openTemporaryStore } from '../../support/store/temporary-store.ts'
+import { REGION_ID } from '../../builders/shared-instance.ts'
+import { type RunningOperator, startOperator } from '../../support/store/operator.ts'
+import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
+
+const NAMES = Array.from({ length: 8 }, (_, index) => `i${index}`)
+const key = (name: string) => ({ namespace: 'acme--prod', name })
+
+let server: ThrowAwayPostgres
+let place: Awaited<ReturnType<typeof openTemporaryStore>>
+beforeAll(async () => {
+  server = await startPostgres('15')
+  place = await openTemporaryStore()
+})
+afterAll(async () => {
+  await place[Symbol.asyncDispose]()
+  await server[Symbol.asyncDispose]()
+})
+
+/** Starts an operator with a quota over the objects of the former operator. */
+async function start(instances: number) {
+  const operator = await startOperator({
+    ...{ target: server.target, over: place.store },
+    settings: { quotas: { instances, tunnels: 0 } },
+  })
+  return { ...operator, ...viewOf(operator) }
+}
+
+function viewOf(operator: RunningOperator) {
+  const { store, instances } = operator
+  const reasonOf = (instance: SharedInstance | undefined) => instance && conditionOf(instance, 'Ready')?.reason
+  const isJudged = (instance: SharedInstance | undefined) => ['Claimed', 'QuotaExceeded'].includes(reasonOf(instance) ?? '')
+  return {
+    /** Creates an instance as kubectl does. */
+    apply: (name: string) =>
+      store.create(SharedInstance, {
+        metadata: key(name),
+        spec: { identifier: name, region: REGION_ID, motor: 'postgresql-15.4.0' },
+      }),
+    async remove(name: string) {
+      await store.delete(SharedInstance, key(name))
+      await operator.untilInstance(name, (now) => now === undefined)
+    },
+    /** Instances with that reason, after all have been reconciled. */
+    async those(reason: string, among: readonly string[]) {
+      await Promise.all(among.map((name) => operator.untilInstance(name, isJudged)))
+      return among.filter((name) => reasonOf(instances.get(key(name))) === reason)
+    },
+  }
+}
+
+test('of eight concurrent instances those within the quota get a database; the others report the quota and get nothing', async () => {
+  await using operator = await start(2)
+  await Promise.all(NAMES.map((name) => operator.apply(name)))
+  expect(await operator.those('Claimed', NAMES)).toHaveLength(2)
+  const waiting = await operator.those('QuotaExceeded', NAMES)
+  expect(waiting).toHaveLength(6)
+  for (const name of waiting) {
+    const { metadata, status } = operator.instances.get(key(name)) ?? {}
+    expect(conditionOf({ status }, 'Ready')?.message).toContain('the namespace has 2 instances, and may have 2')
+    const secret = await operator.store.get(Secret, key(`${name}-credentials`))
+    expect([metadata?.finalizers, status?.name, secret]).toEqual([undefined, undefined, undefined])
+  }
+  expect((await operator.store.list(DatabaseServer)).items).toHaveLength(1)
+})
+
+test('the deletion of an admitted instance admits a waiting one; that of a waiting instance admits none', async () => {
+  await using operator = await start(2)
+  const [one = '', other] = await operator.those('Claimed', NAMES)
+  const [neverBegun = '', ...waiting] = await operator.those('QuotaExceeded', NAMES)
+  await operator.remove(neverBegun)
+  await operator.remove(one)
+  await expect.poll(() => operator.those('Claimed', [other ?? '', ...waiting])).toHaveLength(2)
+  expect(await operator.those('QuotaExceeded', waiting)).toHaveLength(4)
+})
+
+test('a lowered quota deletes no instance, and admits none until there are fewer', async () => {
+  await using operator = await start(1)
+  const { items } = await operator.store.list(SharedInstance)
+  const names = items.map(({ metadata }) => metadata.name)
+  const having = await operator.those('Claimed', names)
+  expect(having).toHaveLength(2)
+  for (const name of having) {
+    await operator.store.mergePatch(SharedInstance, key(name), { spec: { passwordVersion: 2 } })
+    await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 2)
+  }
+  const waiting = await operator.those('QuotaExceeded', names)
+  const [one = '', two = ''] = having
+  await operator.remove(one)
+  await operator.apply('late')
+  expect(await operator.those('Claimed', [...waiting, 'late'])).toEqual([])
+  await operator.remove(two)
+  await expect.poll(() => operator.those('Claimed', [...waiting, 'late'])).toHaveLength(1)
+  expect(await operator.those('QuotaExceeded', ['late'])).toEqual(['late'])
+})

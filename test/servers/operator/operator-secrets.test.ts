@@ -1,0 +1,141 @@
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { Secret } from '../../../crds/core.ts'
+import { SharedInstance } from '../../../crds/shared-instance.ts'
+import { conditionOf, isReady } from '../../../store/conditions.ts'
+import { type RunningOperator, startOperator } from '../../support/store/operator.ts'
+import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
+import { decodeSecret, encodeSecret } from '../../../operator/secret-data.ts'
+
+const NAMESPACE = 'acme--prod'
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+let server: ThrowAwayPostgres
+let operator: RunningOperator
+beforeAll(async () => {
+  server = await startPostgres('15')
+  operator = await startOperator({ target: server.target, settings: { every: { sessionsMs: 60_000, sweepMs: 100 } } })
+})
+afterAll(async () => {
+  await operator[Symbol.asyncDispose]()
+  await server[Symbol.asyncDispose]()
+})
+
+let serial = 0
+let name = ''
+const key = () => ({ namespace: NAMESPACE, name: `${name}-credentials` })
+const secret = () => operator.store.get(Secret, key())
+const text = async (field: string) => decodeSecret((await secret())?.data ?? {}, field)
+const instance = () => operator.instances.get({ namespace: NAMESPACE, name })
+
+/** Whether the URI of the Secret logs in. */
+async function logsIn(): Promise<boolean> {
+  const client = new pg.Client({ connectionString: await text('uri') })
+  try {
+    await client.connect()
+    return true
+  } finally {
+    await client.end()
+  }
+}
+
+beforeEach(async () => {
+  serial += 1
+  name = `i-${serial}`
+  await operator.create(name)
+  await operator.untilInstance(name, (now) => now !== undefined && isReady(now))
+})
+
+test('a deleted Secret is restored with a new password, in force in the engine', async () => {
+  const [before, password] = [await secret(), await text('password')]
+  const secretRef = instance()?.status?.secretRef
+  await operator.store.delete(Secret, key())
+  await expect.poll(() => text('password'), { timeout: 15_000 }).toMatch(/^[0-9A-Za-z]{24}$/)
+  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
+  expect(await text('password')).not.toBe(password)
+  expect(await text('database')).toBe(decodeSecret(before?.data ?? {}, 'database'))
+  expect(instance()?.status?.secretRef).toEqual(secretRef)
+  expect(await logsIn()).toBe(true)
+})
+
+test.each([
+  { damage: 'its password', data: { password: base64('guessed') } },
+  { damage: 'its user', data: { username: base64('somebody') } },
+  { damage: 'everything', data: { password: null, uri: null, database: null, username: null } },
+])('a Secret in which $damage was changed gets a new password', async ({ data }) => {
+  const [password, database] = [await text('password'), await text('database')]
+  await operator.store.mergePatch(Secret, key(), { data })
+  const restored = async () => [await text('username'), await text('database'), (await text('password'))?.length]
+  await expect.poll(restored, { timeout: 15_000 }).toEqual([database, database, 24])
+  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
+  expect(await text('password')).not.toBe(password)
+  expect(await logsIn()).toBe(true)
+})
+
+test.each([
+  { damage: 'its labels', patch: { metadata: { labels: null, annotations: null } } },
+  { damage: 'its owner', patch: { metadata: { ownerReferences: null } } },
+  { damage: 'its host', patch: { data: { host: base64('example.com'), provider: null } } },
+])('a Secret in which $damage was changed is repaired and keeps its password', async ({ patch }) => {
+  const before = await secret()
+  await operator.store.mergePatch(Secret, key(), patch)
+  const rest = async () => {
+    const now = await secret()
+    return { data: now?.data, labels: now?.metadata.labels, owners: now?.metadata.ownerReferences }
+  }
+  const { data, metadata } = before ?? {}
+  await expect.poll(rest, { timeout: 15_000 }).toEqual({ data, labels: metadata?.labels, owners: metadata?.ownerReferences })
+  expect(await logsIn()).toBe(true)
+})
+
+test('a Secret of the name with another owner stays unchanged, and the instance reports it', async () => {
+  await operator.store.delete(Secret, key())
+  const foreign = { metadata: { ...key(), labels: { app: 'other' } }, data: { password: base64('theirs') } }
+  // The operator may have restored the Secret since its deletion.
+  await expect
+    .poll(async () => {
+      const made = await Promise.allSettled([operator.store.create(Secret, foreign)])
+      if (made[0].status === 'rejected') await operator.store.delete(Secret, key())
+      return made[0].status
+    })
+    .toBe('fulfilled')
+  await operator.untilInstance(name, (now) => (now && conditionOf(now, 'Ready')?.reason === 'SecretTaken' ? true : false))
+  expect(await text('password')).toBe('theirs')
+  await operator.store.delete(Secret, key())
+  await operator.untilInstance(name, (now) => now !== undefined && isReady(now))
+  expect(await logsIn()).toBe(true)
+})
+
+test('a crash between the restored Secret and the engine leaves no invalid password', async () => {
+  const { status } = instance() ?? {}
+  // State after a crash: the Secret is whole, the engine has another password, and the status names none in force.
+  const admin = await server.client()
+  await admin.query(`ALTER ROLE "${status?.name ?? ''}" PASSWORD 'another'`)
+  await operator.store.patchStatus(SharedInstance, { namespace: NAMESPACE, name }, { passwordVersion: null })
+  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === undefined)
+  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
+  expect(await logsIn()).toBe(true)
+})
+
+/** Server and database name of an instance. */
+function placeOf(of: string) {
+  const { status } = operator.instances.get({ namespace: NAMESPACE, name: of }) ?? {}
+  return { database: status?.name ?? '', server: status?.serverRef?.name ?? '' }
+}
+
+test.each([
+  { named: 'a neighbour’s database', thief: 'thief-1', label: undefined },
+  { named: 'a server that is none', thief: 'thief-2', label: 'of-nobody' },
+])('a Secret that existed before the claim, and names $named, is not trusted', async ({ thief, label }) => {
+  const { database, server } = placeOf(name)
+  const labels = { 'app.kubernetes.io/managed-by': 'mooring', 'mooring.dev/server': label ?? server }
+  const uri = `postgresql://${database}:guessed@127.0.0.1:5432/${database}`
+  const texts = { username: database, database, password: 'guessed', uri }
+  const metadata = { namespace: NAMESPACE, name: `${thief}-credentials`, labels }
+  await operator.store.create(Secret, { metadata, data: encodeSecret(texts) })
+  await operator.create(thief)
+  await operator.untilInstance(thief, (now) => now !== undefined && isReady(now))
+  expect(placeOf(thief).database).not.toBe(database)
+  expect(placeOf(thief).server).toBe(server)
+  expect(await logsIn()).toBe(true)
+})

@@ -1,0 +1,137 @@
+import type pg from 'pg'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { LIMITS, postgresqlBench } from '../../support/postgresql/engine.ts'
+import { SERIES } from '../../support/postgresql/postgres.ts'
+import type { EngineAdmin, Tenant } from '../../../operator/engines/engine.ts'
+
+/** Bound of the product: a DELETE, a disable and an expiry end within 5 s whatever locks tenants hold. */
+const BOUND_MS = 5_000
+
+/** Fails unless `work` settles within {@link BOUND_MS}. */
+async function expectInTime<T>(work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`not done after ${BOUND_MS} ms`)), BOUND_MS)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
+  const bench = postgresqlBench(series)
+  let round = 0
+  let mallory: Tenant
+  let leaving: Tenant
+
+  beforeEach(async () => {
+    round += 1
+    mallory = await bench.tenant(`mallory${round}`)
+    leaving = await bench.tenant(`leaving${round}`)
+  })
+
+  const holdsOwnRole = async (tenant: Tenant): Promise<pg.Client> => {
+    const client = await bench.as(tenant)
+    await client.query(`BEGIN; ALTER ROLE ${tenant.name} SET work_mem = '8MB'; ALTER ROLE ${tenant.name} PASSWORD 'x'`)
+    return client
+  }
+
+  const work: readonly (readonly [string, (admin: EngineAdmin, tenant: Tenant) => Promise<void>])[] = [
+    ['disableLogin', (admin, { name }) => admin.disableLogin(name)],
+    ['setPassword', (admin, tenant) => admin.setPassword({ ...tenant, password: 'another' })],
+    ['reset', (admin, { name }) => admin.reset(name, {})],
+    ['claim', (admin, tenant) => admin.claim(tenant, LIMITS, {})],
+    ['drop', (admin, { name }) => admin.drop(name)],
+  ]
+
+  test.each(work)('on its own role do not stop %s', async (_, act) => {
+    await holdsOwnRole(mallory)
+    await expectInTime(act(bench.admin, mallory))
+  })
+
+  test('taken again and again by many sessions do not stop DELETE', async () => {
+    let isOver = false
+    const hold = async (): Promise<void> => {
+      while (!isOver) await holdsOwnRole(mallory).catch(() => undefined)
+    }
+    await holdsOwnRole(mallory)
+    const holders = Array.from({ length: 6 }, hold)
+    await expectInTime(bench.admin.drop(mallory.name))
+    isOver = true
+    await Promise.all(holders)
+  })
+
+  test.each([
+    ['a grant', 'GRANT SELECT ON t TO'],
+    ['a default privilege', 'ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO'],
+    ['a policy', 'CREATE POLICY p ON t TO'],
+  ])('on a neighbour by %s do not stop DELETE of the neighbour', async (_, sql) => {
+    const client = await bench.as(mallory)
+    await client.query('CREATE TABLE t (n int)')
+    await client.query(`BEGIN; ${sql} ${leaving.name}`)
+    await expectInTime(bench.admin.drop(leaving.name))
+  })
+
+  test('on the databases of neighbours, templates and spares stop neither DELETE nor claims', async () => {
+    await bench.settle(1)
+    const client = await bench.as(mallory)
+    const { rows } = await client.query<{ name: string }>('SELECT datname AS name FROM pg_database')
+    await client.query(
+      `BEGIN; ${rows.map(({ name }) => `ALTER ROLE ${mallory.name} IN DATABASE ${name} SET work_mem = '8MB'`).join('; ')}`,
+    )
+    await expectInTime(bench.tenant(`claimed${round}`))
+    await client.query('BEGIN').catch(() => undefined)
+    const again = await bench.as(mallory)
+    await again.query(`BEGIN; ALTER ROLE ${mallory.name} IN DATABASE ${leaving.name} SET work_mem = '8MB'`)
+    await expectInTime(bench.admin.drop(leaving.name))
+  })
+
+  test('on a table that names the neighbour do not stop DELETE of the neighbour', async () => {
+    const client = await bench.as(mallory)
+    await client.query(`CREATE TABLE t (n int); GRANT SELECT ON t TO ${leaving.name}`)
+    await client.query('BEGIN; LOCK TABLE t')
+    await expectInTime(bench.admin.drop(leaving.name))
+  })
+
+  test('behind a chain of sessions that wait for each other do not stop DELETE', async () => {
+    const [first, second, third] = await Promise.all([mallory, mallory, mallory].map((tenant) => bench.as(tenant)))
+    await first?.query('BEGIN; SELECT pg_advisory_lock(1)')
+    await second?.query('BEGIN; SELECT pg_advisory_lock(2)')
+    const waitsForFirst = second?.query('SELECT pg_advisory_lock(1)').catch(() => undefined)
+    await third?.query(`BEGIN; ALTER ROLE ${mallory.name} PASSWORD 'x'`)
+    const waitsForSecond = third?.query('SELECT pg_advisory_lock(2)').catch(() => undefined)
+    await expectInTime(bench.admin.disableLogin(mallory.name))
+    await Promise.all([waitsForFirst, waitsForSecond])
+  })
+
+  test('on a template do not stop the copy, and a session on the template is reported at once', async () => {
+    await holdsOwnRole(mallory)
+    const copy = { name: `copy${round}`, password: 'password-of-copy' }
+    await expect(expectInTime(bench.admin.claim(copy, LIMITS, { template: mallory.name }))).rejects.toMatchObject({
+      code: 'template_in_use',
+    })
+  })
+
+  test('do not stop claims of others, however many statements of the administrator they hold up', async () => {
+    await bench.settle(0)
+    const held = await Promise.all(Array.from({ length: 8 }, (_, index) => bench.tenant(`held${round}x${index}`)))
+    await Promise.all(held.map(holdsOwnRole))
+    const granter = await bench.as(mallory)
+    await granter.query('CREATE TABLE t (n int)')
+    await granter.query(`BEGIN; ${held.map(({ name }) => `GRANT SELECT ON t TO ${name}`).join('; ')}`)
+    const disabled = held.map(({ name }) => expectInTime(bench.admin.disableLogin(name)))
+    const claimed = Array.from({ length: 5 }, (_, index) => expectInTime(bench.tenant(`claimed${round}x${index}`)))
+    const [first] = await Promise.all(claimed)
+    await Promise.all(disabled)
+    if (first) await bench.admin.verify(first)
+  })
+
+  test('of sessions that block nothing stay', async () => {
+    const client = await bench.as(mallory)
+    await client.query('CREATE TABLE t (n int); BEGIN; LOCK TABLE t')
+    const holder = await holdsOwnRole(leaving)
+    await bench.admin.disableLogin(leaving.name)
+    await expect(holder.query('SELECT 1')).rejects.toThrow()
+    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+  })
+})

@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process'
+import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { BINARIES, packageDirectory } from '../../../operator/server/process/programs/binaries.ts'
+import {
+  copyEngine,
+  distrustExtensions,
+  installEngine,
+  linkLibraries,
+} from '../../../operator/server/process/programs/installation.ts'
+
+const [binaries] = BINARIES
+if (!binaries) throw new Error('there are no binaries')
+
+const CONTROL = 'native/share/postgresql/extension/citext.control'
+const CITEXT = `# citext extension\ndefault_version = '1.6'\nrelocatable = true\ntrusted = true\n`
+
+interface Scratch extends AsyncDisposable {
+  /** Package as npm unpacks it under the umask 077. */
+  readonly source: string
+  readonly copies: string
+}
+
+async function scratch(): Promise<Scratch> {
+  const root = await mkdtemp(join(tmpdir(), 'mooring-install-'))
+  const source = join(root, 'package')
+  await mkdir(join(source, 'native/lib/postgresql'), { recursive: true, mode: 0o700 })
+  await mkdir(join(source, 'native/bin'), { mode: 0o700 })
+  await writeFile(join(source, 'native/bin/postgres'), '#!/bin/sh\necho "postgres 15.4"\n', { mode: 0o700 })
+  await writeFile(join(source, 'native/lib/libpq.so.5.15'), 'a library', { mode: 0o600 })
+  const links = [{ source: 'native/lib/libpq.so.5.15', target: 'native/lib/libpq.so.5' }]
+  await writeFile(join(source, 'native/pg-symlinks.json'), JSON.stringify(links))
+  await mkdir(join(source, 'native/share/postgresql/extension'), { recursive: true, mode: 0o700 })
+  await writeFile(join(source, CONTROL), CITEXT)
+  return { source, copies: join(root, 'mooring', 'engines'), [Symbol.asyncDispose]: () => rm(root, { recursive: true }) }
+}
+
+test('a package that its user can access is not copied', async () => {
+  expect(await installEngine(binaries, { user: { uid: 65_534, gid: 65_534 } })).toBe(await packageDirectory(binaries))
+})
+
+test('a copy runs, is writable only for us, and is created once by concurrent calls', async () => {
+  await using at = await scratch()
+  const paths = await Promise.all([1, 2, 3].map(() => copyEngine(at.source, at.copies, 'postgresql')))
+  expect(new Set(paths).size).toBe(1)
+  expect(await readdir(at.copies)).toHaveLength(1)
+  const [path = ''] = paths
+  for (const name of ['', 'native', 'native/lib/postgresql', 'native/bin/postgres']) {
+    expect((await lstat(join(path, name))).mode & 0o777).toBe(0o755)
+  }
+  expect(await readFile(join(path, 'native/lib/libpq.so.5'), 'utf8')).toBe('a library')
+  const { stdout } = await promisify(execFile)(join(path, 'native/bin/postgres'), ['--version'])
+  expect(stdout).toContain('15.4')
+  expect(await copyEngine(at.source, at.copies, 'postgresql')).toBe(path)
+})
+
+test.each(['the copy', 'its parent'])('no engine is run when other users may write to %s', async (which) => {
+  await using at = await scratch()
+  const path = await copyEngine(at.source, at.copies, 'postgresql')
+  await chmod(which === 'the copy' ? path : dirname(path), 0o777)
+  await expect(copyEngine(at.source, at.copies, 'postgresql')).rejects.toMatchObject({ code: 'unsafe_directory' })
+})
+
+test('missing links of libraries are created', async () => {
+  await using at = await scratch()
+  await Promise.all([linkLibraries(at.source), linkLibraries(at.source)])
+  await linkLibraries(at.source)
+  expect(await readlink(join(at.source, 'native/lib/libpq.so.5'))).toBe('libpq.so.5.15')
+})
+
+test('no extension stays trusted, and the rest of a control file is unchanged', async () => {
+  await using at = await scratch()
+  await Promise.all([distrustExtensions(at.source), distrustExtensions(at.source)])
+  await distrustExtensions(at.source)
+  const distrusted = CITEXT.replace('trusted = true\n', '')
+  expect(await readFile(join(at.source, CONTROL), 'utf8')).toBe(distrusted)
+  expect(await readdir(join(at.source, 'native/share/postgresql/extension'))).toEqual(['citext.control'])
+})

@@ -1,0 +1,36 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { serverPaths } from '../../../operator/server/process/files/paths.ts'
+import { credentials, databaseServer, reach, runtimeIn, scratch } from '../../support/operator/process-runtime.ts'
+
+describe('reports why it cannot', () => {
+  test('serve a motor whose exact version is not installed', async () => {
+    await using at = await scratch()
+    const exact = await runtimeIn(at.directory, { compatibleMotors: 'exact' })
+    expect([...(await exact.motors())]).toEqual([['postgresql-15.4.0', { version: '15.4.0' }]])
+    expect(await exact.ensure(databaseServer('postgresql-14.4.0'), credentials)).toMatchObject({ reason: 'MotorUnavailable' })
+    const nearest = await runtimeIn(at.directory)
+    expect((await nearest.motors()).get('postgresql-14.4.0')).toEqual({ version: '14.5.0' })
+  })
+
+  test('log the admin in, when the password is not that of the data', async () => {
+    await using at = await scratch()
+    const server = databaseServer()
+    await reach(await runtimeIn(at.directory), server, 'running')
+    const state = await reach(await runtimeIn(at.directory), server, 'failed', 'another')
+    expect(state).toEqual({ phase: 'failed', reason: 'Crashed', message: "it rejects the admin's login (28P01)" })
+  })
+
+  test('start, with the last output of the engine', async () => {
+    await using at = await scratch()
+    const server = databaseServer()
+    const paths = serverPaths(at.directory, server.metadata.uid)
+    const first = await runtimeIn(at.directory)
+    await reach(first, server, 'running')
+    await first.close()
+    await writeFile(join(paths.data, 'PG_VERSION'), '9\n')
+    const { message } = await reach(await runtimeIn(at.directory), server, 'failed')
+    expect(message).toContain('database files are incompatible')
+  })
+})
