@@ -27,6 +27,7 @@ import { openSnapshot } from './snapshot/snapshot.ts'
 import { createUnknownHostsCertificate } from './unknown-hosts.ts'
 import { MooringError } from '../shared/errors.ts'
 import { parseHostKey } from './ssh/host-keys.ts'
+import { whenAborted } from '../shared/timers.ts'
 
 export interface StartEdgeDeps {
   readonly settings: EdgeSettings
@@ -93,7 +94,7 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   cleanup.defer(journal.onReplaced(() => edge.reportConnections()))
   await setTimeout(Math.max(0, FIRST_CLIENT_MS - process.uptime() * 1_000))
   const ports = await listenOn(edge, settings)
-  await Promise.race([edge.joined(), setTimeout(JOIN_MS, undefined, { ref: false }), aborted(stopping)])
+  await Promise.race([edge.joined(), setTimeout(JOIN_MS, undefined, { ref: false }), whenAborted(stopping)])
   stopping.throwIfAborted()
   ready = true
   log.info({ endpoint, domain: spec.domain, ...ports }, 'edge started')
@@ -161,19 +162,12 @@ async function drainAndClose(edge: Edge, graceMs: number): Promise<void> {
   await edge.close(Math.max(0, graceMs - (performance.now() - began)))
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-}
-
 /**
  * Waits for a promise.
  * @throws the signal's reason when it aborts first
  */
 async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  await Promise.race([promise, aborted(signal)])
+  await Promise.race([promise, whenAborted(signal)])
   signal.throwIfAborted()
   return promise
 }

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { every } from './every.ts'
+import { every } from '../shared/timers.ts'
 import { createFollowers } from './followers.ts'
 import { createLogLimit } from './log-limit.ts'
 import { createDiskHealth, type DiskTask } from './spool/disk-health.ts'

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client'
 import { MooringError } from '../shared/errors.ts'
-import { every } from './every.ts'
+import { every } from '../shared/timers.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createFollowers } from './followers.ts'
 import { createJournalMetrics, type DropReason } from './metrics.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { every } from '../every.ts'
+import { every, whenAborted } from '../../shared/timers.ts'
 import { createFollowers } from '../followers.ts'
 import type { JournalReader, RequestRecord } from '../port.ts'
 import { createBarriers } from './barriers.ts'
@@ -137,10 +137,7 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
     async delivered(tunnel) {
       if (!followed.has(tunnel)) return
       const timeout = AbortSignal.timeout(SETTLE_MS)
-      await Promise.race([
-        allDelivered(timeout).catch(failed),
-        new Promise<void>((resolve) => timeout.addEventListener('abort', () => resolve(), { once: true })),
-      ])
+      await Promise.race([allDelivered(timeout).catch(failed), whenAborted(timeout)])
     },
     async [Symbol.asyncDispose]() {
       await renewing[Symbol.asyncDispose]()

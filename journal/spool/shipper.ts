@@ -5,6 +5,7 @@ import { KeepError, type Keeper } from '../postgresql/keeper.ts'
 import type { Frame } from './frame.ts'
 import type { Batch, SegmentLog } from './segment-log.ts'
 import { splitRequests } from './split-requests.ts'
+import { whenAborted } from '../../shared/timers.ts'
 
 /** Maximum of records and bytes in a shipment. */
 const MOST = { records: 2_048, bytes: 1024 * 1024 }
@@ -138,7 +139,7 @@ export function createShipper(deps: ShipperDeps): Shipper {
         hurry.abort()
         hurry = new AbortController()
         running ??= run()
-        await Promise.race([running, aborted(AbortSignal.any([deadline, closing.signal]))])
+        await Promise.race([running, whenAborted(AbortSignal.any([deadline, closing.signal]))])
       }
       return logs.every(({ records }) => records === 0)
     },
@@ -167,13 +168,6 @@ function halvesOf(frames: readonly Frame[]): readonly [readonly Frame[], readonl
   const pieces = splitRequests(only.payload, Math.ceil(only.records / 2))
   const [first, ...rest] = Array.from(pieces, (piece): Frame => ({ kind: 'requests', ...piece }))
   return [first ? [first] : [], rest]
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 function ignoreAbort(error: unknown): void {

@@ -10,6 +10,7 @@ import { keyOf, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 import { Backlog } from './backlog.ts'
 import { type Change, changesBetween, unseenEntry } from './unseen-change.ts'
+import { whenAborted } from '../../shared/timers.ts'
 
 export interface UnseenChangesDeps {
   /** Caches of the audited kinds. */
@@ -191,9 +192,5 @@ function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> 
 }
 
 async function untilSynced(caches: readonly Pick<Cache<Kind>, 'synced'>[], signal: AbortSignal): Promise<void> {
-  const aborted = new Promise<void>((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-  await Promise.race([aborted, Promise.all(caches.map((cache) => cache.synced()))])
+  await Promise.race([whenAborted(signal), Promise.all(caches.map((cache) => cache.synced()))])
 }

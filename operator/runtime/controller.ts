@@ -7,6 +7,7 @@ import { keyFromString, keyToString } from '../../store/key-string.ts'
 import type { Key } from '../../store/port.ts'
 import { createQueue } from './queue.ts'
 import type { Source } from './source.ts'
+import { whenAborted } from '../../shared/timers.ts'
 
 /** Result of a reconcile. `waiting`: another event must happen first, which `reason` names. */
 export interface Outcome {
@@ -86,11 +87,7 @@ export function createController(deps: ControllerDeps): Controller {
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    const stopped = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve()
-      else signal.addEventListener('abort', () => resolve(), { once: true })
-    })
-    await Promise.race([stopped, Promise.all(sources.map((source) => source.synced()))])
+    await Promise.race([whenAborted(signal), Promise.all(sources.map((source) => source.synced()))])
     if (signal.aborted) return
     await using queue = createQueue({
       ...deps,
@@ -104,7 +101,7 @@ export function createController(deps: ControllerDeps): Controller {
     // Subscribed before the first pass and in the same turn of the event loop, so that no change is missed.
     const unsubscribe = sources.map((source) => source.subscribe(enqueue))
     for (const source of sources) source.initial().forEach(enqueue)
-    await stopped
+    await whenAborted(signal)
     for (const stop of unsubscribe) stop()
   }
 

@@ -1,5 +1,5 @@
 import { Tunnel } from '../../crds/tunnel.ts'
-import { every } from '../../journal/every.ts'
+import { every, whenAborted } from '../../shared/timers.ts'
 import type { ConnectionRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isStoreError } from '../../store/errors.ts'
@@ -54,10 +54,8 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    const ended = Promise.withResolvers<undefined>()
     const polling = every(POLL_MS, () => poll().catch(onError))
-    signal.addEventListener('abort', () => ended.resolve(undefined), { once: true })
-    if (!signal.aborted) await ended.promise
+    await whenAborted(signal)
     await polling[Symbol.asyncDispose]()
   }
 

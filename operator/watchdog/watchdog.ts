@@ -9,6 +9,7 @@ import { suffixOf, tenantSuffix } from '../shared-instance/naming.ts'
 import type { Suspicions } from '../shared-instance/suspicions.ts'
 import { type KeptCredentials, readSecrets } from './secrets.ts'
 import { createSizeCheck } from './sizes.ts'
+import { whenAborted } from '../../shared/timers.ts'
 
 export interface WatchdogDeps {
   readonly store: Store
@@ -183,10 +184,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
 
   async function run(signal: AbortSignal): Promise<void> {
     const stops = [repeat(every.sessionsMs, checkSessions), repeat(every.sweepMs, sweepUnlessBusy)]
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve()
-      else signal.addEventListener('abort', () => resolve(), { once: true })
-    })
+    await whenAborted(signal)
     await Promise.all(stops.map((stop) => stop()))
   }
 

@@ -17,3 +17,11 @@ export function every(ms: number, act: () => Promise<void>): AsyncDisposable {
     },
   }
 }
+
+/** Resolves when the signal aborts; at once when it has aborted before. */
+export function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
