@@ -20,7 +20,7 @@ export const ApiTokenSpec = z.object({
   expiresAt: z.iso
     .datetime(UTC_RULE)
     .max(32)
-    .describe('Time of expiry, in UTC. The token expires at most 365 days after its creation, also when this time is later.'),
+    .describe('Time of expiry, in UTC. The token expires at this time, but never more than 365 days after its creation.'),
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')

@@ -20,7 +20,7 @@ const Price = z.object({
 export const BILLABLE_KINDS = ['plan', 'storage', 'backup'] as const
 
 const BillableItem = z.object({
-  id: z.string().min(1).max(63).describe('Name of the item; plans that bill the same item give it the same id.'),
+  id: z.string().min(1).max(63).describe('Stable id of the item; the same in all plans that bill it.'),
   name: z.string().min(1).max(100).describe('Human-readable name.'),
   kind: z.enum(BILLABLE_KINDS).describe('Kind of the item: the plan itself, storage or backups.'),
   unit: z.string().min(1).max(32).describe('Unit of consumption, e.g. `GiB-month`.'),

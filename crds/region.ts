@@ -21,25 +21,33 @@ const RegionMotor = z.object({
     .array(ExtensionName)
     .max(64)
     .optional()
-    .describe('Extensions that instances may install. Default: those that migrations commonly use.'),
+    .describe('Extensions that instances may install. Default: the extensions that migrations commonly use.'),
   extensionDirectory: z
     .string()
     .regex(/^(\/[\w.+-]+)+$/, 'must be an absolute path')
     .max(255)
     .optional()
     .describe('Directory of extension files in the image. Default: the directory of the official image.'),
-  warm: z.boolean().default(false).describe('Whether a server with free capacity runs before the first request.'),
+  warm: z
+    .boolean()
+    .default(false)
+    .describe('Whether servers always keep free capacity, so that new instances do not wait for a server to start.'),
 })
 
 export const RegionSpec = z.object({
   id: z.uuid('must be a UUID').max(36).describe('Id that clients use to create a database.'),
   regionId: z.int().min(1).max(2_147_483_647).describe('Number that clients use to create a tunnel.'),
   name: z.string().min(1).max(63).describe('Human-readable name.'),
-  motors: z.array(RegionMotor).max(32).default([]).describe('Engines that the region runs.'),
+  motors: z.array(RegionMotor).max(32).default([]).describe('Motors that the region serves.'),
   databases: z
     .object({
       exposure: z.enum(EXPOSURES).default('ClusterIP').describe('Type of the Service in front of a database server.'),
-      host: z.string().min(1).max(253).optional().describe('Host name that clients connect to. Default: that of the Service.'),
+      host: z
+        .string()
+        .min(1)
+        .max(253)
+        .optional()
+        .describe('Host name that clients connect to. Default: the host name of the Service.'),
     })
     .optional()
     .describe('Exposure of the database servers.'),

@@ -53,31 +53,26 @@ export const InstanceReason = {
 
 export const SharedInstanceSpec = z.object({
   identifier: z.string().max(63).regex(IDENTIFIER, IDENTIFIER_RULE).describe('Label chosen by the client; need not be unique.'),
-  region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id of the Region: its `spec.id`.'),
+  region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id (`spec.id`) of the Region.'),
   motor: Motor,
-  enabled: z.boolean().default(true).describe('Whether the login is enabled. False rejects logins and ends sessions.'),
+  enabled: z.boolean().default(true).describe('Whether the login is enabled. False rejects logins and ends its connections.'),
   expiresAt: z.iso.datetime(UTC_RULE).max(32).optional().describe('Time at which the instance is deleted, in UTC.'),
   templateRef: z
     .object({ name: z.string().min(1).max(253).describe('Name of the SharedInstance.') })
     .optional()
-    .describe('SharedInstance of the same namespace whose database is copied.'),
+    .describe('SharedInstance to copy the database from, in the same namespace.'),
   extensions: z
     .array(ExtensionName)
     .max(32)
     .default([])
-    .describe('Extensions to install in the database, from those that the Region allows.'),
-  passwordVersion: z
-    .int()
-    .min(1)
-    .max(1_000_000)
-    .default(1)
-    .describe('Version of the password. Increase it by one for a new password.'),
+    .describe('Extensions to install in the database. The Region must allow them.'),
+  passwordVersion: z.int().min(1).max(1_000_000).default(1).describe('Version of the password. Add 1 for a new password.'),
   resetVersion: z
     .int()
     .min(0)
     .max(1_000_000)
     .default(0)
-    .describe('Number of resets. Increase it by one to empty the database (or to copy its template again).'),
+    .describe('Reset counter. Add 1 to reset the database: it becomes empty, or a new copy of its template.'),
 })
 
 /** One database and one user on a database server that is shared with other instances. */
@@ -103,10 +98,10 @@ export const SharedInstance = defineKind({
     serverRef: z
       .object({ name: z.string().max(253).describe('Name of the DatabaseServer.') })
       .optional()
-      .describe('DatabaseServer in mooring-shared that holds the database.'),
+      .describe('DatabaseServer that holds the database, in the namespace mooring-shared.'),
     extensions: z.array(ExtensionName).max(32).optional().describe('Installed extensions.'),
     passwordVersion: z.int().optional().describe('Version of the current password.'),
-    resetVersion: z.int().optional().describe('Number of the last reset that was carried out.'),
+    resetVersion: z.int().optional().describe('Value of `spec.resetVersion` at the last completed reset.'),
   }),
   immutable: ['spec.region', 'spec.motor', 'spec.templateRef'],
   columns: [

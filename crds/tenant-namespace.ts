@@ -20,7 +20,7 @@ const slug = (about: string) => z.string().min(1).max(SLUG_MAX).regex(SLUG, SLUG
 
 export const TenantNamespaceSpec = z.object({
   organization: slug('Slug of the organization: lower-case letters, digits and single hyphens, a letter first.'),
-  namespace: slug('Slug of the namespace within its organization, in the same form.'),
+  namespace: slug('Slug of the namespace: lower-case letters, digits and single hyphens, a letter first.'),
   displayName: z.string().min(1).max(100).optional().describe('Display name. Default: the slug.'),
 })
 type Spec = z.output<typeof TenantNamespaceSpec>
@@ -40,7 +40,7 @@ export const TenantNamespace = defineKind({
   shortNames: ['tns'],
   namespaced: false,
   description:
-    'Namespace of an organization: the Kubernetes Namespace of the same name, with its roles. Deletion deletes all objects in it.',
+    'Namespace of an organization: a Kubernetes Namespace of the same name, and the roles in it. Deletion deletes all objects in the Namespace.',
   spec: TenantNamespaceSpec,
   status: z.object({
     ...commonStatus,

@@ -71,7 +71,9 @@ export const TunnelConfig = z.object({
     .max(300)
     .regex(TARGET, 'must be host:port, with a port from 1 to 65535')
     .optional()
-    .describe('Address that the client connects to for each request, when it uses remote dynamic (SOCKS) forwarding.'),
+    .describe(
+      'Target of the requests, as host:port. Used only if the client logged in with remote dynamic (SOCKS) forwarding (`ssh -R port`).',
+    ),
 })
 export type TunnelConfig = DeepReadonly<z.output<typeof TunnelConfig>>
 

@@ -45,7 +45,7 @@ export const TunnelEndpointSpec = z.object({
   publicHttpPort: port(80, 'Port that visitors use for HTTP.'),
   publicHttpsPort: port(443, 'Port that visitors use for HTTPS.'),
   active: z.boolean().default(true).describe('Whether new tunnels may be assigned to the endpoint.'),
-  replicas: z.int().min(0).max(100).default(2).describe('Number of edges. 0 stops the endpoint: it accepts no new tunnels.'),
+  replicas: z.int().min(0).max(100).default(2).describe('Number of edges. With 0 no edge runs and no new tunnel is assigned.'),
   certificates: z
     .enum(['perTunnel', 'wildcard'])
     .default('perTunnel')
@@ -57,10 +57,10 @@ export const TunnelEndpointSpec = z.object({
         .array(z.string().max(64).describe('A CIDR range.'))
         .max(32)
         .default([])
-        .describe('Addresses of load balancers that are trusted to report the address of the visitor.'),
+        .describe('Addresses of the load balancers. The edges trust these to report the address of the visitor.'),
     })
     .optional()
-    .describe('Load balancers in front of the edges that use the PROXY protocol.'),
+    .describe('Load balancers that send the PROXY protocol to the edges.'),
 })
 
 /** Maximum length of an endpoint's name. Names of its Services and pods contain it and must be RFC 1123 labels of at most 63 characters. */
@@ -83,8 +83,8 @@ export const TunnelEndpoint = defineKind({
     hostKeys: z.array(z.string().max(1024)).max(8).optional().describe('Public host keys in OpenSSH format.'),
     strangersCertificate: z
       .object({
-        notBefore: z.string().max(32).describe('Start of its validity; changes when the certificate is renewed.'),
-        notAfter: z.string().max(32).describe('End of its validity.'),
+        notBefore: z.string().max(32).describe('Start of the certificate’s validity; changes when the certificate is renewed.'),
+        notAfter: z.string().max(32).describe('End of the certificate’s validity.'),
       })
       .optional()
       .describe('Certificate for connections to unknown hosts: hostnames that no tunnel has.'),

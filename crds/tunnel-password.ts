@@ -26,18 +26,18 @@ export const PasswordReason = {
 export const TunnelPasswordSpec = z.object({
   tunnelRef: z
     .object({ name: z.string().min(1).max(253).describe('Name of the Tunnel.') })
-    .describe('Tunnel of the same namespace that the password is for.'),
+    .describe('Tunnel that the password is for, in the same namespace.'),
   sha256: z
     .string()
     .max(64)
     .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hexadecimal digits')
     .describe(
-      'SHA-256 of the password, which begins with `mt_`. The password itself is not stored. Use a random one: a short one can be found from its hash.',
+      'SHA-256 of the password. The password begins with `mt_` and is not stored. Use a long random password; a short one can be guessed from the hash.',
     ),
   expiresAt: z.iso
     .datetime(UTC_RULE)
     .max(32)
-    .describe('Time of expiry, in UTC. The password expires at most 4 hours after its creation, also when this time is later.'),
+    .describe('Time of expiry, in UTC. The password expires at this time, but never more than 4 hours after its creation.'),
 })
 
 /** Temporary password for SSH logins to a tunnel. */

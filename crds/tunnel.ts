@@ -62,7 +62,7 @@ export const Certificate = z.object({
   status: z.enum(CERTIFICATE_STATES).describe('State of the certificate.'),
   domain: z.string().max(253).optional().describe('Domain name that the certificate covers.'),
   issuer: z.string().max(253).optional().describe('Name of the issuer.'),
-  expiresAt: time('End of its validity'),
+  expiresAt: time('End of the certificate’s validity'),
   obtainedAt: time('Time of issue'),
   lastError: z.string().max(1024).optional().describe('Error of the last attempt.'),
   nextAttemptAt: time('Time of the next attempt'),
@@ -73,7 +73,7 @@ export const DISPLAY_NAME = /^[^\x00-\x1f\x7f-\x9f]{1,63}$/u
 export const DISPLAY_NAME_RULE = 'must be 1 to 63 printable characters'
 
 export const TunnelSpec = z.object({
-  regionId: z.int().min(1).max(2_147_483_647).describe('Number (`regionId`) of the Region that its endpoint is in.'),
+  regionId: z.int().min(1).max(2_147_483_647).describe('Number (`regionId`) of the Region that the tunnel’s endpoint is in.'),
   displayName: z
     .string()
     .regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
@@ -105,7 +105,7 @@ export const Tunnel = defineKind({
     connected: z.boolean().optional().describe('Whether a client is connected.'),
     sessions: z.int().min(0).optional().describe('Number of connected clients.'),
     lastConnectedAt: time('Time of the last connection of a client'),
-    updatedAt: time('Time of the last change of the spec, absent before the first change'),
+    updatedAt: z.string().max(32).optional().describe('Time of the last change of the spec, in UTC; absent if it never changed.'),
   }),
   immutable: ['spec.regionId'],
   rules: CONFIG_RULES,

@@ -6,7 +6,7 @@ export const endStatus = z
   .string()
   .max(32)
   .optional()
-  .describe('Effective time of expiry, in UTC: `spec.expiresAt`, or the end of the maximum lifetime when that is earlier.')
+  .describe('Effective time of expiry, in UTC: the earlier of `spec.expiresAt` and the end of the maximum lifetime.')
 
 /**
  * Returns the expiry of an object in milliseconds since the epoch: `expiresAt` (RFC 3339), at most `lifeMs` after its creation.
