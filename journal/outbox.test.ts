@@ -13,7 +13,7 @@ const noRoom = Object.assign(new Error('no room'), { again: true })
 const never = Object.assign(new Error('no such thing'), { again: false })
 
 /** Creates an outbox whose shipments the test answers one by one. */
-function withShip(options: { readonly spoolBytes?: number } = {}) {
+function withShip(options: { readonly waitingBytes?: number } = {}) {
   const shipped: { shipment: Shipment; answer: PromiseWithResolvers<{ refused: number }> }[] = []
   let arrived = Promise.withResolvers<undefined>()
   const synced = Promise.withResolvers<undefined>()
@@ -43,7 +43,7 @@ function withShip(options: { readonly spoolBytes?: number } = {}) {
     },
     onKept: () => undefined,
     onFailure: () => Promise.resolve(),
-    spoolBytes: 1_000_000,
+    waitingBytes: 1_000_000,
     ...options,
   })
   return {
@@ -105,7 +105,7 @@ test('a failed shipment is shipped again, together with newer records', async ()
 
 test('past the bound the oldest requests are dropped and counted; connections never are', async () => {
   const bytes = requestBatch([requestRecord({ tunnel, path: '/0' })]).length
-  const { outbox, next, drops } = withShip({ spoolBytes: 3 * bytes })
+  const { outbox, next, drops } = withShip({ waitingBytes: 3 * bytes })
   const connection = outbox.connection(connectionRecord({ tunnel }))
   const first = await next()
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })

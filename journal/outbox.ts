@@ -29,12 +29,13 @@ export interface Shipment {
 
 export interface OutboxDeps {
   /**
-   * Keeps the whole shipment or nothing; records that were kept before change nothing. Returns the number of requests that can
-   * never be kept. An error with `again: true` says that a later attempt may succeed, as with a full disk.
+   * Stores all records of the shipment or none. Idempotent: records stored earlier are skipped. Returns the number of requests
+   * that can never be stored. An error with `again: false` is final; after any other error the shipment is retried.
    */
   readonly keep: (shipment: Shipment) => Promise<{ readonly refused: number }>
   /**
-   * Resolves when all records kept before the call survive a power loss. It is called again after an error with `again: true`.
+   * Resolves when all records kept before the call survive a power loss. Unlike with `keep`, an error without `again` is final:
+   * only after an error with `again: true` is `sync` called again.
    */
   readonly sync: () => Promise<void>
   readonly followers: Followers
@@ -43,7 +44,7 @@ export interface OutboxDeps {
   /** Called after `keep` or `sync` failed, before the next attempt. */
   readonly onFailure: (error: unknown) => Promise<void>
   /** Maximum bytes of waiting request records; past it the oldest are dropped. */
-  readonly spoolBytes: number
+  readonly waitingBytes: number
   /** Maximum time that a request waits for its batch, in milliseconds. */
   readonly batchMs?: number
 }
@@ -73,8 +74,8 @@ interface Event {
 
 const closedError = () => new MooringError('unavailable', 'the journal is closed')
 const recordsOf = (batches: readonly Batch[]): number => batches.reduce((sum, { records }) => sum + records, 0)
-const mayRetry = (error: unknown): boolean => !(error instanceof Error && 'again' in error && error.again === false)
-const asksForRetry = (error: unknown): boolean => error instanceof Error && 'again' in error && error.again === true
+const isFinal = (error: unknown): boolean => error instanceof Error && 'again' in error && error.again === false
+const isTransient = (error: unknown): boolean => error instanceof Error && 'again' in error && error.again === true
 
 function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipment {
   const ofKind = (wanted: Event['kind']) => events.filter(({ kind }) => kind === wanted).map(({ json }) => json)
@@ -86,15 +87,15 @@ function shipmentOf(batches: readonly Batch[], events: readonly Event[]): Shipme
  * waits for it. One shipment is under way at a time.
  */
 export function createOutbox(deps: OutboxDeps): Outbox {
-  const { keep, sync, followers, onDrop, onKept, onFailure, spoolBytes, batchMs = BATCH_MS } = deps
+  const { keep, sync, followers, onDrop, onKept, onFailure, waitingBytes, batchMs = BATCH_MS } = deps
   const closing = new AbortController()
   const lines = new RequestLines()
   let count = 0
   let since = 0
   let followed: RequestRecord[] = []
   let timer: NodeJS.Timeout | undefined
-  let spool: Batch[] = []
-  let spooled = 0
+  let waiting: Batch[] = []
+  let usedBytes = 0
   let events: Event[] = []
   let eventBytes = 0
   let running: Promise<void> | undefined
@@ -109,8 +110,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     timer = undefined
     if (count === 0) return
     const batch = { lines: lines.take(), records: count, since, followed }
-    spool.push(batch)
-    spooled += batch.lines.length
+    waiting.push(batch)
+    usedBytes += batch.lines.length
     count = 0
     followed = []
     makeRoom()
@@ -118,10 +119,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   function makeRoom(): void {
-    while (spooled > spoolBytes) {
-      const oldest = spool.shift()
+    while (usedBytes > waitingBytes) {
+      const oldest = waiting.shift()
       if (!oldest) return
-      spooled -= oldest.lines.length
+      usedBytes -= oldest.lines.length
       onDrop('no_room', oldest.records)
     }
   }
@@ -130,11 +131,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     // Collects all records of this turn of the event loop into the first shipment.
     await setImmediate()
     let failures = 0
-    while (spool.length > 0 || events.length > 0) {
-      const batches = spool
+    while (waiting.length > 0 || events.length > 0) {
+      const batches = waiting
       const going = events
-      spool = []
-      spooled = 0
+      waiting = []
+      usedBytes = 0
       events = []
       try {
         await ship(batches, going)
@@ -157,8 +158,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   function putBack(batches: readonly Batch[], going: readonly Event[]): void {
-    spool = [...batches, ...spool]
-    spooled = spool.reduce((sum, { lines }) => sum + lines.length, 0)
+    waiting = [...batches, ...waiting]
+    usedBytes = waiting.reduce((sum, { lines }) => sum + lines.length, 0)
     events = [...going, ...events]
     makeRoom()
   }
@@ -170,14 +171,12 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (refused > 0) onDrop('refused', refused)
       settle(batches, going, refused)
     } catch (error) {
-      if (mayRetry(error)) throw error
+      if (!isFinal(error)) throw error
       await shipApart(batches, going, error)
     }
   }
 
-  /**
-   * Ships each batch and event alone, after a shipment with a record that can never be kept: the others must not be lost with it.
-   */
+  /** Called when a shipment failed for good: finds the invalid record, so that only it is lost. */
   async function shipApart(batches: readonly Batch[], going: readonly Event[], error: unknown): Promise<void> {
     if (batches.length + going.length > 1) {
       for (const batch of batches) await ship([batch], [])
@@ -201,7 +200,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     for (const { json } of going) eventBytes -= json.length
   }
 
-  /** Runs one sync at a time for all events kept by then: on a failing disk each sync may use up space. */
+  /** One sync acknowledges all events kept before it. Syncs do not overlap, because on a failing disk each may use space. */
   async function acknowledgeAll(): Promise<void> {
     let failures = 0
     while (unsynced.length > 0) {
@@ -212,7 +211,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         failures = 0
         acknowledge(going)
       } catch (error) {
-        if (!asksForRetry(error) || closing.signal.aborted) {
+        if (!isTransient(error) || closing.signal.aborted) {
           refuse(going, error)
           continue
         }
@@ -262,9 +261,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     connection: (record) => event('connections', record),
     audit: (record) => event('audit', record),
     backlog() {
-      const oldest = [spool[0]?.since, count > 0 ? since : undefined, events[0]?.since].filter((time) => time !== undefined)
+      const oldest = [waiting[0]?.since, count > 0 ? since : undefined, events[0]?.since].filter((time) => time !== undefined)
       return {
-        records: recordsOf(spool) + count + events.length,
+        records: recordsOf(waiting) + count + events.length,
         lagMs: oldest.length === 0 ? 0 : performance.now() - Math.min(...oldest),
       }
     },
@@ -277,7 +276,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       closing.abort()
       await running
       await acknowledging
-      if (spool.length > 0) onDrop('closed', recordsOf(spool))
+      if (waiting.length > 0) onDrop('closed', recordsOf(waiting))
       for (const { done } of events) done.reject(closedError())
     },
   }

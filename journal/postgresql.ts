@@ -1,6 +1,7 @@
 /**
- * Journal of cluster mode, in PostgreSQL. It has three roles: edges write requests and connections, apiservers read and write
- * audit entries, and the operator owns the schema. Edges and apiservers write through journal/spool.ts.
+ * Journal of cluster mode, in PostgreSQL. Three kinds of process use it: edges write requests and connections; apiservers read
+ * everything and write audit entries; the operator owns the schema, and writes audit entries and the ends of lost sessions. Edges
+ * and apiservers write through journal/spool.ts.
  */
 export { type JournalLogin, type LoginSource, loginFromDirectory } from './postgresql/login.ts'
 export { createJournalOwner, type JournalOwner, type JournalOwnerDeps } from './postgresql/owner.ts'

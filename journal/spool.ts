@@ -109,7 +109,7 @@ export async function openSpool({
     onKept: () => undefined,
     // `disk` has logged the failure by then.
     onFailure: () => Promise.resolve(),
-    spoolBytes: MEMORY_BYTES,
+    waitingBytes: MEMORY_BYTES,
     batchMs: BATCH_MS,
   })
 

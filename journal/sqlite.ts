@@ -12,7 +12,7 @@ import { createSqliteReader } from './sqlite/reader.ts'
 import { bytesOfId } from './sqlite/record-id.ts'
 import { type SupervisedThread, superviseThread } from './thread/supervised-thread.ts'
 
-const SPOOL_BYTES = 64 * 1024 * 1024
+const WAITING_BYTES = 64 * 1024 * 1024
 const CHECKPOINT_MS = 2_000
 const SWEEP_MS = 60_000
 const WRITER = new URL('sqlite/writer-worker.ts', import.meta.url)
@@ -31,7 +31,7 @@ export interface SqliteJournalOptions {
   readonly now?: () => number
   readonly registry?: Registry | undefined
   /** Maximum bytes of request records that wait in memory while the file cannot be written; past it the oldest are dropped. */
-  readonly spoolBytes?: number
+  readonly waitingBytes?: number
 }
 
 export interface SqliteJournal extends Journal {
@@ -69,7 +69,7 @@ interface Threads {
 
 /** Connects the parts. Each goes onto `parts`, so that they stop in the opposite order. */
 function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts: AsyncDisposableStack): SqliteJournal {
-  const { path, log, now = Date.now, registry, spoolBytes = SPOOL_BYTES } = options
+  const { path, log, now = Date.now, registry, waitingBytes = WAITING_BYTES } = options
   const failures = createFailureLog(log, path)
   const followers = createFollowers((error) => log.warn({ err: error }, 'request log listener failed'))
   const metrics = createJournalMetrics(() => outbox.backlog(), registry)
@@ -97,7 +97,7 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
   }
 
   const outbox: Outbox = createOutbox({
-    ...{ keep, followers, spoolBytes, sync: createLogSync(path).sync, onKept: metrics.kept },
+    ...{ keep, followers, waitingBytes, sync: createLogSync(path).sync, onKept: metrics.kept },
     onDrop(reason: DropReason, records: number) {
       dropped += records
       metrics.dropped(reason, records)

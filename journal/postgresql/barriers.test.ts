@@ -3,7 +3,7 @@ import { createBarriers } from './barriers.ts'
 
 const never = () => new AbortController().signal
 
-test('a barrier is passed once its own notification has arrived', async () => {
+test('a barrier is passed only when its own notification has arrived', async () => {
   const tokens: string[] = []
   const barriers = createBarriers(async (token) => void tokens.push(token))
   const passing = [barriers.pass(never()), barriers.pass(never())]
@@ -20,8 +20,8 @@ test('a barrier is passed once its own notification has arrived', async () => {
 
 test.each([
   { does: 'its notification is lost', notify: () => Promise.resolve() },
-  { does: 'its connection answers no more', notify: () => new Promise<void>(() => undefined) },
-])('when $does the barrier resolves, and leaves no state', async ({ notify }) => {
+  { does: 'its connection no longer answers', notify: () => new Promise<void>(() => undefined) },
+])('when $does, aborting resolves the barrier and leaves no state', async ({ notify }) => {
   const barriers = createBarriers(notify)
   const giveUp = new AbortController()
   const passing = barriers.pass(giveUp.signal)

@@ -8,10 +8,10 @@ const CLOSE_MS = 1_000
 const sockets = new WeakMap<pg.Client, Socket>()
 
 /**
- * Creates a connection to the journal, not connected yet. Close it with {@link endOf}. Throws what {@link connectionConfig}
- * throws.
+ * Creates a client for the journal; call `connect` on it. Close it with {@link closeClient}. Throws what
+ * {@link connectionConfig} throws.
  */
-export function clientOf(by: JournalLogin, about: Pick<pg.ClientConfig, 'application_name' | 'query_timeout'>): pg.Client {
+export function createClient(by: JournalLogin, about: Pick<pg.ClientConfig, 'application_name' | 'query_timeout'>): pg.Client {
   const socket = new Socket()
   const client = new pg.Client({ ...connectionConfig(by), ...about, stream: () => socket })
   sockets.set(client, socket)
@@ -19,10 +19,10 @@ export function clientOf(by: JournalLogin, about: Pick<pg.ClientConfig, 'applica
 }
 
 /**
- * Closes a connection. Never throws. The driver waits for the server to close; when the server stops responding, the open socket
- * would keep this thread alive.
+ * Closes a client. Never throws. Destroys the socket if the server does not close it in time, because an open socket keeps the
+ * thread alive.
  */
-export async function endOf(client: pg.Client): Promise<void> {
+export async function closeClient(client: pg.Client): Promise<void> {
   await Promise.race([client.end().catch(ignore), setTimeout(CLOSE_MS, undefined, { ref: false })])
   sockets.get(client)?.destroy()
 }

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
 import type { Shipment } from '../outbox.ts'
-import { clientOf, endOf } from './client.ts'
+import { createClient, closeClient } from './client.ts'
 import { ignore, type JournalLogin, type LoginSource } from './login.ts'
 
 /** Reason why a shipment was not kept. `again` says that a later attempt may succeed. */
@@ -81,13 +81,13 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
   }
 
   async function open(credentials: JournalLogin): Promise<pg.Client> {
-    const opened = clientOf(credentials, { application_name: 'mooring-journal', query_timeout: STATEMENT_MS })
+    const opened = createClient(credentials, { application_name: 'mooring-journal', query_timeout: STATEMENT_MS })
     opened.on('error', () => disconnect(opened))
     try {
       await opened.connect()
       if (isClosed) throw closedError()
     } catch (error) {
-      void endOf(opened)
+      void closeClient(opened)
       throw error
     }
     client = opened
@@ -97,7 +97,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
 
   function disconnect(broken: pg.Client | undefined): void {
     if (client === broken) client = undefined
-    if (broken) void endOf(broken)
+    if (broken) void closeClient(broken)
   }
 
   async function call(query: { readonly name?: string; readonly text: string }, values: readonly string[]): Promise<number> {
@@ -150,7 +150,7 @@ export function createKeeper(login: LoginSource, loginMs = LOGIN_MS): Keeper {
     async [Symbol.asyncDispose]() {
       isClosed = true
       // Ends a running statement too. A connection that is being opened is closed once it is open.
-      if (client) await endOf(client)
+      if (client) await closeClient(client)
       await last
     },
   }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type pg from 'pg'
-import { clientOf, endOf } from './client.ts'
+import { createClient, closeClient } from './client.ts'
 import { CHANNEL } from './functions.ts'
 import type { LoginSource } from './login.ts'
 
@@ -35,12 +35,12 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
 
   async function listen(): Promise<void> {
     const credentials = await login()
-    const opened = clientOf(credentials, { application_name: 'mooring-journal-follow', query_timeout: ANSWER_MS })
+    const opened = createClient(credentials, { application_name: 'mooring-journal-follow', query_timeout: ANSWER_MS })
     const ended = Promise.withResolvers<undefined>()
     opened.on('error', onFailure)
     opened.on('end', () => ended.resolve(undefined))
     opened.on('notification', ({ payload = '' }) => onPayload(payload))
-    const stop = () => void endOf(opened)
+    const stop = () => void closeClient(opened)
     try {
       await opened.connect()
       closing.signal.addEventListener('abort', stop)
@@ -52,7 +52,7 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
     } finally {
       client = undefined
       closing.signal.removeEventListener('abort', stop)
-      await endOf(opened)
+      await closeClient(opened)
     }
   }
 
@@ -82,7 +82,7 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
       if (!client) throw new Error('not connected to the journal')
       if (!isCurrent) {
         // The loop connects again, with the new login.
-        await endOf(client)
+        await closeClient(client)
         throw new Error('login of the journal has changed')
       }
       await client.query(text, [...values])

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 import { CALLABLE, FUNCTIONS } from './functions.ts'
-import { clientOf, endOf } from './client.ts'
+import { createClient, closeClient } from './client.ts'
 import { ignore, type LoginSource } from './login.ts'
 import { makeRoom } from './make-room.ts'
 import { expiredPartitions, requiredPartitions } from './partitions.ts'
@@ -54,7 +54,7 @@ export interface JournalOwner {
 
 export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
   async function inSession<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = clientOf(await login(), { application_name: 'mooring-journal-owner', query_timeout: 300_000 })
+    const client = createClient(await login(), { application_name: 'mooring-journal-owner', query_timeout: 300_000 })
     // The waiting statement reports a broken connection.
     client.on('error', ignore)
     try {
@@ -62,7 +62,7 @@ export function createJournalOwner({ login }: JournalOwnerDeps): JournalOwner {
       await client.query(`SET search_path = journal, pg_catalog; SET lock_timeout = ${LOCK_MS}`)
       return await work(client)
     } finally {
-      await endOf(client)
+      await closeClient(client)
     }
   }
 

@@ -9,7 +9,7 @@ import { isRecordId } from './ids.ts'
 import { createKeeper } from './keeper.ts'
 import type { LoginSource } from './login.ts'
 
-const SPOOL_BYTES = 32 * 1024 * 1024
+const WAITING_BYTES = 32 * 1024 * 1024
 
 interface Logger {
   warn(details: object, message: string): void
@@ -43,7 +43,7 @@ export function createPostgresqlWriter({ login, log, registry }: PostgresqlWrite
     onDrop: metrics.dropped,
     onKept: metrics.kept,
     onFailure: async (error) => failures.failed(error),
-    spoolBytes: SPOOL_BYTES,
+    waitingBytes: WAITING_BYTES,
   })
 
   return {

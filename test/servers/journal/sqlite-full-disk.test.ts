@@ -12,9 +12,9 @@ const path = `/${'x'.repeat(2_000)}`
 test('on a full disk acknowledgements wait, requests wait up to a bound, and all continue once there is space', async () => {
   await using disk = await smallDisk(8)
   const file = join(disk.dir, 'journal.db')
-  const spoolBytes = 1_000_000
+  const waitingBytes = 1_000_000
   {
-    await using journal = await openSqliteJournal({ path: file, log: silent, spoolBytes })
+    await using journal = await openSqliteJournal({ path: file, log: silent, waitingBytes })
     const first = connectionRecord({ tunnel })
     await journal.connection(first)
     const makeRoom = await disk.fill()
