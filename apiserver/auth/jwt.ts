@@ -69,7 +69,7 @@ const IssuerName = z
 
 /**
  * Creates the verifier of JWTs of the listed issuers: `iss`, `aud`, `exp` and `sub` are required, `nbf` is respected, the clock tolerance is 5 s.
- * A valid token is cached by its hash for at most one minute and never past `exp`, because every request verifies a signature.
+ * Verifying a signature is slow, so a valid token is cached by its hash: for at most one minute, never past `exp`.
  * @throws ZodError for an invalid or reserved issuer name; (from the function) AuthenticationError, ApiError `unavailable`
  */
 export function createJwtVerifier({ issuers, now = Date.now }: JwtDeps): (token: string) => Promise<Principal> {
@@ -127,8 +127,8 @@ function issuerOf(token: string): string {
 function principalOf({ name, own }: IssuerConfig, claims: z.output<typeof Claims>): Principal {
   const home = claims[NAMESPACE_CLAIM]
   const groups = claims.groups.map((group) => `${name}:${group}`)
-  const role = own ? ownGroup(claims[ROLE_CLAIM], home) : []
-  return { user: `${name}:${claims.sub}`, groups: [...groups, ...role], ...(home === undefined ? {} : { home }) }
+  const roleGroups = own ? ownGroup(claims[ROLE_CLAIM], home) : []
+  return { user: `${name}:${claims.sub}`, groups: [...groups, ...roleGroups], ...(home === undefined ? {} : { home }) }
 }
 
 function ownGroup(claim: unknown, home: string | undefined): readonly string[] {

@@ -25,23 +25,23 @@ const MAX_AGE_MS = 600_000
 const MAX_BYTES = 1_048_576
 
 /**
- * Creates the key lookup of one issuer. A published set is fetched when first needed, and again after 10 minutes or at an unknown key id.
+ * Creates the key lookup of one issuer. A set at a URL is fetched on first use, then again after 10 minutes or for an unknown key id.
  * While the issuer is unreachable, keys fetched before stay valid.
  * @throws (from the function) ApiError `unavailable` when the issuer is unreachable and the key is unknown
  */
 export function createKeySet(source: KeySource): JWTVerifyGetKey {
   if ('jwks' in source) return createLocalJWKSet(source.jwks)
-  return 'find' in source ? foundKeySet(source.find) : remoteKeySet(source.url)
+  return 'find' in source ? discoveredKeySet(source.find) : remoteKeySet(source.url)
 }
 
-function foundKeySet(find: () => Promise<URL>): JWTVerifyGetKey {
-  let keyOf: JWTVerifyGetKey | undefined
-  return async function keyOfFound(header, token) {
-    if (!keyOf) {
+function discoveredKeySet(find: () => Promise<URL>): JWTVerifyGetKey {
+  let remote: JWTVerifyGetKey | undefined
+  return async function keyOf(header, token) {
+    if (!remote) {
       const url = await find()
-      keyOf ??= remoteKeySet(url)
+      remote ??= remoteKeySet(url)
     }
-    return keyOf(header, token)
+    return remote(header, token)
   }
 }
 

@@ -22,18 +22,21 @@ export interface PathScope {
 
 /** Resolves the namespace of a request and checks the caller's rights in it. */
 export interface Scopes {
-  /** Returns the namespace of a path. @throws ApiError `not_found`, the same for an unknown namespace and for one without a role of the caller */
+  /**
+   * Returns the namespace of a path.
+   * @throws ApiError `not_found`; also when the caller has no role there, so that the answer does not show whether it exists
+   */
   ofPath(principal: Principal, slugs: PathScope): Promise<Scope>
   /**
    * Returns the home namespace of a request without slugs in its path (docs/api.md, "Organizations and namespaces"): the credential's own,
    * else the header `Mooring-Namespace`, else the only namespace in which the caller has a role.
-   * @throws ApiError `invalid_request` when the header names another namespace than the credential, `namespace_required` when no or several
-   *   namespaces remain, `not_found` as ofPath
+   * @throws ApiError `invalid_request` when the header names another namespace than the credential, `namespace_required`
+   *   when the caller has roles in none or in several, `not_found` as ofPath
    */
   home(request: Pick<RouteRequest, 'principal' | 'namespaceHeader'>): Promise<Scope>
   /**
-   * Returns a blocker that rejects with ApiError `conflict` once an existing namespace is being deleted or is gone, so that waits for objects in it
-   * end early.
+   * Returns a blocker that rejects with ApiError `conflict` as soon as the namespace is being deleted or no longer exists, so that waits for objects
+   * in it end early.
    */
   rejectWhenDeleted(scope: Pick<Scope, 'namespace'>): Blocker
   may(principal: Principal, question: Question): Promise<boolean>
@@ -44,7 +47,10 @@ export interface Scopes {
 const NAMESPACE_HEADER = 'Mooring-Namespace'
 
 export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }: ScopeDeps): Scopes {
-  /** Whether the caller has a role in the namespace: every role may list instances, and a custom RoleBinding still counts as a membership. */
+  /**
+   * Whether the caller has a role in the namespace. Checked by the right to list instances, which every role has; callers whose RoleBinding lacks it
+   * are found by membership.
+   */
   async function isVisible(principal: Principal, namespace: string): Promise<boolean> {
     if (await access.may(principal, { verb: 'list', resource: 'sharedinstances', namespace })) return true
     const memberships = await access.memberships(principal)
@@ -70,8 +76,8 @@ export function createScopes({ access, namespaces, catchUp = createCatchUp(0) }:
     if (named) return ofPath(principal, named)
     const [only, ...others] = await access.memberships(principal)
     if (only && others.length === 0) return ofPath(principal, only)
-    const why = only ? 'you have a role in several namespaces' : 'you have no role in any namespace'
-    throw new ApiError('namespace_required', `${why}: name one in the header Mooring-Namespace, as organization/namespace`)
+    const why = only ? 'you have roles in several namespaces' : 'you have no namespace of your own'
+    throw new ApiError('namespace_required', `the header Mooring-Namespace is required (organization/namespace), because ${why}`)
   }
 
   async function require(principal: Principal, question: Question): Promise<void> {

@@ -61,14 +61,16 @@ test.each([
 })
 
 test('an error lists the motors of the region', () => {
-  expect(() => regions.choose({ region: REGION_ID, motor: 'mysql-8.0.29' })).toThrow('it runs postgresql-15.4.0')
-  expect(() => regions.choose({ region: elsewhere.spec.id, motor: 'mysql-8.0.29' })).toThrow('it runs none')
+  expect(() => regions.choose({ region: REGION_ID, motor: 'mysql-8.0.29' })).toThrow(
+    'region local does not serve mysql-8.0.29; it serves postgresql-15.4.0',
+  )
+  expect(() => regions.choose({ region: elsewhere.spec.id, motor: 'mysql-8.0.29' })).toThrow('it serves no motors')
 })
 
 test('an unsupported motor is rejected with its reason', () => {
   const motorsOf = () => [{ id: 'mysql-8.0.29', version: '8.0.29', supported: false, reason: 'no binaries' }] as const
   const { choose } = createRegions({ regions: cache, motorsOf })
-  expect(() => choose({ region: REGION_ID, motor: 'mysql-8.0.29' })).toThrow('no binaries')
+  expect(() => choose({ region: REGION_ID, motor: 'mysql-8.0.29' })).toThrow('(no binaries)')
 })
 
 test('a deleted region is named by its id', () => {

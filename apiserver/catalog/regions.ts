@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Motor, MOTORS, partsOf } from '../../crds/motor.ts'
+import { Motor, partsOf } from '../../crds/motor.ts'
 import type { Region } from '../../crds/region.ts'
 import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -96,15 +96,16 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
       )
     }
     const found = motorsOf(region).find(({ id }) => id === requested.motor)
-    if (!found?.supported) throw unsupported(requested.motor, unsupportedReason(region, requested.motor, found))
+    if (!found?.supported) throw unsupported(unsupportedReason(region, requested.motor, found))
     return { region, motor: found.id }
   }
 
   function unsupportedReason(region: Region, motor: string, found: RegionMotor | undefined): string {
     const served = motorsOf(region).flatMap(({ id, supported }) => (supported ? [id] : []))
-    const list = served.length > 0 ? `it runs ${served.join(', ')}` : 'it runs none'
-    if (!isMotor(motor)) return `the motors are ${MOTORS.join(', ')}; of these, in region ${region.spec.name}, ${list}`
-    return `region ${region.spec.name} does not run it${found?.reason ? ` (${found.reason})` : ''}; ${list}`
+    const list = served.length > 0 ? `serves ${served.join(', ')}` : 'serves no motors'
+    const { name } = region.spec
+    if (!isMotor(motor)) return `${motor} is not a motor; region ${name} ${list}`
+    return `region ${name} does not serve ${motor}${found?.reason ? ` (${found.reason})` : ''}; it ${list}`
   }
 
   return { all, nameOf, find: byId, view, choose }
@@ -114,8 +115,6 @@ function isMotor(text: string): boolean {
   return Motor.safeParse(text).success
 }
 
-function unsupported(motor: string, reason: string): ApiError {
-  return new ApiError('unsupported_motor', `unsupported motor: ${motor}: ${reason}`, {
-    details: [{ field: 'motor', message: reason }],
-  })
+function unsupported(message: string): ApiError {
+  return new ApiError('unsupported_motor', message, { details: [{ field: 'motor', message }] })
 }

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type HttpApp, serveApp } from '../../test/support/api/http-app.ts'
-import { LONGEST_MS, sendEvents } from './event-stream.ts'
+import { createFollowLimit, LONGEST_MS, sendEvents } from './event-stream.ts'
 import type { EventSource } from './route.ts'
 import type { StreamedEvent } from './route.ts'
 import { contextOf, requestContext } from './request-context.ts'
@@ -144,4 +144,15 @@ test('HEAD is answered like GET and releases its slot', async () => {
   const response = await fetch(stream.app.url, { method: 'HEAD' })
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
   expect(stream.stops()).toBe(1)
+})
+
+test('a rejected stream names the limit that is reached', () => {
+  const limit = createFollowLimit({ perPrincipal: 2, inAll: 3 })
+  limit.take('local:erin')
+  const release = limit.take('local:erin')
+  expect(() => limit.take('local:erin')).toThrow('you have 2 streams open, which is the limit; close one')
+  limit.take('local:two')
+  expect(() => limit.take('local:two')).toThrow('too many streams are open on this server; retry later')
+  release()
+  limit.take('local:two')
 })

@@ -51,6 +51,8 @@ const PER_PRINCIPAL = 10
 /** Maximum of open streams of all principals together. */
 const IN_ALL = 500
 
+const tooMany = (message: string) => new ApiError('rate_limited', message, { headers: { 'Retry-After': '5' } })
+
 /** Limit of open streams; each holds a connection. */
 export interface FollowLimit {
   /** Takes a slot and returns the function that releases it. @throws ApiError `rate_limited` */
@@ -64,11 +66,8 @@ export function createFollowLimit({ perPrincipal = PER_PRINCIPAL, inAll = IN_ALL
   return {
     take(user) {
       const mine = following.get(user) ?? 0
-      if (mine >= perPrincipal || all >= inAll) {
-        throw new ApiError('rate_limited', `you have ${perPrincipal} streams open, which is the limit; close one`, {
-          headers: { 'Retry-After': '5' },
-        })
-      }
+      if (mine >= perPrincipal) throw tooMany(`you have ${perPrincipal} streams open, which is the limit; close one`)
+      if (all >= inAll) throw tooMany('too many streams are open on this server; retry later')
       following.set(user, mine + 1)
       all += 1
       let isReleased = false

@@ -88,7 +88,7 @@ export async function createOnce<K extends Kind>(
 /** Returns the object if a request with this hash created it and it is not being deleted. @throws ApiError as createOnce */
 export function sameRequest<K extends Kind>(existing: Resource<K>, expectedHash: string): Resource<K> {
   if (existing.metadata.deletionTimestamp !== undefined) {
-    throw new ApiError('conflict', 'the resource of this Idempotency-Key is being deleted; the key can be used again after that')
+    throw new ApiError('conflict', 'the resource of this Idempotency-Key is being deleted; retry when it is gone')
   }
   if (existing.metadata.annotations?.[annotations.requestHash] !== expectedHash) {
     throw new ApiError(

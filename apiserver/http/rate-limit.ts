@@ -32,14 +32,14 @@ export interface Rate {
 }
 
 /**
- * Window in which the burst allowance is restored. The sustained rate is therefore `perSecond` + (`burst` − `perSecond`) / 10. A shorter window
+ * Seconds after which the full burst is available again. The sustained rate is therefore `perSecond` + (`burst` − `perSecond`) / 10. A shorter window
  * would allow more; a longer one would delay the next burst.
  */
 const BURST_WINDOW_S = 10
 
 export type RateLimitHeaders = Readonly<Record<'RateLimit-Limit' | 'RateLimit-Remaining' | 'RateLimit-Reset', string>>
 
-/** Counts one request of `key`. @throws ApiError `rate_limited` with `Retry-After` and the same headers */
+/** Counts one request of `key`. @throws ApiError `rate_limited` with `Retry-After` and the headers it otherwise returns */
 export type RateLimiter = (key: string) => Promise<RateLimitHeaders>
 
 /** Creates a limiter with a fixed window of one second and a burst allowance with its own window. In memory: each process counts separately. */

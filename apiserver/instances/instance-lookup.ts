@@ -49,8 +49,7 @@ export function createInstanceLookup({ instances, access, scopes, catchUp }: Ins
 
 /** Checks that the instance is not being deleted. @throws ApiError `conflict` */
 export function requireNotDeleting({ metadata }: SharedInstance): void {
-  if (metadata.deletionTimestamp !== undefined)
-    throw new ApiError('conflict', 'this database is being deleted, and cannot be changed')
+  if (metadata.deletionTimestamp !== undefined) throw new ApiError('conflict', 'this database is being deleted')
 }
 
 /**

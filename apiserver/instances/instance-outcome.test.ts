@@ -44,7 +44,7 @@ test.each([
   { reason: 'TemplateNotFound', done: false },
   { reason: 'UnsupportedMotor', done: false },
   { reason: 'QuotaExceeded', done: false },
-])('a claimed instance is never rejected; with $reason a repeated request finds it: $done', ({ reason, done }) => {
+])('a repeated request for a claimed instance with $reason ends at once: $done', ({ reason, done }) => {
   const instance = sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', reason)] } })
   expect(claimOutcome(instance) !== undefined).toBe(done)
 })
@@ -55,40 +55,40 @@ test('a claim ends with a conflict when the instance is being deleted', () => {
 })
 
 test.each([
-  { does: 'not seen at all', last: undefined, code: 'unavailable' },
-  { does: 'still waiting', last: sharedInstance(withReady('False', 'WaitingForServer')), code: 'unavailable' },
-  { does: 'whose template is in use', last: sharedInstance(withReady('False', 'TemplateInUse')), code: 'conflict' },
+  { state: 'the cache never had it', last: undefined, code: 'unavailable' },
+  { state: 'it waits for a server', last: sharedInstance(withReady('False', 'WaitingForServer')), code: 'unavailable' },
+  { state: 'its template is in use', last: sharedInstance(withReady('False', 'TemplateInUse')), code: 'conflict' },
   {
-    does: 'repeated while the template is in use for a reset',
+    state: 'a reset waits for its template',
     last: sharedInstance({ status: { ...claimedStatus, conditions: [readyCondition('False', 'TemplateInUse')] } }),
     code: 'unavailable',
   },
-])('a claim $does that runs out of time is $code', ({ last, code }) => {
+])('a claim that times out answers $code: $state', ({ last, code }) => {
   expect(claimTimeout(last).code).toBe(code)
 })
 
-test('a claim that runs out of time has Retry-After', () => {
+test('a claim that times out has Retry-After', () => {
   expect(claimTimeout(undefined).headers).toHaveProperty('Retry-After')
 })
 
 const off = { ...claimedStatus, observedGeneration: 2, isEnabled: false }
 test.each([
   {
-    does: 'is not carried out before the operator saw it',
+    does: 'is not complete with an older status',
     traits: { spec: { enabled: false }, status: claimedStatus },
     done: false,
   },
-  { does: 'is carried out', traits: { spec: { enabled: false }, status: off }, done: true },
-  { does: 'is seen but not carried out yet', traits: { status: off }, done: false },
+  { does: 'is complete when the status shows it', traits: { spec: { enabled: false }, status: off }, done: true },
+  { does: 'is not complete before it is applied', traits: { status: off }, done: false },
   {
-    does: 'is complete when the database is too large to be enabled',
+    does: 'is complete past the size limit',
     traits: { status: { ...off, conditions: [readyCondition('False', 'SizeExceeded', 2)] } },
     done: true,
   },
-])('a switch $does', ({ traits, done }) => {
+])('enabling or disabling $does', ({ traits, done }) => {
   expect(isSwitched(sharedInstance({ metadata: { generation: 2 }, ...traits }), 2)).toBe(done)
 })
 
-test('a switch that the cache does not have is not complete', () => {
+test('enabling or disabling is not complete until the cache has the new generation', () => {
   expect(isSwitched(sharedInstance({ status: off, spec: { enabled: false } }), 2)).toBe(false)
 })

@@ -26,12 +26,12 @@ test('an instance with credentials shows every field', () => {
   expect(InstanceView.parse(view)).toEqual(view)
 })
 
-test('without credentials password, uri and CA are null', () => {
+test('password, uri and CA are null without credentials', () => {
   const view = instanceView(sharedInstance({ status: claimedStatus }), { region: 'local' })
   expect(view).toMatchObject({ password: null, uri: null, tls: { required: true, ca: null } })
 })
 
-test('an instance that is not claimed yet has nulls and is not enabled', () => {
+test('an instance that is not claimed yet is not enabled, and shows null for what the claim will set', () => {
   const view = instanceView(sharedInstance(), { region: 'local' })
   expect(view).toMatchObject({ name: null, user: null, host: null, port: null, engineVersion: null, isEnabled: false })
   expect(InstanceView.parse(view)).toEqual(view)
@@ -42,7 +42,7 @@ test('an instance that is being deleted is not enabled', () => {
   expect(instanceView(sharedInstance({ metadata, status: claimedStatus }), { region: 'local' }).isEnabled).toBe(false)
 })
 
-test('the time it expires has milliseconds', () => {
+test('expiresAt has milliseconds', () => {
   const instance = sharedInstance({ spec: { expiresAt: '2026-01-03T00:00:00Z' } })
   expect(instanceView(instance, { region: 'local' }).expiresAt).toBe('2026-01-03T00:00:00.000Z')
 })

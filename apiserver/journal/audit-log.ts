@@ -9,7 +9,7 @@ import { createOrganizations } from '../tenancy/organizations.ts'
 import { HOSTNAME, type Tunnel } from '../../crds/tunnel.ts'
 import type { AuditFilter, AuditRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
-import { journalPage, requireOrder, shownOf, SpanQuery } from './journal-query.ts'
+import { journalPage, pageOf, requireOrder, SpanQuery } from './journal-query.ts'
 import { PageQuery } from '../http/paging.ts'
 
 /** `GET …/namespaces/{namespace}/audit`: audit entries of a namespace, newest first, deleted resources included. */
@@ -85,7 +85,7 @@ export async function auditPage({ journal, tunnels }: AuditLogDeps, namespace: s
   requireOrder(query)
   const { limit, cursor, id, ...filter } = query
   const search = { ...filter, ...resourceNamed(id), namespace }
-  const { shown, nextCursor } = shownOf(await journal.auditEntries(search, journalPage({ limit, cursor })), limit)
+  const { shown, nextCursor } = pageOf(await journal.auditEntries(search, journalPage({ limit, cursor })), limit)
   return { entries: shown.map((record) => auditEntryView(withHostname(record))), nextCursor }
 
   /** Returns the filter for a resource. An existing tunnel is filtered by id: it gets its hostname only after its creation was recorded. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { JournalDeps } from './journal-deps.ts'
-import { Address, journalPage, requireOrder, shownOf, SpanQuery } from './journal-query.ts'
+import { CanonicalIp, journalPage, pageOf, requireOrder, SpanQuery } from './journal-query.ts'
 import { ConnectionView, connectionView, StatsView, statsView } from './journal-views.ts'
 import { PageQuery } from '../http/paging.ts'
 import { type AnyRoute, route } from '../http/route.ts'
@@ -11,7 +11,7 @@ const ConnectionsQuery = z.object({
   ...PageQuery,
   ...SpanQuery,
   type: z.enum(['connect', 'disconnect']).optional().describe('Only connects, or only disconnects.'),
-  clientIp: Address.optional().describe('Only clients with this address.'),
+  clientIp: CanonicalIp.optional().describe('Only clients with this address.'),
   include: z.literal('refused').optional().describe('`refused`: includes rejected logins.'),
 })
 
@@ -34,7 +34,7 @@ export function listTunnelConnections({ find, journal }: JournalDeps): AnyRoute 
         { ...filter, tunnel: tunnel.metadata.uid, refused: include === 'refused' },
         journalPage({ limit, cursor }),
       )
-      const { shown, nextCursor } = shownOf(records, limit)
+      const { shown, nextCursor } = pageOf(records, limit)
       return { status: 200, data: { connections: shown.map(connectionView), nextCursor } }
     },
   })

@@ -14,7 +14,7 @@ export const SpanQuery = {
   to: Time.optional().describe('Only entries before this time.'),
 }
 
-/** IP address, unchanged. */
+/** IP address as the caller wrote it. */
 export const IpAddress = z
   .string()
   .max(45)
@@ -22,7 +22,7 @@ export const IpAddress = z
   .meta({ anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }] })
 
 /** IP address in the journal's form: `2001:DB8:0::7` becomes `2001:db8::7`, `::ffff:192.0.2.1` becomes `192.0.2.1`. */
-export const Address = IpAddress.transform(plainAddress).transform((plain) =>
+export const CanonicalIp = IpAddress.transform(plainAddress).transform((plain) =>
   isIP(plain) === 6 ? new SocketAddress({ address: plain, family: 'ipv6' }).address : plain,
 )
 
@@ -34,7 +34,10 @@ export function requireOrder({ from, to }: { readonly from?: number | undefined;
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Returns the page to request from the journal: one record more than the page shows, to detect a next page. @throws ApiError `invalid_request` */
+/**
+ * Returns the journal's limit and start; the limit is one more than the caller's, to see whether a next page exists.
+ * @throws ApiError `invalid_request`
+ */
 export function journalPage({ limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined }): {
   readonly limit: number
   readonly before?: string
@@ -50,7 +53,7 @@ export function journalPage({ limit, cursor }: { readonly limit: number; readonl
 const cursorOf = (id: string): string => Buffer.from(id).toString('base64url')
 
 /** Returns the records of a page from those requested with {@link journalPage}. */
-export function shownOf<R extends { readonly id: string }>(
+export function pageOf<R extends { readonly id: string }>(
   records: readonly R[],
   limit: number,
 ): { readonly shown: readonly R[]; readonly nextCursor: string | null } {

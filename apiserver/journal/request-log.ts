@@ -7,7 +7,7 @@ import { wrongField } from '../http/errors.ts'
 import { LONGEST_MS } from '../http/event-stream.ts'
 import { type AnyRoute, type EventSource, type Principal, route } from '../http/route.ts'
 import type { JournalDeps } from './journal-deps.ts'
-import { Address, journalPage, requireOrder, shownOf, SpanQuery } from './journal-query.ts'
+import { CanonicalIp, journalPage, pageOf, requireOrder, SpanQuery } from './journal-query.ts'
 import { RequestView, requestView } from './journal-views.ts'
 import { PageQuery } from '../http/paging.ts'
 import { listOf } from '../tenancy/tenancy-deps.ts'
@@ -35,7 +35,7 @@ export const RequestQuery = {
     .optional()
     .describe('Only answers with this status.'),
   statusClass: z.enum(['1xx', '2xx', '3xx', '4xx', '5xx']).optional().describe('Only answers of this class.'),
-  sourceIp: Address.optional().describe('Only requests from this address.'),
+  sourceIp: CanonicalIp.optional().describe('Only requests from this address.'),
   pathPrefix: z
     .string()
     .max(2_048)
@@ -92,7 +92,7 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
         requireFollowable(query, deps.now())
         return { status: 200, data: {}, events: following(deps, { principal, tunnel, filter }) }
       }
-      const { shown, nextCursor } = shownOf(await journal.requests(filter, journalPage({ limit, cursor })), limit)
+      const { shown, nextCursor } = pageOf(await journal.requests(filter, journalPage({ limit, cursor })), limit)
       return { status: 200, data: { requests: shown.map(requestView), nextCursor } }
     },
   })

@@ -3,6 +3,7 @@ import type { Cache } from '../../store/cache.ts'
 import { type Conditioned, conditionOf } from '../../store/conditions.ts'
 import { firstOf, withinBudget } from './time-budget.ts'
 import { ApiError } from '../http/errors.ts'
+import { nounOf } from './nouns.ts'
 
 /** Default time budget of a request that waits for its result, in milliseconds. */
 export const WAIT_MS = 25_000
@@ -45,7 +46,8 @@ export async function untilReady<K extends Kind>(
   let seen = false
   const check = (now: Resource<K> | undefined): Resource<K> | undefined => {
     const isIt = now?.metadata.uid === object.metadata.uid
-    if (seen && !isIt) throw new ApiError('conflict', 'another request deleted this while it was being created')
+    if (seen && !isIt)
+      throw new ApiError('conflict', `another request deleted this ${nounOf(cache.kind)} while it was being created`)
     seen = isIt
     const condition = now && isIt ? conditionOf(now as Conditioned, 'Ready') : undefined
     return condition && (condition.status === 'True' || final.includes(condition.reason)) ? now : undefined

@@ -59,7 +59,10 @@ const GetQuery = z.object({
 
 const READS_CREDENTIALS = [{ verb: 'get', resource: 'secrets' }] as const
 
-/** `GET /v1/instances/{id}`: the instance as in lists, or with its credentials. An instance that is being deleted shows as disabled until it is gone. */
+/**
+ * `GET /v1/instances/{id}`: the instance without credentials, or with them on request (409 while it is being deleted). An instance that is being
+ * deleted shows as disabled until it is gone.
+ */
 export function getInstance({ find, answer, audit }: InstanceDeps): AnyRoute {
   return route({
     method: 'get',

@@ -30,23 +30,26 @@ afterAll(() => opened.disposeAsync())
 
 const explain = () => app.call('POST', path, { token: 'editor', body: { sourceIp: '203.0.113.7' } })
 
-test.each<{ does: string; presence: JournalReader['presence']; answer: object }>([
+test.each<{ source: string; journal: string; presence: JournalReader['presence']; answer: object }>([
   {
-    does: 'an available one is used instead of the status',
+    source: 'the journal',
+    journal: 'responds',
     presence: () => Promise.resolve(new Map()),
     answer: { status: 503, reason: 'tunnel_offline' },
   },
   {
-    does: 'an unavailable one is replaced by the status',
+    source: 'the status of the tunnel',
+    journal: 'is unavailable',
     presence: () => Promise.reject(new MooringError('journal_away', 'the journal cannot be read now')),
     answer: { status: null, reason: null },
   },
   {
-    does: 'one that does not respond is replaced by the status in time',
+    source: 'the status of the tunnel',
+    journal: 'does not respond',
     presence: () => new Promise(() => undefined),
     answer: { status: null, reason: null },
   },
-])('a journal: $does', async ({ presence: said, answer }) => {
+])('explain uses $source, without a long wait, when the journal $journal', async ({ presence: said, answer }) => {
   presence = said
   const explained = await explain()
   expect([codeOf(explained), explained.body.data?.answer]).toEqual(['200 OK', answer])
