@@ -126,9 +126,9 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
     expect(await guardTransactionIds(connection.watch)).toBeLessThan(0.01)
     expect(await bench.admin.guardTransactionIds()).toBeGreaterThan(0)
     const client = await bench.as(await bench.tenant('lasting'))
-    await guardTransactionIds(connection.watch, { near: 0 })
+    await guardTransactionIds(connection.watch, { maxUsed: 0 })
     await expectOpen(client)
-    await guardTransactionIds(connection.watch, { near: 0, staysS: 0 })
+    await guardTransactionIds(connection.watch, { maxUsed: 0, minAgeS: 0 })
     await expect(client.query('SELECT 1')).rejects.toThrow()
   })
 
