@@ -42,6 +42,7 @@ export interface Enforced {
   readonly ended: number
 }
 
+/** State of a tenant's login; the server rejects logins of a disabled one. */
 export const LoginState = { absent: 'absent', enabled: 'enabled', disabled: 'disabled' } as const
 export type LoginState = (typeof LoginState)[keyof typeof LoginState]
 

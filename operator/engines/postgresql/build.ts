@@ -11,6 +11,7 @@ import { freshName, kindOf } from './names.ts'
 export const grantDatabase = (database: string, role: string): string =>
   `GRANT CONNECT, TEMPORARY, CREATE ON DATABASE ${quoteName(database)} TO ${quoteName(role)}`
 
+/** Builder of databases that no tenant can use yet. */
 export interface Builder {
   /** Names of databases that this process is building, which are no leftovers. */
   readonly inFlight: ReadonlySet<string>
@@ -104,7 +105,7 @@ async function readCreationOptions(connection: Connection): Promise<CreationOpti
   return { strategy: row?.named ? 'STRATEGY file_copy' : '', isPrepared: row?.prepared ?? false }
 }
 
-/** Rejects a template with open sessions at once; CREATE DATABASE would wait 5 s for them to end. It blocks new sessions by itself. */
+/** Rejects a template with open sessions at once. CREATE DATABASE blocks new sessions itself, but would wait 5 s for open ones to end. */
 async function assertIdle(connection: Connection, template: string): Promise<void> {
   if (kindOf(template) !== 'tenant') throw missing(template)
   const [found] = await connection.query<{ busy: boolean }>(

@@ -33,6 +33,7 @@ export interface Connection extends Session, AsyncDisposable {
   inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T>
 }
 
+/** Timeouts of the administrator's connections, in ms. */
 export interface Timeouts {
   readonly connectMs: number
   /** Maximum duration of most statements. */

@@ -11,10 +11,11 @@ const ATTEMPTS = 5
 
 interface Deps {
   readonly connection: Connection
+  /** Names of databases that this process is building, which must not be dropped. */
   readonly inFlight: ReadonlySet<string>
 }
 
-/** Drops the database and the role of a name, with all that depends on them, and verifies that the catalog has neither. */
+/** Drops the database and the role of a name, including other tenants' grants to the role, and verifies that the catalog has neither. */
 export type Discard = (name: string) => Promise<void>
 
 export function createDiscard({ connection, inFlight }: Deps): Discard {

@@ -25,6 +25,7 @@ export async function assertNoneTrusted(session: Session): Promise<void> {
   throw new MooringError(EngineCode.unsafe, `tenants could install extensions as superuser: ${names} are marked as trusted`)
 }
 
+/** Extensions in tenants' databases on one server. */
 export interface Extensions {
   /** Installs the missing extensions in a tenant's database. The tenant owns each extension, but no object in it. */
   install(name: string, wanted: readonly string[]): Promise<readonly RefusedExtension[]>

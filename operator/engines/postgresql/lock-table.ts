@@ -95,7 +95,7 @@ export function createLockTable(config: pg.ClientConfig): LockTable {
       return taken
     },
     async during(statement) {
-      // Opens the connection in advance. If that fails, the statement reports the error.
+      // Opens the connection in advance. If that fails, the statement below reports the error.
       connection().catch(() => undefined)
       let isFreed = false
       for (let attempt = 1; ; attempt++) {

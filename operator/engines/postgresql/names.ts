@@ -12,6 +12,7 @@ const KINDS: readonly (readonly [NameKind, RegExp])[] = [
   ['tenant', /^(?!postgres$|template[01]$)[a-z][a-z0-9]{0,21}$/],
 ]
 
+/** Returns the kind of a database or role; `foreign` for a name that Mooring did not assign. */
 export function kindOf(name: string): NameKind {
   return KINDS.find(([, pattern]) => pattern.test(name))?.[0] ?? 'foreign'
 }

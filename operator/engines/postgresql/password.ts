@@ -27,6 +27,7 @@ function removeMembers(name: string): string {
   return `DELETE FROM pg_auth_members WHERE roleid = (SELECT oid FROM pg_authid WHERE rolname = ${quoteText(name)})`
 }
 
+/** Passwords of tenants' logins on one server. */
 export interface Passwords {
   /**
    * Replaces the password and ends every session that was opened with another one. The server rejects logins meanwhile, because a session of

@@ -12,6 +12,7 @@ interface Deps {
   readonly discard: Discard
 }
 
+/** Prepared databases of one server, ready to be claimed. */
 export interface WarmPool {
   /** Reserves a spare for the caller and calls `use` with its name. Returns false when the pool is empty. */
   withSpare(use: (spare: string) => Promise<void>): Promise<boolean>

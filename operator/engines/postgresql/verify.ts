@@ -21,6 +21,7 @@ interface VerifyDeps {
   readonly scram: Scram
 }
 
+/** Check of tenants' logins. Disposing closes connections that were opened in advance. */
 export interface Verifier extends Disposable {
   /** Connects in advance for an imminent `verify` of the tenant: the server's fork of a process takes as long as the login. */
   readonly expect: (name: string) => void

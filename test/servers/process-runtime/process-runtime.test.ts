@@ -123,7 +123,7 @@ describe('on another address than 127.0.0.1', () => {
   })
 })
 
-test('the directory is closed to other users, and no file beside the data contains the admin password', async () => {
+test('the directory is closed to other users, and no file beside the data contains the administrator’s password', async () => {
   await using at = await bareScratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)
