@@ -1,6 +1,6 @@
 import type { Family } from '../../crds/motor.ts'
 
-/** How the operator reaches one server as its admin. */
+/** Address and credentials by which the operator logs in to one server as its administrator. */
 export interface AdminTarget {
   readonly host: string
   readonly port: number
@@ -8,153 +8,158 @@ export interface AdminTarget {
   readonly password: string
   /** PEM of the CA that signed the server's certificate; absent on loopback. */
   readonly ca?: string | undefined
-  /** Certificate and key by which the server knows the administrator, PEM; absent where its address is enough. */
+  /** Client certificate and key of the administrator, in PEM; absent where the server does not require them. */
   readonly client?: { readonly certificate: string; readonly key: string } | undefined
 }
 
-/** Caps that the engine itself enforces on a tenant. */
+/** Limits of one tenant that the engine itself enforces. */
 export interface Limits {
   readonly connections: number
 }
 
-/** What a tenant is called: the same name for its database and its login (surface, section 3: `[a-z][a-z0-9]{0,21}`). */
+/** Credentials of a tenant on one server. */
 export interface Tenant {
+  /** Name of both the database and the login: `[a-z][a-z0-9]{0,21}`. */
   readonly name: string
   readonly password: string
 }
 
-/** Bounds that a server keeps tenants' sessions to from outside: a tenant may change every setting of its own sessions. */
+/** Bounds on tenants' sessions that the operator enforces from outside, because a tenant may change every setting of its own sessions. */
 export interface SessionBounds {
-  /** Longest running time of a statement, in ms. */
+  /** Maximum running time of a statement, in ms. */
   readonly statementMs: number
-  /** Longest time in which an open transaction does nothing, in ms. */
+  /** Maximum time that an open transaction is idle, in ms. */
   readonly idleTransactionMs: number
-  /** Most bytes that a tenant's database and its temporary files may take together. */
+  /** Maximum size of a tenant's database and its temporary files together, in bytes. */
   readonly sizeBytes: number
 }
 
-/** What was done about sessions past their bounds. */
+/** Counts of what the watchdog did to sessions past their bounds. */
 export interface Enforced {
-  /** Statements cancelled. */
+  /** Number of statements cancelled. */
   readonly cancelled: number
-  /** Sessions ended. */
+  /** Number of sessions ended. */
   readonly ended: number
 }
 
+/** State of a tenant's login; the server rejects logins of a disabled one. */
 export const LoginState = { absent: 'absent', enabled: 'enabled', disabled: 'disabled' } as const
 export type LoginState = (typeof LoginState)[keyof typeof LoginState]
 
-/** One tenant as the server's own catalog has it. */
+/** State of one tenant in the catalog of the server. */
 export interface TenantState {
   readonly database: boolean
   readonly login: LoginState
 }
 
-/** All that the catalog of one server says, read in one go. */
+/** Snapshot of the catalog of one server. */
 export interface Catalog {
-  /** Tenants by name; one with only a login or only a database is there too. */
+  /** Tenants by name, including those with only a login or only a database. */
   readonly tenants: ReadonlyMap<string, TenantState>
-  /** Databases of the warm pool that are ready to be claimed. */
+  /** Number of databases of the warm pool that are ready to be claimed. */
   readonly spare: number
-  /** Names of half-made or discarded things that {@link EngineAdmin.tidy} would remove. */
+  /** Names of incomplete or discarded databases and roles that {@link EngineAdmin.tidy} would remove. */
   readonly leftovers: readonly string[]
 }
 
-/** Where a new or reset database starts from: empty, or a copy of another tenant's database on the same server. */
+/** Initial content of a new or reset database: empty, or a copy of another tenant's database on the same server. */
 export interface Origin {
-  /** Name of the tenant to copy. */
+  /** Name of the tenant to copy; absent for an empty database. */
   readonly template?: string | undefined
 }
 
-/** An extension that a server's files offer. */
+/** Extension whose files a server has. */
 export interface Extension {
   readonly name: string
   readonly version: string
 }
 
-/** Why an extension was not installed. `conflict`: an object of the tenant has a name that it needs. */
+/** Extension that was not installed, with the reason. */
 export interface RefusedExtension {
   readonly name: string
+  /** `conflict`: an object of the tenant has a name that the extension needs. */
   readonly reason: 'unavailable' | 'conflict'
-  /** A sentence for the tenant. */
+  /** Explanation for the tenant. */
   readonly message: string
 }
 
 export const EngineCode = {
-  /** The server cannot be reached, is starting, or ended the connection. Try again. */
+  /** The server cannot be reached, is starting, or ended the connection. The caller should retry. */
   unavailable: 'engine_unavailable',
-  /** Sessions are open on the template, so it cannot be copied now. */
+  /** The template cannot be copied while sessions are open on it. */
   templateInUse: 'template_in_use',
   /** The template is not on this server. */
   templateMissing: 'template_missing',
-  /** The tenant's login was refused: `verify` found it not to work. */
+  /** The server rejected the tenant's login. */
   loginRefused: 'login_refused',
-  /** The server's files would let a tenant become superuser. */
+  /** The server has extensions by which a tenant could become superuser. */
   unsafe: 'server_unsafe',
-  /** Anything else the engine said; `cause` has it. */
+  /** Any other error of the engine; `cause` has the original error. */
   failed: 'engine_failed',
 } as const
 
 /**
- * The admin's side of one running server. Every call is idempotent and looks before it acts, so that any of them may be
- * repeated after a crash in its middle. All throw MooringError with a code of {@link EngineCode}. No message, log line or
- * server log ever holds a password.
+ * Administration of one running server. Every method is idempotent and checks the catalog before it acts, so that the caller may
+ * repeat it after a crash. All methods throw MooringError with a code of {@link EngineCode}. No message, log line or server log
+ * contains a password.
  *
- * How each family does it differs: PostgreSQL claims a prepared database by renaming it; MySQL and MariaDB cannot rename, but
- * create in milliseconds; MongoDB creates on first write and its cost is the SCRAM derivation. So the pool is the engine's own affair.
+ * Each engine manages its own warm pool, because families create databases differently: PostgreSQL claims a prepared database by
+ * renaming it; MySQL and MariaDB cannot rename, but create in milliseconds; MongoDB creates on first write and its cost is the SCRAM
+ * derivation.
  */
 export interface EngineAdmin extends AsyncDisposable {
-  /** What the server itself reports, e.g. `15.4`. */
+  /** Returns the version that the server reports, such as `15.4`. */
   version(): Promise<string>
-  /** Closes what the engine leaves open by default (docs/isolation.md). Called once per start of the operator, before any claim. */
+  /** Revokes privileges that the engine grants by default (docs/isolation.md). The operator calls it once per start, before any claim. */
   harden(): Promise<void>
+  /** Reads the whole catalog. */
   catalog(): Promise<Catalog>
-  /** One tenant, without reading the whole catalog. */
+  /** Reads the state of one tenant, without the rest of the catalog. */
   find(name: string): Promise<TenantState>
-  /** Makes database and login with this password, isolated and enabled. What exists is kept, its login and password are set right. */
+  /** Creates an isolated database and an enabled login with this password. Keeps an existing database and sets its login and password. */
   claim(tenant: Tenant, limits: Limits, origin: Origin): Promise<void>
-  /** Logs in from outside as the tenant and runs a statement. @throws `login_refused` */
+  /** Logs in over the network as the tenant. @throws `login_refused` */
   verify(tenant: Tenant): Promise<void>
   /** Replaces the password, and ends every session that was opened with another one. The login stays enabled or disabled. */
   setPassword(tenant: Tenant): Promise<void>
-  /** Names of the tenants whose login has another password than the one given: a tenant may change its own. */
+  /** Returns the names of the tenants whose login has another password than the given one: a tenant may change its own. */
   findChangedPasswords(tenants: readonly Tenant[]): Promise<readonly string[]>
   enableLogin(name: string): Promise<void>
-  /** No new logins, and every session ended. */
+  /** Blocks new logins and ends every session. */
   disableLogin(name: string): Promise<void>
-  /** Replaces the database by an empty one (or a new copy); the login and its password stay. Sessions are ended. */
+  /** Ends all sessions and replaces the database by an empty one or a new copy. The login and its password stay. */
   reset(name: string, origin: Origin): Promise<void>
   /** Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. */
   drop(name: string): Promise<void>
-  /** Brings the pool to `size` and removes leftovers. Does one unit of work a call; returns whether more is to be done. */
+  /** Brings the pool to `size` and removes leftovers, one unit of work per call. Returns whether more work remains. */
   tidy(size: number): Promise<boolean>
-  /** The extensions that the server offers; none for an engine without extensions. */
+  /** Returns the extensions that the server offers; an empty list for an engine without extensions. */
   extensions(): Promise<readonly Extension[]>
-  /** Installs in the tenant's database what is missing of these extensions. Returns those that could not be installed. */
+  /** Installs those of the wanted extensions that the tenant's database lacks. Returns the extensions that could not be installed. */
   installExtensions(name: string, wanted: readonly string[]): Promise<readonly RefusedExtension[]>
-  /** Names of the tenants, of those given with the extensions that they are to have, whose databases were found to lack some. */
+  /** Returns the names of tenants whose databases lack some of their wanted extensions. `wanted`: extensions by tenant name. */
   findMissingExtensions(wanted: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]>
   /** Cancels statements and ends sessions of tenants that are past their bounds. */
   enforce(bounds: SessionBounds): Promise<Enforced>
   /**
-   * Part, 0 to 1, of the transaction ids that are used up before the server has to stop; ends what keeps old ones from being freed when it
-   * is past a quarter. 0 for an engine without such a bound.
+   * Returns the share of transaction ids, 0 to 1, that is used up; the server stops before it reaches 1. Above a quarter, ends the sessions
+   * that keep old ids from being freed. Returns 0 for an engine without transaction ids.
    */
   guardTransactionIds(): Promise<number>
-  /** Bytes on disk by tenant name. `busy`: only of those with a session that does something. */
+  /** Returns bytes on disk by tenant name. `busy`: only databases with an active session. */
   sizes(which: 'all' | 'busy'): Promise<ReadonlyMap<string, number>>
 }
 
-/** One engine family. Adding one is one file beside this and one line in index.ts. */
+/** Engine family. A new one needs a folder beside this file and an entry in index.ts. */
 export interface Engine {
   readonly family: Family
-  /** Connection string. `password` is percent-encoded by this function; `caFile` names the file of the CA that clients check the server by. */
+  /** Returns the connection string, with the password percent-encoded. `caFile`: CA file with which clients verify the server. */
   uri(at: { host: string; port: number; name: string; password: string; caFile: string | undefined }): string
   /**
-   * A new password of a tenant, 24 base62 characters from a CSPRNG. What takes long to derive from it is done before it is asked for, where
-   * there was time. Reaches no server.
+   * Returns a new password for a tenant: 24 base62 characters from a CSPRNG. Starts expensive key derivations in advance. Contacts no
+   * server.
    */
   drawPassword(): string
-  /** Nothing is dialled before the first call. */
+  /** Returns the administration of a server, which connects at its first call. */
   admin(target: AdminTarget): EngineAdmin
 }

@@ -2,5 +2,5 @@ import type { Family } from '../../crds/motor.ts'
 import type { Engine } from './engine.ts'
 import { postgresql } from './postgresql/postgresql.ts'
 
-/** Every engine family that Mooring can host, by name. */
+/** Engine families that Mooring can host, by name. */
 export const ENGINES: ReadonlyMap<Family, Engine> = new Map([postgresql].map((engine) => [engine.family, engine]))

@@ -4,8 +4,8 @@ import { quoteName } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
 /**
- * Each call of pg_export_snapshot writes a file that no limit counts, until its transaction ends: pg_dump does without it, but for --jobs.
- * Noted as a privilege that the server came with, or pg_dump would write the REVOKE into every dump.
+ * Statements that revoke pg_export_snapshot from PUBLIC. Each call writes a file that no limit counts and that stays until the transaction
+ * ends. pg_dump needs it only for --jobs. The privilege is recorded as an initial one, because pg_dump would otherwise dump the REVOKE.
  */
 export const REVOKE_UNBOUNDED = `
   REVOKE EXECUTE ON FUNCTION pg_catalog.pg_export_snapshot() FROM PUBLIC;
@@ -20,7 +20,7 @@ interface Adoption {
   readonly origin: Origin
 }
 
-/** Inside a new database: gives all that is in it to `owner`. */
+/** Makes `owner` the owner of all objects in the session's database, which is new. */
 export async function adopt(session: Session, { owner, origin }: Adoption): Promise<void> {
   const role = quoteName(owner)
   if (origin.template === undefined) {
@@ -37,7 +37,7 @@ interface Statement {
   readonly statement: string
 }
 
-/** Policies TO the former owner are TO the new one. Those of PUBLIC and of others stay as they are. */
+/** Returns statements that replace the former owner by the new one in policies. Other roles and PUBLIC keep theirs. */
 async function policies(session: Session, from: string, to: string): Promise<readonly string[]> {
   const rows = await session.query<Statement>(
     `SELECT format('ALTER POLICY %I ON %I.%I TO %s', polname, nspname, relname,
@@ -51,8 +51,8 @@ async function policies(session: Session, from: string, to: string): Promise<rea
 }
 
 /**
- * ALTER DEFAULT PRIVILEGES of the former owner, said again for the new one. An entry for all schemas replaces what is built in, so
- * everything is revoked before it is granted; one for a schema only adds.
+ * Returns statements that repeat the former owner's ALTER DEFAULT PRIVILEGES for the new one. An entry for all schemas replaces the built-in
+ * default, so the statements revoke all privileges before they grant. An entry for one schema only adds privileges.
  */
 async function defaultPrivileges(session: Session, from: string, to: string): Promise<readonly string[]> {
   const rows = await session.query<Statement>(
@@ -86,15 +86,15 @@ async function hasTraces(session: Session, role: string): Promise<boolean> {
 }
 
 /**
- * Takes the last grants to `role` out of this database. DROP OWNED also revokes what the role may do with databases, its own
- * included, so that is granted again in the same transaction: nobody ever sees it gone.
+ * Removes the remaining grants to `role` from this database. DROP OWNED also revokes the role's privileges on databases, including its own
+ * database, so the same transaction grants these again.
  */
 async function wipeTraces(session: Session, role: string, attempts = ATTEMPTS): Promise<void> {
   const name = quoteName(role)
   try {
     await session.query(`DROP OWNED BY ${name}; GRANT CONNECT, TEMPORARY, CREATE ON DATABASE ${name} TO ${name}`)
   } catch (error) {
-    // Two copies of one template at once change the same catalog row, and one of them loses.
+    // Concurrent copies of one template change the same catalog row, and one of them fails.
     if (attempts === 1 || sqlStateOf(error) !== SqlState.internalError) throw error
     await wipeTraces(session, role, attempts - 1)
   }

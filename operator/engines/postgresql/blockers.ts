@@ -1,11 +1,11 @@
-/** Time that a statement of the administrator runs before its blockers are looked for, in ms. */
+/** Time that a statement of the administrator runs before its blockers are ended, in ms. */
 const PATIENCE_MS = 150
-/** Interval at which they are looked for from then on, in ms. */
-const EVERY_MS = 100
+/** Interval of the check for blockers, in ms. */
+const CHECK_INTERVAL_MS = 100
 
 /**
- * Ends, once, the tenants' sessions for whose locks the sessions $1 wait, directly or behind other sessions. A session that itself waits
- * for a lock is left alone: it may be innocent, and is ended when it turns out to hold what the administrator needs.
+ * Statement that ends the tenants' sessions whose locks block the sessions with the pids $1, directly or through other sessions. Skips a
+ * session that itself waits for a lock: a later check ends it if it still blocks the administrator when it no longer waits.
  */
 const END_BLOCKERS = `
   WITH RECURSIVE blocker (pid) AS (
@@ -15,33 +15,33 @@ const END_BLOCKERS = `
   SELECT pg_terminate_backend(pid) FROM blocker JOIN pg_stat_activity USING (pid)
   WHERE backend_type = 'client backend' AND usename <> current_user AND wait_event_type IS DISTINCT FROM 'Lock'`
 
-/** The administrator's statements that run now, each freed of tenants' sessions that block it. */
+/** Protection of the administrator's statements from locks of tenants: ends the tenants' sessions that block them. */
 export interface Blockers extends Disposable {
-  /** Watches the session with this pid while `work` uses it. */
+  /** Runs `work`, and ends the sessions that block the session with this pid meanwhile. */
   during<T>(pid: number, work: () => Promise<T>): Promise<T>
 }
 
 /**
- * Starts no timer while no statement runs. `run` sends one statement over a connection that nothing else uses, so that the search never
- * waits behind the statements it is there for.
+ * Creates the protection. Its timer runs only while a statement does. `run` sends one statement over a connection of its own, so that a
+ * check never waits for the blocked statements.
  */
 export function createBlockers(run: (text: string, values: unknown[]) => Promise<unknown>): Blockers {
-  /** Time at which each statement began, by a key of its own: two may follow each other in one session. */
+  /** Start time and pid of each statement. Each has a key of its own, because consecutive statements may share a session. */
   const running = new Map<symbol, { readonly pid: number; readonly since: number }>()
   let timer: NodeJS.Timeout | undefined
-  let isLooking = false
+  let isChecking = false
 
-  async function look(): Promise<void> {
+  async function endBlockers(): Promise<void> {
     const now = performance.now()
     const late = [...running.values()].filter(({ since }) => now - since >= PATIENCE_MS).map(({ pid }) => pid)
-    if (late.length === 0 || isLooking) return
-    isLooking = true
+    if (late.length === 0 || isChecking) return
+    isChecking = true
     try {
       await run(END_BLOCKERS, [late])
     } catch {
-      // The statement that waits reports what is wrong with the server, or its lock_timeout ends it.
+      // The blocked statement reports the server's error, or its lock_timeout ends it.
     } finally {
-      isLooking = false
+      isChecking = false
     }
   }
 
@@ -54,7 +54,7 @@ export function createBlockers(run: (text: string, values: unknown[]) => Promise
     async during(pid, work) {
       const key = Symbol(pid)
       running.set(key, { pid, since: performance.now() })
-      timer ??= setInterval(() => void look(), EVERY_MS).unref()
+      timer ??= setInterval(() => void endBlockers(), CHECK_INTERVAL_MS).unref()
       try {
         return await work()
       } finally {

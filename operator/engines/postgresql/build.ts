@@ -7,37 +7,38 @@ import { adopt } from './adopt.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 import { freshName, kindOf } from './names.ts'
 
-/** What a tenant may do with its database as such. The database stays the admin's: an owner could undo its own limits. */
+/** Returns the GRANT of a tenant's privileges on its database. The administrator stays the owner, because an owner could lift the limits. */
 export const grantDatabase = (database: string, role: string): string =>
   `GRANT CONNECT, TEMPORARY, CREATE ON DATABASE ${quoteName(database)} TO ${quoteName(role)}`
 
+/** Builder of databases that no tenant can use yet. */
 export interface Builder {
-  /** Names that are being built by this process now: not rubbish. */
+  /** Names of databases that this process is building, which are no leftovers. */
   readonly inFlight: ReadonlySet<string>
   /**
-   * Builds a database with a role of the same name that cannot log in yet, and gives it to `use`, which renames both.
-   * Whatever is left when anything fails is found by its name, `making_…`.
+   * Builds a database with a role of the same name that cannot log in yet, and calls `use`, which renames both. After a failure, tidy finds
+   * the rest by its name, `making_…`.
    */
   withRole(origin: Origin, use: (making: string) => Promise<void>): Promise<void>
-  /** Builds a database for a role that exists, which cannot connect to it yet. */
+  /** Builds a database for an existing role, which cannot connect to it yet, and calls `use` with its name. */
   forRole(role: string, origin: Origin, use: (making: string) => Promise<void>): Promise<void>
 }
 
-/** Nobody may connect to it, so it is always to be had; but the first session in a copy takes three times as long as in one of template1. */
+/** Template that is always available, because it rejects connections. The first session in a copy starts three times slower than with template1. */
 const PRISTINE = `template0 ENCODING 'UTF8'`
 
-/** Builds isolated databases, empty or as copies, from a template that no tenant can change (template1, template0) or from another tenant's. */
-export function builder(connection: Connection): Builder {
+/** Creates a builder of isolated databases: empty ones from template1 or template0, which no tenant can change, or copies of a tenant's database. */
+export function createBuilder(connection: Connection): Builder {
   const inFlight = new Set<string>()
 
-  /** Closed until PUBLIC's right to connect, which each new database has, is gone. */
+  /** Returns the statement for a database that rejects connections, until PUBLIC's default privilege to connect is revoked. */
   const creation = (source: string, making: string, strategy: string) =>
     `CREATE DATABASE ${quoteName(making)} TEMPLATE ${source} ${strategy} ALLOW_CONNECTIONS false`
 
   async function create(making: string, { template }: Origin): Promise<void> {
     if (template === undefined) return createEmpty(making)
     await assertIdle(connection, template)
-    const { strategy } = await lookAround(connection)
+    const { strategy } = await readCreationOptions(connection)
     try {
       await connection.copies.query(creation(quoteName(template), making, strategy))
     } catch (error) {
@@ -46,11 +47,11 @@ export function builder(connection: Connection): Builder {
   }
 
   async function createEmpty(making: string): Promise<void> {
-    const { strategy, isPrepared } = await lookAround(connection)
+    const { strategy, isPrepared } = await readCreationOptions(connection)
     try {
       await connection.spares.query(creation(isPrepared ? 'template1' : PRISTINE, making, strategy))
     } catch (error) {
-      // A session was opened in it meanwhile.
+      // A session was opened in template1 since the check.
       if (!isPrepared || sqlStateOf(error) !== SqlState.objectInUse) throw error
       await connection.spares.query(creation(PRISTINE, making, strategy))
     }
@@ -82,20 +83,20 @@ export function builder(connection: Connection): Builder {
   }
 }
 
-interface Surroundings {
+interface CreationOptions {
   /**
-   * Files are copied and flushed one by one, as 14 always does. What 15 does by default, through the log, leaves some 300 files to be flushed
-   * by the next checkpoint: dropping a database, which waits for one, took 40 s after thirty had been made.
+   * STRATEGY clause, which makes 15 copy and flush files one by one as 14 does. The default of 15 copies through the WAL and leaves some 300
+   * files per database to the next checkpoint: a DROP DATABASE, which waits for a checkpoint, took 40 s after thirty creations.
    */
   readonly strategy: string
   /**
-   * Whether empty databases can be made from template1, which harden has closed: since its session there, it has the file with which sessions
-   * start fast (PostgreSQL, relcache.c: pg_internal.init), and a copy of it has it too. Not while somebody is in it.
+   * Whether template1 can be copied, which requires that no session is open in it. Since the session of harden it has the relation cache file
+   * with which sessions start faster (PostgreSQL, relcache.c: pg_internal.init), and copies have that file too.
    */
   readonly isPrepared: boolean
 }
 
-async function lookAround(connection: Connection): Promise<Surroundings> {
+async function readCreationOptions(connection: Connection): Promise<CreationOptions> {
   const [row] = await connection.query<{ named: boolean; prepared: boolean }>(
     `SELECT current_setting('server_version_num')::int >= 150000 AS named, pg_encoding_to_char(encoding) = 'UTF8'
        AND NOT EXISTS (SELECT FROM pg_stat_activity s WHERE s.datid = d.oid AND backend_type = 'client backend') AS prepared
@@ -104,7 +105,7 @@ async function lookAround(connection: Connection): Promise<Surroundings> {
   return { strategy: row?.named ? 'STRATEGY file_copy' : '', isPrepared: row?.prepared ?? false }
 }
 
-/** While it copies, the server holds up new sessions on the template by itself; this spares it waiting 5 s for open ones. */
+/** Rejects a template with open sessions at once. CREATE DATABASE blocks new sessions itself, but would wait 5 s for open ones to end. */
 async function assertIdle(connection: Connection, template: string): Promise<void> {
   if (kindOf(template) !== 'tenant') throw missing(template)
   const [found] = await connection.query<{ busy: boolean }>(

@@ -3,7 +3,7 @@ import { LoginState } from '../engine.ts'
 import type { Session } from './connection.ts'
 import { kindOf } from './names.ts'
 
-/** One name of the catalog: a database, a role, or both. */
+/** Database and role of one name; either may be missing. */
 export interface Entry extends TenantState {
   readonly name: string
 }
@@ -19,12 +19,12 @@ const ALL = `
   FROM (SELECT datname FROM pg_database WHERE NOT datistemplate) d
   FULL JOIN (SELECT rolname, rolcanlogin FROM pg_roles WHERE NOT rolsuper AND rolname !~ '^pg_') r ON r.rolname = d.datname`
 
-/** Every database and every ordinary role, in one round trip. */
+/** Reads all databases but templates, and all roles but superusers and predefined ones, in one round trip. */
 export async function readEntries(session: Session): Promise<readonly Entry[]> {
   return (await session.query<Row>(ALL)).map(({ name, database, login }) => ({ name, database, login: loginOf(login) }))
 }
 
-/** One name, in one round trip. */
+/** Reads the database and role of one name, in one round trip. */
 export async function readTenant(session: Session, name: string): Promise<TenantState> {
   const [row] = await session.query<Omit<Row, 'name'>>(
     `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1) AS database,
@@ -39,12 +39,12 @@ function loginOf(canLogin: boolean | null): LoginState {
   return canLogin ? LoginState.enabled : LoginState.disabled
 }
 
-/** A spare is renamed into being with its role, in one transaction: with one of both missing it is only rubbish. */
+/** Whether the entry is a complete spare. One transaction names its database and role, so an entry without one of them is a leftover. */
 export function isSpare({ name, database, login }: Entry): boolean {
   return kindOf(name) === 'spare' && database && login !== LoginState.absent
 }
 
-/** Sorts what the catalog has. `inFlight` are names that this process is building right now. Pure. */
+/** Classifies the entries of the catalog. `inFlight`: names of databases that this process is building. Pure. */
 export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<string>): Catalog {
   const isLeftover = (entry: Entry): boolean =>
     !isSpare(entry) && ['spare', 'making', 'trash'].includes(kindOf(entry.name)) && !inFlight.has(entry.name)
@@ -59,14 +59,14 @@ export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<strin
   }
 }
 
-/** Databases with a session that did something within half a minute: no other grows. */
+/** SQL condition for databases with a session that was active within the last 30 s: other databases do not grow. */
 const BUSY = `oid IN (SELECT datid FROM pg_stat_activity WHERE backend_type = 'client backend'
   AND (state <> 'idle' OR clock_timestamp() - state_change < interval '30 s'))`
 
-/** Counted for each file on top of its bytes: an empty table takes an inode, of which a disk may have one for each 16 KiB. */
+/** Bytes that each file counts in addition to its size: an empty table takes an inode, and a disk may have only one per 16 KiB. */
 const FILE_BYTES = 8_192
 
-/** Bytes on disk by tenant, temporary tables and large objects included; a database that goes away meanwhile is left out. */
+/** Reads bytes on disk by tenant, including temporary tables and large objects. Omits a database that is dropped meanwhile. */
 export async function readSizes(session: Session, which: 'all' | 'busy'): Promise<ReadonlyMap<string, number>> {
   const rows = await session.query<{ name: string; bytes: string | null }>(
     `SELECT datname AS name, pg_database_size(oid) + ${FILE_BYTES} * (SELECT count(*) FROM pg_ls_dir('base/' || oid, true, false)) AS bytes

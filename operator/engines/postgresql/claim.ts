@@ -18,25 +18,28 @@ interface Deps {
   readonly pool: WarmPool
   readonly replace: Replace
   readonly scram: Scram
-  /** Told at the beginning of a claim: its login is verified next. */
+  /** Called at the beginning of a claim, because the tenant's login is verified next. */
   readonly expectLogin: (name: string) => void
 }
 
-/** Spares that may turn out to be gone before the pool counts as empty. */
+/** Number of stale spares after which the pool counts as empty. */
 const ATTEMPTS = 10
 
-/** The name is taken: somebody was here before, perhaps this claim itself before a crash. */
-const TAKEN: readonly unknown[] = [SqlState.duplicateObject, SqlState.duplicateDatabase]
-/** The spare is gone, in use, or being claimed by another process. */
-const LOST: readonly unknown[] = [
+/** Errors that mean: the tenant's name exists, perhaps from this claim before a crash. */
+const NAME_EXISTS: readonly unknown[] = [SqlState.duplicateObject, SqlState.duplicateDatabase]
+/** Errors that mean: the spare is missing, in use, or being claimed by another process. */
+const SPARE_UNAVAILABLE: readonly unknown[] = [
   SqlState.undefinedObject,
   SqlState.undefinedDatabase,
   SqlState.objectInUse,
   SqlState.internalError,
 ]
 
-/** A claim: with a warm pool and a new name one round trip and one transaction, in which the server itself sees that the name is free. */
-export function claiming({ connection, builder, pool, replace, scram, expectLogin }: Deps): EngineAdmin['claim'] {
+/**
+ * Returns the claim of this engine. With a spare and a new name it takes one round trip and one transaction, which fails when the name
+ * exists.
+ */
+export function createClaim({ connection, builder, pool, replace, scram, expectLogin }: Deps): EngineAdmin['claim'] {
   type Outcome = 'claimed' | 'taken' | 'empty'
 
   async function fromPool(handOver: (from: string) => Promise<void>): Promise<Outcome> {
@@ -45,8 +48,8 @@ export function claiming({ connection, builder, pool, replace, scram, expectLogi
         return (await pool.withSpare(handOver)) ? 'claimed' : 'empty'
       } catch (error) {
         const state = sqlStateOf(error)
-        if (TAKEN.includes(state)) return 'taken'
-        if (!LOST.includes(state)) throw error
+        if (NAME_EXISTS.includes(state)) return 'taken'
+        if (!SPARE_UNAVAILABLE.includes(state)) throw error
       }
     }
     return 'empty'
@@ -60,7 +63,7 @@ export function claiming({ connection, builder, pool, replace, scram, expectLogi
     await connection.tenants.query(`${grantDatabase(name, name)}; ${open}`)
   }
 
-  /** The former login is gone with all that it owned, so what is there is the admin's. */
+  /** Gives the database to a new role. The former role was dropped with its objects, so the administrator owns the rest. */
   async function giveTo(name: string): Promise<void> {
     await connection.inside(name, async (session) => {
       await session.query('CREATE SCHEMA IF NOT EXISTS public')

@@ -4,66 +4,69 @@ import type { AdminTarget } from '../engine.ts'
 import { type Blockers, createBlockers } from './blockers.ts'
 import { createLockTable, type LockTable } from './lock-table.ts'
 
-/** Runs text as the administrator in the maintenance database. One text may hold several statements: they are one transaction. */
+/** Session of the administrator, in the maintenance database unless stated otherwise. */
 export interface Session {
+  /** Runs one or several statements. Several statements in one text form one transaction. */
   query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
 }
 
 /**
- * The administrator's connections to one server. Each kind of work has connections of its own, so that what one tenant delays never keeps
- * the claims of others or the watchdog waiting for a connection. A tenant's session whose lock a statement waits for is ended, and so are
- * those that fill the lock table.
+ * The administrator's connections to one server. Each kind of work has its own connections, so that a statement which one tenant delays
+ * keeps no connection from the claims of other tenants or from the watchdog. Tenants' sessions are ended when they block a statement of the
+ * administrator or fill the lock table.
  */
 export interface Connection extends Session, AsyncDisposable {
-  /** Claims, and reading the catalog: {@link Session.query} of the connection itself. */
+  /** Runs claims and reads of the catalog. */
   readonly query: Session['query']
-  /** Changes to the role or the database of one tenant, which may wait for the tenant's own locks. */
+  /** Session for changes to one tenant's role or database, which may wait for the tenant's own locks. */
   readonly tenants: Session
-  /** CREATE DATABASE of empty databases. */
+  /** Session for CREATE DATABASE of empty databases. */
   readonly spares: Session
-  /** CREATE DATABASE of copies of a tenant's database, which take as long as that is large. */
+  /** Session for CREATE DATABASE of copies, whose duration grows with the size of the template. */
   readonly copies: Session
-  /** DROP DATABASE: waits for a checkpoint. */
+  /** Session for DROP DATABASE, which waits for a checkpoint. */
   readonly drops: Session
-  /** The watchdog. */
+  /** Session of the watchdog. */
   readonly watch: Session
   readonly lockTable: LockTable
-  /** Runs `work` in another database on a connection of its own, and returns once the server has ended that session. */
+  /** Runs `work` in another database on a new connection, and returns once the server has ended that session. */
   inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T>
 }
 
+/** Timeouts of the administrator's connections, in ms. */
 export interface Timeouts {
   readonly connectMs: number
+  /** Maximum duration of most statements. */
   readonly statementMs: number
-  /** Of a statement that reads or writes whole databases. */
+  /** Maximum duration of a statement that reads or writes whole databases. */
   readonly longStatementMs: number
-  /** Longest wait for one lock. A blocker is ended long before; this is for a lock that no tenant's session holds. */
+  /** Maximum wait for one lock. Tenants' sessions that block are ended earlier, so this bounds waits for other sessions. */
   readonly lockMs: number
 }
 
 export const TIMEOUTS: Timeouts = { connectMs: 5_000, statementMs: 30_000, longStatementMs: 600_000, lockMs: 4_000 }
 
-/** Connections that a {@link Connection} opens at most. The server keeps more than these free for the administrator (settings.ts). */
+/** Maximum connections of a {@link Connection}. Their sum is less than the slots that the server reserves (settings.ts). */
 const SIZES = {
   claims: { min: 1, max: 2 },
   tenants: { min: 0, max: 4 },
-  // They share the disk and wait for checkpoints: four at once make twice as many databases a second as two.
+  // CREATE DATABASE waits for disk and checkpoints: four in parallel create twice as many databases per second as two.
   spares: { min: 0, max: 4 },
   copies: { min: 0, max: 2 },
   drops: { min: 0, max: 2 },
-  // Always open: when every connection slot is taken, the watchdog is what frees some.
+  // Always open, because the watchdog frees connection slots when all are taken.
   watch: { min: 1, max: 1 },
   inside: 4,
 } as const
 
 const MAINTENANCE = 'postgres'
 
-/** TLS options of the driver; false where the target has no CA, which is on loopback alone. */
+/** Returns the driver's TLS options; false for a target without a CA, which is on loopback. */
 export function tlsTo({ ca, client }: Pick<AdminTarget, 'ca' | 'client'>): ConnectionOptions | false {
   return ca === undefined ? false : { ca, ...(client && { cert: client.certificate, key: client.key }) }
 }
 
-/** Driver options of a login, by whichever role. */
+/** Returns the driver's options for a login of any role. */
 export function dialling(target: Omit<AdminTarget, 'user' | 'password'>, timeouts: Timeouts): pg.ClientConfig {
   const { host, port } = target
   return {
@@ -76,7 +79,10 @@ export function dialling(target: Omit<AdminTarget, 'user' | 'password'>, timeout
   }
 }
 
-/** Connects on the first call of each kind; a lost connection is replaced by the next call. Throws what the driver throws. */
+/**
+ * Creates the administrator's connections to a server. Each kind of session connects at its first call, and reconnects at the first call
+ * after a loss. Statements throw the driver's errors.
+ */
 export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Connection {
   const config = (statementMs: number): pg.ClientConfig => ({
     ...dialling(target, timeouts),
@@ -84,17 +90,17 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
     password: target.password,
     statement_timeout: statementMs,
     lock_timeout: timeouts.lockMs,
-    // The server gives up first; this is for one that does not answer any more.
+    // Later than the server's own timeout: bounds the wait for a server that does not respond.
     query_timeout: statementMs + 5_000,
-    // Tenants own schemas: a function or operator of theirs must never be what the administrator's statement means.
+    // The administrator's statements must not resolve to functions or operators in tenants' schemas.
     options: '-c search_path=pg_catalog',
   })
   const pools: pg.Pool[] = []
   const poolOf = (statementMs: number, size: { min: number; max: number }): pg.Pool => {
     const pool = new pg.Pool({ ...config(statementMs), database: MAINTENANCE, ...size, idleTimeoutMillis: 30_000 })
     pools.push(pool)
-    // A connection may break while it is idle, when the pool has an error event, and while a statement runs, when the client has one besides
-    // the statement's own rejection. Without listeners either would end the process.
+    // A broken idle connection emits an error at the pool. A connection that breaks during a statement also emits an error at the client.
+    // Without listeners either event would end the process.
     pool.on('connect', (client) => client.on('error', ignore))
     return pool.on('error', ignore)
   }
@@ -103,17 +109,17 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
   const blockers = createBlockers((text, values) => watch.query(text, values))
   const guarded = (statementMs: number, size: { min: number; max: number }) =>
     persistent(guardedSession(poolOf(statementMs, size), blockers), lockTable)
-  const enter = createEntrance(SIZES.inside)
+  const acquire = createSemaphore(SIZES.inside)
 
   async function inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T> {
-    const leave = await enter()
+    const release = await acquire()
     let client: pg.Client | undefined
     try {
       client = await lockTable.during(() => logIn({ ...config(timeouts.longStatementMs), database }))
       const session = persistent(sessionOf(client), lockTable)
       return await blockers.during(pidOf(client), () => work(session))
     } finally {
-      await Promise.resolve(client?.end()).finally(leave)
+      await Promise.resolve(client?.end()).finally(release)
     }
   }
 
@@ -135,22 +141,22 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
   }
 }
 
-/** The call that waits for a connection reports that it ended. */
+/** Listener for errors of a connection, which the statement that uses the connection reports. */
 export function ignore(): void {
-  // Nothing to do: see above.
+  // Empty: the statement rejects.
 }
 
 function sessionOf(client: pg.Pool | pg.Client | pg.PoolClient): Session {
   return {
     async query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
       const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text, values)
-      // Text of several statements has a list of results, which the driver's types do not say; no caller reads rows of those.
+      // Several statements return a list of results, which the driver's types omit. No caller reads the rows of such a list.
       return 'rows' in result ? result.rows : []
     },
   }
 }
 
-/** A session whose statements are repeated when they found the lock table full. */
+/** Returns a session that repeats statements which failed because the lock table was full. */
 function persistent(session: Session, lockTable: LockTable): Session {
   return { query: (text, values) => lockTable.during(() => session.query(text, values)) }
 }
@@ -167,7 +173,7 @@ async function logIn(config: pg.ClientConfig): Promise<pg.Client> {
   }
 }
 
-/** A session whose statements are freed of tenants' locks. A connection on which a statement failed is not used again. */
+/** Returns a session that ends tenants' sessions which block its statements. Closes a connection after a failed statement. */
 function guardedSession(pool: pg.Pool, blockers: Blockers): Session {
   return {
     async query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
@@ -184,26 +190,26 @@ function guardedSession(pool: pg.Pool, blockers: Blockers): Session {
   }
 }
 
-/** Process id of the server's side of a connection: the driver has it, its types do not (PostgreSQL documentation, "BackendKeyData"). */
+/** Returns the process id of the server's backend, which the driver's types omit (PostgreSQL documentation, "BackendKeyData"). */
 function pidOf(client: pg.ClientBase): number {
   return (client as pg.ClientBase & { readonly processID: number }).processID
 }
 
-/** Lets `count` callers in at a time, the others in the order in which they came. A caller leaves by calling what it got. */
-function createEntrance(count: number): () => Promise<() => void> {
+/** Returns the `acquire` function of a first-in-first-out semaphore with `count` slots. It resolves to the function that releases the slot. */
+function createSemaphore(count: number): () => Promise<() => void> {
   let free = count
   const waiting: (() => void)[] = []
 
-  function leave(): void {
+  function release(): void {
     const next = waiting.shift()
     if (next) next()
     else free += 1
   }
 
-  return async function enter() {
+  return async function acquire() {
     if (free > 0) free -= 1
     else await new Promise<void>((resolve) => waiting.push(resolve))
-    return leave
+    return release
   }
 }
 

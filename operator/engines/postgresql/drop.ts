@@ -11,13 +11,14 @@ const ATTEMPTS = 5
 
 interface Deps {
   readonly connection: Connection
+  /** Names of databases that this process is building, which must not be dropped. */
   readonly inFlight: ReadonlySet<string>
 }
 
-/** Removes the database and the role of that name, whatever is in their way, and verifies that the catalog has neither. */
+/** Drops the database and the role of a name, including other tenants' grants to the role, and verifies that the catalog has neither. */
 export type Discard = (name: string) => Promise<void>
 
-export function discarding({ connection, inFlight }: Deps): Discard {
+export function createDiscard({ connection, inFlight }: Deps): Discard {
   async function dropDatabase(name: string): Promise<void> {
     await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
   }
@@ -33,9 +34,9 @@ export function discarding({ connection, inFlight }: Deps): Discard {
     }
   }
 
-  /** Another tenant may have granted this role something or named it in a policy: that must not keep it alive. */
+  /** Removes grants and policies for the role in other tenants' databases, which would prevent DROP ROLE. */
   async function release(role: string): Promise<void> {
-    // What it may do with databases. The maintenance database itself holds nothing of a tenant.
+    // Revokes the role's privileges on databases. The maintenance database itself has no object of a tenant.
     await connection.tenants.query(`DROP OWNED BY ${quoteName(role)}`)
     for (const database of await databasesNaming(role)) {
       if (inFlight.has(database)) throw new MooringError(EngineCode.unavailable, `${role} is being copied`)

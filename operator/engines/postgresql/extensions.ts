@@ -4,7 +4,7 @@ import { EngineCode, type Extension, type RefusedExtension } from '../engine.ts'
 import { type Connection, quoteName, quoteText, type Session } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
-/** The extensions that the server's files offer, with the version that would be installed. */
+/** Returns the extensions whose files the server has, with their default versions. */
 export async function listExtensions(session: Session): Promise<readonly Extension[]> {
   return session.query<{ name: string; version: string }>(
     'SELECT name, default_version AS version FROM pg_available_extensions ORDER BY name',
@@ -12,8 +12,8 @@ export async function listExtensions(session: Session): Promise<readonly Extensi
 }
 
 /**
- * Throws when a tenant could install an extension by itself: the script of a trusted one runs as superuser, and published bugs let tenants
- * have their own code run by it (docs/isolation.md, "Extensions"). The runtimes remove the mark from the control files.
+ * Asserts that tenants cannot install extensions themselves. The script of a trusted extension runs as superuser, and published bugs let a
+ * tenant run its own code in it (docs/isolation.md, "Extensions"). The runtimes remove `trusted` from the control files.
  * @throws MooringError `server_unsafe`
  */
 export async function assertNoneTrusted(session: Session): Promise<void> {
@@ -25,10 +25,11 @@ export async function assertNoneTrusted(session: Session): Promise<void> {
   throw new MooringError(EngineCode.unsafe, `tenants could install extensions as superuser: ${names} are marked as trusted`)
 }
 
+/** Extensions in tenants' databases on one server. */
 export interface Extensions {
-  /** Installs what is missing of `wanted` in a tenant's database. The tenant owns each extension, but nothing that is in it. */
+  /** Installs the missing extensions in a tenant's database. The tenant owns each extension, but no object in it. */
   install(name: string, wanted: readonly string[]): Promise<readonly RefusedExtension[]>
-  /** Names of the tenants with a session that did something lately, in whose databases some of the wanted extensions are missing. */
+  /** Returns the names of tenants whose databases lack wanted extensions. Checks only databases with a session active in the last 2 min. */
   findMissing(wanted: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]>
 }
 
@@ -39,7 +40,7 @@ interface Available {
 }
 
 export function createExtensions(connection: Connection): Extensions {
-  /** Those of `wanted` that cannot be installed for any tenant. */
+  /** Returns the wanted extensions that cannot be installed for any tenant. */
   async function unavailable(wanted: readonly string[]): Promise<readonly RefusedExtension[]> {
     const rows = await connection.query<Available>(
       `SELECT a.name, v.relocatable, v.requires FROM pg_available_extensions a
@@ -49,7 +50,7 @@ export function createExtensions(connection: Connection): Extensions {
     const available = new Map(rows.map((row) => [row.name, row]))
     return wanted.flatMap((name) => {
       const found = available.get(name)
-      // Its script would run with a schema of the tenant's in its search path, and could be made to call the tenant's functions.
+      // The script would run with a schema of the tenant in its search path, and so could call the tenant's functions.
       const isUnsafe = found !== undefined && (!found.relocatable || (found.requires?.length ?? 0) > 0)
       if (found && !isUnsafe) return []
       const message = isUnsafe ? 'cannot be installed safely for a tenant' : 'is not part of this server'
@@ -62,14 +63,14 @@ export function createExtensions(connection: Connection): Extensions {
     const name = quoteName(extension)
     const role = quoteText(owner)
     const statements = [
-      // The script runs in a schema that only the administrator can create objects in: none of the tenant's is found by it.
+      // The script runs in a schema in which only the administrator can create objects, so it cannot call the tenant's functions.
       `CREATE SCHEMA ${schema}`,
       `CREATE EXTENSION ${name} SCHEMA ${schema}`,
       `CREATE SCHEMA IF NOT EXISTS public AUTHORIZATION ${quoteName(owner)}`,
       `ALTER EXTENSION ${name} SET SCHEMA public`,
       `DROP SCHEMA ${schema}`,
-      // What CREATE EXTENSION by the tenant would have done: pg_restore comments on extensions, and migrations drop them. There is no
-      // ALTER EXTENSION … OWNER TO. The functions and types in it stay the administrator's.
+      // Makes the tenant the owner of the extension, which ALTER EXTENSION cannot: pg_restore comments on extensions, and migrations drop
+      // them. The administrator still owns the functions and types in it.
       `UPDATE pg_extension SET extowner = ${role}::regrole WHERE extname = ${quoteText(extension)}`,
       `INSERT INTO pg_shdepend (dbid, classid, objid, objsubid, refclassid, refobjid, deptype)
        SELECT d.oid, 'pg_extension'::regclass, e.oid, 0, 'pg_authid'::regclass, ${role}::regrole, 'o'
@@ -80,7 +81,7 @@ export function createExtensions(connection: Connection): Extensions {
       return []
     } catch (error) {
       const state = sqlStateOf(error)
-      // Another process of ours was faster.
+      // Another operator process has installed the extension meanwhile.
       if (state === SqlState.duplicateObject && (await missingIn(session, [extension])).length === 0) return []
       if (state === undefined || !CONFLICTS.includes(state)) throw error
       const message = `the extension ${extension} cannot be installed: schema public has an object with a name that it needs`
@@ -98,7 +99,7 @@ export function createExtensions(connection: Connection): Extensions {
   }
 
   async function findMissing(wanted: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]> {
-    // An extension goes only by a statement of the tenant: no connection is opened to a database that is idle.
+    // Only a statement of the tenant can drop an extension, so idle databases need no check.
     const active = await connection.watch.query<{ name: string }>(
       `SELECT DISTINCT datname AS name FROM pg_stat_activity WHERE datname = ANY ($1) AND backend_type = 'client backend'
          AND (state <> 'idle' OR clock_timestamp() - state_change < interval '2 min')`,
@@ -115,7 +116,7 @@ export function createExtensions(connection: Connection): Extensions {
   return { install, findMissing }
 }
 
-/** duplicate_object, duplicate_function, duplicate_table, duplicate_schema, unique_violation of a catalog */
+/** SQLSTATEs duplicate_object, duplicate_function, duplicate_table, duplicate_schema, and unique_violation of a catalog. */
 const CONFLICTS: readonly string[] = ['42710', '42723', '42P07', '42P06', '23505']
 
 async function missingIn(session: Session, wanted: readonly string[]): Promise<readonly string[]> {

@@ -3,8 +3,8 @@ import type { Connection } from './connection.ts'
 import { assertNoneTrusted } from './extensions.ts'
 
 /**
- * Closes what a new PostgreSQL cluster leaves open in its own databases (docs/isolation.md). Tenants' databases are made closed. 14 lets
- * everybody create in schema `public`, and what is in template1 would be in every database made without naming another template.
+ * Revokes the default privileges of PUBLIC in the databases of a new PostgreSQL cluster (docs/isolation.md). Tenants' databases have none.
+ * In 14 every role may create objects in schema `public`, and objects in template1 are copied into each database that names no template.
  * @throws MooringError `server_unsafe`
  */
 export async function harden(connection: Connection): Promise<void> {

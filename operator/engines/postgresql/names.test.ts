@@ -21,7 +21,7 @@ test.each([
   expect(kindOf(name)).toBe(kind)
 })
 
-test('every name that a tenant can have is a tenant, and none needs quoting', () => {
+test('every valid name of a tenant is recognised as one', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[a-z][a-z0-9]{0,21}$/), (name) => {
       fc.pre(!['postgres', 'template0', 'template1'].includes(name))
@@ -34,11 +34,11 @@ test.each([
   ['pool', 'spare'],
   ['making', 'making'],
   ['trash', 'trash'],
-] as const)('a fresh %s name is recognised, and drawn anew each time', (prefix, kind) => {
+] as const)('each fresh %s name is recognised and different', (prefix, kind) => {
   expect(kindOf(freshName(prefix))).toBe(kind)
   expect(freshName(prefix)).not.toBe(freshName(prefix))
 })
 
-test.each(['postgres', 'pool_0123456789abcdef', 'x; DROP TABLE y'])('%s is refused as a tenant', (name) => {
+test.each(['postgres', 'pool_0123456789abcdef', 'x; DROP TABLE y'])('%s is rejected as the name of a tenant', (name) => {
   expect(() => assertTenantName(name)).toThrow(expect.objectContaining({ code: 'engine_failed' }) as Error)
 })

@@ -10,8 +10,9 @@ interface Deps {
 }
 
 /**
- * Statement that gives a role the password of a SCRAM verifier. ALTER ROLE … PASSWORD derives a key once more, to see whether the password
- * is empty, which is the better part of a claim's time. `expired`: no login works with it, whichever the tenant sets meanwhile.
+ * Returns the statement that gives a role the password of a SCRAM verifier. ALTER ROLE … PASSWORD would derive a key once more, to check for
+ * an empty password, which takes most of a claim's time. `expired`: the server rejects every login of the role, even with another password
+ * that the tenant sets meanwhile.
  */
 export function passwordStatement(name: string, verifier: string, expired = false): string {
   const until = expired ? `'-infinity'` : 'NULL'
@@ -19,25 +20,26 @@ export function passwordStatement(name: string, verifier: string, expired = fals
 }
 
 /**
- * Statement that takes the role away from its members. Up to 14 a role can make others members of itself, who set its password whatever it
- * is changed to. Tenants have no use for members: access rules keep these out of the role's database.
+ * Returns the statement that removes all members of a role. Up to 14 a tenant can make other roles members of its own role, and a member can
+ * set the role's password after each rotation. Tenants do not need members: access rules keep members out of the role's database.
  */
 function removeMembers(name: string): string {
   return `DELETE FROM pg_auth_members WHERE roleid = (SELECT oid FROM pg_authid WHERE rolname = ${quoteText(name)})`
 }
 
+/** Passwords of tenants' logins on one server. */
 export interface Passwords {
   /**
-   * Replaces the password and ends every session that was opened with another one. No login works until that is done: a session of
-   * the old password could set a third one and log in with it. A crash leaves a role without login, which a repetition mends.
+   * Replaces the password and ends every session that was opened with another one. The server rejects logins meanwhile, because a session of
+   * the old password could set a third one and log in with it. After a crash the role rejects logins until the rotation is repeated.
    */
   rotate(tenant: Tenant): Promise<void>
-  /** Names of the tenants whose login has another password than theirs, or an expired one. */
+  /** Returns the names of the tenants whose login has another password than the given one, or an expired password. */
   findChanged(tenants: readonly Tenant[]): Promise<readonly string[]>
 }
 
 export function createPasswords({ connection, scram }: Deps): Passwords {
-  /** What the server stores of a password that was found right, by tenant: comparing takes a key derivation. */
+  /** Cache of matching passwords and stored verifiers by tenant, because each comparison takes a key derivation. */
   let known = new Map<string, { readonly password: string; readonly stored: string }>()
 
   async function rotate({ name, password }: Tenant): Promise<void> {
@@ -64,7 +66,7 @@ export function createPasswords({ connection, scram }: Deps): Passwords {
     const changed: string[] = []
     for (const tenant of tenants) {
       const { stored, expired } = roles.get(tenant.name) ?? { stored: undefined, expired: false }
-      // A role that is missing altogether is a matter of the catalog.
+      // The reconciler finds missing roles in the catalog.
       if (stored === undefined) continue
       if (!expired && stored !== null && (await isRight(tenant, stored))) right.set(tenant.name, { ...tenant, stored })
       else changed.push(tenant.name)

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import type { Builder } from './build.ts'
 import type { Connection } from './connection.ts'
 import { createLockTable } from './lock-table.ts'
-import { warmPool } from './pool.ts'
+import { createWarmPool } from './pool.ts'
 
-/** A pool over a catalog that is empty, whose builds end when the test says so. */
+/** Creates a pool over an empty catalog. The test ends its builds. */
 function poolOfBuilds() {
   const builds: PromiseWithResolvers<undefined>[] = []
   const session = { query: () => Promise.resolve([]) }
@@ -29,10 +29,10 @@ function poolOfBuilds() {
     },
     forRole: () => Promise.reject(new Error('not here')),
   }
-  return { pool: warmPool({ connection, builder, discard: () => Promise.resolve() }), builds }
+  return { pool: createWarmPool({ connection, builder, discard: () => Promise.resolve() }), builds }
 }
 
-/** Callers that wait for a new spare each; `log` gets their names as they are served or refused. */
+/** Starts callers that each wait for a new spare; `log` receives their names in the order of success or failure. */
 function callers(pool: ReturnType<typeof poolOfBuilds>['pool'], names: readonly string[]) {
   const log: string[] = []
   const calls = names.map((name) =>
@@ -43,7 +43,7 @@ function callers(pool: ReturnType<typeof poolOfBuilds>['pool'], names: readonly 
   return { log, all: Promise.all(calls) }
 }
 
-test('whichever spare is ready first goes to who has waited longest', async () => {
+test('the first finished spare goes to the first caller', async () => {
   const { pool, builds } = poolOfBuilds()
   const { log, all } = callers(pool, ['first', 'second', 'third'])
   for (const build of builds.toReversed()) {
@@ -55,7 +55,7 @@ test('whichever spare is ready first goes to who has waited longest', async () =
   expect(log).toEqual(['first', 'second', 'third'])
 })
 
-test('a build that fails is the loss of who came last; all others are served', async () => {
+test('a failed build fails the last caller; all other callers get a spare', async () => {
   const { pool, builds } = poolOfBuilds()
   const { log, all } = callers(pool, ['first', 'second', 'third'])
   builds[0]?.reject(new Error('no room'))

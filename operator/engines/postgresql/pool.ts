@@ -12,12 +12,13 @@ interface Deps {
   readonly discard: Discard
 }
 
+/** Prepared databases of one server, ready to be claimed. */
 export interface WarmPool {
-  /** Reserves a spare for this caller alone and gives its name to `use`; false when there is none. */
+  /** Reserves a spare for the caller and calls `use` with its name. Returns false when the pool is empty. */
   withSpare(use: (spare: string) => Promise<void>): Promise<boolean>
   /**
-   * Has one more made, and gives `use` the first that is ready: spares go to whoever has waited longest, whoever had them made, so that
-   * in a crowd nobody is overtaken.
+   * Starts to build one more spare, and calls `use` with a reserved one. Finished spares go to callers in the order of their calls, whichever
+   * build finishes first.
    */
   withNewSpare(use: (spare: string) => Promise<void>): Promise<void>
   catalog(): Promise<Catalog>
@@ -25,30 +26,30 @@ export interface WarmPool {
 }
 
 /**
- * The warm pool: databases `pool_…` with a role of the same name, ready but for name and password. It lives in the catalog; what is
- * kept here is only a list of names that were seen there, so that a claim need not ask. A stale name makes its claim fail, not succeed twice.
+ * Creates the warm pool: databases `pool_…` with a role of the same name, which a claim only renames and gives a password. The catalog is
+ * its only state. This process caches names of spares, so that a claim needs no read of the catalog. A claim of a stale name fails.
  */
-export function warmPool({ connection, builder, discard }: Deps): WarmPool {
+export function createWarmPool({ connection, builder, discard }: Deps): WarmPool {
   let known: string[] = []
   const reserved = new Set<string>()
   const waiting: PromiseWithResolvers<string>[] = []
   let last: Promise<unknown> = Promise.resolve()
 
-  async function look(): Promise<Catalog> {
+  async function readCatalog(): Promise<Catalog> {
     const entries = await readEntries(connection)
     known = entries.filter((entry) => isSpare(entry) && !reserved.has(entry.name)).map(({ name }) => name)
     return catalogOf(entries, builder.inFlight)
   }
 
   async function withSpare(use: (spare: string) => Promise<void>): Promise<boolean> {
-    if (known.length === 0) await look()
+    if (known.length === 0) await readCatalog()
     const spare = known.pop()
     if (spare === undefined) return false
-    await reserving(spare, use)
+    await useReserved(spare, use)
     return true
   }
 
-  async function reserving(spare: string, use: (spare: string) => Promise<void>): Promise<void> {
+  async function useReserved(spare: string, use: (spare: string) => Promise<void>): Promise<void> {
     reserved.add(spare)
     try {
       await use(spare)
@@ -67,7 +68,7 @@ export function warmPool({ connection, builder, discard }: Deps): WarmPool {
       known.push(spare)
       return
     }
-    // At once, or a look at the catalog would take it for free before its new owner has it.
+    // Reserved in the same tick: otherwise a read of the catalog could offer the spare to another caller.
     reserved.add(spare)
     longest.resolve(spare)
   }
@@ -75,15 +76,15 @@ export function warmPool({ connection, builder, discard }: Deps): WarmPool {
   async function withNewSpare(use: (spare: string) => Promise<void>): Promise<void> {
     const mine = Promise.withResolvers<string>()
     waiting.push(mine)
-    // One less is made than is waited for: that is the loss of whoever came last.
+    // A failed build leaves one spare too few, so the last caller in the queue fails.
     makeSpare().catch((error: unknown) => waiting.pop()?.reject(error))
-    await reserving(await mine.promise, use)
+    await useReserved(await mine.promise, use)
   }
 
   async function oneUnit(size: number): Promise<boolean> {
-    const { spare, leftovers } = await look()
+    const { spare, leftovers } = await readCatalog()
     const [leftover] = leftovers
-    // A leftover that cannot be removed must not keep the pool empty, so spares come first.
+    // Spares come first, so that a leftover which cannot be removed does not keep the pool empty.
     if (spare < size) await makeSpare()
     else if (spare > size) await withSpare(discard)
     else if (leftover !== undefined) await discard(leftover)
@@ -93,9 +94,9 @@ export function warmPool({ connection, builder, discard }: Deps): WarmPool {
   return {
     withSpare,
     withNewSpare,
-    catalog: look,
+    catalog: readCatalog,
     tidy(size) {
-      // One after another, or two calls would both make the last spare.
+      // Calls run in sequence: concurrent calls would create one spare too many.
       const unit = last.then(() => oneUnit(size))
       last = unit.catch(() => undefined)
       return unit
@@ -103,7 +104,7 @@ export function warmPool({ connection, builder, discard }: Deps): WarmPool {
   }
 }
 
-/** A role and a database of one name, renamed together. */
+/** Returns the statements that rename the role and the database of one name. */
 export function rename(from: string, to: string): string {
   return `ALTER ROLE ${quoteName(from)} RENAME TO ${quoteName(to)}; ALTER DATABASE ${quoteName(from)} RENAME TO ${quoteName(to)}`
 }

@@ -1,32 +1,32 @@
 import type { AdminTarget, Engine, EngineAdmin } from '../engine.ts'
-import { builder } from './build.ts'
+import { createBuilder } from './build.ts'
 import { readSizes, readTenant } from './catalog.ts'
-import { claiming } from './claim.ts'
+import { createClaim } from './claim.ts'
 import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
-import { discarding } from './drop.ts'
+import { createDiscard } from './drop.ts'
 import { withEngineErrors as safely } from './errors.ts'
 import { createExtensions, listExtensions } from './extensions.ts'
 import { harden } from './harden.ts'
 import { assertTenantName } from './names.ts'
 import { createPasswords } from './password.ts'
-import { warmPool } from './pool.ts'
-import { replacing } from './reset.ts'
+import { createWarmPool } from './pool.ts'
+import { createReplace } from './reset.ts'
 import { createScram, type Scram } from './scram.ts'
 import { endSessions } from './sessions.ts'
-import { verifying } from './verify.ts'
+import { createVerifier } from './verify.ts'
 import { createWatchdog, guardTransactionIds } from './watchdog.ts'
 
-/** The admin's side of a PostgreSQL 14 or 15 server, over `connection`, which it owns from then on. */
+/** Creates the administration of a PostgreSQL 14 or 15 server. Takes ownership of `connection`. */
 export function postgresqlAdmin(
   target: AdminTarget,
   connection: Connection = connect(target),
   scram: Scram = createScram(),
 ): EngineAdmin {
-  const making = builder(connection)
-  const discard = discarding({ connection, inFlight: making.inFlight })
-  const replace = replacing({ connection, builder: making })
-  const pool = warmPool({ connection, builder: making, discard })
-  const verifier = verifying({ target, timeouts: TIMEOUTS, scram })
+  const builder = createBuilder(connection)
+  const discard = createDiscard({ connection, inFlight: builder.inFlight })
+  const replace = createReplace({ connection, builder })
+  const pool = createWarmPool({ connection, builder, discard })
+  const verifier = createVerifier({ target, timeouts: TIMEOUTS, scram })
   const extensions = createExtensions(connection)
   const passwords = createPasswords({ connection, scram })
 
@@ -38,13 +38,13 @@ export function postgresqlAdmin(
   return {
     version: safely(async () => {
       const [row] = await connection.query<{ server_version: string }>('SHOW server_version')
-      // Distributors append their own: "15.4 (Debian 15.4-1)".
+      // Distributions append their package version: "15.4 (Debian 15.4-1)".
       return row?.server_version.split(' ')[0] ?? ''
     }),
     harden: safely(() => harden(connection)),
     catalog: safely(() => pool.catalog()),
     find: safely((name) => readTenant(connection, name)),
-    claim: safely(claiming({ connection, builder: making, pool, replace, scram, expectLogin: verifier.expect })),
+    claim: safely(createClaim({ connection, builder, pool, replace, scram, expectLogin: verifier.expect })),
     verify: safely(verifier.verify),
     setPassword: safely(async (tenant) => {
       assertTenantName(tenant.name)

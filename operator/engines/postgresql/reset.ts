@@ -14,17 +14,17 @@ interface Deps {
   readonly builder: Builder
 }
 
-/** Puts a new database in the place of a role's own, or where it has none. The role must exist. */
+/** Replaces the database of a role, or creates a missing one. The role must exist. */
 export type Replace = (name: string, origin: Origin) => Promise<void>
 
 const ATTEMPTS = 3
 
 /**
- * The new database is built beside the old one; then one transaction renames the old away (`trash_…`, for tidy) and the new into its
- * place. The old one is closed before that, not the login: so the login's state needs no restoring after a crash. On a full disk the old one
- * goes first.
+ * Builds the new database beside the old one. One transaction then renames the old database to `trash_…`, which tidy drops, and gives its
+ * name to the new one. Before that, the old database rejects connections; the login stays as it is, so that a crash needs no repair of it.
+ * On a full disk, drops the old database first.
  */
-export function replacing({ connection, builder }: Deps): Replace {
+export function createReplace({ connection, builder }: Deps): Replace {
   async function swap(name: string, making: string, attempts = ATTEMPTS): Promise<void> {
     const database = quoteName(name)
     const { database: exists } = await readTenant(connection, name)
@@ -32,11 +32,11 @@ export function replacing({ connection, builder }: Deps): Replace {
       await connection.tenants.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`)
       await endSessions(connection.tenants, name)
     }
-    const away = exists ? [`ALTER DATABASE ${database} RENAME TO ${quoteName(freshName('trash'))}`] : []
-    const place = [grantDatabase(making, name), `ALTER DATABASE ${quoteName(making)} RENAME TO ${database}`]
+    const discardOld = exists ? [`ALTER DATABASE ${database} RENAME TO ${quoteName(freshName('trash'))}`] : []
+    const installNew = [grantDatabase(making, name), `ALTER DATABASE ${quoteName(making)} RENAME TO ${database}`]
     try {
-      // What the tenant set for itself (ALTER ROLE … SET) is part of what a reset empties.
-      await connection.tenants.query([...away, ...place, `ALTER ROLE ${database} RESET ALL`].join('; '))
+      // A reset also removes the tenant's own settings (ALTER ROLE … SET).
+      await connection.tenants.query([...discardOld, ...installNew, `ALTER ROLE ${database} RESET ALL`].join('; '))
     } catch (error) {
       if (attempts === 1 || sqlStateOf(error) !== SqlState.objectInUse) throw error
       await swap(name, making, attempts - 1)
@@ -51,7 +51,7 @@ export function replacing({ connection, builder }: Deps): Replace {
       await build()
     } catch (error) {
       if (sqlStateOf(error) !== SqlState.diskFull || origin.template !== undefined) throw error
-      // There is no room for two, and what is in the old one is to go anyway. After a crash here the reset is done again.
+      // The disk has no space for both databases, and the reset discards the old data anyway. After a crash here the reset is repeated.
       await connection.tenants.query(`ALTER DATABASE ${quoteName(name)} ALLOW_CONNECTIONS false`)
       await endSessions(connection.tenants, name)
       await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)

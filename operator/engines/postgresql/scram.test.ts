@@ -7,7 +7,7 @@ const sha256 = (data: Buffer): Buffer => createHash('sha256').update(data).diges
 const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
 const failed = expect.objectContaining({ code: 'engine_failed' }) as Error
 
-/** The server's side (RFC 5802, section 3), which knows the verifier alone. Tells whether the proof is right, and what it answers. */
+/** Plays the server (RFC 5802, section 3), which has only the verifier. Returns whether the client's proof is right, and the final message. */
 async function serve(verifier: string, exchange: ScramExchange): Promise<{ proven: boolean; final: string }> {
   const [, iterations = '', salt = '', stored = '', server = ''] =
     /^SCRAM-SHA-256\$(\d+):([^$]+)\$([^:]+):(.+)$/.exec(verifier) ?? []
@@ -23,7 +23,7 @@ async function serve(verifier: string, exchange: ScramExchange): Promise<{ prove
   return { proven, final: `v=${hmac(Buffer.from(server, 'base64'), message).toString('base64')}` }
 }
 
-test('a verifier lets its password in, and the client recognises the server', async () => {
+test('a verifier accepts its password, and the client accepts the server', async () => {
   const printable = fc.string({
     unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
     minLength: 1,
@@ -32,7 +32,7 @@ test('a verifier lets its password in, and the client recognises the server', as
     fc.asyncProperty(printable, fc.boolean(), async (password, sameProcess) => {
       const scram = createScram()
       const verifier = await scram.verifier(password)
-      // Another process has to derive the key from the salt that the server names.
+      // Another process derives the key from the salt in the server's message.
       const exchange = (sameProcess ? scram : createScram()).exchange(password)
       const { proven, final } = await serve(verifier, exchange)
       expect(proven).toBe(true)
@@ -42,7 +42,7 @@ test('a verifier lets its password in, and the client recognises the server', as
   )
 })
 
-test('another password is not let in, and takes the server for a stranger', async () => {
+test('a verifier rejects another password, and the client rejects the server', async () => {
   const scram = createScram()
   const exchange = scram.exchange('other')
   const { proven, final } = await serve(await scram.verifier('right'), exchange)
@@ -50,14 +50,14 @@ test('another password is not let in, and takes the server for a stranger', asyn
   expect(() => exchange.check(final)).toThrow(failed)
 })
 
-test('a password is derived once, and each process has a salt of its own', async () => {
+test('a password has one verifier per process, and each process uses its own salt', async () => {
   const scram = createScram()
   const password = scram.draw()
   expect(await scram.verifier(password)).toBe(await scram.verifier(password))
   expect(await createScram().verifier(password)).not.toBe(await scram.verifier(password))
 })
 
-test('a password is drawn once, whether it was made ready ahead or not', () => {
+test('each drawn password is new, whether derived in advance or not', () => {
   vi.useFakeTimers()
   const scram = createScram()
   const drawn = [scram.draw(), scram.draw()]
@@ -67,27 +67,24 @@ test('a password is drawn once, whether it was made ready ahead or not', () => {
   expect(new Set(drawn).size).toBe(4)
 })
 
-test.each(['', 'with space', 'ümlaut', 'a\nb'])('%j is no password of a tenant', async (password) => {
+test.each(['', 'with space', 'ümlaut', 'a\nb'])('verifier rejects the password %j', async (password) => {
   await expect(createScram().verifier(password)).rejects.toEqual(failed)
 })
 
 test.each([
-  { does: "another login's nonce", message: () => 'r=somebody-elses,s=AAAA,i=4096' },
-  { does: 'our nonce without its own part', message: (own: string) => `r=${own},s=AAAA,i=4096` },
+  { does: "another login's nonce", message: () => 'r=nonce-of-another,s=AAAA,i=4096' },
+  { does: 'only the nonce of the client', message: (own: string) => `r=${own},s=AAAA,i=4096` },
   { does: 'too few iterations', message: (own: string) => `r=${own}x,s=AAAA,i=1000` },
-  { does: 'no salt', message: (own: string) => `r=${own}x,i=4096` },
-  { does: 'an extension that must be understood', message: (own: string) => `m=x,r=${own}x,s=AAAA,i=4096` },
-])('$does is not answered', async ({ message }) => {
+  { does: 'a missing salt', message: (own: string) => `r=${own}x,i=4096` },
+  { does: 'a mandatory extension', message: (own: string) => `m=x,r=${own}x,s=AAAA,i=4096` },
+])('the client does not answer a message with $does', async ({ message }) => {
   const exchange = createScram().exchange('secret')
   const own = exchange.first.slice('n,,n=*,r='.length)
   await expect(exchange.answer(message(own))).rejects.toEqual(failed)
 })
 
-test.each(['e=other-error', 'v=AAAA', '', 'v='])(
-  'a server that ends with %j has not shown that it knows the password',
-  async (final) => {
-    const exchange = createScram().exchange('secret')
-    await exchange.answer(`${exchange.first.slice('n,,n=*,'.length)}x,s=AAAA,i=4096`)
-    expect(() => exchange.check(final)).toThrow(failed)
-  },
-)
+test.each(['e=other-error', 'v=AAAA', '', 'v='])('the client rejects a server with the final message %j', async (final) => {
+  const exchange = createScram().exchange('secret')
+  await exchange.answer(`${exchange.first.slice('n,,n=*,'.length)}x,s=AAAA,i=4096`)
+  expect(() => exchange.check(final)).toThrow(failed)
+})

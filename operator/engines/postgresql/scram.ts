@@ -4,45 +4,46 @@ import { MooringError } from '../../../shared/errors.ts'
 import { randomPassword } from '../../secret-data.ts'
 import { EngineCode } from '../engine.ts'
 
-/** RFC 7677 wants at least so many, and drivers refuse fewer. */
+/** Minimum iteration count of RFC 7677, section 4; drivers reject fewer. */
 const ITERATIONS = 4096
 const KEY_BYTES = 32
-/** From the moment a password is drawn to its first login; long enough for a claim that waits its turn. */
+/** Lifetime of a cached derivation, which covers the time from draw to first login even for a queued claim. */
 const REMEMBERED_MS = 30_000
-/** After one was drawn, before the next is made ready: by then whoever drew it has its answer, and the processor is free. */
+/** Delay between a draw and the derivation of the next password, so that the derivation does not slow down the current claim. */
 const REST_MS = 250
 const derive = promisify(pbkdf2)
 
-/** A password's slow part, done once: PBKDF2 takes as long as all the rest of a login. */
+/** Salted password of SCRAM. Its PBKDF2 takes as long as the rest of a login, so it is computed once. */
 interface Derivation {
   readonly salt: Buffer
   readonly iterations: number
   readonly salted: Promise<Buffer>
 }
 
-/** The client's side of one login. Messages are texts of RFC 5802, section 7. */
+/** Client side of one login. The messages have the names and formats of RFC 5802, section 7. */
 export interface ScramExchange {
   readonly mechanism: 'SCRAM-SHA-256'
-  /** client-first-message */
+  /** The client-first-message. */
   readonly first: string
-  /** server-first-message → client-final-message. @throws MooringError `engine_failed` for one that must not be answered */
+  /** Returns the client-final-message for a server-first-message. @throws MooringError `engine_failed` for an invalid or weak message */
   answer(serverFirst: string): Promise<string>
-  /** server-final-message: the server has to know the password, too. @throws MooringError `engine_failed` when it does not */
+  /** Verifies the server's signature in its server-final-message. @throws MooringError `engine_failed` when the signature is wrong */
   check(serverFinal: string): void
 }
 
-/** SCRAM-SHA-256 (RFC 5802, RFC 7677) for passwords of printable ASCII, which SASLprep leaves alone. */
+/** SCRAM-SHA-256 (RFC 5802, RFC 7677) for passwords of printable ASCII, which SASLprep does not change. */
 export interface Scram {
-  /** A new password. What {@link Scram.verifier} and its first login need is derived by then, or under way. */
+  /** Returns a new password. The derivation for {@link Scram.verifier} and the first login is done or in progress. */
   draw(): string
   /**
-   * What PostgreSQL stores of a password, made here, so that the password itself is in no statement and can be in no log:
-   * `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey` (RFC 5803; PostgreSQL documentation, `pg_authid`).
+   * Returns the verifier that PostgreSQL stores for a password: `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey` (RFC 5803; PostgreSQL
+   * documentation, `pg_authid`). With a verifier in place of the password, no statement and no log contains the password.
    * @throws MooringError `engine_failed` for a password that is not printable ASCII
    */
   verifier(password: string): Promise<string>
-  /** Whether a stored verifier is one of this password. False for what is no verifier of SCRAM-SHA-256. */
+  /** Whether a stored verifier belongs to this password. False for any other text. */
   matches(password: string, stored: string): Promise<boolean>
+  /** Starts a login with a password. */
   exchange(password: string): ScramExchange
 }
 
@@ -50,7 +51,7 @@ const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).up
 const hash = (data: Buffer): Buffer => createHash('sha256').update(data).digest()
 const failed = (message: string): MooringError => new MooringError(EngineCode.failed, message)
 
-/** What was derived is remembered for {@link REMEMBERED_MS}, by password; it is a pure function of password, salt and iterations. */
+/** Creates a SCRAM client that caches derivations by password for {@link REMEMBERED_MS}. */
 export function createScram(): Scram {
   const remembered = new Map<string, Derivation>()
   let ahead: (Derivation & { readonly password: string }) | undefined
@@ -88,7 +89,7 @@ export function createScram(): Scram {
   }
 
   function exchange(password: string): ScramExchange {
-    // The server takes the name from the startup message, and ignores this one.
+    // The server takes the user name from the startup message and ignores the one here.
     const bare = `n=*,r=${randomBytes(18).toString('base64')}`
     let expected: Buffer | undefined
     return {
@@ -126,7 +127,7 @@ export function createScram(): Scram {
     async matches(password, stored) {
       const [, count, salt = '', expected = ''] = /^SCRAM-SHA-256\$(\d{1,7}):([\w+/=]+)\$([\w+/=]+):[\w+/=]+$/.exec(stored) ?? []
       const iterations = Number(count)
-      // A tenant may store a verifier of its own making: more iterations than drivers use would only cost us time.
+      // A tenant may store its own verifier, in which a high iteration count would cost the operator time.
       if (iterations !== ITERATIONS) return false
       const key = await salted(password, Buffer.from(salt, 'base64'), iterations)
       const found = hash(hmac(key, 'Client Key'))
@@ -142,7 +143,7 @@ function derivation(password: string): Derivation {
   return { salt, iterations: ITERATIONS, salted: derive(password, salt, ITERATIONS, KEY_BYTES, 'sha256') }
 }
 
-/** `r=…,s=…,i=…`. Fewer iterations than the standard's would make the proof worth guessing at. */
+/** Parses `r=…,s=…,i=…`. Rejects fewer iterations than the standard, with which the password could be guessed from the proof. */
 function parseServerFirst(text: string): { nonce: string; salt: Buffer; iterations: number } {
   const [, nonce, salt, count] = /^r=([\x21-\x2b\x2d-\x7e]+),s=([A-Za-z0-9+/]+=*),i=(\d{4,6})$/.exec(text) ?? []
   const iterations = Number(count)

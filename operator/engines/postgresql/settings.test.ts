@@ -3,11 +3,11 @@ import { postgresqlConf, postgresqlHba, postgresqlSettings } from './settings.ts
 
 const server = { listen: '127.0.0.1', port: 5432, hbaFile: '/config/pg_hba.conf' }
 
-test('data is safe after a crash, whatever else is tuned', () => {
+test('settings keep data safe after a crash', () => {
   expect(postgresqlSettings(server)).toMatchObject({ fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' })
 })
 
-test('no statement can reach the log', () => {
+test('settings keep statements out of the log', () => {
   expect(postgresqlSettings(server)).toMatchObject({
     log_statement: 'none',
     log_min_duration_statement: '-1',
@@ -15,7 +15,7 @@ test('no statement can reach the log', () => {
   })
 })
 
-test('connection slots follow what tenants may open, with some left for the admin', () => {
+test('max_connections covers the connections of all tenants and 24 reserved slots', () => {
   expect(postgresqlSettings(server)).toMatchObject({
     max_connections: '654',
     superuser_reserved_connections: '24',
@@ -24,7 +24,7 @@ test('connection slots follow what tenants may open, with some left for the admi
   expect(postgresqlSettings({ ...server, tenants: 10, connectionsPerTenant: 5 }).max_connections).toBe('104')
 })
 
-test('TLS is on with a certificate', () => {
+test('a certificate switches TLS on', () => {
   const tls = { certFile: '/config/server.crt', keyFile: '/config/server.key' }
   expect(postgresqlSettings({ ...server, tls })).toMatchObject({
     ssl: 'on',
@@ -42,7 +42,7 @@ test('the log goes to rotated files of bounded size, or to stderr', () => {
   expect(postgresqlSettings(server).logging_collector).toBe('off')
 })
 
-test('values are quoted', () => {
+test('postgresql.conf quotes values', () => {
   expect(postgresqlConf({ a: "it's", b: '' })).toBe("a = 'it''s'\nb = ''\n")
 })
 
@@ -78,13 +78,13 @@ test.each([
     ],
   },
 ] as const)(
-  '$reach: tenants reach their own database alone, and the administrator comes from the operator',
+  '$reach: tenants may use only their own database, and the administrator may log in only from the operator',
   ({ reach, records }) => {
     expect(postgresqlHba({ admin: 'mooring', reach }).trimEnd().split('\n')).toEqual(records)
   },
 )
 
-test('a database of Mooring’s own is for any role that may connect to it', () => {
+test('a database of Mooring’s own admits every role', () => {
   const records = postgresqlHba({ admin: 'mooring', reach: 'tls', own: ['mooring_journal'] })
     .trimEnd()
     .split('\n')

@@ -1,35 +1,35 @@
-/** Where a server listens and what it is made for. Paths are as the engine's own process sees them. */
+/** Addresses, files and capacity of a server. Paths are as the engine's own process sees them. */
 export interface PostgresqlServer {
   readonly listen: string
   readonly port: number
   readonly hbaFile: string
-  /** Offered on every address, required off loopback (see {@link postgresqlHba}). Absent only where nothing but loopback is listened on. */
+  /** Files for TLS, which is required off loopback ({@link postgresqlHba}). Absent when the server listens on loopback only. */
   readonly tls?:
     | {
         readonly certFile: string
         readonly keyFile: string
-        /** CA of the certificate by which the administrator is known ({@link postgresqlHba}). */
+        /** CA that signs the administrator's client certificate ({@link postgresqlHba}). */
         readonly caFile?: string
       }
     | undefined
-  /** Directory of the engine's own rotated log; absent: stderr. */
+  /** Directory of the engine's own rotated log. Absent: the log goes to stderr. */
   readonly logDirectory?: string | undefined
-  /** Tenants that the server may hold; sizes its connection slots. */
+  /** Maximum number of tenants, 50 by default; determines the number of connection slots. */
   readonly tenants?: number
-  /** Whether it may make shared memory by name; true unless given. Else parallel queries share files in the data directory. */
+  /** Whether the server may create named shared memory, true by default. When false, parallel queries share files in the data directory. */
   readonly sharedMemory?: boolean
-  /** Connections that each of them may open. */
+  /** Maximum connections of each tenant, 12 by default. */
   readonly connectionsPerTenant?: number
 }
 
 export type Settings = Readonly<Record<string, string>>
 
-/** Kept free for the admin, whatever tenants do. */
+/** Connection slots reserved for the administrator. */
 const RESERVED_CONNECTIONS = 24
 
 /**
- * Settings of a shared PostgreSQL server, 14 or 15 alike, by name. Every one is there for isolation (docs/isolation.md), for
- * safety after a crash, or to keep an idle server near 0 % of a core and small; everything else is the engine's default.
+ * Returns the settings of a shared PostgreSQL server by name, the same for 14 and 15. Each setting serves isolation (docs/isolation.md),
+ * durability, or a small idle server near 0 % of a core. All other settings keep the engine's default.
  */
 export function postgresqlSettings(server: PostgresqlServer): Settings {
   return {
@@ -47,7 +47,7 @@ function network({ listen, port, hbaFile, tls }: PostgresqlServer): Settings {
   return {
     listen_addresses: listen,
     port: `${port}`,
-    // Local processes of any uid could reach a socket.
+    // A local process of any uid could connect to a Unix socket.
     unix_socket_directories: '',
     hba_file: hbaFile,
     ...(tls
@@ -59,12 +59,12 @@ function network({ listen, port, hbaFile, tls }: PostgresqlServer): Settings {
           ssl_min_protocol_version: 'TLSv1.2',
         }
       : { ssl: 'off' }),
-    // A connection that does not log in holds a slot for no longer than this.
+    // Bounds how long a connection that does not log in holds a slot.
     authentication_timeout: '10s',
     tcp_keepalives_idle: '60s',
     tcp_keepalives_interval: '15s',
     tcp_keepalives_count: '4',
-    // A statement whose client is gone ends, instead of running on for nobody.
+    // Ends a statement whose client has disconnected.
     client_connection_check_interval: '15s',
   }
 }
@@ -72,13 +72,13 @@ function network({ listen, port, hbaFile, tls }: PostgresqlServer): Settings {
 const ISOLATION: Settings = {
   password_encryption: 'scram-sha-256',
   superuser_reserved_connections: `${RESERVED_CONNECTIONS}`,
-  // A session's sorts and hashes on disk. Tenants may not change it.
+  // Bounds a session's sorts and hashes on disk. Tenants cannot change it.
   temp_file_limit: '512MB',
-  // Parallel workers come out of one budget for the server; tenants may ask for more, but do not get it.
+  // Bounds the parallel workers of the whole server, whatever tenants set for their sessions.
   max_worker_processes: '4',
   max_parallel_workers: '2',
   max_parallel_workers_per_gather: '1',
-  // Nobody replicates from a shared server: no walsender, no slot that would pin WAL, no logical decoding.
+  // Disables replication: no walsender, no slot that would retain WAL, no logical decoding.
   wal_level: 'minimal',
   max_wal_senders: '0',
   max_replication_slots: '0',
@@ -86,7 +86,7 @@ const ISOLATION: Settings = {
   // A prepared transaction would outlive its session and block the drop of its database.
   max_prepared_transactions: '0',
   dynamic_library_path: '$libdir',
-  // A tenant's text never reaches the log: neither its statements (a password may be in one) nor its errors.
+  // Keeps tenants' text out of the log: a statement may contain a password, and an error may quote the statement.
   log_statement: 'none',
   log_min_duration_statement: '-1',
   log_min_error_statement: 'panic',
@@ -99,7 +99,7 @@ const DURABILITY: Settings = {
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
-  // A restart finds no half of the server still running on its data.
+  // After a backend crash the server ends all processes and recovers, instead of stopping.
   restart_after_crash: 'on',
 }
 
@@ -107,15 +107,15 @@ const RESOURCES: Settings = {
   shared_buffers: '64MB',
   maintenance_work_mem: '32MB',
   max_locks_per_transaction: '128',
-  // Without LLVM on most machines, and tens of megabytes a session where it is there.
+  // LLVM is missing on most machines, and takes tens of megabytes per session where it is installed.
   jit: 'off',
   min_wal_size: '64MB',
   max_wal_size: '512MB',
   checkpoint_timeout: '15min',
-  // Each database is visited once in this time, at some milliseconds of work: 60 of them are 0.2 a second.
+  // Autovacuum visits each database once per interval, for a few milliseconds: 60 databases make 0.2 visits per second.
   autovacuum_naptime: '5min',
   autovacuum_max_workers: '2',
-  // Sets of tenants that lock one row (multixacts) are kept in files that belong to no database: some 60 bytes for each, 1.2 GB in all.
+  // Multixacts (sets of transactions that lock one row) take some 60 bytes each in files of no database: this bounds them at 1.2 GB.
   autovacuum_multixact_freeze_max_age: '20000000',
   wal_writer_delay: '1s',
   bgwriter_delay: '1s',
@@ -136,31 +136,33 @@ function logTo(directory: string | undefined): Settings {
   }
 }
 
-/** `postgresql.conf`: a line a setting. */
+/** Returns the text of `postgresql.conf`, one setting per line. */
 export function postgresqlConf(settings: Settings): string {
   return Object.entries(settings)
     .map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`)
     .join('')
 }
 
-/**
- * From where logins are accepted. `loopback`: from this machine; `network`: also from elsewhere, with TLS; `tls`: from anywhere, with TLS
- * even on loopback.
- */
+/** Access rules of a server. */
 export interface HbaOptions {
-  /** Name of the server's admin role, the only one that may use any database. */
+  /** Name of the administrator's role, the only one that may use any database. */
   readonly admin: string
+  /**
+   * Origin of accepted logins. `loopback`: this machine; `network`: also other machines, with TLS; `tls`: any machine, with TLS even on
+   * loopback.
+   */
   readonly reach: 'loopback' | 'network' | 'tls'
-  /** Databases of Mooring's own, for whichever role has the right to connect. */
+  /** Mooring's own databases, open to every role with the privilege CONNECT. */
   readonly own?: readonly string[] | undefined
 }
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
 
 /**
- * `pg_hba.conf`. A tenant reaches the database of its own name and no other (`sameuser`), whatever else was granted to it: in 14
- * a role may make another a member of itself, and so pass on its right to connect. No record admits replication. The administrator logs in
- * from the machine itself, or, where the operator is elsewhere (`tls`), with the operator's certificate: its password alone is not enough.
+ * Returns the text of `pg_hba.conf`. A tenant may connect only to the database of its own name (`sameuser`), whatever other roles grant
+ * it: in 14 a role can make another role its member, and so pass on its privilege CONNECT. No record admits replication. The
+ * administrator logs in from the server's machine, or, when the operator runs elsewhere (`tls`), with the operator's client certificate in
+ * addition to the password.
  */
 export function postgresqlHba({ admin, reach, own = [] }: HbaOptions): string {
   const role = `"${admin.replaceAll('"', '""')}"`

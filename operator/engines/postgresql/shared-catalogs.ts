@@ -2,15 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Connection } from './connection.ts'
 import { endSessions } from './sessions.ts'
 
-/** Size of one role's settings that no client needs. */
+/** Maximum size of one role's settings, in bytes; larger than any client needs. */
 const SETTING_BYTES = 16_384
-const LOOKS = 5
-const EVERY_MS = 200
+const CHECKS = 5
+const CHECK_INTERVAL_MS = 200
 
 const SIZE = `SELECT sum(pg_total_relation_size(oid))::float8 AS bytes FROM pg_class WHERE relisshared AND relkind = 'r'`
 
-/** Tenants' roles that write to a shared catalog in an open transaction, and the version of each role's settings: only tenants write these. */
-const LOOK = `
+/** Query of tenants' roles that write to a shared catalog in an open transaction, and of the version of each role's settings. */
+const WRITES = `
   SELECT a.usesysid AS role, NULL AS version
   FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relisshared JOIN pg_stat_activity a USING (pid)
   WHERE l.database = 0 AND l.mode = 'RowExclusiveLock' AND a.usename <> current_user
@@ -19,13 +19,13 @@ const LOOK = `
 
 interface Write {
   readonly role: number
-  /** Of the role's settings; null for an open transaction. */
+  /** Version of the role's settings, which only the tenant writes; null for an open transaction. */
   readonly version: string | null
 }
 
 /**
- * Ends the sessions of these roles and lets their passwords expire: otherwise a tenant would go on in its next session. The next sweep finds
- * the password expired and puts it back (password.ts).
+ * Ends the sessions of these roles and expires their passwords, so that a tenant cannot continue in a new session. The next sweep finds the
+ * expired password and restores it (password.ts).
  */
 export async function suspend({ tenants }: Pick<Connection, 'tenants'>, roles: readonly number[]): Promise<void> {
   if (roles.length === 0) return
@@ -36,23 +36,23 @@ export async function suspend({ tenants }: Pick<Connection, 'tenants'>, roles: r
   for (const { name } of suspended) await endSessions(tenants, name)
 }
 
-/** Looks several times: a transaction that only changes a catalog is over within milliseconds. */
+/** Returns the tenants' roles that write to shared catalogs. Checks several times, because such a transaction may take only milliseconds. */
 async function findWriters({ watch }: Connection): Promise<readonly number[]> {
   const writers = new Set<number>()
-  const first = new Set((await watch.query<Write>(LOOK)).map(({ version }) => version))
-  for (let look = 0; look < LOOKS; look++) {
-    for (const { role, version } of await watch.query<Write>(LOOK)) {
+  const first = new Set((await watch.query<Write>(WRITES)).map(({ version }) => version))
+  for (let check = 0; check < CHECKS; check++) {
+    for (const { role, version } of await watch.query<Write>(WRITES)) {
       if (version === null || !first.has(version)) writers.add(role)
     }
-    await delay(EVERY_MS)
+    await delay(CHECK_INTERVAL_MS)
   }
   return [...writers]
 }
 
 /**
- * Bounds the catalogs that belong to no database, and so to no tenant's size: a role's own settings (ALTER ROLE … SET) may be of any length,
- * and each change leaves the former version behind. Suspends the tenants that write while the catalogs are larger than `bytes`, removes
- * settings that are too long, and vacuums. Returns how many tenants were suspended.
+ * Bounds the size of the catalogs that all databases share. They count towards no tenant's size, yet a role's settings (ALTER ROLE … SET)
+ * may have any length, and each change leaves a dead row version. When the catalogs exceed `bytes`, suspends the tenants that write to
+ * them, removes overlong settings and vacuums. Returns the number of suspended tenants.
  */
 export async function guardSharedCatalogs(connection: Connection, bytes: number): Promise<number> {
   const [size] = await connection.watch.query<{ bytes: number }>(SIZE)

@@ -6,8 +6,8 @@ import { SqlState, sqlStateOf } from './errors.ts'
 import type { Scram } from './scram.ts'
 import { dial, type Wire } from './wire.ts'
 
-/** Role, password, database or right to connect is not there; or the database is closed. */
-const REFUSED: readonly unknown[] = [
+/** Errors of a login that cannot succeed: wrong role, password, database or privilege, or a database that rejects connections. */
+const REJECTED: readonly unknown[] = [
   SqlState.invalidPassword,
   SqlState.invalidAuthorization,
   SqlState.undefinedDatabase,
@@ -21,21 +21,22 @@ interface VerifyDeps {
   readonly scram: Scram
 }
 
+/** Check of tenants' logins. Disposing closes connections that were opened in advance. */
 export interface Verifier extends Disposable {
-  /** That the tenant's login will be verified in a moment: the server makes a process for it meanwhile, which takes as long as the login. */
+  /** Connects in advance for an imminent `verify` of the tenant: the server's fork of a process takes as long as the login. */
   readonly expect: (name: string) => void
   readonly verify: EngineAdmin['verify']
 }
 
-/** Logs in as a tenant does, by the address of the server. */
-export function verifying(deps: VerifyDeps): Verifier {
+/** Creates a verifier that logs in as a tenant does, over the server's address. */
+export function createVerifier(deps: VerifyDeps): Verifier {
   const expected = new Map<string, Wire>()
 
   function expect(name: string): void {
     if (expected.has(name)) return
     const wire = dial(deps.target, deps.timeouts.connectMs)
     expected.set(name, wire)
-    // Whether it was taken, failed or was never asked for: it is nobody's by then.
+    // The connection may have ended unused, by its timeout or an error.
     void wire.ended.then(() => {
       if (expected.get(name) === wire) expected.delete(name)
     })
@@ -51,7 +52,7 @@ export function verifying(deps: VerifyDeps): Verifier {
     try {
       await logIn(take(tenant.name), deps.scram, tenant)
     } catch (error) {
-      if (!REFUSED.includes(sqlStateOf(error))) throw error
+      if (!REJECTED.includes(sqlStateOf(error))) throw error
       throw new MooringError(EngineCode.loginRefused, `the login of ${tenant.name} does not work`, { cause: error })
     }
   }
@@ -66,9 +67,9 @@ export function verifying(deps: VerifyDeps): Verifier {
 }
 
 /**
- * The driver's own client derives the password's key anew at each login, which takes as long as all the rest. This one speaks the same
- * protocol through the same driver, but lets {@link Scram} remember (PostgreSQL documentation, "Message Flow"). A server that is ready for
- * queries has let the tenant into the database.
+ * Logs in as the tenant and disconnects (PostgreSQL documentation, "Message Flow"). The login has succeeded when the server is ready for
+ * queries. The driver's own client would derive the password's key at each login, which takes as long as everything else; {@link Scram}
+ * caches the key.
  */
 async function logIn(wire: Wire, scram: Scram, { name, password }: Tenant): Promise<void> {
   const exchange = scram.exchange(password)

@@ -2,26 +2,26 @@ import type { Enforced, SessionBounds } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
 import { guardSharedCatalogs, suspend } from './shared-catalogs.ts'
 
-/** Bounds on what all tenants of a server share. */
+/** Bounds on resources that all tenants of a server share. */
 interface ServerBounds {
   /**
-   * Transaction ids that may be used up while one transaction holds on to its snapshot or its own id. Nothing older can be frozen
-   * meanwhile, and the server stops at 2,147 million. Tenants were measured to use up 190,000 a second.
+   * Maximum age of an open transaction's snapshot or id, in transaction ids. Newer rows cannot be frozen meanwhile, and the server stops at
+   * an age of 2,147 million. Tenants can use up 190,000 ids per second (measured).
    */
   readonly snapshotAge: number
-  /** Size of the catalogs that belong to no database; a server of 50 tenants has 1 MiB of them. */
+  /** Maximum size of the catalogs that all databases share; 1 MiB is usual for 50 tenants. */
   readonly sharedCatalogBytes: number
 }
 
 const SERVER_BOUNDS: ServerBounds = { snapshotAge: 20_000_000, sharedCatalogBytes: 64 * 1_048_576 }
-/** Part of the notification queue, which is 8 GB for the whole server, past which open transactions that hold it up are ended. */
+/** Used share of the server's notification queue of 8 GB above which the watchdog ends old transactions. */
 const QUEUE_USED = 0.02
-/** An open transaction younger than this, in seconds, does not hold up the notification queue. */
+/** Minimum age in seconds of a transaction that the watchdog ends for a filling notification queue. */
 const QUEUE_PATIENCE_S = 10
 
 /**
- * Tenants' sessions that are past a bound, each cancelled or ended as it is read. $1: ms of a statement, $2: ms of an idle transaction,
- * $3: sessions that were warned before, $4: age of a snapshot in transaction ids.
+ * Query that cancels or ends, and returns, tenants' sessions past a bound. $1: maximum ms of a statement, $2: maximum ms of an idle
+ * transaction, $3: sessions whose statement was cancelled before, $4: maximum age of a snapshot in transaction ids.
  */
 const ENFORCE = `
   SELECT session, cancels, CASE WHEN cancels THEN pg_cancel_backend(pid) ELSE pg_terminate_backend(pid) END FROM (
@@ -38,8 +38,8 @@ const ENFORCE = `
     WHERE overdue OR idle OR aged OR clogs) past`
 
 /**
- * Temporary files by session. Their names begin with the pid of the session, or of the parallel worker, that made them; those of a parallel
- * query are in a directory with such a name (PostgreSQL, fd.c and sharedfileset.c).
+ * Query of the temporary files by session. The name of a file, or of the directory of a parallel query's files, begins with the pid of the
+ * session or parallel worker that created it (PostgreSQL, fd.c and sharedfileset.c).
  */
 const SPILLED = `
   WITH files AS (
@@ -52,14 +52,14 @@ const SPILLED = `
   FROM files JOIN pg_stat_activity ON pid = substring(name FROM '^pgsql_tmp(\\d+)')::int
   WHERE usename <> current_user GROUP BY 1, 2`
 
-/** Ends the sessions of tenants whose temporary files and database together take more than $1 bytes. */
+/** Statement that ends the sessions of tenants whose temporary files and database together take more than $1 bytes. */
 const END_SPILLING = `
   WITH spilled AS (${SPILLED}),
     excessive AS (SELECT datname FROM spilled GROUP BY 1 HAVING sum(bytes) + pg_database_size(datname) > $1)
   SELECT pg_terminate_backend(pid) FROM spilled JOIN excessive USING (datname)`
 
 interface Row {
-  /** Tells a session from a later one with the same pid. */
+  /** Identifier of the session: pid and start time, because pids are reused. */
   readonly session: string
   readonly cancels: boolean
 }
@@ -67,47 +67,48 @@ interface Row {
 export type Enforce = (bounds: SessionBounds) => Promise<Enforced>
 
 /**
- * Keeps tenants' sessions to their bounds. A statement past its time is cancelled; a session that was warned so is ended the second time,
- * for a statement may catch its cancellation and go on. Sessions past another bound are ended at once.
+ * Creates the watchdog, which enforces the bounds of tenants' sessions. It cancels a statement past its bound the first time and ends the
+ * session the second time, because a statement may catch its cancellation. It ends sessions past any other bound at once.
  */
 export function createWatchdog(connection: Connection, bounds: Partial<ServerBounds> = {}): Enforce {
   const { snapshotAge, sharedCatalogBytes } = { ...SERVER_BOUNDS, ...bounds }
   const { watch: session, lockTable } = connection
-  let warned: readonly string[] = []
+  let cancelledBefore: readonly string[] = []
 
   return async function enforce({ statementMs, idleTransactionMs, sizeBytes }) {
-    // First: with the lock table full, no other statement works.
-    const hoarding = await lockTable.endHoarder()
-    await suspend(connection, lockTable.takeHoarders())
-    const past = await session.query<Row>(ENFORCE, [statementMs, idleTransactionMs, warned, snapshotAge])
+    // First, because no other statement works while the lock table is full.
+    const holding = await lockTable.endLargestHolder()
+    await suspend(connection, lockTable.takeEndedRoles())
+    const past = await session.query<Row>(ENFORCE, [statementMs, idleTransactionMs, cancelledBefore, snapshotAge])
     const spilling = await session.query(END_SPILLING, [sizeBytes])
     const writing = await guardSharedCatalogs(connection, sharedCatalogBytes)
     const cancelled = past.filter(({ cancels }) => cancels)
-    warned = cancelled.map((row) => row.session)
-    return { cancelled: cancelled.length, ended: past.length - cancelled.length + spilling.length + hoarding + writing }
+    cancelledBefore = cancelled.map((row) => row.session)
+    return { cancelled: cancelled.length, ended: past.length - cancelled.length + spilling.length + holding + writing }
   }
 }
 
-/** Part of all transaction ids past which sessions that keep a database from being frozen are ended; autovacuum begins at a tenth. */
-const NEAR = 0.25
-/** Age of a session, in seconds, from which it counts as one that stays. */
-const STAYS_S = 60
-/** Both kinds of ids wrap around after 2^31 (PostgreSQL documentation, "Preventing Transaction ID Wraparound Failures"). */
+/** Used share of transaction ids above which sessions in the affected databases are ended; autovacuum begins at a tenth. */
+const MAX_USED = 0.25
+/** Minimum age in seconds of a session that is ended so. */
+const MIN_AGE_S = 60
+/** SQL for the used share of ids. Both kinds wrap around after 2^31 (PostgreSQL documentation, "Preventing Transaction ID Wraparound Failures"). */
 const USED = 'greatest(age(datfrozenxid), mxid_age(datminmxid)) / 2147483648.0'
 
 /**
- * Part of the transaction ids or multixact ids that are used up, 0 to 1, by the database that is worst off. Past a quarter it ends the
- * sessions in such databases: one that stays for days keeps its temporary tables from being frozen, or holds a lock that vacuum needs.
+ * Returns the used share of transaction ids or multixact ids, 0 to 1, of the database with the highest share. Above `maxUsed`, ends the sessions
+ * in such databases that are older than `minAgeS` seconds: a session of several days keeps its temporary tables from being frozen, or holds a
+ * lock that vacuum needs.
  */
-export async function guardTransactionIds(session: Session, { near = NEAR, staysS = STAYS_S } = {}): Promise<number> {
+export async function guardTransactionIds(session: Session, { maxUsed = MAX_USED, minAgeS = MIN_AGE_S } = {}): Promise<number> {
   const [row] = await session.query<{ used: number }>(`SELECT max(${USED})::float8 AS used FROM pg_database`)
   const used = row?.used ?? 0
-  if (used > near) {
+  if (used > maxUsed) {
     await session.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity JOIN pg_database d ON d.oid = datid
        WHERE ${USED} > $1 AND backend_type = 'client backend' AND usename <> current_user
          AND clock_timestamp() - backend_start > $2 * interval '1 second'`,
-      [near, staysS],
+      [maxUsed, minAgeS],
     )
   }
   return used

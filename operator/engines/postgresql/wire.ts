@@ -5,7 +5,7 @@ interface Message {
   readonly data: string
 }
 
-/** The part of the driver's Connection (the wire protocol over TCP or TLS) that its types leave out. */
+/** Members of the driver's Connection (the wire protocol over TCP or TLS) that its types omit. */
 interface Driver extends pg.Connection {
   connect(port: number, host: string): void
   requestSsl(): void
@@ -14,31 +14,34 @@ interface Driver extends pg.Connection {
   sendSCRAMClientFinalMessage(message: string): void
 }
 
-/** One connection to a server, on which a login may be spoken step by step (PostgreSQL documentation, "Message Flow"). */
+/** Connection to a server for a login message by message (PostgreSQL documentation, "Message Flow"). */
 export interface Wire {
-  /** Resolves when the server may be spoken to: over TLS, where the target has a CA. @throws what the driver throws; an Error when the time is up */
+  /**
+   * Resolves when the connection is ready for the login: after the TLS handshake, when the target has a CA.
+   * @throws errors of the driver; an Error on timeout
+   */
   readonly dialled: Promise<undefined>
   readonly send: Pick<Driver, 'sendSASLInitialResponseMessage' | 'sendSCRAMClientFinalMessage'>
   /**
-   * Asks for a session with `parameters` and answers the server's messages by `steps`, until it is ready for queries.
-   * @throws what the server says, what a step throws, or an Error when the connection ends or the time is up
+   * Requests a session with `parameters` and answers the server's messages with `steps`, until the server is ready for queries.
+   * @throws errors of the server or of a step; an Error when the connection ends or on timeout
    */
   converse(parameters: Readonly<Record<string, string>>, steps: Readonly<Record<string, Step>>): Promise<undefined>
-  /** Resolves when the connection is no more. Never rejects. */
+  /** Resolves when the connection has ended. Never rejects. */
   readonly ended: Promise<undefined>
   close(): void
 }
 
 type Step = (message: Message) => unknown
 
-/** Dials; `ms` is the time for all that is spoken, after which the connection is closed. */
-export function dial({ host, port, ca }: AdminTarget, ms: number): Wire {
+/** Connects to a server. Closes the connection after `timeoutMs`, which bounds the whole login. */
+export function dial({ host, port, ca }: AdminTarget, timeoutMs: number): Wire {
   const driver = new pg.Connection({ ssl: ca === undefined ? false : { ca } }) as Driver
   const dialled = Promise.withResolvers<undefined>()
   const ready = Promise.withResolvers<undefined>()
   const ended = Promise.withResolvers<undefined>()
-  // Each is told of the same failure, and not each has somebody who waits for it.
-  for (const { promise } of [dialled, ready]) promise.catch(nobody)
+  // A failure rejects both promises, but the caller may await only one of them.
+  for (const { promise } of [dialled, ready]) promise.catch(() => undefined)
 
   function settle(error: unknown): void {
     dialled.reject(error)
@@ -52,7 +55,7 @@ export function dial({ host, port, ca }: AdminTarget, ms: number): Wire {
     driver.stream.destroy()
   }
 
-  const timer = setTimeout(() => fail(new Error('the server does not answer')), ms)
+  const timer = setTimeout(() => fail(new Error('the server does not answer')), timeoutMs)
   driver.on('connect', () => (ca === undefined ? dialled.resolve(undefined) : driver.requestSsl()))
   driver.on('sslconnect', () => dialled.resolve(undefined))
   driver.on('readyForQuery', () => ready.resolve(undefined))
@@ -75,7 +78,7 @@ export function dial({ host, port, ca }: AdminTarget, ms: number): Wire {
       return ready.promise
     },
     close() {
-      // Nobody waits for the goodbye: it takes a sixth of the time.
+      // Does not wait for the server to close, which takes a sixth of the time of a login.
       driver.end()
       settle(CLOSED)
     },
@@ -83,7 +86,3 @@ export function dial({ host, port, ca }: AdminTarget, ms: number): Wire {
 }
 
 const CLOSED = new Error('the connection is closed')
-
-function nobody(): void {
-  // Nothing to do: see above.
-}

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => parts.disposeAsync())
 
-const NOBODY: JournalLogin = { uri: 'postgresql://nobody:x@127.0.0.1:1/journal?sslmode=disable' }
+const UNREACHABLE: JournalLogin = { uri: 'postgresql://nobody:x@127.0.0.1:1/journal?sslmode=disable' }
 
 test('an unavailable journal fails reads with journal_away, and is read again once it is back', async () => {
   let login: JournalLogin | undefined = undefined
@@ -26,7 +26,7 @@ test('an unavailable journal fails reads with journal_away, and is read again on
     log: silent,
   })
   await expect(reader.openSessions()).rejects.toMatchObject({ code: 'journal_away' })
-  login = NOBODY
+  login = UNREACHABLE
   await expect(reader.openSessions()).rejects.toMatchObject({ code: 'journal_away' })
   login = server.logins.reader
   const read = () =>
@@ -39,64 +39,64 @@ test('an unavailable journal fails reads with journal_away, and is read again on
   await expect.poll(read, { timeout: 10_000 }).toEqual([])
 })
 
-test('the error of an unavailable journal has no password', async () => {
+test('the error of an unavailable journal contains no password', async () => {
   await using reader = createPostgresqlReader({ login: () => Promise.resolve({ uri: 'no://uri:secret@at all' }), log: silent })
   const error: unknown = await reader.openSessions().catch((error: unknown) => error)
   expect(JSON.stringify([String(error), String(error instanceof Error && error.cause)])).not.toContain('secret')
 })
 
-test('followers receive requests after the server was down, including those kept meanwhile', async () => {
+test('followers receive requests after a crash of the server, including requests recorded meanwhile', async () => {
   await using reader = createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent })
   await using edge = createPostgresqlWriter({ login: () => Promise.resolve(server.logins.edge), log: silent })
   const keep = (...records: RequestRecord[]) =>
     keepRequests({ ...edge, ...reader, [Symbol.asyncDispose]: () => Promise.resolve() }, records)
   const tunnel = randomUUIDv7()
-  const heard: string[] = []
-  reader.follow(tunnel, ({ path }) => heard.push(path))
+  const received: string[] = []
+  reader.follow(tunnel, ({ path }) => received.push(path))
   await keep(requestRecord({ tunnel, path: '/before' }))
-  await expect.poll(() => heard).toEqual(['/before'])
+  await expect.poll(() => received).toEqual(['/before'])
   await server.server.crash()
   edge.request(requestRecord({ tunnel, path: '/meanwhile' }))
-  await expect.poll(() => heard, { timeout: 15_000 }).toEqual(['/before', '/meanwhile'])
+  await expect.poll(() => received, { timeout: 15_000 }).toEqual(['/before', '/meanwhile'])
   edge.request(requestRecord({ tunnel, path: '/after' }))
-  await expect.poll(() => heard, { timeout: 15_000 }).toEqual(['/before', '/meanwhile', '/after'])
+  await expect.poll(() => received, { timeout: 15_000 }).toEqual(['/before', '/meanwhile', '/after'])
 }, 40_000)
 
 test('a changed login replaces the connections of writer and follower', async () => {
-  const { edge, reader: another, owner } = server.logins
+  const { edge, reader: changed, owner } = server.logins
   const tunnel = randomUUIDv7()
   let login = edge
   await using keeper = createKeeper(() => Promise.resolve(login), 0)
-  const came = connectionRecord({ tunnel, type: 'refused' })
-  expect(await keeper.keep({ requests: [], connections: [JSON.stringify(came)], audit: [] })).toEqual({ refused: 0 })
-  login = another
+  const refusal = connectionRecord({ tunnel, type: 'refused' })
+  expect(await keeper.keep({ requests: [], connections: [JSON.stringify(refusal)], audit: [] })).toEqual({ refused: 0 })
+  login = changed
   const entry = auditRecord({ namespace: 'acme--prod' })
   expect(await keeper.keep({ requests: [], connections: [], audit: [JSON.stringify(entry)] })).toEqual({ refused: 0 })
 
-  const listens = async () => {
+  const followerRoles = async () => {
     const admin = await server.server.client()
-    const { rows } = await admin.query<{ who: string }>(
-      `SELECT usename AS who FROM pg_stat_activity WHERE application_name = 'mooring-journal-follow'`,
+    const { rows } = await admin.query<{ role: string }>(
+      `SELECT usename AS role FROM pg_stat_activity WHERE application_name = 'mooring-journal-follow'`,
     )
-    return rows.map(({ who }) => who)
+    return rows.map(({ role }) => role)
   }
   await using reader = createPostgresqlReader({ login: () => Promise.resolve(login), log: silent })
   reader.follow(tunnel, () => undefined)
-  await expect.poll(listens, { timeout: 10_000 }).toEqual(['journal_reader'])
+  await expect.poll(followerRoles, { timeout: 10_000 }).toEqual(['journal_reader'])
   login = owner
   const search = () => reader.requests({ tunnel }, { limit: 1 })
   await expect
     .poll(
       async () => {
         await search()
-        return listens()
+        return followerRoles()
       },
       { timeout: 10_000 },
     )
     .toEqual(['journal_owner'])
 })
 
-test('the identity check reconnects when the server has vanished silently', async () => {
+test('the identity check reconnects when the server does not respond', async () => {
   const { port } = server.server.target
   const lines: Socket[] = []
   await using between = await listening((client) => {

@@ -42,7 +42,7 @@ test('a journal of a newer version is rejected and not changed', async () => {
   await admin.query('UPDATE journal.layout SET version = version - 1')
 })
 
-test('refused logins of layout 2, kept among the connections, are read together with new ones', async () => {
+test('refused logins of layout 2, which stored them with the connections, are read together with new ones', async () => {
   const admin = await server.server.client({ database: 'journal' })
   const tunnel = randomUUIDv7()
   const refused = () => connectionRecord({ tunnel, type: 'refused' })
@@ -78,7 +78,7 @@ test('refused logins of layout 2, kept among the connections, are read together 
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([])
 })
 
-test('sums of response times of layout 4 lose the share of edge responses', async () => {
+test('the migration from layout 4 removes edge responses from the sums of response times', async () => {
   const admin = await server.server.client({ database: 'journal' })
   const tunnel = randomUUIDv7()
   await owner().sweep(Date.now())
@@ -129,26 +129,26 @@ test('records are removed past their retention: requests, then sums and connecti
   expect(await after(429)).toMatchObject({ audit: 0, open: 1 })
 })
 
-test.each([8, -8])('a sweep uses the clock of the database, with a local clock %i days off', async (days) => {
+test.each([8, -8])('a sweep uses the clock of the database when the local clock is %i days off', async (days) => {
   const admin = await server.server.client({ database: 'journal' })
   await admin.query('DROP SCHEMA journal CASCADE')
   await owner().migrate({ edge: 'journal_edge', reader: 'journal_reader' })
   const request = requestRecord({ tunnel: randomUUIDv7() })
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
   await using reader = createPostgresqlReader(by(server.logins.reader))
-  const sweepElsewhen = async () => {
+  const sweepWithWrongClock = async () => {
     const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + days * DAY_MS)
     await owner()
       .sweep()
       .finally(() => clock.mockRestore())
   }
-  await sweepElsewhen()
+  await sweepWithWrongClock()
   await keeper.keep({ requests: [batchOf(request)], connections: [], audit: [] })
-  await sweepElsewhen()
+  await sweepWithWrongClock()
   expect(await reader.requests({ tunnel: request.tunnel }, { limit: 5 })).toEqual([request])
 })
 
-test('the disconnect of a session’s own edge replaces the edge_lost guess, in either order', async () => {
+test('a disconnect of the session’s own edge replaces a presumed edge_lost, in either order', async () => {
   await owner().sweep()
   const tunnel = randomUUIDv7()
   await using edge = createPostgresqlWriter(by(server.logins.edge))
@@ -168,7 +168,7 @@ test('the disconnect of a session’s own edge replaces the edge_lost guess, in 
   expect(left.toSorted()).toEqual([one, two, lost, gone, real, first].map(({ id }) => id).toSorted())
 })
 
-test('makeRoom removes the oldest requests by the day, and nothing else', async () => {
+test('makeRoom removes only requests, the oldest day first', async () => {
   await owner().sweep(Date.now())
   const tunnel = randomUUIDv7()
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
@@ -189,33 +189,33 @@ test('makeRoom removes the oldest requests by the day, and nothing else', async 
   expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toHaveLength(1)
 })
 
-test('makeRoom removes the oldest refused logins when they take most space, and no connection', async () => {
+test('makeRoom removes the oldest refused logins, and no connection, when refused logins take the most space', async () => {
   await owner().sweep(Date.now())
   const tunnel = randomUUIDv7()
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
   await using reader = createPostgresqlReader(by(server.logins.reader))
   const refusalsAt = (age: number, count: number) =>
     Array.from({ length: count }, () => connectionRecord({ tunnel, type: 'refused', at: Date.now() - age * DAY_MS }))
-  const came = connectionRecord({ tunnel, at: Date.now() - 30 * DAY_MS })
+  const connected = connectionRecord({ tunnel, at: Date.now() - 30 * DAY_MS })
   const [old, young] = [refusalsAt(20, 1_000), refusalsAt(0, 3_000)]
   const request = requestRecord({ tunnel })
-  const connections = [came, ...old, ...young].map((record) => JSON.stringify(record))
+  const connections = [connected, ...old, ...young].map((record) => JSON.stringify(record))
   await keeper.keep({ requests: [batchOf(request)], connections, audit: [] })
   const idsLeft = async () =>
     (await reader.connections({ tunnel, refused: true }, { limit: 10_000 })).map(({ id }) => id).toSorted()
   const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id).toSorted()
-  expect(await idsLeft()).toEqual(idsOf([came, ...old, ...young]))
+  expect(await idsLeft()).toEqual(idsOf([connected, ...old, ...young]))
   const admin = await server.server.client({ database: 'journal' })
   const { rows } = await admin.query<{ used: string }>('SELECT pg_database_size(current_database()) AS used')
   expect(await owner().makeRoom(Number(rows[0]?.used) - 1)).toEqual([expect.stringMatching(/^refusals_/)])
-  expect(await idsLeft()).toEqual(idsOf([came, ...young]))
+  expect(await idsLeft()).toEqual(idsOf([connected, ...young]))
   expect(await reader.requests({ tunnel }, { limit: 5 })).toEqual([request])
   await owner().makeRoom(0)
-  expect(await idsLeft()).toEqual([came.id])
-  expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([came])
+  expect(await idsLeft()).toEqual([connected.id])
+  expect(await reader.connections({ tunnel, refused: false }, { limit: 5 })).toEqual([connected])
 })
 
-test('a partition with a reader stays until the next sweep; all other expired ones are dropped', async () => {
+test('a sweep keeps an expired partition with an open reader and drops all other expired ones', async () => {
   const admin = await server.server.client({ database: 'journal' })
   const today = Math.floor(Date.now() / DAY_MS)
   const partitions = async () =>
@@ -234,7 +234,7 @@ test('a partition with a reader stays until the next sweep; all other expired on
   await owner().sweep(Date.now())
 })
 
-test('a truncated batch is rejected for good, and later records are kept', async () => {
+test('a truncated batch is rejected permanently, and later batches are kept', async () => {
   await owner().sweep(Date.now())
   const request = requestRecord({ tunnel: randomUUIDv7() })
   await using keeper = createKeeper(() => Promise.resolve(server.logins.edge))
@@ -245,7 +245,7 @@ test('a truncated batch is rejected for good, and later records are kept', async
   expect(await reader.requests({ tunnel: request.tunnel }, { limit: 5 })).toEqual([request])
 })
 
-test('edges that ship concurrently and repeatedly neither deadlock nor count twice', async () => {
+test('edges that ship the same batches concurrently do not deadlock, and each request counts once', async () => {
   await owner().sweep(Date.now())
   const tunnels = Array.from({ length: 10 }, () => randomUUIDv7())
   const batches = Array.from({ length: 16 }, (_, batch) =>

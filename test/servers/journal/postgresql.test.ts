@@ -31,12 +31,12 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-conformance('a journal in PostgreSQL, by the roles of edges and apiservers', async () => ({
+conformance('a journal in PostgreSQL with the roles of edges and apiservers', async () => ({
   journal,
   [Symbol.asyncDispose]: () => Promise.resolve(),
 }))
 
-test('a record shipped repeatedly, with any others, is kept and summed up once', async () => {
+test('a record that is shipped repeatedly is kept and counted once', async () => {
   const tunnel = newTunnel()
   const records = Array.from({ length: 100 }, () => requestRecord({ tunnel }))
   await keepRequests(journal, records.slice(0, 60))

@@ -28,43 +28,43 @@ async function idsKept(): Promise<readonly string[]> {
   return (await journal.reader.connections({ tunnel, refused: false }, { limit: 1_000 })).map(({ id }) => id).toReversed()
 }
 
-test('a failing disk neither ends the thread nor fills the log, sets a metric, and the spool continues once it works', async () => {
-  await using place = await temporarySpool()
+test('on a failing disk the spool sets a metric and keeps running, and ships its records once the disk works', async () => {
+  await using temporary = await temporarySpool()
   const { lines, log } = lineLog()
   const registry = new Registry()
   const failing = async () => (await registry.getSingleMetric('mooring_journal_spool_failing')?.get())?.values[0]?.value
   const [before, meanwhile] = [connectionRecord({ tunnel }), connectionRecord({ tunnel })]
   {
-    await using spool = await place.open({ log, registry })
+    await using spool = await temporary.open({ log, registry })
     await spool.connection(before)
-    const away = `${place.directory}-away`
-    await rename(place.directory, away)
+    const moved = `${temporary.directory}-moved`
+    await rename(temporary.directory, moved)
     // Existing files can be written, but neither read nor followed by another file.
-    await place.setLogin(journal.server.logins.edge)
+    await temporary.setLogin(journal.server.logins.edge)
     await spool.shipped(1_000)
     await expect.poll(failing, { timeout: 5_000 }).toBe(1)
-    await rename(away, place.directory)
+    await rename(moved, temporary.directory)
     await spool.connection(meanwhile)
     await spool.shipped(10_000)
     await expect.poll(failing, { timeout: 5_000 }).toBe(0)
   }
   expect(await idsKept()).toEqual([before.id, meanwhile.id])
-  expect(await readdir(place.directory)).toEqual([])
+  expect(await readdir(temporary.directory)).toEqual([])
   expect(lines.filter((line) => line.includes('died'))).toEqual([])
   // At most once a minute, as disk-health.test.ts proves; a slow machine may take longer than a minute here.
   const ofDisk = lines.filter((line) => line.includes('disk'))
   expect([ofDisk.at(0), ofDisk.at(-1)]).toEqual([FAILS, 'disk of the journal spool works again'])
 })
 
-test('on a full disk events are acknowledged only once there is space', async () => {
+test('on a full disk the spool acknowledges events only once space is free', async () => {
   await using disk = await smallDisk(8)
-  await using place = await temporarySpool()
-  await place.setLogin(journal.server.logins.edge)
+  await using temporary = await temporarySpool()
+  await temporary.setLogin(journal.server.logins.edge)
   const { lines, log } = lineLog()
   const before = await idsKept()
   const records = Array.from({ length: 50 }, () => connectionRecord({ tunnel }))
   {
-    await using spool = await place.open({ directory: join(disk.dir, 'spool'), log })
+    await using spool = await temporary.open({ directory: join(disk.dir, 'spool'), log })
     const makeRoom = await disk.fill()
     let acknowledged = 0
     const waiting = records.map(async (record) => {

@@ -6,19 +6,19 @@ import { connectionRecord } from '../../conformance/journal/records.ts'
 import { createJournalOwner } from '../../../journal/postgresql.ts'
 import { temporarySpool } from '../../support/journal/temporary-spool.ts'
 
-const SOME_LOOKS_MS = 500
+const SEVERAL_CHECKS_MS = 500
 
-test('onReplaced reports a new journal once, and neither an outage nor a repeated migration', async () => {
+test('onReplaced reports a new journal once, and no outage or repeated migration', async () => {
   await using journal = await readableJournal()
-  await using place = await temporarySpool()
+  await using temporary = await temporarySpool()
   const { server, logins } = journal.server
   const owner = createJournalOwner({ login: () => Promise.resolve(logins.owner) })
-  const layOut = async () => {
+  const migrate = async () => {
     await owner.migrate({ edge: 'journal_edge', reader: 'journal_reader' })
     await owner.sweep()
   }
-  await place.setLogin(logins.edge)
-  await using spool = await place.open({ identityCheckMs: 50 })
+  await temporary.setLogin(logins.edge)
+  await using spool = await temporary.open({ identityCheckMs: 50 })
   const [first, second] = [connectionRecord({ tunnel: randomUUIDv7() }), connectionRecord({ tunnel: randomUUIDv7() })]
   const open = () => journal.reader.openSessions().catch(() => undefined)
   const reportConnections = vi.fn(() => void spool.connection(first))
@@ -27,18 +27,18 @@ test('onReplaced reports a new journal once, and neither an outage nor a repeate
   await spool.connection(first)
   await spool.shipped(10_000)
   await server.crash()
-  await layOut()
+  await migrate()
   await spool.connection(second)
   await spool.shipped(10_000)
   await expect.poll(open, { timeout: 10_000 }).toHaveLength(2)
-  await setTimeout(SOME_LOOKS_MS)
+  await setTimeout(SEVERAL_CHECKS_MS)
   expect(reportConnections).not.toHaveBeenCalled()
 
-  // No record is shipped meanwhile, which would fail, and the connection stays.
+  // The spool ships no record meanwhile and stays connected, so only the identity check can detect the new journal.
   const admin = await server.client({ database: 'journal' })
   await admin.query('DROP SCHEMA journal CASCADE')
-  await layOut()
+  await migrate()
   await expect.poll(open, { timeout: 10_000 }).toEqual([first])
-  await setTimeout(SOME_LOOKS_MS)
+  await setTimeout(SEVERAL_CHECKS_MS)
   expect(reportConnections).toHaveBeenCalledTimes(1)
 }, 60_000)

@@ -16,7 +16,7 @@ beforeAll(async () => {
   await apiserver.setLogin(server.logins.reader)
   const [requests, audit] = [parts.use(await edge.open()), parts.use(await apiserver.open())]
   const reader = parts.use(createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent }))
-  /** Acknowledged records are on their way to the journal: reads wait until they arrive. */
+  /** Waits until all acknowledged records are in the journal. */
   const arrived = () => Promise.all([requests.shipped(10_000), audit.shipped(10_000)])
   const after = async <T>(read: () => Promise<T>): Promise<T> => {
     await arrived()

@@ -9,7 +9,7 @@ import { silent } from '../../support/journal/temporary-journal.ts'
 const tunnel = 'full'
 const path = `/${'x'.repeat(2_000)}`
 
-test('on a full disk acknowledgements wait, requests wait up to a bound, and all continue once there is space', async () => {
+test('on a full disk acknowledgements wait and requests queue up to a bound, until space is free', async () => {
   await using disk = await smallDisk(8)
   const file = join(disk.dir, 'journal.db')
   const waitingBytes = 1_000_000

@@ -22,7 +22,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-/** Names of the databases and logins of tenants. */
+/** Returns the names of the databases and logins of tenants. */
 async function tenants(): Promise<readonly string[]> {
   await using admin = postgresqlAdmin(server.target)
   return [...(await admin.catalog()).tenants.keys()]
@@ -32,10 +32,11 @@ const ready = (operator: RunningOperator, name: string) =>
   operator.untilInstance(name, (now) => now !== undefined && isReady(now))
 const gone = (operator: RunningOperator, name: string) => operator.untilInstance(name, (now) => now === undefined)
 
-/** Store as in a cluster whose namespace controller deleted the operator's RoleBinding first: when `closed`, Secrets are forbidden. */
-function withoutSecrets(store: Store, closed: () => boolean): Store {
+/** Returns a store that forbids Secrets while `isForbidden`, as when the namespace controller deletes the operator's RoleBinding first. */
+function withoutSecrets(store: Store, isForbidden: () => boolean): Store {
   const refuse = (kind: Kind, key: Key): void => {
-    if (kind === Secret && key.namespace === NAMESPACE && closed()) throw new StoreError('forbidden', 'no right to Secrets here')
+    if (kind === Secret && key.namespace === NAMESPACE && isForbidden())
+      throw new StoreError('forbidden', 'no right to Secrets here')
   }
   return new Proxy(store, {
     get(target, property: keyof Store) {
@@ -49,15 +50,15 @@ function withoutSecrets(store: Store, closed: () => boolean): Store {
   })
 }
 
-test('a namespace deleted with 20 instances in it leaves no database and no login, though its Secrets went first', async () => {
-  let closed = false
-  await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => closed) })
+test('the deletion of a namespace with 20 instances removes all databases and logins, even when Secrets are forbidden first', async () => {
+  let isForbidden = false
+  await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => isForbidden) })
   await Promise.all(MANY.map((name) => operator.create(name)))
   await Promise.all(MANY.map((name) => ready(operator, name)))
   expect(await tenants()).toHaveLength(20)
   // Two more instances are being claimed during the deletion.
   await Promise.all(['late-1', 'late-2'].map((name) => operator.create(name)))
-  closed = true
+  isForbidden = true
   await operator.store.delete(Namespace, { name: NAMESPACE })
   await Promise.all([...MANY, 'late-1', 'late-2'].map((name) => gone(operator, name)))
   await expect.poll(() => operator.store.get(Namespace, { name: NAMESPACE })).toBeUndefined()
@@ -66,11 +67,11 @@ test('a namespace deleted with 20 instances in it leaves no database and no logi
 })
 
 test('an instance in a namespace without permission for Secrets reports that, and is claimed when permission is granted', async () => {
-  let closed = true
-  await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => closed) })
+  let isForbidden = true
+  await using operator = await startOperator({ target: server.target, wrap: (store) => withoutSecrets(store, () => isForbidden) })
   await operator.create('outside')
   await operator.untilInstance('outside', (now) => now !== undefined && conditionOf(now, 'Ready')?.reason === 'NoAccess')
-  closed = false
+  isForbidden = false
   await ready(operator, 'outside')
   await operator.store.delete(SharedInstance, { namespace: NAMESPACE, name: 'outside' })
   await gone(operator, 'outside')
@@ -81,14 +82,14 @@ test('a TenantNamespace deleted by kubectl deletes its Namespace and the databas
   await Promise.all(['a', 'b'].map((name) => operator.create(name)))
   await Promise.all(['a', 'b'].map((name) => ready(operator, name)))
   await operator.store.delete(TenantNamespace, { name: NAMESPACE })
-  const look = (now: unknown) => (now === undefined ? { gone: true } : undefined)
-  await operator.caches.tenantNamespaces.waitFor({ name: NAMESPACE }, look, AbortSignal.timeout(15_000))
+  const isDeleted = (now: unknown) => (now === undefined ? { gone: true } : undefined)
+  await operator.caches.tenantNamespaces.waitFor({ name: NAMESPACE }, isDeleted, AbortSignal.timeout(15_000))
   expect(await operator.store.get(Namespace, { name: NAMESPACE })).toBeUndefined()
   expect(await tenants()).toEqual([])
 })
 
-/** Runtime that reports a given state for every server. */
-function switchable() {
+/** Returns a runtime that reports every server as running or failed, as the test switches it. */
+function switchableRuntime() {
   const handlers: ((name: string) => void)[] = []
   let isUp = true
   const up = runtimeAt(server.target)
@@ -99,11 +100,11 @@ function switchable() {
     },
     ensure: async (...args) => (isUp ? up.ensure(...args) : { phase: 'failed', reason: 'Crashed', message: 'no answer' }),
   }
-  const turn = (to: 'up' | 'down') => {
+  const switchTo = (to: 'up' | 'down') => {
     isUp = to === 'up'
     for (const handler of handlers) handler('postgresql-15-4-0-r1-1')
   }
-  return { runtime, turn }
+  return { runtime, switchTo }
 }
 
 const isBlocked = (now: SharedInstance | undefined): boolean =>
@@ -111,12 +112,12 @@ const isBlocked = (now: SharedInstance | undefined): boolean =>
   conditionOf(now, 'CleanupBlocked')?.status === 'True' &&
   conditionOf(now, 'Ready')?.reason === 'CleanupBlocked'
 
-test('a server that is down blocks a deletion, visibly, until it is back or the deletion is forced', async () => {
-  const { runtime, turn } = switchable()
+test('a deletion reports CleanupBlocked while the server is down, until the server is back or the deletion is forced', async () => {
+  const { runtime, switchTo } = switchableRuntime()
   await using operator = await startOperator({ target: server.target, runtime })
   const made = await Promise.all(['waits', 'forced'].map((name) => operator.create(name)))
   await Promise.all(['waits', 'forced'].map((name) => ready(operator, name)))
-  turn('down')
+  switchTo('down')
   await Promise.all(['waits', 'forced'].map((name) => operator.untilInstance(name, (now) => now !== undefined && !isReady(now))))
   for (const { metadata } of made) await operator.store.delete(SharedInstance, { namespace: NAMESPACE, name: metadata.name })
   await Promise.all(['waits', 'forced'].map((name) => operator.untilInstance(name, isBlocked)))
@@ -126,7 +127,7 @@ test('a server that is down blocks a deletion, visibly, until it is back or the 
   await gone(operator, 'forced')
   expect(operator.instances.get({ namespace: NAMESPACE, name: 'waits' })).toBeDefined()
 
-  turn('up')
+  switchTo('up')
   await gone(operator, 'waits')
   // The sweeper removes the database that the forced deletion left.
   await using admin = postgresqlAdmin(server.target)
@@ -135,7 +136,7 @@ test('a server that is down blocks a deletion, visibly, until it is back or the 
   for (const name of left) await admin.drop(name)
 })
 
-test('an unreachable server with a ready status blocks a deletion visibly, until the deletion is forced', async () => {
+test('a deletion reports CleanupBlocked while its database cannot be dropped, until the deletion is forced', async () => {
   const operatorOf = async () => startOperator({ target: server.target })
   await using operator = await operatorOf()
   await operator.create('stuck')

@@ -21,7 +21,7 @@ afterAll(async () => {
 const ready = (operator: RunningOperator, name: string) =>
   operator.untilInstance(name, (now) => now !== undefined && isReady(now))
 
-/** Store that counts writes, and lists of Secrets, which only the sweeper makes. */
+/** Returns a store that records writes, and counts reads and lists of Secrets. Only the sweeper lists them. */
 function counting(store: Store) {
   const writes: string[] = []
   const seen = { sweeps: 0, secretsRead: 0 }
@@ -39,23 +39,23 @@ function counting(store: Store) {
   return { counted, writes, seen }
 }
 
-test('an operator that starts over settled objects, and sweeps, writes nothing', async () => {
-  await using place = await openTemporaryStore()
+test('an operator that starts with reconciled objects and sweeps writes nothing', async () => {
+  await using temporary = await openTemporaryStore()
   const names = ['s-1', 's-2', 's-3', 's-4', 's-5']
   {
-    await using former = await startOperator({ target: server.target, settings: SWEEP, over: place.store })
+    await using former = await startOperator({ target: server.target, settings: SWEEP, over: temporary.store })
     await Promise.all(names.map((name) => former.create(name)))
     await Promise.all(names.map((name) => ready(former, name)))
     const isBound = () => former.caches.tenantNamespaces.list().some(isReady)
     await expect.poll(isBound).toBe(true)
   }
-  const { resourceVersion } = await place.store.list(Region)
-  const { counted, writes, seen } = counting(place.store)
-  await using next = await startOperator({ target: server.target, settings: SWEEP, over: place.store, wrap: () => counted })
+  const { resourceVersion } = await temporary.store.list(Region)
+  const { counted, writes, seen } = counting(temporary.store)
+  await using next = await startOperator({ target: server.target, settings: SWEEP, over: temporary.store, wrap: () => counted })
   // Each instance was reconciled once, and all Secrets were listed several times.
   await expect.poll(() => seen.secretsRead).toBeGreaterThan(names.length)
   await expect.poll(() => seen.sweeps, { timeout: 10_000 }).toBeGreaterThan(3)
   expect(next.instances.list().every(isReady)).toBe(true)
   expect(writes).toEqual([])
-  expect((await place.store.list(Region)).resourceVersion).toBe(resourceVersion)
+  expect((await temporary.store.list(Region)).resourceVersion).toBe(resourceVersion)
 })

@@ -16,7 +16,7 @@ import { decodeSecret } from '../../../operator/secret-data.ts'
 
 const NAMESPACE = 'acme--prod'
 const SWEEP = { every: { sessionsMs: 60_000, sweepMs: 100 } }
-const WISH = { region: REGION_ID, motor: 'postgresql-15.4.0' } as const
+const SPEC = { region: REGION_ID, motor: 'postgresql-15.4.0' } as const
 
 let server: ThrowAwayPostgres
 let operator: RunningOperator
@@ -35,7 +35,7 @@ const uriOf = async (name: string) =>
 
 /** Spec as a user applies it: only fields without a default, no finalizer, no annotation of the REST API. */
 async function apply(name: string, more: Partial<SharedInstance['spec']> = {}): Promise<SharedInstance> {
-  await operator.store.create(SharedInstance, { metadata: key(name), spec: { identifier: name, ...WISH, ...more } })
+  await operator.store.create(SharedInstance, { metadata: key(name), spec: { identifier: name, ...SPEC, ...more } })
   return ready(name)
 }
 
@@ -69,7 +69,7 @@ test('a SharedInstance applied with kubectl becomes a database with a working Se
   await expect.poll(() => operator.store.get(Secret, key('plain-credentials'))).toBeUndefined()
 })
 
-test('`enabled` switches its logins off and on', async () => {
+test('`enabled` switches the login of an instance off and on', async () => {
   await apply('switch')
   await operator.store.mergePatch(SharedInstance, key('switch'), { spec: { enabled: false } })
   await operator.untilInstance('switch', (now) => now !== undefined && conditionOf(now, 'Ready')?.reason === 'Disabled')
@@ -79,7 +79,7 @@ test('`enabled` switches its logins off and on', async () => {
   expect(await query(await uriOf('switch'), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 })
 
-test('a higher `passwordVersion` rotates: the old password is refused from then on', async () => {
+test('a higher `passwordVersion` rotates the password, and the old one is rejected', async () => {
   await apply('rotate')
   const before = await uriOf('rotate')
   await operator.store.mergePatch(SharedInstance, key('rotate'), { spec: { passwordVersion: 2 } })
@@ -88,7 +88,7 @@ test('a higher `passwordVersion` rotates: the old password is refused from then 
   expect(await query(await uriOf('rotate'), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 })
 
-test('a `templateRef` starts it as a copy', async () => {
+test('a `templateRef` makes the database a copy of the template', async () => {
   await apply('template')
   await query(await uriOf('template'), 'CREATE TABLE t AS SELECT 42 AS answer')
   await apply('copy', { templateRef: { name: 'template' } })
@@ -98,14 +98,14 @@ test('a `templateRef` starts it as a copy', async () => {
 test('an instance waits for a template that is applied after it', async () => {
   await operator.store.create(SharedInstance, {
     metadata: key('early'),
-    spec: { identifier: 'early', ...WISH, templateRef: { name: 'later' } },
+    spec: { identifier: 'early', ...SPEC, templateRef: { name: 'later' } },
   })
   await operator.untilInstance('early', (now) => now !== undefined && conditionOf(now, 'Ready')?.reason === 'TemplateNotFound')
   await apply('later')
   await ready('early')
 })
 
-test('`expiresAt` deletes it at that time', async () => {
+test('`expiresAt` deletes an instance at that time', async () => {
   await apply('brief', { expiresAt: new Date(Date.now() + 2_000).toISOString() })
   await operator.untilInstance('brief', (now) => now === undefined)
 })

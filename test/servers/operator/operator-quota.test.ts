@@ -12,20 +12,20 @@ const NAMES = Array.from({ length: 8 }, (_, index) => `i${index}`)
 const key = (name: string) => ({ namespace: 'acme--prod', name })
 
 let server: ThrowAwayPostgres
-let place: Awaited<ReturnType<typeof openTemporaryStore>>
+let temporary: Awaited<ReturnType<typeof openTemporaryStore>>
 beforeAll(async () => {
   server = await startPostgres('15')
-  place = await openTemporaryStore()
+  temporary = await openTemporaryStore()
 })
 afterAll(async () => {
-  await place[Symbol.asyncDispose]()
+  await temporary[Symbol.asyncDispose]()
   await server[Symbol.asyncDispose]()
 })
 
-/** Starts an operator with a quota over the objects of the former operator. */
+/** Starts an operator with a quota, on the store of the previous operator. */
 async function start(instances: number) {
   const operator = await startOperator({
-    ...{ target: server.target, over: place.store },
+    ...{ target: server.target, over: temporary.store },
     settings: { quotas: { instances, tunnels: 0 } },
   })
   return { ...operator, ...viewOf(operator) }
@@ -34,7 +34,7 @@ async function start(instances: number) {
 function viewOf(operator: RunningOperator) {
   const { store, instances } = operator
   const reasonOf = (instance: SharedInstance | undefined) => instance && conditionOf(instance, 'Ready')?.reason
-  const isJudged = (instance: SharedInstance | undefined) => ['Claimed', 'QuotaExceeded'].includes(reasonOf(instance) ?? '')
+  const isDecided = (instance: SharedInstance | undefined) => ['Claimed', 'QuotaExceeded'].includes(reasonOf(instance) ?? '')
   return {
     /** Creates an instance as kubectl does. */
     apply: (name: string) =>
@@ -46,19 +46,19 @@ function viewOf(operator: RunningOperator) {
       await store.delete(SharedInstance, key(name))
       await operator.untilInstance(name, (now) => now === undefined)
     },
-    /** Instances with that reason, after all have been reconciled. */
-    async those(reason: string, among: readonly string[]) {
-      await Promise.all(among.map((name) => operator.untilInstance(name, isJudged)))
+    /** Returns the instances with a reason, after all have been reconciled. */
+    async withReason(reason: string, among: readonly string[]) {
+      await Promise.all(among.map((name) => operator.untilInstance(name, isDecided)))
       return among.filter((name) => reasonOf(instances.get(key(name))) === reason)
     },
   }
 }
 
-test('of eight concurrent instances those within the quota get a database; the others report the quota and get nothing', async () => {
+test('of eight concurrent instances, two within the quota get a database; six report the quota and get nothing', async () => {
   await using operator = await start(2)
   await Promise.all(NAMES.map((name) => operator.apply(name)))
-  expect(await operator.those('Claimed', NAMES)).toHaveLength(2)
-  const waiting = await operator.those('QuotaExceeded', NAMES)
+  expect(await operator.withReason('Claimed', NAMES)).toHaveLength(2)
+  const waiting = await operator.withReason('QuotaExceeded', NAMES)
   expect(waiting).toHaveLength(6)
   for (const name of waiting) {
     const { metadata, status } = operator.instances.get(key(name)) ?? {}
@@ -69,32 +69,32 @@ test('of eight concurrent instances those within the quota get a database; the o
   expect((await operator.store.list(DatabaseServer)).items).toHaveLength(1)
 })
 
-test('the deletion of an admitted instance admits a waiting one; that of a waiting instance admits none', async () => {
+test('the deletion of an admitted instance admits a waiting one; the deletion of a waiting instance admits none', async () => {
   await using operator = await start(2)
-  const [one = '', other] = await operator.those('Claimed', NAMES)
-  const [neverBegun = '', ...waiting] = await operator.those('QuotaExceeded', NAMES)
+  const [one = '', other] = await operator.withReason('Claimed', NAMES)
+  const [neverBegun = '', ...waiting] = await operator.withReason('QuotaExceeded', NAMES)
   await operator.remove(neverBegun)
   await operator.remove(one)
-  await expect.poll(() => operator.those('Claimed', [other ?? '', ...waiting])).toHaveLength(2)
-  expect(await operator.those('QuotaExceeded', waiting)).toHaveLength(4)
+  await expect.poll(() => operator.withReason('Claimed', [other ?? '', ...waiting])).toHaveLength(2)
+  expect(await operator.withReason('QuotaExceeded', waiting)).toHaveLength(4)
 })
 
-test('a lowered quota deletes no instance, and admits none until there are fewer', async () => {
+test('a lowered quota deletes no instance, and admits none until their number is below it', async () => {
   await using operator = await start(1)
   const { items } = await operator.store.list(SharedInstance)
   const names = items.map(({ metadata }) => metadata.name)
-  const having = await operator.those('Claimed', names)
+  const having = await operator.withReason('Claimed', names)
   expect(having).toHaveLength(2)
   for (const name of having) {
     await operator.store.mergePatch(SharedInstance, key(name), { spec: { passwordVersion: 2 } })
     await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 2)
   }
-  const waiting = await operator.those('QuotaExceeded', names)
+  const waiting = await operator.withReason('QuotaExceeded', names)
   const [one = '', two = ''] = having
   await operator.remove(one)
   await operator.apply('late')
-  expect(await operator.those('Claimed', [...waiting, 'late'])).toEqual([])
+  expect(await operator.withReason('Claimed', [...waiting, 'late'])).toEqual([])
   await operator.remove(two)
-  await expect.poll(() => operator.those('Claimed', [...waiting, 'late'])).toHaveLength(1)
-  expect(await operator.those('QuotaExceeded', ['late'])).toEqual(['late'])
+  await expect.poll(() => operator.withReason('Claimed', [...waiting, 'late'])).toHaveLength(1)
+  expect(await operator.withReason('QuotaExceeded', ['late'])).toEqual(['late'])
 })

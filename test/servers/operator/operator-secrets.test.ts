@@ -28,7 +28,7 @@ const secret = () => operator.store.get(Secret, key())
 const text = async (field: string) => decodeSecret((await secret())?.data ?? {}, field)
 const instance = () => operator.instances.get({ namespace: NAMESPACE, name })
 
-/** Whether the URI of the Secret logs in. */
+/** Whether a client can log in with the URI of the Secret. */
 async function logsIn(): Promise<boolean> {
   const client = new pg.Client({ connectionString: await text('uri') })
   try {
@@ -46,7 +46,7 @@ beforeEach(async () => {
   await operator.untilInstance(name, (now) => now !== undefined && isReady(now))
 })
 
-test('a deleted Secret is restored with a new password, in force in the engine', async () => {
+test('a deleted Secret is restored with a new password, which the engine accepts', async () => {
   const [before, password] = [await secret(), await text('password')]
   const secretRef = instance()?.status?.secretRef
   await operator.store.delete(Secret, key())
@@ -59,10 +59,10 @@ test('a deleted Secret is restored with a new password, in force in the engine',
 })
 
 test.each([
-  { damage: 'its password', data: { password: base64('guessed') } },
-  { damage: 'its user', data: { username: base64('somebody') } },
-  { damage: 'everything', data: { password: null, uri: null, database: null, username: null } },
-])('a Secret in which $damage was changed gets a new password', async ({ data }) => {
+  { changed: 'the password', data: { password: base64('guessed') } },
+  { changed: 'the user', data: { username: base64('another') } },
+  { changed: 'every field', data: { password: null, uri: null, database: null, username: null } },
+])('a Secret in which a tenant changed $changed gets a new password', async ({ data }) => {
   const [password, database] = [await text('password'), await text('database')]
   await operator.store.mergePatch(Secret, key(), { data })
   const restored = async () => [await text('username'), await text('database'), (await text('password'))?.length]
@@ -73,10 +73,10 @@ test.each([
 })
 
 test.each([
-  { damage: 'its labels', patch: { metadata: { labels: null, annotations: null } } },
-  { damage: 'its owner', patch: { metadata: { ownerReferences: null } } },
-  { damage: 'its host', patch: { data: { host: base64('example.com'), provider: null } } },
-])('a Secret in which $damage was changed is repaired and keeps its password', async ({ patch }) => {
+  { changed: 'the labels', patch: { metadata: { labels: null, annotations: null } } },
+  { changed: 'the owner', patch: { metadata: { ownerReferences: null } } },
+  { changed: 'the host', patch: { data: { host: base64('example.com'), provider: null } } },
+])('a Secret in which a tenant changed $changed is repaired and keeps its password', async ({ patch }) => {
   const before = await secret()
   await operator.store.mergePatch(Secret, key(), patch)
   const rest = async () => {
@@ -88,7 +88,7 @@ test.each([
   expect(await logsIn()).toBe(true)
 })
 
-test('a Secret of the name with another owner stays unchanged, and the instance reports it', async () => {
+test('a Secret of the same name with another owner stays unchanged, and the instance reports SecretTaken', async () => {
   await operator.store.delete(Secret, key())
   const foreign = { metadata: { ...key(), labels: { app: 'other' } }, data: { password: base64('theirs') } }
   // The operator may have restored the Secret since its deletion.
@@ -117,17 +117,17 @@ test('a crash between the restored Secret and the engine leaves no invalid passw
   expect(await logsIn()).toBe(true)
 })
 
-/** Server and database name of an instance. */
-function placeOf(of: string) {
+/** Returns the names of the server and the database of an instance. */
+function databaseOf(of: string) {
   const { status } = operator.instances.get({ namespace: NAMESPACE, name: of }) ?? {}
   return { database: status?.name ?? '', server: status?.serverRef?.name ?? '' }
 }
 
 test.each([
   { named: 'a neighbour’s database', thief: 'thief-1', label: undefined },
-  { named: 'a server that is none', thief: 'thief-2', label: 'of-nobody' },
+  { named: 'an unknown server', thief: 'thief-2', label: 'unknown' },
 ])('a Secret that existed before the claim, and names $named, is not trusted', async ({ thief, label }) => {
-  const { database, server } = placeOf(name)
+  const { database, server } = databaseOf(name)
   const labels = { 'app.kubernetes.io/managed-by': 'mooring', 'mooring.dev/server': label ?? server }
   const uri = `postgresql://${database}:guessed@127.0.0.1:5432/${database}`
   const texts = { username: database, database, password: 'guessed', uri }
@@ -135,7 +135,7 @@ test.each([
   await operator.store.create(Secret, { metadata, data: encodeSecret(texts) })
   await operator.create(thief)
   await operator.untilInstance(thief, (now) => now !== undefined && isReady(now))
-  expect(placeOf(thief).database).not.toBe(database)
-  expect(placeOf(thief).server).toBe(server)
+  expect(databaseOf(thief).database).not.toBe(database)
+  expect(databaseOf(thief).server).toBe(server)
   expect(await logsIn()).toBe(true)
 })

@@ -18,7 +18,7 @@ test('the watchdog disables only an instance above its size limit; a reset enabl
   for (const name of ['big', 'small']) await operator.untilInstance(name, (seen) => seen !== undefined && isReady(seen))
   const session = await server.client(await operator.credentialsOf('big'))
   await session.query('CREATE TABLE filler (text text)')
-  // The space is used even when the watchdog, which polls continuously, ends the session in the middle.
+  // An insert that the watchdog interrupts still uses the space.
   const filling = session.query('INSERT INTO filler SELECT repeat(md5(n::text), 30) FROM generate_series(1, 30000) AS n')
   await Promise.allSettled([filling])
 
@@ -36,7 +36,7 @@ test('the watchdog disables only an instance above its size limit; a reset enabl
   expect((await again.query(`SELECT to_regclass('filler') AS filler`)).rows).toEqual([{ filler: null }])
 })
 
-test('a tenant that writes fast is disabled between two sweeps', async () => {
+test('the watchdog disables a tenant above its size limit between two sweeps', async () => {
   await using server = await startPostgres('15')
   await using operator = await startOperator({
     target: server.target,
@@ -54,7 +54,7 @@ test('a tenant that writes fast is disabled between two sweeps', async () => {
   await expect(session.query('SELECT 1')).rejects.toThrow()
 })
 
-test('a password that the tenant changed is set to that of the Secret again', async () => {
+test('the watchdog resets a password that the tenant changed to the one of the Secret', async () => {
   await using server = await startPostgres('15')
   await using operator = await startOperator({
     target: server.target,
@@ -77,7 +77,7 @@ test('a password that the tenant changed is set to that of the Secret again', as
     .toBe('open')
 })
 
-test('a rotation over the resource ends the sessions of the old password', async () => {
+test('a rotation by `passwordVersion` ends the sessions of the old password', async () => {
   await using server = await startPostgres('15')
   await using operator = await startOperator({ target: server.target })
   const instance = await operator.create('rotated')

@@ -5,7 +5,7 @@ import { SERIES } from '../../support/postgresql/postgres.ts'
 describe.each(SERIES)('PostgreSQL %s drops', (series) => {
   const bench = postgresqlBench(series)
 
-  async function isGone(name: string): Promise<void> {
+  async function expectGone(name: string): Promise<void> {
     expect(await bench.admin.find(name)).toEqual({ database: false, login: 'absent' })
     const client = await bench.server.client()
     const { rows } = await client.query(
@@ -21,56 +21,56 @@ describe.each(SERIES)('PostgreSQL %s drops', (series) => {
     await client.query(`ALTER ROLE busy SET work_mem = '8MB'; ALTER ROLE busy IN DATABASE postgres SET work_mem = '8MB'`)
     await client.query('BEGIN; CREATE TABLE t (n int); LOCK TABLE t')
     await bench.admin.drop('busy')
-    await isGone('busy')
+    await expectGone('busy')
     await expect(client.query('SELECT 1')).rejects.toThrow()
   })
 
-  test('what is not there, without complaint', async () => {
+  test('an absent tenant without an error', async () => {
     await bench.admin.drop('never')
     await bench.tenant('oncemore')
     await bench.admin.drop('oncemore')
     await bench.admin.drop('oncemore')
   })
 
-  test('two drops at once, and both succeed or one may be repeated', async () => {
+  test('a tenant in two concurrent calls, of which a failed one can be repeated', async () => {
     await bench.tenant('doubled')
     await Promise.allSettled([bench.admin.drop('doubled'), bench.admin.drop('doubled')])
     await bench.admin.drop('doubled')
-    await isGone('doubled')
+    await expectGone('doubled')
   })
 
   test.each([
-    { nuisance: 'grants it a table', sql: 'CREATE TABLE t (n int); GRANT SELECT ON t TO leaving' },
-    { nuisance: 'grants it a column', sql: 'CREATE TABLE t (n int); GRANT SELECT (n) ON t TO leaving' },
-    { nuisance: 'grants it a schema', sql: 'CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO leaving' },
-    { nuisance: 'names it in a policy', sql: 'CREATE TABLE t (n int); CREATE POLICY p ON t TO leaving USING (true)' },
-    { nuisance: 'grants it by default', sql: 'ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO leaving' },
-    { nuisance: 'grants it a large object', sql: `SELECT lo_create(4711); GRANT SELECT ON LARGE OBJECT 4711 TO leaving` },
+    { interference: 'grants it a table', sql: 'CREATE TABLE t (n int); GRANT SELECT ON t TO leaving' },
+    { interference: 'grants it a column', sql: 'CREATE TABLE t (n int); GRANT SELECT (n) ON t TO leaving' },
+    { interference: 'grants it a schema', sql: 'CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO leaving' },
+    { interference: 'names it in a policy', sql: 'CREATE TABLE t (n int); CREATE POLICY p ON t TO leaving USING (true)' },
+    { interference: 'grants it default privileges', sql: 'ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO leaving' },
+    { interference: 'grants it a large object', sql: `SELECT lo_create(4711); GRANT SELECT ON LARGE OBJECT 4711 TO leaving` },
     {
-      nuisance: 'grants it a table and holds on to that',
+      interference: 'grants it a table and locks that table',
       sql: 'CREATE TABLE t (n int); GRANT SELECT ON t TO leaving',
       hold: 'BEGIN; LOCK TABLE t',
     },
-  ])('a tenant whose neighbour $nuisance', async ({ sql, hold }) => {
+  ])('a tenant whose neighbour $interference', async ({ sql, hold }) => {
     const neighbour = await bench.tenant('neighbour')
     await bench.tenant('leaving')
     const client = await bench.as(neighbour)
     await client.query(sql)
     if (hold) await client.query(hold)
     await bench.admin.drop('leaving')
-    await isGone('leaving')
+    await expectGone('leaving')
     if (!hold) await client.query('SELECT 1')
     await bench.admin.drop('neighbour')
   })
 
-  test('a tenant whose neighbour makes it a member of itself, which 14 lets it', async () => {
+  test('a tenant whose neighbour makes it a member of its role, which 14 permits', async () => {
     const neighbour = await bench.tenant('neighbour')
     await bench.tenant('leaving')
     const granted = (await bench.as(neighbour)).query('GRANT neighbour TO leaving')
     if (series === '14') await granted
     else await expect(granted).rejects.toThrow('must have admin option')
     await bench.admin.drop('leaving')
-    await isGone('leaving')
+    await expectGone('leaving')
     await bench.admin.drop('neighbour')
   })
 
@@ -84,18 +84,18 @@ describe.each(SERIES)('PostgreSQL %s drops', (series) => {
       await bench.admin.disableLogin('model')
       await bench.admin.claim({ name: 'copy', password: 'x' }, LIMITS, { template: 'model' })
       await bench.admin.drop(first)
-      await isGone(first)
+      await expectGone(first)
       await bench.admin.drop(second)
-      await isGone(second)
+      await expectGone(second)
     }
   })
 
-  test('a tenant that somebody died copying', async () => {
+  test('a tenant with an unfinished copy of a crashed operator', async () => {
     await bench.tenant('copied')
     const root = await bench.server.client()
     await root.query('CREATE DATABASE making_00000000000000aa TEMPLATE copied ALLOW_CONNECTIONS false')
     await bench.admin.drop('copied')
-    await isGone('copied')
+    await expectGone('copied')
     await bench.settle(0)
     expect((await bench.admin.catalog()).leftovers).toEqual([])
   })

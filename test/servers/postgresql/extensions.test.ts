@@ -9,8 +9,8 @@ import type { Tenant } from '../../../operator/engines/engine.ts'
 
 const run = promisify(execFile)
 
-/** Those that a region allows unless it says otherwise (crds/formats/extensions.ts). */
-const USUAL = [
+/** Extensions that a region allows by default (crds/formats/extensions.ts). */
+const DEFAULTS = [
   ...['pgcrypto', 'uuid-ossp', 'citext', 'hstore', 'pg_trgm', 'unaccent'],
   ...['btree_gin', 'btree_gist', 'ltree', 'fuzzystrmatch', 'tablefunc'],
 ]
@@ -23,8 +23,8 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     return `postgresql://${name}:${password}@${host}:${port}/${name}${ca === undefined ? '' : '?sslmode=require'}`
   }
 
-  test.each([...USUAL, 'intarray', 'plperl', 'pltcl', 'cube', 'isn', 'tsm_system_rows'])(
-    'a tenant cannot install %s by itself, which is a trusted extension elsewhere',
+  test.each([...DEFAULTS, 'intarray', 'plperl', 'pltcl', 'cube', 'isn', 'tsm_system_rows'])(
+    'a tenant cannot install %s, which PostgreSQL trusts by default',
     async (extension) => {
       const client = await bench.as(await bench.tenant('mallory'))
       await expect(client.query(`CREATE EXTENSION "${extension}"`)).rejects.toMatchObject({ code: DENIED })
@@ -33,7 +33,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     },
   )
 
-  test('a tenant cannot install one from within CREATE SCHEMA, where search_path does not protect its script', async () => {
+  test('a tenant cannot install an extension within CREATE SCHEMA, where search_path does not protect its script', async () => {
     const client = await bench.as(await bench.tenant('mallory'))
     await client.query(`
       CREATE FUNCTION install() RETURNS int LANGUAGE plpgsql AS $$ BEGIN CREATE EXTENSION hstore; RETURN 1; END $$;
@@ -44,12 +44,12 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     await client.end()
   })
 
-  test('installed for a tenant they work, and CREATE EXTENSION IF NOT EXISTS of them passes', async () => {
+  test('of the operator work, and CREATE EXTENSION IF NOT EXISTS succeeds for them', async () => {
     const tenant = await bench.tenant('extended')
-    expect(await bench.admin.installExtensions(tenant.name, USUAL)).toEqual([])
-    expect(await bench.admin.installExtensions(tenant.name, USUAL)).toEqual([])
+    expect(await bench.admin.installExtensions(tenant.name, DEFAULTS)).toEqual([])
+    expect(await bench.admin.installExtensions(tenant.name, DEFAULTS)).toEqual([])
     const client = await bench.as(tenant)
-    for (const extension of USUAL) await client.query(`CREATE EXTENSION IF NOT EXISTS "${extension}" WITH SCHEMA public`)
+    for (const extension of DEFAULTS) await client.query(`CREATE EXTENSION IF NOT EXISTS "${extension}" WITH SCHEMA public`)
     const { rows } = await client.query(`
       SELECT length(gen_random_uuid()::text) AS uuid, 'A'::citext = 'a' AS citext, 'a=>1'::hstore -> 'a' AS hstore,
         unaccent('Ärger') AS unaccent, similarity('word', 'words') > 0.5 AS trgm, crypt('x', gen_salt('bf', 4)) LIKE '$2a$%' AS crypt,
@@ -65,7 +65,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     )
   })
 
-  test('belong to the tenant like those that it made itself, but what is in them does not', async () => {
+  test('belong to the tenant, but the objects in them do not', async () => {
     const tenant = await bench.tenant('owner')
     await bench.admin.installExtensions(tenant.name, ['citext', 'hstore'])
     const client = await bench.as(tenant)
@@ -81,7 +81,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     expect(await bench.admin.find('owner')).toEqual({ database: false, login: 'absent' })
   })
 
-  test('are in the copy of a template, and belong to the new tenant', async () => {
+  test('of a template are in its copy, and belong to the new tenant', async () => {
     const model = await bench.tenant('model')
     await bench.admin.installExtensions('model', ['citext'])
     await (await bench.as(model)).query('CREATE TABLE t (c citext)')
@@ -95,16 +95,16 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
   })
 
   test.each([
-    ['dblink', 'is not one that a region allows but the engine has'],
-    ['plpython3u', 'has a language that is not safe'],
-  ])('%s, which %s, is installed by no tenant', async (extension) => {
+    ['dblink', 'no region allows'],
+    ['plpython3u', 'has an unsafe language'],
+  ])('a tenant cannot install %s, which %s', async (extension) => {
     const client = await bench.as(await bench.tenant('mallory'))
     await expect(client.query(`CREATE EXTENSION ${extension}`)).rejects.toThrow()
     await client.end()
   })
 
   test.each(['nosuchextension', 'earthdistance', 'xml2'])(
-    '%s is refused, as it is missing or cannot be installed safely',
+    'the operator does not install %s, which is missing or cannot be installed safely',
     async (name) => {
       const tenant = await bench.tenant('refused')
       expect(await bench.admin.installExtensions(tenant.name, [name, 'hstore'])).toMatchObject([{ name, reason: 'unavailable' }])
@@ -112,7 +112,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     },
   )
 
-  test('of which an object is there already are refused, and nothing is left of the attempt', async () => {
+  test('that conflict with an object of the tenant are rejected, and the attempt leaves no objects', async () => {
     const tenant = await bench.tenant('conflicting')
     const client = await bench.as(tenant)
     await client.query('CREATE TYPE citext AS (n int)')
@@ -125,7 +125,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     await bench.admin.installExtensions(tenant.name, ['citext'])
   })
 
-  test('are installed whatever the tenant did to schema public', async () => {
+  test('are installed when the tenant dropped or recreated schema public', async () => {
     const tenant = await bench.tenant('publicless')
     const client = await bench.as(tenant)
     await client.query('DROP SCHEMA public CASCADE')
@@ -136,7 +136,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     await client.query(`CREATE TABLE t (c citext)`)
   })
 
-  test('do not run what the tenant prepared for their scripts', async () => {
+  test('do not run functions of the tenant during their installation', async () => {
     const tenant = await bench.tenant('trapper')
     const client = await bench.as(tenant)
     await client.query(`
@@ -153,7 +153,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     expect(rows).toEqual([{ rolsuper: false }])
   })
 
-  test('wait for no lock of the tenant', async () => {
+  test('are installed without waiting for locks of the tenant', async () => {
     const tenant = await bench.tenant('locking')
     const client = await bench.as(tenant)
     await client
@@ -163,7 +163,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     await (await bench.as(tenant)).query('CREATE TABLE t (c citext)')
   })
 
-  test('migrations of knex and Prisma-like SQL find them there', async () => {
+  test('are available to migrations of knex and Prisma', async () => {
     const tenant = await bench.tenant('migrating')
     await bench.admin.installExtensions(tenant.name, ['uuid-ossp', 'citext', 'pgcrypto'])
     const { ca } = bench.server.target
@@ -184,7 +184,7 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
     }
   })
 
-  test('pg_dump and pg_restore with them end without a complaint', async () => {
+  test('do not make pg_dump and pg_restore report errors', async () => {
     const [from, to] = [await bench.tenant('dumped'), await bench.tenant('restored')]
     for (const { name } of [from, to]) await bench.admin.installExtensions(name, ['citext', 'hstore'])
     await (await bench.as(from)).query(`CREATE TABLE t (c citext, h hstore); INSERT INTO t VALUES ('A', 'a=>1')`)

@@ -5,7 +5,7 @@ import { SERIES } from '../../support/postgresql/postgres.ts'
 import type { EngineAdmin, Tenant } from '../../../operator/engines/engine.ts'
 
 const UNLIMITED = { statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 1 << 30 }
-/** "out of shared memory" */
+/** SQLSTATE of "out of shared memory". */
 const FULL = { code: '53200' }
 
 const rejection = (work: Promise<unknown>): Promise<unknown> => work.then(() => undefined).catch((error: unknown) => error)
@@ -28,8 +28,8 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
   const bench = postgresqlBench(series)
   let round = 0
 
-  /** A tenant that holds all locks there are, beside a neighbour with an open session. */
-  async function hoarding(): Promise<{ mallory: Tenant; neighbour: Tenant; open: pg.Client }> {
+  /** Creates a tenant that fills the lock table, and a neighbour with an open session. */
+  async function fillLockTable(): Promise<{ mallory: Tenant; neighbour: Tenant; open: pg.Client }> {
     round += 1
     const [mallory, neighbour] = [await bench.tenant(`mallory${round}`), await bench.tenant(`neighbour${round}`)]
     const open = await bench.as(neighbour)
@@ -37,7 +37,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
     const [client, changing] = [await bench.as(mallory), await bench.as(mallory)]
     await client.query('CREATE SEQUENCE n')
     await client.query('BEGIN')
-    // Its end makes every session of the administrator read pg_authid anew, which takes locks.
+    // Its COMMIT makes every session of the administrator read pg_authid again, which takes locks.
     await changing.query(`BEGIN; ALTER ROLE ${mallory.name} PASSWORD 'x'`)
     await fill(client)
     await changing.query('COMMIT')
@@ -46,8 +46,8 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
     return { mallory, neighbour, open }
   }
 
-  test('is ended by the watchdog and cannot log in until its password is put back; the neighbour goes on', async () => {
-    const { mallory, open, neighbour } = await hoarding()
+  test('loses its sessions to the watchdog and cannot log in until its password is restored; the neighbour is not affected', async () => {
+    const { mallory, open, neighbour } = await fillLockTable()
     expect(await bench.admin.enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 2 })
     expect((await open.query('SELECT n FROM t')).rows).toEqual([{ n: 1 }])
     await (await bench.as(neighbour)).end()
@@ -58,7 +58,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
     expect(await bench.admin.enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 0 })
   })
 
-  test('of predicate locks is ended by the watchdog, and the table is empty again', async () => {
+  test('of predicate locks loses its sessions to the watchdog, which empties the table', async () => {
     const mallory = await bench.tenant('serial')
     const [open, client, root] = [await bench.as(mallory), await bench.as(mallory), await bench.server.client()]
     const held = async (): Promise<number> => (await root.query(`SELECT FROM pg_locks WHERE mode = 'SIReadLock'`)).rowCount ?? 0
@@ -78,7 +78,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
     await expect.poll(held).toBe(0)
   })
 
-  test('is ended also after the connection for it was lost', async () => {
+  test('loses its sessions also after the watchdog lost its connection', async () => {
     const mallory = await bench.tenant('later')
     const root = await bench.server.client()
     await root.query(
@@ -97,11 +97,11 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
     ['disableLogin', (admin, { name }) => admin.disableLogin(name)],
     ['DELETE', (admin, { name }) => admin.drop(name)],
     ['reading sizes', (admin) => admin.sizes('all')],
-    ['extensions', (admin) => admin.installExtensions(`neighbour${round}`, ['hstore'])],
+    ['the installation of an extension', (admin) => admin.installExtensions(`neighbour${round}`, ['hstore'])],
   ]
 
-  test.each(work)('does not stop %s', async (_, act) => {
-    const { mallory } = await hoarding()
+  test.each(work)('does not block %s', async (_, act) => {
+    const { mallory } = await fillLockTable()
     await act(bench.admin, mallory)
   })
 })

@@ -4,7 +4,7 @@ import { LIMITS, postgresqlBench } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import type { EngineAdmin, Tenant } from '../../../operator/engines/engine.ts'
 
-/** Bound of the product: a DELETE, a disable and an expiry end within 5 s whatever locks tenants hold. */
+/** Bound on the duration of a DELETE, a disable and an expiry, whatever locks tenants hold. */
 const BOUND_MS = 5_000
 
 /** Fails unless `work` settles within {@link BOUND_MS}. */
@@ -44,12 +44,12 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     ['drop', (admin, { name }) => admin.drop(name)],
   ]
 
-  test.each(work)('on its own role do not stop %s', async (_, act) => {
+  test.each(work)('on its own role do not block %s', async (_, act) => {
     await holdsOwnRole(mallory)
     await expectInTime(act(bench.admin, mallory))
   })
 
-  test('taken again and again by many sessions do not stop DELETE', async () => {
+  test('taken repeatedly by many sessions do not block DELETE', async () => {
     let isOver = false
     const hold = async (): Promise<void> => {
       while (!isOver) await holdsOwnRole(mallory).catch(() => undefined)
@@ -65,14 +65,14 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     ['a grant', 'GRANT SELECT ON t TO'],
     ['a default privilege', 'ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO'],
     ['a policy', 'CREATE POLICY p ON t TO'],
-  ])('on a neighbour by %s do not stop DELETE of the neighbour', async (_, sql) => {
+  ])('on a neighbour by %s do not block DELETE of the neighbour', async (_, sql) => {
     const client = await bench.as(mallory)
     await client.query('CREATE TABLE t (n int)')
     await client.query(`BEGIN; ${sql} ${leaving.name}`)
     await expectInTime(bench.admin.drop(leaving.name))
   })
 
-  test('on the databases of neighbours, templates and spares stop neither DELETE nor claims', async () => {
+  test('on the databases of neighbours, templates and spares block neither DELETE nor claims', async () => {
     await bench.settle(1)
     const client = await bench.as(mallory)
     const { rows } = await client.query<{ name: string }>('SELECT datname AS name FROM pg_database')
@@ -86,14 +86,14 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     await expectInTime(bench.admin.drop(leaving.name))
   })
 
-  test('on a table that names the neighbour do not stop DELETE of the neighbour', async () => {
+  test('on a table with a grant to the neighbour do not block DELETE of the neighbour', async () => {
     const client = await bench.as(mallory)
     await client.query(`CREATE TABLE t (n int); GRANT SELECT ON t TO ${leaving.name}`)
     await client.query('BEGIN; LOCK TABLE t')
     await expectInTime(bench.admin.drop(leaving.name))
   })
 
-  test('behind a chain of sessions that wait for each other do not stop DELETE', async () => {
+  test('in a chain of waiting sessions do not block disableLogin', async () => {
     const [first, second, third] = await Promise.all([mallory, mallory, mallory].map((tenant) => bench.as(tenant)))
     await first?.query('BEGIN; SELECT pg_advisory_lock(1)')
     await second?.query('BEGIN; SELECT pg_advisory_lock(2)')
@@ -104,7 +104,7 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     await Promise.all([waitsForFirst, waitsForSecond])
   })
 
-  test('on a template do not stop the copy, and a session on the template is reported at once', async () => {
+  test('of a session on a template do not delay the error that the template is in use', async () => {
     await holdsOwnRole(mallory)
     const copy = { name: `copy${round}`, password: 'password-of-copy' }
     await expect(expectInTime(bench.admin.claim(copy, LIMITS, { template: mallory.name }))).rejects.toMatchObject({
@@ -112,7 +112,7 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     })
   })
 
-  test('do not stop claims of others, however many statements of the administrator they hold up', async () => {
+  test('that delay many statements of the administrator do not block claims of other tenants', async () => {
     await bench.settle(0)
     const held = await Promise.all(Array.from({ length: 8 }, (_, index) => bench.tenant(`held${round}x${index}`)))
     await Promise.all(held.map(holdsOwnRole))
@@ -126,7 +126,7 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     if (first) await bench.admin.verify(first)
   })
 
-  test('of sessions that block nothing stay', async () => {
+  test('that block no statement of the administrator stay', async () => {
     const client = await bench.as(mallory)
     await client.query('CREATE TABLE t (n int); BEGIN; LOCK TABLE t')
     const holder = await holdsOwnRole(leaving)

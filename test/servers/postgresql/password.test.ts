@@ -33,10 +33,10 @@ describe.each(SERIES)('PostgreSQL %s: a rotation', (series) => {
     await expect(bench.as({ ...tenant, password: 'third' })).rejects.toMatchObject(WRONG)
   })
 
-  test('takes the role away from members, who could set its password', async () => {
+  test('removes the members of the role, which could set its password', async () => {
     const [tenant, mallory] = [await bench.tenant('joined'), await bench.tenant('mallory')]
     const grant = (await bench.as(tenant)).query('GRANT joined TO mallory')
-    // From 15 on a role cannot do this.
+    // From 15 on PostgreSQL rejects this GRANT.
     if (series === '15') return expect(grant).rejects.toMatchObject({ code: DENIED })
     await grant
     await bench.admin.setPassword({ ...tenant, password: 'second' })
@@ -54,7 +54,7 @@ describe.each(SERIES)('PostgreSQL %s: a rotation', (series) => {
     await bench.admin.verify({ ...tenant, password: 'second' })
   })
 
-  test('that was cut off is found, and repeated', async () => {
+  test('that was interrupted is found and can be repeated', async () => {
     const tenant = await bench.tenant('halfway')
     const root = await bench.server.client()
     await root.query(`UPDATE pg_authid SET rolvaliduntil = '-infinity' WHERE rolname = 'halfway'`)
@@ -68,10 +68,10 @@ describe.each(SERIES)('PostgreSQL %s: a rotation', (series) => {
   })
 
   test.each([
-    ['another', `'its own'`],
-    ['none', 'NULL'],
-    ['an old hash', `'md5' || md5('password-of-changed' || 'changed')`],
-  ])('a tenant that gave itself %s password is found', async (_, password) => {
+    ['another one', `'its own'`],
+    ['NULL', 'NULL'],
+    ['an MD5 hash', `'md5' || md5('password-of-changed' || 'changed')`],
+  ])('is due after the tenant changed its password to %s', async (_, password) => {
     const tenant = await bench.tenant('changed')
     const honest = await bench.tenant('honest')
     expect(await bench.admin.findChangedPasswords([tenant, honest])).toEqual([])
@@ -80,7 +80,7 @@ describe.each(SERIES)('PostgreSQL %s: a rotation', (series) => {
     expect(await bench.admin.findChangedPasswords([tenant, honest])).toEqual(['changed'])
     await bench.admin.setPassword(tenant)
     expect(await bench.admin.findChangedPasswords([tenant, honest])).toEqual([])
-    // The same stored text is not right for another password.
+    // The cached verifier of one password does not match another password.
     expect(await bench.admin.findChangedPasswords([{ ...honest, password: 'other' }])).toEqual(['honest'])
   })
 })

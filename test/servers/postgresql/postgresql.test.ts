@@ -8,11 +8,11 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
   const bench = postgresqlBench(series)
   const code = (expected: string): Error => expect.objectContaining({ code: expected }) as Error
 
-  test('says its version', async () => {
+  test('reports its version', async () => {
     expect(await bench.admin.version()).toBe(bench.server.version)
   })
 
-  test('a claim from the warm pool is a working login, and takes one spare', async () => {
+  test('a claim from the warm pool creates a working login and takes one spare', async () => {
     await bench.settle(2)
     const tenant = await bench.tenant('fromthepool')
     await bench.admin.verify(tenant)
@@ -21,13 +21,13 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     expect(catalog.tenants.get('fromthepool')).toEqual({ database: true, login: 'enabled' })
   })
 
-  test('a claim from an empty pool is a working login too', async () => {
+  test('a claim from an empty pool creates a working login', async () => {
     await bench.settle(0)
     await bench.admin.verify(await bench.tenant('fromnothing'))
     expect((await bench.admin.catalog()).leftovers).toEqual([])
   })
 
-  test('databases are made while somebody is in the template they are copied from', async () => {
+  test('claims succeed while a session is open in template1', async () => {
     await bench.settle(0)
     const inside = await bench.server.client({ database: 'template1' })
     await bench.admin.verify(await bench.tenant('besides'))
@@ -35,14 +35,14 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     await bench.admin.verify(await bench.tenant('afterwards'))
   })
 
-  test('twenty claims at once out of a pool of five each get a database of their own', async () => {
+  test('twenty concurrent claims from a pool of five each get their own database', async () => {
     await bench.settle(5)
     const tenants = await Promise.all(Array.from({ length: 20 }, (_, i) => bench.tenant(`crowd${i}`)))
     for (const tenant of tenants) await bench.admin.verify(tenant)
     expect(await bench.admin.catalog()).toMatchObject({ spare: 0, leftovers: [] })
   }, 120_000)
 
-  test('two processes that claim at once never take the same spare', async () => {
+  test('concurrent claims of two processes never take the same spare', async () => {
     await bench.settle(4)
     await using other = postgresqlAdmin(bench.server.target)
     await other.catalog()
@@ -56,7 +56,7 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     }
   }, 60_000)
 
-  test('a claim repeated keeps the data and sets password, limit and login right', async () => {
+  test('a repeated claim keeps the data and restores password, limit and login', async () => {
     const tenant = await bench.tenant('twice')
     const client = await bench.as(tenant)
     await client.query('CREATE TABLE kept AS SELECT 1 AS n')
@@ -72,7 +72,7 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
   test.each([
     { left: 'only the login', lost: 'DROP DATABASE half WITH (FORCE)' },
     { left: 'only the database', lost: 'DROP OWNED BY half; DROP ROLE half' },
-  ])('a claim completes a tenant of which $left is left', async ({ lost }) => {
+  ])('a claim completes a tenant that has $left', async ({ lost }) => {
     await bench.tenant('half')
     const root = await bench.server.client()
     const inside = await bench.server.client({ database: 'half' })
@@ -87,15 +87,15 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     await bench.admin.drop('half')
   })
 
-  test('a wrong password, a login switched off and a tenant that is not there are refused', async () => {
+  test('verify rejects a wrong password, a disabled login and an absent tenant', async () => {
     const tenant = await bench.tenant('refused')
     await expect(bench.admin.verify({ ...tenant, password: 'wrong' })).rejects.toThrow(code('login_refused'))
     await bench.admin.disableLogin('refused')
     await expect(bench.admin.verify(tenant)).rejects.toThrow(code('login_refused'))
-    await expect(bench.admin.verify({ name: 'nobody', password: 'x' })).rejects.toThrow(code('login_refused'))
+    await expect(bench.admin.verify({ name: 'absent', password: 'x' })).rejects.toThrow(code('login_refused'))
   })
 
-  test('switching a login off ends its sessions; switched on, it works again', async () => {
+  test('disableLogin ends the sessions of a login, and enableLogin makes it work again', async () => {
     const tenant = await bench.tenant('switched')
     const client = await bench.as(tenant)
     await bench.admin.disableLogin('switched')
@@ -105,7 +105,7 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     await bench.admin.verify(tenant)
   })
 
-  test('a new password is the only one that works', async () => {
+  test('setPassword makes the new password work and the old one fail', async () => {
     const tenant = await bench.tenant('rotated')
     const rotated = { ...tenant, password: 'the-next-one' }
     await bench.admin.setPassword(rotated)
@@ -113,7 +113,7 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     await expect(bench.admin.verify(tenant)).rejects.toThrow(code('login_refused'))
   })
 
-  test.each(['enabled', 'disabled'] as const)('a reset empties the database; the login stays %s', async (login) => {
+  test.each(['enabled', 'disabled'] as const)('a reset empties the database and keeps the login %s', async (login) => {
     const tenant = await bench.tenant(`reset${login}`)
     const client = await bench.as(tenant)
     await client.query(`CREATE TABLE gone (n int); CREATE SCHEMA gone; ALTER ROLE ${tenant.name} SET statement_timeout = 1`)
@@ -131,14 +131,14 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     expect((await bench.admin.catalog()).leftovers).toEqual([])
   })
 
-  test('a reset makes a database that is missing', async () => {
+  test('a reset creates a missing database', async () => {
     const tenant = await bench.tenant('missing')
     await (await bench.server.client()).query('DROP DATABASE missing')
     await bench.admin.reset('missing', {})
     await bench.admin.verify(tenant)
   })
 
-  test('empty files count towards the size, as each takes an inode', async () => {
+  test('empty files count towards the size, because each takes an inode', async () => {
     const client = await bench.as(await bench.tenant('crowded'))
     const size = async (): Promise<number> => (await bench.admin.sizes('all')).get('crowded') ?? 0
     const before = await size()
@@ -147,7 +147,7 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     expect((await size()) - before).toBeGreaterThan(1_000 * 8_192)
   })
 
-  test('sizes are by tenant', async () => {
+  test('sizes returns the size of each tenant’s database', async () => {
     const tenant = await bench.tenant('sized')
     const before = (await bench.admin.sizes('all')).get('sized') ?? 0
     await (await bench.as(tenant)).query(`CREATE TABLE big AS SELECT repeat(md5(g::text), 30) FROM generate_series(1, 5000) g`)
@@ -155,18 +155,18 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     expect([...(await bench.admin.sizes('all')).keys()]).not.toContain('postgres')
   })
 
-  test('the admin comes back by itself after the server crashed', async () => {
+  test('the administrator reconnects after a crash of the server', async () => {
     const tenant = await bench.tenant('survivor')
     await bench.server.crash()
     await bench.admin.verify(tenant)
     expect(await bench.admin.find('survivor')).toEqual({ database: true, login: 'enabled' })
   })
 
-  test('hardening may be repeated', async () => {
+  test('harden can be repeated', async () => {
     await bench.admin.harden()
   })
 
-  test('no password is in the log, not even of a statement that fails', async () => {
+  test('the log contains no password, even of failed statements', async () => {
     const client = await bench.as(await bench.tenant('leaky'))
     await expect(client.query(`ALTER ROLE leaky PASSWORD 'hunter2hunter2' VALID UNTIL 'never'`)).rejects.toThrow()
     await expect(client.query(`ALTER ROLE leaky PASSWORD 'hunter2hunter2' 'hunter2hunter2'`)).rejects.toThrow()
@@ -188,7 +188,7 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
   )
 })
 
-test('a server that is not there is unavailable, for the admin and for a login', async () => {
+test('an unreachable server is reported as engine_unavailable, to the administrator and to a login', async () => {
   const target = { host: '127.0.0.1', port: 1, user: 'mooring', password: 'x' }
   await using admin = postgresql.admin(target)
   const unavailable = expect.objectContaining({ code: 'engine_unavailable' }) as Error
@@ -209,10 +209,10 @@ test.each([
     host: '::1',
     uri: 'postgresql://app:p%40ss%2F@[::1]:5432/app?sslmode=verify-full&sslrootcert=%2Fa%20dir%2Fca',
   },
-])('a connection string to $host', ({ caFile, host, uri }) => {
+])('uri returns a connection string to $host', ({ caFile, host, uri }) => {
   expect(postgresql.uri({ host, port: 5432, name: 'app', password: 'p@ss/', caFile })).toBe(uri)
 })
 
-test('engines are found by family', () => {
+test('ENGINES has PostgreSQL by its family', () => {
   expect(ENGINES.get('postgresql')).toBe(postgresql)
 })

@@ -10,11 +10,11 @@ import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts
 const UNLIMITED = { statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 1 << 30 }
 const MIB = 1_048_576
 
-/** Writes 2 MiB into the role's own settings; repetitions that far from each other are not compressed. */
+/** Returns a statement that writes 2 MiB into the role's own settings. PostgreSQL does not compress repetitions at such a distance. */
 const LONG_SETTING = (name: string): string =>
   `DO $$ BEGIN EXECUTE format('ALTER ROLE ${name} SET application_name = %L', repeat('${randomBytes(32_768).toString('hex')}', 32)); END $$`
 
-describe.each(SERIES)('PostgreSQL %s: the catalogs that all databases share', (series) => {
+describe.each(SERIES)('PostgreSQL %s: shared catalogs', (series) => {
   const bench = postgresqlBench(series)
 
   const sharedBytes = async (): Promise<number> => {
@@ -26,7 +26,7 @@ describe.each(SERIES)('PostgreSQL %s: the catalogs that all databases share', (s
     return rows[0]?.bytes ?? 0
   }
 
-  test('shrink again when a tenant made them large, which cannot log in until its password is put back', async () => {
+  test('shrink after a tenant enlarged them, and the tenant cannot log in until its password is restored', async () => {
     const [mallory, neighbour] = [await bench.tenant('mallory'), await bench.tenant('neighbour')]
     const [client, open] = [await bench.as(mallory), await bench.as(neighbour)]
     await open.query(`ALTER ROLE neighbour SET work_mem = '8MB'`)
@@ -52,7 +52,7 @@ describe.each(SERIES)('PostgreSQL %s: the catalogs that all databases share', (s
     ['open', 'in an open transaction', (client, name) => client.query(`BEGIN; ALTER ROLE ${name} PASSWORD 'x'`)],
     [
       'busy',
-      'again and again',
+      'repeatedly',
       (client, name) =>
         client.query(
           `DO $$ BEGIN LOOP ALTER ROLE ${name} SET work_mem = '8MB'; COMMIT; PERFORM pg_sleep(0.01); END LOOP; END $$`,
@@ -60,7 +60,7 @@ describe.each(SERIES)('PostgreSQL %s: the catalogs that all databases share', (s
     ],
   ]
 
-  test.each(attacks)('that are too large cost the tenant its sessions (%s) that writes to them %s', async (name, _, attack) => {
+  test.each(attacks)('above the bound end the sessions of the tenant "%s" that writes to them %s', async (name, _, attack) => {
     await using connection = connect(bench.server.target)
     const [client, quiet] = [await bench.as(await bench.tenant(name)), await bench.as(await bench.tenant(`quiet${name}`))]
     await quiet.query(`ALTER ROLE quiet${name} SET work_mem = '8MB'`)

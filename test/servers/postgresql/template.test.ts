@@ -27,7 +27,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
   const code = (expected: string): Error => expect.objectContaining({ code: expected }) as Error
   const copy = { name: 'copy', password: 'password-of-copy' }
 
-  test('so that all of it belongs to the new tenant, and none to the old', async () => {
+  test('so that the new tenant owns all objects of the copy', async () => {
     await bench.tenant('bystander')
     const model = await bench.tenant('model')
     await bench.admin.installExtensions('model', ['pgcrypto', 'hstore'])
@@ -73,7 +73,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
     await (await bench.as(model)).query(`INSERT INTO item (name) VALUES ('still mine')`)
   })
 
-  test('also on reset, with the same credentials', async () => {
+  test('on reset, and keeps the credentials', async () => {
     const model = await bench.tenant('golden')
     const source = await bench.as(model)
     await source.query('CREATE TABLE golden AS SELECT 1 AS n')
@@ -87,7 +87,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
     ])
   })
 
-  test('several times at once', async () => {
+  test('in several concurrent calls', async () => {
     const model = await bench.tenant('popular')
     const source = await bench.as(model)
     await source.query('CREATE TABLE t (n int); ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC')
@@ -97,7 +97,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
     for (const tenant of copies) await (await bench.as(tenant)).query('INSERT INTO t VALUES (1)')
   }, 60_000)
 
-  test('not while somebody is connected to it, and does not disturb them', async () => {
+  test('only while no session is open on it, and does not end sessions', async () => {
     const client = await bench.as(await bench.tenant('occupied'))
     await expect(bench.admin.claim({ ...copy, name: 'second' }, LIMITS, { template: 'occupied' })).rejects.toThrow(
       code('template_in_use'),
@@ -106,7 +106,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
     expect(await bench.admin.find('second')).toEqual({ database: false, login: 'absent' })
   })
 
-  test.each(['absent', 'postgres', 'template0', 'pool_0123456789abcdef'])('not of %s, which no tenant has', async (template) => {
+  test.each(['absent', 'postgres', 'template0', 'pool_0123456789abcdef'])('only of a tenant, not of %s', async (template) => {
     await bench.settle(0)
     await expect(bench.admin.claim({ ...copy, name: 'third' }, LIMITS, { template })).rejects.toThrow(code('template_missing'))
     expect((await bench.admin.catalog()).leftovers).toEqual([])

@@ -16,7 +16,7 @@ import { postgresql } from '../../../operator/engines/postgresql/postgresql.ts'
 const run = promisify(execFile)
 const DEBIAN = '/usr/lib/postgresql'
 
-/** The program, of the newest PostgreSQL that Debian's packages installed here or from PATH. */
+/** Returns the path of a program: from the newest PostgreSQL package of Debian, else from PATH. */
 async function tool(name: string): Promise<string> {
   const packaged = (await readdir(DEBIAN).catch(() => []))
     .toSorted((a, b) => Number(b) - Number(a))
@@ -30,7 +30,7 @@ async function tool(name: string): Promise<string> {
   )
 }
 
-describe.each(SERIES)('PostgreSQL %s: the tools of a tenant work', (series) => {
+describe.each(SERIES)('PostgreSQL %s: a tenant can use', (series) => {
   const bench = postgresqlBench(series)
 
   const uriOf = ({ name, password }: Tenant): string => {
@@ -38,7 +38,7 @@ describe.each(SERIES)('PostgreSQL %s: the tools of a tenant work', (series) => {
     return postgresql.uri({ host, port, name, password, caFile: undefined })
   }
 
-  test('pg_dump, and pg_restore into the database of another', async () => {
+  test('pg_dump, and pg_restore into the database of another tenant', async () => {
     const from = await bench.tenant('dumped')
     const to = await bench.tenant('restored')
     const client = await bench.as(from)
@@ -54,7 +54,7 @@ describe.each(SERIES)('PostgreSQL %s: the tools of a tenant work', (series) => {
       const file = join(directory, 'dump')
       await run(await tool('pg_dump'), ['-Fc', '--no-owner', '--no-privileges', '-f', file, uriOf(from)])
       await run(await tool('pg_restore'), ['--exit-on-error', '--no-owner', '--no-privileges', '-d', uriOf(to), file])
-      // With everything in it, over itself.
+      // Restores the full dump over the dumped database.
       await run(await tool('pg_dump'), ['-Fc', '-f', file, uriOf(from)])
       await run(await tool('pg_restore'), ['--exit-on-error', '--clean', '--if-exists', '-d', uriOf(from), file])
     } finally {
@@ -66,21 +66,21 @@ describe.each(SERIES)('PostgreSQL %s: the tools of a tenant work', (series) => {
     }
   }, 60_000)
 
-  test('pgbench, its tables and a short run', async () => {
+  test('pgbench for initialization and a short run', async () => {
     const uri = uriOf(await bench.tenant('benched'))
     await run(await tool('pgbench'), ['-i', '-q', uri])
     const { stdout } = await run(await tool('pgbench'), ['-c', '4', '-t', '5', uri])
     expect(stdout).toContain('actually processed: 20/20')
   }, 60_000)
 
-  test('psql lists what there is', async () => {
+  test('the list commands of psql', async () => {
     const uri = uriOf(await bench.tenant('listed'))
     for (const command of ['\\l', '\\du', '\\dn+', '\\dt', '\\dx', '\\df', '\\dp', '\\conninfo']) {
       await run(await tool('psql'), ['-v', 'ON_ERROR_STOP=1', '-X', '-c', command, uri])
     }
   })
 
-  test('DROP SCHEMA public CASCADE; CREATE SCHEMA public', async () => {
+  test('DROP SCHEMA public CASCADE and CREATE SCHEMA public', async () => {
     const client = await bench.as(await bench.tenant('emptied'))
     await client.query('CREATE TABLE t (n int)')
     await client.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
@@ -92,7 +92,7 @@ describe.each(SERIES)('PostgreSQL %s: the tools of a tenant work', (series) => {
     await bench.admin.verify({ name: 'emptied', password: 'password-of-emptied' })
   })
 
-  test('migrations of knex, there and back', async () => {
+  test('migrations and rollbacks of knex', async () => {
     const connection = uriOf(await bench.tenant('knexed'))
     const migrations = [
       {
@@ -153,7 +153,7 @@ describe.each(SERIES)('PostgreSQL %s: the tools of a tenant work', (series) => {
     expect(rows).toEqual([{ applied: 2 }])
   })
 
-  test('a pool of 10 connections, all busy at once', async () => {
+  test('a pool of 10 busy connections', async () => {
     const pool = new pg.Pool({ connectionString: uriOf(await bench.tenant('pooled')), max: 10 })
     pool.on('error', () => undefined)
     const clients = await Promise.all(Array.from({ length: 10 }, () => pool.connect()))

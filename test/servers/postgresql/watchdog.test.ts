@@ -6,7 +6,7 @@ import { connect } from '../../../operator/engines/postgresql/connection.ts'
 import { createWatchdog, guardTransactionIds } from '../../../operator/engines/postgresql/watchdog.ts'
 
 const UNLIMITED = { statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 1 << 30 }
-/** admin_shutdown */
+/** SQLSTATE admin_shutdown. */
 const ENDED = { code: '57P01' }
 
 const rejection = (work: Promise<unknown>): Promise<unknown> => work.then(() => undefined).catch((error: unknown) => error)
@@ -25,7 +25,7 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
     expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
   }
 
-  test('cancels a long statement, and ends a session that goes on regardless', async () => {
+  test('cancels a long statement, and ends a session that catches the cancellation', async () => {
     const tenant = await bench.tenant('slow')
     const client = await bench.as(tenant)
     const cancelled = rejection(client.query('SELECT pg_sleep(600)'))
@@ -50,7 +50,7 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
   test.each([
     ['idle in transaction', 'BEGIN; SELECT 1'],
     ['idle in transaction (aborted)', 'BEGIN; SELECT 1/0'],
-  ])('ends a session that is %s past its time, whatever the session set for itself', async (_, sql) => {
+  ])('ends a session that is %s past its bound, whatever timeout the session has set', async (_, sql) => {
     const tenant = await bench.tenant('dozing')
     const [client, idle] = [await bench.as(tenant), await bench.as(tenant)]
     await client.query('SET idle_in_transaction_session_timeout = 0')
@@ -61,7 +61,7 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
     await expectOpen(idle)
   })
 
-  test('ends a session whose temporary files and database take more than the size limit, and no other', async () => {
+  test('ends only a session whose temporary files and database take more than the size limit', async () => {
     const client = await bench.as(await bench.tenant('spilling'))
     await client.query(`SET work_mem = '64kB'`)
     await client.query('BEGIN; DECLARE c CURSOR FOR SELECT g FROM generate_series(1, 3000000) g ORDER BY -g; FETCH 1 FROM c')
@@ -86,7 +86,7 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
       SET work_mem = '64kB'; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
       SET enable_mergejoin = off; SET enable_nestloop = off; SET max_parallel_workers_per_gather = 2`)
     let isOver = false
-    // The slow function keeps the shared files of the hash join there while they are looked for.
+    // The slow function keeps the shared files of the hash join while the watchdog searches for them.
     const ended = rejection(
       client.query(
         `SELECT count(pg_sleep(CASE WHEN a.g % 1000 = 0 THEN 0.5 ELSE 0 END)) FROM t a JOIN t b ON a.filler || a.g = b.filler || b.g`,
@@ -99,7 +99,7 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
     expect(await ended).toMatchObject(ENDED)
   })
 
-  test('ends what holds up the notification queue before it is full', async () => {
+  test('ends the session that keeps the notification queue from shrinking, before the queue is full', async () => {
     const tenant = await bench.tenant('noisy')
     const [listener, notifier, young] = [await bench.as(tenant), await bench.as(tenant), await bench.as(tenant)]
     await listener.query('LISTEN channel')
@@ -121,18 +121,18 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
     await expectOpen(notifier)
   }, 60_000)
 
-  test('reports how much of the transaction ids is used up, and ends old sessions in a database that is near the end', async () => {
+  test('returns the used share of transaction ids, and ends old sessions in a database above the bound', async () => {
     await using connection = connect(bench.server.target)
     expect(await guardTransactionIds(connection.watch)).toBeLessThan(0.01)
     expect(await bench.admin.guardTransactionIds()).toBeGreaterThan(0)
     const client = await bench.as(await bench.tenant('lasting'))
-    await guardTransactionIds(connection.watch, { near: 0 })
+    await guardTransactionIds(connection.watch, { maxUsed: 0 })
     await expectOpen(client)
-    await guardTransactionIds(connection.watch, { near: 0, staysS: 0 })
+    await guardTransactionIds(connection.watch, { maxUsed: 0, minAgeS: 0 })
     await expect(client.query('SELECT 1')).rejects.toThrow()
   })
 
-  test('ends a snapshot that too many transaction ids have passed, and no other', async () => {
+  test('ends only a session whose snapshot is too old in transaction ids', async () => {
     await using connection = connect(bench.server.target)
     const enforce = createWatchdog(connection, { snapshotAge: 1_000 })
     const tenant = await bench.tenant('ageing')

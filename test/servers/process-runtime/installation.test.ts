@@ -19,8 +19,9 @@ const CONTROL = 'native/share/postgresql/extension/citext.control'
 const CITEXT = `# citext extension\ndefault_version = '1.6'\nrelocatable = true\ntrusted = true\n`
 
 interface Scratch extends AsyncDisposable {
-  /** Package as npm unpacks it under the umask 077. */
+  /** Directory of a package as npm unpacks it under the umask 077. */
   readonly source: string
+  /** Directory for copies of the package. */
   readonly copies: string
 }
 
@@ -42,7 +43,7 @@ test('a package that its user can access is not copied', async () => {
   expect(await installEngine(binaries, { user: { uid: 65_534, gid: 65_534 } })).toBe(await packageDirectory(binaries))
 })
 
-test('a copy runs, is writable only for us, and is created once by concurrent calls', async () => {
+test('a copy runs, is writable only for its creator, and is created once by concurrent calls', async () => {
   await using at = await scratch()
   const paths = await Promise.all([1, 2, 3].map(() => copyEngine(at.source, at.copies, 'postgresql')))
   expect(new Set(paths).size).toBe(1)
@@ -57,7 +58,7 @@ test('a copy runs, is writable only for us, and is created once by concurrent ca
   expect(await copyEngine(at.source, at.copies, 'postgresql')).toBe(path)
 })
 
-test.each(['the copy', 'its parent'])('no engine is run when other users may write to %s', async (which) => {
+test.each(['the copy', 'its parent'])('an installation fails when other users may write to %s', async (which) => {
   await using at = await scratch()
   const path = await copyEngine(at.source, at.copies, 'postgresql')
   await chmod(which === 'the copy' ? path : dirname(path), 0o777)

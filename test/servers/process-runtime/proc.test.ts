@@ -13,7 +13,7 @@ const stat = (command: string, state: string, startTime: number): string => {
   return `12 (${command}) ${state} ${before} ${startTime} 1000 2000\n`
 }
 
-test('reads the start time past any command name', () => {
+test('parseStat reads the start time after any command name', () => {
   fc.assert(
     fc.property(fc.string(), fc.constantFrom('R', 'S', 'D', 'T'), fc.nat(), (command, state, startTime) => {
       expect(parseStat(stat(command, state, startTime))).toBe(`${startTime}`)
@@ -21,15 +21,15 @@ test('reads the start time past any command name', () => {
   )
 })
 
-test.each(['Z', 'X'])('takes a process in state %s for dead', (state) => {
+test.each(['Z', 'X'])('parseStat treats a process in state %s as dead', (state) => {
   expect(parseStat(stat('postgres', state, 5))).toBeUndefined()
 })
 
-test('never fails on any text', () => {
+test('parseStat does not throw for any text', () => {
   fc.assert(fc.property(fc.string(), (text) => void parseStat(text)))
 })
 
-test('signals a process only under its own start time', async () => {
+test('sendSignal signals a process only when its start time matches', async () => {
   const child = spawn('sleep', ['60'])
   const id = await processOf(child.pid ?? 0)
   if (!id) throw new Error('it is not running')
@@ -40,7 +40,7 @@ test('signals a process only under its own start time', async () => {
   expect(await sendSignal(id, 'SIGKILL')).toBe(false)
 })
 
-test('finds the processes that hold a directory, forked ones included', async () => {
+test('holdersOf finds the processes that hold a directory, including forked ones', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-proc-'))
   await using handle = await openDirectory(directory)
   const shell = spawn('sh', ['-c', 'sleep 60 & echo started; wait'], {

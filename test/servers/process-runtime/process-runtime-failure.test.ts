@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { serverPaths } from '../../../operator/server/process/files/paths.ts'
 import { credentials, databaseServer, reach, runtimeIn, scratch } from '../../support/operator/process-runtime.ts'
 
-describe('reports why it cannot', () => {
-  test('serve a motor whose exact version is not installed', async () => {
+describe('the runtime reports why it cannot', () => {
+  test('run a motor whose exact version is not installed', async () => {
     await using at = await scratch()
     const exact = await runtimeIn(at.directory, { compatibleMotors: 'exact' })
     expect([...(await exact.motors())]).toEqual([['postgresql-15.4.0', { version: '15.4.0' }]])
@@ -14,7 +14,7 @@ describe('reports why it cannot', () => {
     expect((await nearest.motors()).get('postgresql-14.4.0')).toEqual({ version: '14.5.0' })
   })
 
-  test('log the admin in, when the password is not that of the data', async () => {
+  test('log in as the administrator with another password than the server has', async () => {
     await using at = await scratch()
     const server = databaseServer()
     await reach(await runtimeIn(at.directory), server, 'running')
@@ -22,7 +22,7 @@ describe('reports why it cannot', () => {
     expect(state).toEqual({ phase: 'failed', reason: 'Crashed', message: "it rejects the admin's login (28P01)" })
   })
 
-  test('start, with the last output of the engine', async () => {
+  test('start a server, with the last output of the engine', async () => {
     await using at = await scratch()
     const server = databaseServer()
     const paths = serverPaths(at.directory, server.metadata.uid)

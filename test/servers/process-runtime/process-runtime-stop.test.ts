@@ -40,7 +40,7 @@ test('a server keeps its port over a restart unless another process uses it', as
   expect(await ask(session, 'SELECT 1')).toBe(1)
 })
 
-test('close shuts servers down cleanly, also those that a former process left', async () => {
+test('close shuts servers down cleanly, including servers that another runtime started', async () => {
   await using at = await scratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)
@@ -65,7 +65,7 @@ test('close kills a server that ignores signals', async () => {
   expect(await holdersOf(paths.data)).toEqual([])
 })
 
-test('close while a data directory is being made leaves nothing running', async () => {
+test('close during the creation of a data directory leaves no process', async () => {
   await using at = await bareScratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)

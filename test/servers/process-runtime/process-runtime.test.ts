@@ -22,7 +22,7 @@ describe.each([
   { motor: 'postgresql-15.4.0', version: '15.4' },
   { motor: 'postgresql-14.4.0', version: '14.5' },
 ] as const)('a server of $motor', ({ motor, version }) => {
-  test('starts, accepts the admin’s login over TCP, and is not root', async () => {
+  test('starts, accepts the administrator’s login over TCP, and does not run as root', async () => {
     await using at = await bareScratch()
     const server = databaseServer(motor)
     const runtime = await runtimeIn(at.directory)
@@ -53,7 +53,7 @@ describe.each([
     expect(await ask(session, 'SELECT 1')).toBe(1)
   })
 
-  test('is failed when its main process is killed, and starts again with its port and data', async () => {
+  test('is reported as failed when its main process is killed, and starts again with its port and data', async () => {
     await using at = await scratch()
     const server = databaseServer(motor)
     const paths = serverPaths(at.directory, server.metadata.uid)
@@ -73,7 +73,7 @@ describe.each([
     expect(await ask(session, 'SELECT count(*)::int FROM kept')).toBe(0)
   })
 
-  test('leaves no process and no directory when it is removed, sessions or not', async () => {
+  test('leaves no process and no directory when it is removed with open sessions', async () => {
     await using at = await scratch()
     const server = databaseServer(motor)
     const paths = serverPaths(at.directory, server.metadata.uid)
@@ -91,7 +91,7 @@ describe.each([
   })
 })
 
-test('two runtimes that start one server at once share one process', async () => {
+test('two runtimes that start one server concurrently share one process', async () => {
   await using at = await scratch()
   const server = databaseServer()
   const runtimes = await Promise.all([runtimeIn(at.directory), runtimeIn(at.directory)])
@@ -100,7 +100,7 @@ test('two runtimes that start one server at once share one process', async () =>
 })
 
 describe('on another address than 127.0.0.1', () => {
-  test('TLS works with the given CA, which the admin verifies by', async () => {
+  test('the server’s certificate verifies against the given CA and no other', async () => {
     await using at = await scratch()
     const server = databaseServer()
     const certificate = await makeCertificate()
@@ -123,7 +123,7 @@ describe('on another address than 127.0.0.1', () => {
   })
 })
 
-test('the directory is closed to other users, and no file beside the data contains the admin password', async () => {
+test('the directory is closed to other users, and no file beside the data contains the administrator’s password', async () => {
   await using at = await bareScratch()
   const server = databaseServer()
   const paths = serverPaths(at.directory, server.metadata.uid)

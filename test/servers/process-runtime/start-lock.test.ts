@@ -4,14 +4,14 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { tryLock, withLock } from '../../../operator/server/process/spawn/start-lock.ts'
 
-const forEver = new AbortController().signal
+const neverAborted = new AbortController().signal
 
 test('a lock has one holder at a time', async () => {
   const name = randomUUID()
   let inside = 0
   const most: number[] = []
   const work = (): Promise<void> =>
-    withLock(name, forEver, async () => {
+    withLock(name, neverAborted, async () => {
       most.push((inside += 1))
       await Promise.resolve()
       inside -= 1
@@ -28,7 +28,7 @@ test('locks of two directories are independent', async () => {
 
 test('failing work releases the lock', async () => {
   const name = randomUUID()
-  await expect(withLock(name, forEver, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+  await expect(withLock(name, neverAborted, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
   await using held = await tryLock(name)
   expect(held).toBeDefined()
 })

@@ -5,7 +5,7 @@ import { SERIES } from '../../../support/postgresql/postgres.ts'
 describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
   const at = neighbours(series)
 
-  test('cannot make the admin run its code', async () => {
+  test('cannot make the administrator run its code', async () => {
     const client = await at.asMallory()
     await client.query(`
       CREATE TABLE trap (who text);

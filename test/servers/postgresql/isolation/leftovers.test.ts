@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { neighbours } from '../../../support/postgresql/neighbours.ts'
 import { SERIES } from '../../../support/postgresql/postgres.ts'
 
-/** All that a tenant can make, by the catalog that has a row of it afterwards. */
+/** All kinds of objects that a tenant can create, with the catalog rows that each one leaves. */
 const OBJECTS: readonly (readonly [kind: string, sql: string, catalog: string])[] = [
   ['a schema', 'CREATE SCHEMA s', `pg_namespace WHERE nspname = 's'`],
   ['a table', 'CREATE TABLE t (n int PRIMARY KEY, text text)', `pg_class WHERE relname = 't'`],
@@ -19,7 +19,7 @@ const OBJECTS: readonly (readonly [kind: string, sql: string, catalog: string])[
   ['a range type', 'CREATE TYPE ra AS RANGE (subtype = int)', `pg_range WHERE rngtypid = 'ra'::regtype`],
   ['a function', `CREATE FUNCTION f(y) RETURNS text LANGUAGE sql AS 'SELECT 1::text'`, `pg_proc WHERE proname = 'f'`],
   [
-    'a function of its owner',
+    'a function with the privileges of its owner',
     `CREATE FUNCTION g() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'`,
     `pg_proc WHERE proname = 'g' AND prosecdef`,
   ],
@@ -65,7 +65,7 @@ const OBJECTS: readonly (readonly [kind: string, sql: string, catalog: string])[
 describe.each(SERIES)('PostgreSQL %s: DELETE of a tenant', (series) => {
   const at = neighbours(series)
 
-  test('leaves nothing of all the kinds of objects that it can make', async () => {
+  test('removes every kind of object that it can create', async () => {
     const client = await at.asMallory()
     const made: string[] = []
     for (const [kind, sql, catalog] of OBJECTS) {

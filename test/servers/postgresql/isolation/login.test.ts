@@ -11,13 +11,13 @@ describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
     expect(await rejection(at.bench.as(at.mallory, database))).toMatchObject({ code: '28000' })
   })
 
-  test.each(['victim', 'postgres', 'template1'])('could not connect to %s if the access rules let it', async (database) => {
+  test.each(['victim', 'postgres', 'template1'])('has no privileges on %s, independent of the access rules', async (database) => {
     const client = await at.asMallory()
     const { rows } = await client.query(`SELECT has_database_privilege($1, 'CONNECT, TEMPORARY, CREATE') AS allowed`, [database])
     expect(rows).toEqual([{ allowed: false }])
   })
 
-  test('cannot create in the databases of the server, should it ever get there', async () => {
+  test('has no privilege to create objects in the databases of the server', async () => {
     for (const database of ['postgres', 'template1']) {
       const root = await at.bench.server.client({ database })
       const { rows } = await root.query(`SELECT has_schema_privilege('mallory', 'public', 'CREATE') AS allowed`)
@@ -25,7 +25,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
     }
   })
 
-  test('cannot connect to its spares and leftovers, nor to a database of no name', async () => {
+  test('cannot connect to a spare database', async () => {
     await at.bench.settle(1)
     const root = await at.bench.server.client()
     const { rows } = await root.query<{ datname: string; allowed: boolean }>(
@@ -35,7 +35,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
     expect(await rejection(at.bench.as(at.mallory, rows[0]?.datname))).toMatchObject({ code: '28000' })
   })
 
-  test('cannot connect without its password, or with the one of another', async () => {
+  test('cannot connect with a wrong password, nor as the administrator', async () => {
     expect(await rejection(at.bench.as({ ...at.mallory, password: 'wrong' }))).toMatchObject({ code: '28P01' })
     expect(await rejection(at.bench.as({ ...at.mallory, name: 'mooring' }, 'postgres'))).toMatchObject({ code: '28P01' })
   })
@@ -49,17 +49,17 @@ describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
     await client.end()
   })
 
-  test('cannot connect to a neighbour that made it a member of itself', async () => {
+  test('cannot connect to the database of a neighbour that made it a member of its role', async () => {
     const client = await at.asVictim()
     const refused = await rejection(client.query('GRANT victim TO mallory'))
-    // From 15 on not even this is allowed.
+    // From 15 on PostgreSQL rejects this GRANT.
     if (series === '14') expect(refused).toBeUndefined()
     else expect(refused).toMatchObject({ code: DENIED })
     expect(await rejection(at.bench.as(at.mallory, 'victim'))).toMatchObject({ code: '28000' })
     if (series === '14') await client.query('REVOKE victim FROM mallory')
   })
 
-  test('cannot open more connections than its limit, and others still connect', async () => {
+  test('cannot open more connections than its limit, and its neighbour still connects', async () => {
     const root = await at.bench.server.client()
     await root.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'mallory'`)
     for (let i = 0; i < 12; i++) await at.asMallory()

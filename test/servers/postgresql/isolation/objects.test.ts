@@ -4,9 +4,9 @@ import { DENIED, neighbours, rejection } from '../../../support/postgresql/neigh
 import { SERIES } from '../../../support/postgresql/postgres.ts'
 
 const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState: string])[] = [
-  // Code that runs for others.
+  // Code that other roles would run.
   [
-    'trigger on events',
+    'make an event trigger',
     `CREATE FUNCTION e() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'; CREATE EVENT TRIGGER e ON ddl_command_start EXECUTE FUNCTION e()`,
     DENIED,
   ],
@@ -55,7 +55,7 @@ const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState: strin
   ['make statistics of a catalog', 'CREATE STATISTICS s ON oid, relname FROM pg_class', DENIED],
   ['make a schema of the system', 'CREATE SCHEMA pg_evil', '42939'],
   ['add to information_schema', 'CREATE TABLE information_schema.t (n int)', DENIED],
-  // Locks on what all share.
+  // Locks on catalogs that all databases share.
   ['lock the roles', 'BEGIN; LOCK TABLE pg_authid IN ACCESS SHARE MODE', DENIED],
   ['lock the list of databases', 'BEGIN; LOCK TABLE pg_database IN ROW EXCLUSIVE MODE', DENIED],
   ['lock the row of a database', 'SELECT FROM pg_database FOR KEY SHARE', DENIED],
@@ -72,14 +72,14 @@ describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
     await client.end()
   })
 
-  test('does not hear the notifications of a neighbour, nor wait for its advisory locks', async () => {
+  test('and its neighbour share no notifications and no advisory locks', async () => {
     const listener = await at.asVictim()
     await listener.query('LISTEN channel')
-    const heard = once(listener, 'notification')
+    const notification = once(listener, 'notification')
     const client = await at.asMallory()
     await client.query(`NOTIFY channel, 'from mallory'; SELECT pg_advisory_lock(7)`)
     await (await at.asVictim()).query(`NOTIFY channel, 'from victim'`)
-    expect(await heard).toMatchObject([{ payload: 'from victim' }])
+    expect(await notification).toMatchObject([{ payload: 'from victim' }])
     expect((await listener.query('SELECT pg_try_advisory_lock(7) AS free')).rows).toEqual([{ free: true }])
   })
 })

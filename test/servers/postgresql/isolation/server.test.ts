@@ -3,19 +3,19 @@ import { DENIED, neighbours, rejection } from '../../../support/postgresql/neigh
 import { SERIES } from '../../../support/postgresql/postgres.ts'
 
 const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState: string])[] = [
-  // The server's settings and life.
-  ['change the server', `ALTER SYSTEM SET work_mem = '1GB'`, DENIED],
+  // Settings and operation of the server.
+  ['change the server’s settings', `ALTER SYSTEM SET work_mem = '1GB'`, DENIED],
   ['log statements', `SET log_statement = 'all'`, DENIED],
   ['silence the log', 'SET log_min_messages = panic', DENIED],
   ['lift the limit on temporary files', 'SET temp_file_limit = -1', DENIED],
   ['skip triggers', 'SET session_replication_role = replica', DENIED],
   ['preload libraries', `SET session_preload_libraries = 'dblink'`, DENIED],
   ['change system tables', 'SET allow_system_table_mods = on', DENIED],
-  ['ignore damage', 'SET zero_damaged_pages = on', DENIED],
-  ['deepen the stack', `SET max_stack_depth = '7MB'`, DENIED],
-  ['look for libraries elsewhere', `SET dynamic_library_path = '/tmp'`, DENIED],
-  ['read large objects of others', 'SET lo_compat_privileges = on', DENIED],
-  ['have more workers', 'SET max_worker_processes = 64', '55P02'],
+  ['zero damaged pages', 'SET zero_damaged_pages = on', DENIED],
+  ['increase the stack depth', `SET max_stack_depth = '7MB'`, DENIED],
+  ['change the library path', `SET dynamic_library_path = '/tmp'`, DENIED],
+  ['read large objects of other roles', 'SET lo_compat_privileges = on', DENIED],
+  ['increase the number of worker processes', 'SET max_worker_processes = 64', '55P02'],
   ['reload the configuration', 'SELECT pg_reload_conf()', DENIED],
   ['rotate the log', 'SELECT pg_rotate_logfile()', DENIED],
   ['switch the WAL', 'SELECT pg_switch_wal()', DENIED],
@@ -25,10 +25,18 @@ const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState: strin
   ['reset statistics', 'SELECT pg_stat_reset()', DENIED],
   ['reset shared statistics', `SELECT pg_stat_reset_shared('bgwriter')`, DENIED],
   ['write memory contexts to the log', 'SELECT pg_log_backend_memory_contexts(pg_backend_pid())', DENIED],
-  ['cancel the admin', `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'mooring' LIMIT 1`, DENIED],
-  ['end the admin', `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'mooring' LIMIT 1`, DENIED],
-  ['cancel a neighbour', `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'victim'`, DENIED],
-  ['end a neighbour', `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'victim'`, DENIED],
+  [
+    "cancel the administrator's statement",
+    `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'mooring' LIMIT 1`,
+    DENIED,
+  ],
+  [
+    "end the administrator's session",
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'mooring' LIMIT 1`,
+    DENIED,
+  ],
+  ["cancel a neighbour's statement", `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'victim'`, DENIED],
+  ["end a neighbour's session", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'victim'`, DENIED],
   ...[
     ...['log_duration', 'log_lock_waits', 'log_statement_stats', 'log_executor_stats', 'wal_compression', 'track_activities'],
     ...['log_replication_commands', 'compute_query_id'],
@@ -37,18 +45,18 @@ const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState: strin
   ['log its errors', 'SET log_min_error_statement = error', DENIED],
   ['log its temporary files', 'SET log_temp_files = 0', DENIED],
   ['log more WAL', `SET wal_consistency_checking = 'all'`, DENIED],
-  ['delay the end of deadlocks', `SET deadlock_timeout = '1min'`, DENIED],
+  ['delay the detection of deadlocks', `SET deadlock_timeout = '1min'`, DENIED],
   ['delay commits', 'SET commit_delay = 100000', DENIED],
   ['log backtraces', `SET backtrace_functions = 'x'`, DENIED],
   ['reset the configuration', 'ALTER SYSTEM RESET ALL', DENIED],
-  // Replication and what outlives a session.
+  // Replication, and objects that outlive a session.
   ['make a replication slot', `SELECT pg_create_physical_replication_slot('s')`, DENIED],
   ['make a logical slot', `SELECT pg_create_logical_replication_slot('s', 'test_decoding')`, DENIED],
-  ['advance a replication origin', `SELECT pg_replication_origin_create('o')`, DENIED],
+  ['make a replication origin', `SELECT pg_replication_origin_create('o')`, DENIED],
   ['subscribe', `CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1' PUBLICATION p`, DENIED],
   ['publish everything', 'CREATE PUBLICATION p FOR ALL TABLES', DENIED],
   ['prepare a transaction', `BEGIN; SELECT 1; PREPARE TRANSACTION 'x'`, '55000'],
-  ['replay a replication origin', `SELECT pg_replication_origin_session_setup('o')`, DENIED],
+  ['use a replication origin', `SELECT pg_replication_origin_session_setup('o')`, DENIED],
 ]
 
 describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
@@ -75,7 +83,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {
     await root.query('SELECT pg_reload_conf()')
   })
 
-  test('cannot have more parallel workers than the server has, and its neighbour goes on', async () => {
+  test('cannot get more parallel workers than the limit of the server, and its neighbour still runs queries', async () => {
     const client = await at.asMallory()
     await client.query(`
       CREATE TABLE large AS SELECT g FROM generate_series(1, 300000) g; ANALYZE large; ALTER TABLE large SET (parallel_workers = 64);
