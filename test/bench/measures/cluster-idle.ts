@@ -6,9 +6,9 @@ import { type Finding, finding, type Measure } from '../measure.ts'
 import { type Component, mostMemory, podUsage, type PodUsage } from '../pod-usage.ts'
 
 const INSTANCES = 20
-/** For the pool to be full again and what was set up to be collected. */
+/** Time in which the pool refills, and the garbage of the setup is collected. */
 const REST_MS = 20_000
-/** Holds a whole period of every repeated work: statements are looked at every 5 s, sizes and catalogs every 60 s. */
+/** Longer than each periodic task: statements are checked every 5 s, sizes and catalogs every 60 s. */
 const WATCHED_MS = 120_000
 const OURS = `system:serviceaccount:${SYSTEM_NAMESPACE}:`
 const COMPONENTS: readonly Component[] = ['operator', 'apiserver']
@@ -57,6 +57,6 @@ async function run() {
 
 export const clusterIdle: Measure = {
   name: 'cluster-idle',
-  method: `${INSTANCES} instances, made over the API; after ${REST_MS / 1_000} s of rest, processor time of ${WATCHED_MS / 1_000} s out of /proc in each pod, as a share of one core, resident memory at the end, and the writes of Mooring's service accounts meanwhile, out of the audit log of the API server.`,
+  method: `${INSTANCES} instances are created through the API. After ${REST_MS / 1_000} s of rest, /proc in each pod gives the processor time of ${WATCHED_MS / 1_000} s, as a share of one core, and the resident memory at the end. The audit log of the API server counts the writes of Mooring's service accounts in that time.`,
   run,
 }
