@@ -21,7 +21,7 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]()
 })
 
-/** A web server on this machine. */
+/** Starts a web server on this machine. @returns its port */
 async function backend(answer: RequestListener): Promise<number> {
   const server = createServer(answer)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -37,7 +37,7 @@ const says =
   (_request, response) =>
     response.end(text)
 
-/** A tunnel whose client is connected to the edge, as far as every edge knows. */
+/** Creates a tunnel with a client at the edge. Resolves when the tunnel responds through that edge. */
 async function served(target: number, edge = left) {
   const { hostname } = await home.tunnel(key.publicKey)
   const client = await join(hostname, target, edge)
@@ -52,14 +52,14 @@ async function join(hostname: string, target: number, edge = left) {
 }
 
 describe('a visitor of one edge', () => {
-  test('is served by a client of another, plain and over TLS', async () => {
+  test('reaches a client at another edge, over HTTP and HTTPS', async () => {
     const { hostname } = await served(await backend(says('hello')))
     const { ports } = right
     expect(await visit({ port: ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
     expect(await visit({ port: ports.https, hostname, ca: home.ca.certificate })).toMatchObject({ status: 200, body: 'hello' })
   })
 
-  test('gets 16 MiB whole, and sends as many, whatever their pace', async () => {
+  test('downloads and uploads 16 MiB at the same time without loss', async () => {
     const sent = randomBytes(16 * 1024 * 1024)
     const digest = (data: Buffer) => createHash('sha256').update(data).digest('hex')
     const target = await backend((asked, response) => {
@@ -76,7 +76,7 @@ describe('a visitor of one edge', () => {
     expect(up.toString()).toBe(digest(sent))
   })
 
-  test('who stops reading costs neither edge more than windows', async () => {
+  test('that stops reading limits the memory of both edges to flow-control windows', async () => {
     let written = 0
     const target = await backend((asked, response) => {
       if (asked.url === '/') return void response.end('')
@@ -105,12 +105,12 @@ describe('a visitor of one edge', () => {
       },
       { timeout: 10_000, interval: 500 },
     )
-    // The kernel's buffers of six sockets are in it.
+    // Includes the kernel's buffers of six sockets.
     expect(written).toBeLessThan(24 * 1024 * 1024)
     answer.destroy()
   })
 
-  test('speaks with a backend that changes the protocol', async () => {
+  test('upgrades the protocol with a backend', async () => {
     const target = await backend(says('plain'))
     const { hostname } = await served(target)
     const echo = createServer().on('upgrade', (_asked, socket) => {
@@ -142,7 +142,7 @@ describe('a visitor of one edge', () => {
     expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ body: 'plain' })
   })
 
-  test('resumes at another the TLS session of the one before', async () => {
+  test('resumes its TLS session at another edge', async () => {
     const { hostname } = await served(await backend(says('hello')))
     const servername = `${hostname}.${DOMAIN}`
     const about = { host: '127.0.0.1', servername, ca: home.ca.certificate, ALPNProtocols: ['http/1.1'] }
@@ -155,7 +155,7 @@ describe('a visitor of one edge', () => {
     second.destroy()
   })
 
-  test('is told of a backend that is not there', async () => {
+  test('gets 502 when the client’s target refuses connections', async () => {
     const { hostname } = await home.tunnel(key.publicKey)
     const client = await connectClient(home, { sshPort: left.ports.ssh, hostname, key, target: 9 })
     onTestFinished(() => client[Symbol.asyncDispose]())
@@ -166,14 +166,14 @@ describe('a visitor of one edge', () => {
     )
   })
 
-  test('is told when the client has gone', async () => {
+  test('gets 503 when the client has disconnected', async () => {
     const { hostname, client } = await served(await backend(says('hello')))
     await client[Symbol.asyncDispose]()
     expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 503, error: 'tunnel_offline' })
   })
 })
 
-test('a client that comes anew at another edge is asked first by all, and the former is told to go when it is silent', async () => {
+test('all edges prefer a client that reconnects at another edge, and its unresponsive former session ends', async () => {
   const { hostname, client } = await served(await backend(says('first')), left)
   client.freeze()
   const anew = await connectClient(home, {
@@ -187,7 +187,7 @@ test('a client that comes anew at another edge is asked first by all, and the fo
   await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject(ended), soon)
 })
 
-test('clients at both edges share the requests once the older one has been heard of', async () => {
+test('clients at two edges share the requests of a tunnel', async () => {
   const slow: RequestListener = (asked, response) => void setTimeout(() => response.end(asked.url), 300)
   const seen = { old: 0, new: 0 }
   const counting =
@@ -210,7 +210,7 @@ test('clients at both edges share the requests once the older one has been heard
 test.each([
   { setting: 'an ingress list', change: { ingressIPWhitelist: ['192.0.2.0/24'] } },
   { setting: 'httpsOnly', change: { httpsOnly: true } },
-])('an open upgrade at one edge to a client of another ends with $setting that does not allow it', async ({ change }) => {
+])('an open upgrade between two edges ends when $setting no longer allows it', async ({ change }) => {
   const { hostname, name } = await home.tunnel(key.publicKey)
   const target = createServer().on('upgrade', (_asked, socket) => {
     socket.on('error', () => socket.destroy())
@@ -244,7 +244,7 @@ test.each([
   const port = await freePort()
   const newer = await connectClient(home, { sshPort: bad.ports.ssh, hostname, key, target: port })
   onTestFinished(() => newer[Symbol.asyncDispose]())
-  // Each visit that reaches it makes stock ssh say so: the edges know of it.
+  // OpenSSH reports each refused channel, so that the count shows visits that reached this client.
   const refusals = () => newer.said().split('failed').length - 1
   const statuses = new Set<number>()
   for (const { ports } of [left, right]) {

@@ -57,7 +57,7 @@ const served = (edge: EdgeProcess, hostname: string) =>
 const readiness = async ({ metricsPort }: EdgeProcess) => (await fetch(`http://127.0.0.1:${metricsPort}/readyz`)).status
 
 describe('an edge that is killed', () => {
-  test('takes its visitors’ requests along with a reason, and its client is served at once wherever it comes next', async () => {
+  test('ends its visitors’ requests with 503, and its client serves at once at another edge', async () => {
     const [left, right] = [await edgeProcess(), await edgeProcess()]
     const { hostname } = await home.tunnel(key.publicKey)
     const target = await backend((asked, response) => {
@@ -80,8 +80,8 @@ describe('an edge that is killed', () => {
   })
 })
 
-describe('while the API is away', () => {
-  test('traffic flows on, an edge started anew serves what it served last, and it catches up later', async () => {
+describe('while the API is unavailable', () => {
+  test('an edge serves on, restarts from its snapshot, and applies later changes when the API is back', async () => {
     const edge = await edgeProcess()
     const { hostname } = await home.tunnel(key.publicKey)
     const gone = await home.tunnel(key.publicKey)
@@ -126,8 +126,8 @@ describe('while the API is away', () => {
   })
 })
 
-describe('an edge that is told to stop', () => {
-  test('says so to its clients, serves visitors until they have come elsewhere, lets requests end, and ends with 0', async () => {
+describe('an edge that receives SIGTERM', () => {
+  test('notifies its clients, serves until they connect elsewhere, completes requests, and exits with 0', async () => {
     const [left, right] = [await edgeProcess(), await edgeProcess()]
     const { hostname } = await home.tunnel(key.publicKey)
     let finish: () => void = () => undefined
@@ -148,7 +148,7 @@ describe('an edge that is told to stop', () => {
     const refused = await client(left, hostname, target)
     expect(await refused.exited).toBe(255)
     expect(refused.said()).toContain('Mooring: this edge is stopping. Connect again.')
-    // Its former client still has a request under way, and nothing new is sent there.
+    // The former client still serves its pending request, and gets no new ones.
     await client(right, hostname, await backend((_asked, response) => response.end('elsewhere')))
     await vi.waitFor(async () => {
       for (const { ports } of [left, right])
@@ -161,7 +161,7 @@ describe('an edge that is told to stop', () => {
     expect(await left.exited).toBe(0)
   })
 
-  test('a tunnel of which a visitor takes long serves the others meanwhile, although its client has not been told to go', async () => {
+  test('keeps a tunnel with a slow request serving while its client has not been notified', async () => {
     const [left, right] = [await edgeProcess({ drainSeconds: 24 }), await edgeProcess()]
     const { hostname } = await home.tunnel(key.publicKey)
     const target = await backend((asked, response) => {
@@ -176,7 +176,7 @@ describe('an edge that is told to stop', () => {
 
     left.kill('SIGTERM')
     await vi.waitFor(async () => expect(await readiness(left)).toBe(503), soon)
-    // Longer than a visitor is held, and not as long as the client has.
+    // Longer than a visitor waits for a client, and shorter than the client's drain time.
     const until = performance.now() + 4_000
     while (performance.now() < until) {
       expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
